@@ -1,0 +1,96 @@
+"""What the embedded endpoint is like: its capacity, and how often it misbehaves."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.demo.queueing import SERVICE_KINDS
+from inference_benchmarker.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointConfig:
+    """What the endpoint is like. Raises BenchmarkError naming everything that is wrong.
+
+    ``servers`` requests are in service at a time, for ``service_s`` seconds on average (``service``: none,
+    fixed, exponential or lognormal; ``cv`` = standard deviation / mean of the last). ``queue_limit`` requests
+    may wait, the next gets 503; None: no limit. Of those accepted, each by a draw of its own from ``seed``,
+    ``error_share`` get a 500 after their service, ``close_share`` see the connection close within the answer
+    and ``hang_share`` never get one. The first request of each server takes ``cold_start_s`` longer.
+    ``tokens``: those of a chat completion whose request sets no limit.
+    """
+
+    servers: int = 4
+    service: str = "fixed"
+    service_s: float = 0.02
+    cv: float = 1.0
+    queue_limit: int | None = None
+    error_share: float = 0.0
+    close_share: float = 0.0
+    hang_share: float = 0.0
+    cold_start_s: float = 0.0
+    tokens: int = 20
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        problems = [*self._wrong_integers(), *self._wrong_numbers()]
+        if self.service not in SERVICE_KINDS:
+            problems.append(f"service is {self.service!r}: it must be one of {', '.join(SERVICE_KINDS)}")
+        elif self.service != "none" and self.service_s == 0:
+            problems.append("service_s is 0: for no service time at all, service is 'none'")
+        if not problems and self.error_share + self.close_share + self.hang_share > 1:
+            problems.append("error_share, close_share and hang_share are more than 1 together")
+        if problems:
+            raise BenchmarkError(f"The endpoint cannot be like that: {'; '.join(problems)}.")
+
+    def _wrong_integers(self) -> list[str]:
+        least = {"servers": 1, "tokens": 1, "seed": None, "queue_limit": 0}
+        if self.queue_limit is None:
+            del least["queue_limit"]
+        return [
+            f"{name} is {value!r}: it must be an integer" + ("" if low is None else f" of at least {low}")
+            for name, low in least.items()
+            if type(value := getattr(self, name)) is not int or (low is not None and value < low)
+        ]
+
+    def _wrong_numbers(self) -> list[str]:
+        greatest = {"service_s": math.inf, "cv": math.inf, "cold_start_s": math.inf}
+        greatest |= {"error_share": 1, "close_share": 1, "hang_share": 1}
+        return [
+            f"{name} is {value!r}: it must be " + ("from 0 to 1" if high == 1 else "a number of at least 0")
+            for name, high in greatest.items()
+            if type(value := getattr(self, name)) not in (int, float)
+            or not (math.isfinite(value) and 0 <= value <= high)
+        ]
+
+
+class Fate(Enum):
+    """What becomes of an accepted request."""
+
+    ANSWER = "answer"
+    ERROR = "error"
+    CLOSE = "close"
+    HANG = "hang"
+
+
+def fates(config: EndpointConfig) -> Callable[[], Fate]:
+    """The reproducible stream of fates: the i-th call is for the i-th queued request, rejected or not."""
+    draw = random.Random(f"fate:{config.seed}").random
+    error = config.error_share
+    close = error + config.close_share
+    hang = close + config.hang_share
+
+    def fate() -> Fate:
+        drawn = draw()
+        if drawn >= hang:
+            return Fate.ANSWER
+        return Fate.ERROR if drawn < error else Fate.CLOSE if drawn < close else Fate.HANG
+
+    return fate

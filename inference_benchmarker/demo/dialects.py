@@ -1,0 +1,195 @@
+"""How the embedded endpoint words its answers: a dialect a protocol, none of which knows time or queues."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from inference_benchmarker.demo.http import Answer, HttpError, json_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from inference_benchmarker.demo.http import Request
+
+MODEL = "demo"
+_MAX_TOKENS = 1_000_000
+
+
+class Stream(Protocol):
+    """An answer that grows: piece j of n goes out at start + service * (j + 1) / n."""
+
+    head: Answer
+    pieces: int
+
+    def events(self, piece: int) -> Sequence[bytes]:
+        """What goes out with a piece, each element an HTTP chunk."""
+        ...
+
+
+class Dialect(Protocol):
+    """One protocol's answers. ``sequence`` is the request's number, for ids."""
+
+    def reply(self, request: Request, sequence: int) -> Answer | Stream:
+        """The answer of a successful request. Raises HttpError where the request is wrong."""
+        ...
+
+    def failure(self, status: int, reason: str, sequence: int) -> Answer:
+        """How the protocol says that a request failed."""
+        ...
+
+
+class PlainDialect:
+    """A small JSON object, as a model server behind /invocations gives."""
+
+    _OK = json_answer(200, {"predictions": [0.5]})
+
+    def reply(self, request: Request, sequence: int) -> Answer:  # noqa: ARG002
+        """The same prediction for every request."""
+        return self._OK
+
+    def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002
+        """The reason as ``error``."""
+        return json_answer(status, {"error": reason})
+
+
+class SageMakerDialect:
+    """SageMaker's runtime, as boto3's ``sagemaker-runtime`` client reads it."""
+
+    _BODY = json.dumps({"predictions": [0.5]}, separators=(",", ":")).encode()
+    _CODES: Mapping[int, str] = {400: "ValidationError", 500: "InternalFailure", 503: "ServiceUnavailable"}
+
+    def reply(self, request: Request, sequence: int) -> Answer:  # noqa: ARG002
+        """A prediction by the variant AllTraffic."""
+        variant = {"x-Amzn-Invoked-Production-Variant": "AllTraffic"}
+        return Answer(200, self._BODY, headers=variant | self._request_id(sequence))
+
+    def failure(self, status: int, reason: str, sequence: int) -> Answer:
+        """An AWS error: its code in x-amzn-ErrorType, its text in the body's Message."""
+        code = {"x-amzn-ErrorType": self._CODES.get(status, "InternalFailure")}
+        return json_answer(status, {"Message": reason}, code | self._request_id(sequence))
+
+    @staticmethod
+    def _request_id(sequence: int) -> dict[str, str]:
+        return {"x-amzn-RequestId": f"00000000-0000-4000-8000-{sequence:012x}"}
+
+
+class OpenAiDialect:
+    """OpenAI's chat completions, whole or as server-sent events with one token in each."""
+
+    def __init__(self, tokens: int) -> None:
+        self._tokens = tokens
+
+    def reply(self, request: Request, sequence: int) -> Answer | Stream:
+        """As many tokens as the request allows, else as many as configured."""
+        asked = _chat_request(request.body)
+        limit = _token_limit(asked)
+        chat = Chat(
+            id=f"chatcmpl-{sequence}",
+            created=int(time.time()),
+            model=str(asked.get("model", MODEL)),
+            tokens=limit or self._tokens,
+            prompt_tokens=sum(len(str(message.get("content")).split()) for message in asked["messages"]),
+            finish_reason="length" if limit else "stop",
+        )
+        if asked.get("stream"):
+            options = asked.get("stream_options")
+            return ChatStream(chat, isinstance(options, dict) and bool(options.get("include_usage")))
+        return chat.answer()
+
+    def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002
+        """OpenAI's error object."""
+        kind = "invalid_request_error" if status < 500 else "server_error"
+        return json_answer(status, {"error": {"message": reason, "type": kind, "param": None, "code": None}})
+
+    @staticmethod
+    def models() -> Answer:
+        """The one model there is."""
+        model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "inference-benchmarker"}
+        return json_answer(200, {"object": "list", "data": [model]})
+
+
+def _chat_request(body: bytes) -> dict[str, Any]:
+    try:
+        asked = json.loads(body)
+    except ValueError as error:
+        raise HttpError(400, f"the body is not JSON: {error}") from error
+    messages = asked.get("messages") if isinstance(asked, dict) else None
+    if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
+        raise HttpError(400, "the body needs messages: a list with at least one object")
+    return cast("dict[str, Any]", asked)
+
+
+def _token_limit(asked: dict[str, Any]) -> int | None:
+    for name in ("max_completion_tokens", "max_tokens"):
+        limit = asked.get(name)
+        if limit is None:
+            continue
+        if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= _MAX_TOKENS:
+            raise HttpError(400, f"{name} is {limit!r}: it must be an integer from 1 to {_MAX_TOKENS}")
+        return limit
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """One completion: its tokens are the numbers from 0, a word each."""
+
+    id: str
+    created: int
+    model: str
+    tokens: int
+    prompt_tokens: int
+    finish_reason: str
+
+    def token(self, index: int) -> str:
+        """The text of a token."""
+        return f" {index}" if index else "0"
+
+    def usage(self) -> dict[str, int]:
+        """The token counts."""
+        total = self.prompt_tokens + self.tokens
+        return {"prompt_tokens": self.prompt_tokens, "completion_tokens": self.tokens, "total_tokens": total}
+
+    def envelope(self, kind: str) -> dict[str, object]:
+        """What stands around every object of this completion."""
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+
+    def answer(self) -> Answer:
+        """The completion in one piece."""
+        message = {"role": "assistant", "content": "".join(map(self.token, range(self.tokens)))}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self.finish_reason}
+        content = {**self.envelope("chat.completion"), "choices": [choice], "usage": self.usage()}
+        return json_answer(200, content)
+
+
+class ChatStream:
+    """A completion as server-sent events. Finish, usage and [DONE] leave with the last token."""
+
+    __slots__ = ("_chat", "_include_usage", "_prefix", "head", "pieces")
+
+    def __init__(self, chat: Chat, include_usage: bool) -> None:
+        self.head = Answer(200, b"", "text/event-stream", {"Cache-Control": "no-cache"})
+        self.pieces = chat.tokens
+        self._chat = chat
+        self._include_usage = include_usage
+        envelope = json.dumps(chat.envelope("chat.completion.chunk"), separators=(",", ":"))
+        usage = ',"usage":null' if include_usage else ""
+        self._prefix = f"data: {envelope[:-1]}{usage}" + ',"choices":[{"index":0,"delta":'
+
+    def events(self, piece: int) -> Sequence[bytes]:
+        """A token; the first says whose turn it is."""
+        role = '"role":"assistant",' if piece == 0 else ""
+        delta = f'{{{role}"content":"{self._chat.token(piece)}"}}'
+        token = f'{self._prefix}{delta},"finish_reason":null}}]}}\n\n'.encode()
+        return (token,) if piece < self.pieces - 1 else (token, *self._end())
+
+    def _end(self) -> Sequence[bytes]:
+        finish = f'{self._prefix}{{}},"finish_reason":"{self._chat.finish_reason}"}}]}}\n\n'.encode()
+        done = b"data: [DONE]\n\n"
+        if not self._include_usage:
+            return (finish, done)
+        content = {**self._chat.envelope("chat.completion.chunk"), "choices": [], "usage": self._chat.usage()}
+        return (finish, f"data: {json.dumps(content, separators=(',', ':'))}\n\n".encode(), done)

@@ -1,0 +1,384 @@
+"""Runs a wave: starts its processes, watches them, reaps them and finalises.
+
+Imports neither Locust nor gevent, so a notebook that calls ``run_wave`` is not patched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from inference_benchmarker.endpoint import check_source
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.journal import Journal
+from inference_benchmarker.run_dir import RunDir, cannot_write, write_json
+from inference_benchmarker.wave import Wave
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from inference_benchmarker.plan import WavePlan
+
+POLL_S = 0.02
+LIVE_INTERVAL_S = 0.5
+REAP_S = 2.0
+DESCRIPTORS_BESIDE_WORKERS = 24
+
+
+class Live(Protocol):
+    """Who watches a wave: the live view on a terminal, plain lines elsewhere, or nobody."""
+
+    def say(self, message: str) -> None:
+        """A sentence about what happens now."""
+
+    def update(self, journal: Journal, fresh: list[Any], now_ns: int) -> None:
+        """The wave goes on; ``now_ns`` is nanoseconds after wave start, ``fresh`` the new request rows."""
+
+    def close(self) -> None:
+        """The wave is over."""
+
+
+class Nobody:
+    """Watches a wave in silence."""
+
+    def say(self, message: str) -> None:
+        """Say nothing."""
+
+    def update(self, journal: Journal, fresh: list[Any], now_ns: int) -> None:
+        """Show nothing."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def run_wave(plan: WavePlan, live: Live | None = None) -> Wave:
+    """Run one wave and return it, stored in its run directory.
+
+    Raises BenchmarkError, before any load is sent, for a plan or a factories file that cannot work;
+    KeyboardInterrupt if interrupted before the wave began. Later interrupts end the wave early and it is
+    returned with what was measured.
+    """
+    plan = settle(plan)
+    live = live or Nobody()
+    run_dir = _make_run_dir(plan)
+    try:
+        with _interrupts() as interrupts, _Processes(plan, run_dir) as processes:
+            conductor = _Conductor(plan, run_dir, processes, interrupts, live)
+            conductor.run()
+            live.close()
+            return conductor.finalise()
+    except (BenchmarkError, KeyboardInterrupt):
+        _discard(run_dir)
+        raise
+    finally:
+        live.close()
+
+
+def settle(plan: WavePlan) -> WavePlan:
+    """A checked plan whose file is absolute and whose seed is drawn; every cheap problem is raised here."""
+    problems = plan.problems()
+    for path, functions in (
+        (plan.factories_file, ("invoke_factory", "payload_factory")),
+        (plan.locust_file, ()),
+    ):
+        if path is not None and path.is_file():
+            try:
+                check_source(path, functions=functions)
+            except BenchmarkError as error:
+                problems.append(str(error))
+    problems += _descriptor_problems(plan.workers)
+    if problems:
+        raise BenchmarkError("\n".join(problems))
+    return replace(
+        plan,
+        seed=secrets.randbits(32) if plan.seed is None else plan.seed,
+        factories_file=plan.factories_file and plan.factories_file.resolve(),
+        locust_file=plan.locust_file and plan.locust_file.resolve(),
+    )
+
+
+class _Processes:
+    """The wave's processes. Each dies with this one, and leaving the context reaps every one of them."""
+
+    def __init__(self, plan: WavePlan, run_dir: RunDir) -> None:
+        status_read, status_write = os.pipe()
+        self.status = status_read
+        self._buffer = b""
+        self.primary = _spawn("primary", run_dir.primary_log, pass_fds=(status_write,))
+        os.close(status_write)
+        os.set_blocking(status_read, False)
+        self.workers = [_spawn("worker", run_dir.worker_log(number)) for number in range(plan.workers)]
+        whole_plan = plan.to_json()
+        self.tell_primary(json.dumps({"plan": whole_plan, "run_dir": str(run_dir.path), "status_fd": status_write}))
+        for number, worker in enumerate(self.workers):
+            _write_line(worker, json.dumps({"plan": whole_plan, "worker": number, "parent": os.getpid()}))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        everyone = [*self.workers, self.primary]
+        if self.primary.poll() is None:
+            self.primary.terminate()
+        for process in everyone:
+            assert process.stdin is not None
+            with suppress(OSError):
+                process.stdin.close()
+        deadline = time.monotonic() + REAP_S
+        for process in everyone:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        os.close(self.status)
+
+    def tell_primary(self, command: str) -> None:
+        """Send the primary a line."""
+        _write_line(self.primary, command)
+
+    def tell_port(self, port: int) -> None:
+        """Tell every worker where the primary listens."""
+        for worker in self.workers:
+            _write_line(worker, str(port))
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """What the primary said since the last call."""
+        with suppress(BlockingIOError):
+            while data := os.read(self.status, 65536):
+                self._buffer += data
+        *lines, self._buffer = self._buffer.split(b"\n")
+        for line in lines:
+            yield json.loads(line)
+
+
+class _Conductor:
+    """Leads one wave from this process: what it hears from the primary, sees of the processes, and tells them."""
+
+    def __init__(
+        self, plan: WavePlan, run_dir: RunDir, processes: _Processes, interrupts: _Interrupts, live: Live
+    ) -> None:
+        self.plan = plan
+        self.run_dir = run_dir
+        self.journal = Journal([run_dir.spool], plan.workers)
+        self._processes = processes
+        self._interrupts = interrupts
+        self._live = live
+        self._interrupts_told = 0
+        self._told_lost: set[int] = set()
+        self._t0: int | None = None
+        self._finished = False
+        self._primary_lost = False
+        self._disk_error: str | None = None
+        self._spill: Path | None = None
+        self._next_update = 0.0
+
+    def run(self) -> None:
+        """Until the wave is over or its primary is gone."""
+        while not self._finished and not self._primary_lost:
+            gone = self._processes.primary.poll() is not None
+            for event in self._processes.events():
+                self._take(event)
+            if gone and not self._finished:
+                self._lose_primary()
+                return
+            self._pass_on_interrupts()
+            self._watch_workers()
+            self._show()
+            time.sleep(POLL_S)
+
+    def finalise(self) -> Wave:
+        """Put the wave together from its spool and store it."""
+        self.journal.read()
+        wave = Wave.of_journal(
+            self.plan,
+            self.journal,
+            self.run_dir,
+            primary_lost=self._primary_lost,
+            interrupted=self._interrupts_told > 0,
+            disk_error=self._disk_error,
+        )
+        wave = _store(wave, self._live)
+        if self._spill is not None:
+            self._spill.unlink(missing_ok=True)
+        return wave
+
+    def _take(self, event: dict[str, Any]) -> None:  # noqa: C901 - one short case for each thing the primary says
+        match event["event"]:
+            case "listening":
+                if event["port"] != self.plan.port:
+                    self._live.say(f"Port {self.plan.port} is taken; the primary listens on {event['port']}.")
+                self._processes.tell_port(event["port"])
+            case "page":
+                self._live.say(f"Locust's page: http://127.0.0.1:{event['port']}")
+            case "gathering":
+                if self.plan.workers > 1 and event["ready"] < self.plan.workers:
+                    self._live.say(f"{event['ready']} of {self.plan.workers} workers are ready …")
+            case "started":
+                self._t0 = event["t0"]
+            case "overdue":
+                self._live.say(f"Worker {event['worker']} does not answer; it is ended.")
+                self._processes.workers[event["worker"]].kill()
+            case "disk":
+                self._disk_error, self._spill = event["error"], Path(event["spool"])
+                self.journal.add_spool(self._spill)
+                self._live.say(f"The run directory cannot be written ({event['error']}): the wave is stopped.")
+            case "failed":
+                raise BenchmarkError("\n".join(f"{p['message']} {p['hint']}".strip() for p in event["problems"]))
+            case "cancelled":
+                raise KeyboardInterrupt
+            case "finished":
+                self._finished = True
+
+    def _lose_primary(self) -> None:
+        """Without a primary nobody takes reports: end the workers, keep what was reported."""
+        for worker in self._processes.workers:
+            worker.kill()
+        if self._t0 is None:
+            if self._interrupts.count:
+                raise KeyboardInterrupt
+            tail = self.run_dir.primary_log.read_text(errors="replace")[-2000:]
+            raise RuntimeError(f"the primary process ended before the wave began; its log ends with:\n{tail}")
+        self._primary_lost = True
+
+    def _pass_on_interrupts(self) -> None:
+        while self._interrupts_told < min(self._interrupts.count, 2):
+            self._interrupts_told += 1
+            first = self._interrupts_told == 1
+            self._processes.tell_primary("stop" if first else "abort")
+            if self._t0 is not None and first:
+                self._live.say("Stopping: waiting for requests in flight. Ctrl-C again ends at once.")
+
+    def _watch_workers(self) -> None:
+        for number, worker in enumerate(self._processes.workers):
+            if number not in self._told_lost and worker.poll() is not None:
+                self._told_lost.add(number)
+                self._processes.tell_primary(f"lost {number}")
+
+    def _show(self) -> None:
+        now = time.monotonic()
+        if self._t0 is None or now < self._next_update:
+            return
+        self._next_update = now + LIVE_INTERVAL_S
+        self._live.update(self.journal, self.journal.read(), time.monotonic_ns() - self._t0)
+
+
+@dataclass(slots=True)
+class _Interrupts:
+    """How often Ctrl-C (or SIGTERM, or the terminal's end) came."""
+
+    count: int = 0
+
+    def add(self, _number: int, _frame: FrameType | None) -> None:
+        """Count one; the wave's loop acts on it."""
+        self.count += 1
+
+
+@contextmanager
+def _interrupts() -> Iterator[_Interrupts]:
+    """Count interrupts instead of raising; outside the main thread signals are not ours to take."""
+    interrupts = _Interrupts()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupts
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, interrupts.add) for number in numbers}
+    try:
+        yield interrupts
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _spawn(module: str, log: Path, pass_fds: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
+    """Start one of our processes in a session of its own, so that Ctrl-C reaches this process alone."""
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", f"inference_benchmarker.{module}"],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=_environment(),
+            pass_fds=pass_fds,
+            start_new_session=True,
+        )
+
+
+def _environment() -> dict[str, str]:
+    """The user's environment without what Locust would read from it; our package stays importable from a clone."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LOCUST_")}
+    root = str(Path(__file__).resolve().parent.parent)
+    if not root.endswith("-packages"):
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (environment.get("PYTHONPATH"), root)))
+    return {**environment, "PYTHONUNBUFFERED": "1"}
+
+
+def _write_line(process: subprocess.Popen[bytes], line: str) -> None:
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):  # its end is noticed elsewhere
+        process.stdin.write(line.encode() + b"\n")
+        process.stdin.flush()
+
+
+def _make_run_dir(plan: WavePlan) -> RunDir:
+    run_dir = RunDir.create(plan.output_dir)
+    try:
+        write_json(run_dir.plan, plan.public_json())
+    except OSError as error:
+        _discard(run_dir)
+        raise cannot_write(plan.output_dir, error) from None
+    return run_dir
+
+
+def _discard(run_dir: RunDir) -> None:
+    """Leave no directory of a wave that never began, unless a process left its last words there."""
+    if run_dir.spool.is_file() and run_dir.spool.stat().st_size:
+        return
+    if any(log.stat().st_size and b"Traceback" in log.read_bytes() for log in run_dir.logs.glob("*.log")):
+        return
+    shutil.rmtree(run_dir.path, ignore_errors=True)
+
+
+def _store(wave: Wave, live: Live) -> Wave:
+    """Store the wave; where its disk is full, in the system's temporary folder, and say so."""
+    try:
+        wave.save()
+        return wave
+    except OSError as error:
+        reason = error.strerror or str(error)
+    origin = wave.run_dir
+    wave = replace(wave, disk_error=reason)
+    wave.run_dir = RunDir(Path(tempfile.mkdtemp(suffix="_benchmark")))
+    try:
+        write_json(wave.run_dir.plan, wave.plan.public_json())
+        wave.save()
+        live.say(f"{origin and origin.path}: cannot be written ({reason}); the wave is stored in {wave.run_dir.path}.")
+    except OSError:
+        live.say(f"The wave could not be stored ({reason}); what is printed is all there is.")
+        wave.run_dir = origin
+    return wave
+
+
+def _descriptor_problems(workers: int) -> list[str]:
+    """Raise our own soft limit as far as it may; each worker takes a pipe."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = 2 * workers + DESCRIPTORS_BESIDE_WORKERS
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard != resource.RLIM_INFINITY and needed > hard:
+        return [f"--workers {workers} needs {needed} file descriptors; this process may have {hard} (ulimit -n)."]
+    return []

@@ -1,0 +1,115 @@
+"""What a wave left behind, before anyone computes on it: facts only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.pacing import TokenBucket
+from inference_benchmarker.plan import NS, OpenLoop, WavePlan
+from inference_benchmarker.record import Ledger
+
+if TYPE_CHECKING:
+    from inference_benchmarker.columns import Records
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """When the wave was. ``start_unix_ns`` is the wall clock at wave start, the one anchor for server metrics."""
+
+    start_unix_ns: int
+    t0_monotonic_ns: int
+    planned_ns: int | None
+    duration_ns: int
+    stopped_at_ns: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Wall-clock start and end (UTC), and the lengths in seconds."""
+        return {
+            "start": _iso(self.start_unix_ns),
+            "end": _iso(self.start_unix_ns + self.duration_ns),
+            "start_unix_ns": self.start_unix_ns,
+            "t0_monotonic_ns": self.t0_monotonic_ns,
+            "planned_s": _seconds(self.planned_ns),
+            "duration_s": self.duration_ns / NS,
+            "stopped_at_s": _seconds(self.stopped_at_ns),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Window:
+        """The window that ``to_json`` described."""
+        return cls(
+            start_unix_ns=data["start_unix_ns"],
+            t0_monotonic_ns=data["t0_monotonic_ns"],
+            planned_ns=_nanoseconds(data["planned_s"]),
+            duration_ns=round(data["duration_s"] * NS),
+            stopped_at_ns=_nanoseconds(data["stopped_at_s"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerUse:
+    """What one worker process used up between wave start and its last report."""
+
+    cpu_s: float
+    max_rss_bytes: int
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A finished wave. ``records`` are the window's, ``warmup`` those before it."""
+
+    plan: WavePlan
+    window: Window
+    records: Records
+    warmup: Records
+    ledgers: tuple[Ledger, ...]
+    lost_workers: tuple[int, ...] = ()
+    primary_lost: bool = False
+    interrupted: bool = False
+    disk_error: str | None = None
+    error_texts: dict[str, list[str]] = field(default_factory=dict)
+    workers: tuple[WorkerUse, ...] = ()
+    environment: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The whole wave's ledger."""
+        return sum(self.ledgers, Ledger())
+
+    @property
+    def open_loop(self) -> bool:
+        """Whether arrivals were independent of completions."""
+        return isinstance(self.plan.load, OpenLoop)
+
+
+def settle_ledgers(
+    plan: WavePlan, reported: list[Ledger], lost: set[int], stopped_at_ns: int | None
+) -> tuple[Ledger, ...]:
+    """Hold each worker's count against the plan's: what it was to send, and what nobody sent because it died."""
+    if isinstance(plan.load, OpenLoop):
+        scheduled = TokenBucket.of(plan).count(stopped_at_ns)
+    else:
+        scheduled = [ledger.sent for ledger in reported]
+    settled = []
+    for number, (ledger, planned) in enumerate(zip(reported, scheduled, strict=True)):
+        missing = max(0, planned - ledger.sent - ledger.dropped) if number in lost else 0
+        settled.append(Ledger(**{**_counts(ledger), "scheduled": planned, "lost": missing}))
+    return tuple(settled)
+
+
+def _counts(ledger: Ledger) -> dict[str, int]:
+    return {name: count for name, count in ledger.to_json().items() if name != "in_flight"}
+
+
+def _iso(unix_ns: int) -> str:
+    return datetime.fromtimestamp(unix_ns / NS, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _seconds(nanoseconds: int | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / NS
+
+
+def _nanoseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * NS)

@@ -1,0 +1,210 @@
+"""Turns a plan into tokens: who is due when, and which worker sends it. Pure: no clock, no sleep.
+
+Arrival *i* has a due time, a worker (``i mod W``), a payload (``i mod n``) and a record; nothing else keeps
+count. Due times are absolute nanoseconds after wave start, so no error accumulates. Warm-up arrivals have
+negative indices and negative due times.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import count
+from math import log
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple
+
+from inference_benchmarker.plan import NS, Bounds, ClosedLoop, OpenLoop, WavePlan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_WARMUP_STREAM = 0x77
+_NO_END = 1 << 62
+_MASK = (1 << 64) - 1
+
+
+class Token(NamedTuple):
+    """The right to send one request: its place in the whole wave, and when it is due (ns after wave start)."""
+
+    index: int  # type: ignore[assignment]  # the place in the wave, not tuple.index
+    due: int
+
+
+class TokenBucket:
+    """The wave's arrivals, the same for any number of workers.
+
+    Open loop: the schedule fills the bucket; ``tokens(worker)`` are one worker's stripe in order of due time.
+    Closed loop: the bucket starts with C tokens and gets one back for each completion; ``stripe(worker)`` is
+    one worker's share of them.
+    """
+
+    def __init__(
+        self,
+        load: OpenLoop | ClosedLoop,
+        bounds: Bounds,
+        *,
+        workers: int = 1,
+        seed: int = 0,
+        warmup_ns: int = 0,
+    ) -> None:
+        self.load = load
+        self.workers = workers
+        self.seed = seed
+        self.warmup_ns = warmup_ns
+        self.end_ns = _NO_END if bounds.duration_ns is None else bounds.duration_ns
+        self.num_requests = bounds.num_requests
+
+    @classmethod
+    def of(cls, plan: WavePlan) -> TokenBucket:
+        """The bucket of a plan whose seed is settled."""
+        return cls(plan.load, plan.bounds, workers=plan.workers, seed=plan.seed or 0, warmup_ns=plan.warmup_ns)
+
+    def tokens(self, worker: int) -> Iterator[Token]:
+        """One worker's open-loop tokens, warm-up first, in order of due time."""
+        if not isinstance(self.load, OpenLoop):
+            raise TypeError("a closed loop has no schedule: use stripe()")
+        if self.load.arrivals == "constant":
+            return self._constant(worker)
+        return self._poisson(worker)
+
+    def stripe(self, worker: int) -> ClosedStripe:
+        """One worker's share of a closed loop."""
+        if not isinstance(self.load, ClosedLoop):
+            raise TypeError("an open loop has no stripe of returning tokens: use tokens()")
+        return ClosedStripe(self, worker)
+
+    def count(self, until_ns: int | None = None) -> list[int]:
+        """How many open-loop arrivals each worker has that are due before ``until_ns`` (default: the plan's end)."""
+        assert isinstance(self.load, OpenLoop)
+        until = self.end_ns if until_ns is None else min(until_ns, self.end_ns)
+        total = self._constant_count(until) if self.load.arrivals == "constant" else self._poisson_count(until)
+        return [len(range(worker, total, self.workers)) for worker in range(self.workers)]
+
+    def duration_ns(self, until_ns: int | None = None) -> int | None:
+        """The planned duration T: the time bound, or when the arrival after the last one would be due.
+
+        So N arrivals at a constant rate have T = N / rate: no fence-post. None for a closed loop that is
+        bounded by a number of requests alone.
+        """
+        end = self.end_ns if until_ns is None else min(until_ns, self.end_ns)
+        if isinstance(self.load, OpenLoop) and self.num_requests is not None:
+            end = min(end, self._due(self.num_requests))
+        return None if end == _NO_END else end
+
+    def _due(self, index: int) -> int:
+        assert isinstance(self.load, OpenLoop)
+        if self.load.arrivals == "constant":
+            period = self._period()
+            return index * period.numerator // period.denominator
+        return next(due for i, due in self._poisson_stream() if i == index)
+
+    def _period(self) -> Fraction:
+        """Nanoseconds between arrivals, exactly."""
+        assert isinstance(self.load, OpenLoop)
+        return NS / Fraction(self.load.rate)
+
+    def _constant_count(self, until_ns: int) -> int:
+        # floor(i * period) < until  <=>  i * period < until, for a whole number until
+        arrivals = max(0, -(-until_ns // self._period()))
+        return arrivals if self.num_requests is None else min(arrivals, self.num_requests)
+
+    def _constant(self, worker: int) -> Iterator[Token]:
+        period = self._period()
+        numerator, denominator = period.numerator, period.denominator
+        warmup = int(self.warmup_ns // period)
+        first = -warmup + (worker + warmup) % self.workers
+        stop = self._constant_count(self.end_ns)
+        for index in range(first, stop, self.workers):
+            yield Token(index, index * numerator // denominator)
+
+    def _poisson(self, worker: int) -> Iterator[Token]:
+        workers = self.workers
+        for index, due in self._poisson_warmup():
+            if index % workers == worker:
+                yield Token(index, due)
+        for index, due in self._bounded_poisson(self.end_ns):
+            if index % workers == worker:
+                yield Token(index, due)
+
+    def _poisson_count(self, until_ns: int) -> int:
+        return sum(1 for _ in self._bounded_poisson(until_ns))
+
+    def _bounded_poisson(self, until_ns: int) -> Iterator[tuple[int, int]]:
+        stop = self.num_requests
+        for index, due in self._poisson_stream():
+            if due >= until_ns or index == stop:
+                return
+            yield index, due
+
+    def _poisson_stream(self, stream: int = 0) -> Iterator[tuple[int, int]]:
+        """Every arrival of a Poisson process, drawn alike by each worker: exponential gaps by inversion.
+
+        The running sum is in units of the mean gap, so its rounding (1e-16 of it) stays below a nanosecond.
+        """
+        period = float(self._period())
+        draw = Random(self.seed * 256 + stream).random
+        elapsed = 0.0
+        for index in count():
+            elapsed -= log(1.0 - draw())
+            yield index, int(elapsed * period)
+
+    def _poisson_warmup(self) -> Iterator[tuple[int, int]]:
+        """The warm-up's own stream, forward in time; its length is counted first, so that indices end at -1."""
+        if not self.warmup_ns:
+            return
+        total = next(index for index, due in self._poisson_stream(_WARMUP_STREAM) if due >= self.warmup_ns)
+        for index, due in self._poisson_stream(_WARMUP_STREAM):
+            if index == total:
+                return
+            yield index - total, due - self.warmup_ns
+
+
+class ClosedStripe:
+    """One worker's share of a closed loop's C tokens; each completion takes the next one, due at that instant."""
+
+    def __init__(self, bucket: TokenBucket, worker: int) -> None:
+        assert isinstance(bucket.load, ClosedLoop)
+        self._step = bucket.workers
+        self._next = worker
+        self._next_warmup = worker - bucket.workers
+        self._end_ns = bucket.end_ns
+        self._num_requests = bucket.num_requests
+        self.tokens = len(range(worker, bucket.load.concurrency, bucket.workers))
+
+    def take(self, now_ns: int) -> Token | None:
+        """The token that is due now, or None when the wave's bounds are reached."""
+        if now_ns < 0:
+            index = self._next_warmup
+            self._next_warmup -= self._step
+            return Token(index, now_ns)
+        index = self._next
+        if now_ns >= self._end_ns or (self._num_requests is not None and index >= self._num_requests):
+            return None
+        self._next += self._step
+        return Token(index, now_ns)
+
+    @property
+    def end_ns(self) -> int | None:
+        """From when on no token is handed out, where there is a time bound."""
+        return None if self._end_ns == _NO_END else self._end_ns
+
+    @property
+    def spent(self) -> bool:
+        """Whether every request of the plan's number has been handed out."""
+        return self._num_requests is not None and self._next >= self._num_requests
+
+    def stop(self, at_ns: int) -> None:
+        """Hand out no token from this instant on."""
+        self._end_ns = min(self._end_ns, at_ns)
+
+
+def uniform(seed: int, index: int) -> float:
+    """A number in [0, 1) that depends on the seed and the arrival alone, so any worker draws it alike.
+
+    The mixing function is SplitMix64's finaliser (Steele, Lea, Flood: Fast splittable pseudorandom number
+    generators, OOPSLA 2014).
+    """
+    z = (seed * 0x9E3779B97F4A7C15 + (index + 1) * 0xBF58476D1CE4E5B9) & _MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+    return ((z ^ (z >> 31)) >> 11) / (1 << 53)

@@ -1,0 +1,339 @@
+"""What load to offer: the wave plan, a value that knows every conflict between its parts.
+
+A plan comes from the command line, from a TOML file or from Python; it is checked as a whole, so a user
+reads every problem at once, and it survives a round trip through JSON (``plan.json`` in a run directory).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import asdict, dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, Literal
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.redact import redact
+
+SCHEMA_VERSION = 1
+NS = 1_000_000_000
+MAX_RATE = 1_000_000
+MAX_CONCURRENCY = 1_000_000
+MAX_WORKERS = 1_000
+MAX_SECONDS = 30 * 24 * 3600
+
+Arrivals = Literal["constant", "poisson"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLoop:
+    """Arrivals independent of completions: ``rate`` a second, an exact decimal."""
+
+    rate: Decimal
+    arrivals: Arrivals = "constant"
+
+    def problems(self) -> list[str]:
+        """What is wrong, a sentence each."""
+        found = []
+        if not self.rate.is_finite() or not 0 < self.rate <= MAX_RATE:
+            found.append(f"--client-rps must be above 0 and at most {MAX_RATE:,} requests/s, not {self.rate}.")
+        elif self.rate < Decimal("1e-6"):
+            found.append(f"--client-rps must be at least 0.000001 requests/s, not {self.rate}.")
+        if self.arrivals not in ("constant", "poisson"):
+            found.append(f"--arrivals must be constant or poisson, not {self.arrivals!r}.")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedLoop:
+    """Exactly ``concurrency`` requests in flight: the next one goes out when one completes."""
+
+    concurrency: int
+
+    def problems(self) -> list[str]:
+        """What is wrong, a sentence each."""
+        if not 1 <= self.concurrency <= MAX_CONCURRENCY:
+            return [f"--concurrency must be from 1 to {MAX_CONCURRENCY:,}, not {self.concurrency}."]
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """When the wave ends: after ``duration_s`` seconds or ``num_requests`` arrivals, whichever comes first."""
+
+    duration_s: Decimal | None = None
+    num_requests: int | None = None
+
+    @property
+    def duration_ns(self) -> int | None:
+        """The time bound in nanoseconds after wave start."""
+        return None if self.duration_s is None else int(self.duration_s * NS)
+
+    def problems(self) -> list[str]:
+        """What is wrong, a sentence each."""
+        found = []
+        if self.duration_s is None and self.num_requests is None:
+            found.append("A wave needs an end: give --obs-time SECONDS, --num-requests N, or both.")
+        if self.duration_s is not None:
+            found += _seconds_problems("--obs-time", self.duration_s, least=Decimal("0.001"))
+        if self.num_requests is not None and not 1 <= self.num_requests <= 10**9:
+            found.append(f"--num-requests must be from 1 to 1,000,000,000, not {self.num_requests}.")
+        return found
+
+
+SLO_PATTERN = re.compile(
+    r"^\s*(?:(?P<metric>latency|response_time|ttft|itl|tpot|lag)\.)?"
+    r"(?P<stat>mean|min|max|median|p\d{1,2}(?:\.\d{1,3})?|success|rate)\s*"
+    r"(?P<op><=|>=|<|>)\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|ms|s|%)?\s*$"
+)
+_UNIT_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Slo:
+    """One limit on the wave, e.g. ``latency.p99 <= 0.5`` (seconds) or ``success >= 0.99`` (a share)."""
+
+    expression: str
+    metric: str
+    stat: str
+    op: str
+    limit: float
+
+    @classmethod
+    def parse(cls, text: str) -> Slo:
+        """Read ``p99<200ms``, ``ttft.p90<1s``, ``success>=0.99``, ``rate>=99%``.
+
+        A bare percentile is of response time, in the closed loop of latency.
+        """
+        match = SLO_PATTERN.match(text)
+        if match is None or (problem := _slo_problem(match)):
+            reason = "" if match is None else f" ({problem})"
+            raise BenchmarkError(
+                f"--slo {text!r} is not a limit{reason}.",
+                "Write e.g. p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99.",
+            )
+        stat, unit = match["stat"], match["unit"]
+        value = float(match["value"])
+        if stat in ("success", "rate"):
+            return cls(text.strip(), stat, stat, match["op"], value / 100 if unit == "%" else value)
+        stat = "p50" if stat == "median" else stat
+        return cls(text.strip(), match["metric"] or "default", stat, match["op"], value * _UNIT_SECONDS[unit])
+
+    def met(self, measured: float | None) -> bool:
+        """Whether a measured value keeps the limit; what was not measured does not."""
+        if measured is None:
+            return False
+        comparisons = {
+            "<": measured < self.limit,
+            "<=": measured <= self.limit,
+            ">": measured > self.limit,
+            ">=": measured >= self.limit,
+        }
+        return comparisons[self.op]
+
+
+def _slo_problem(match: re.Match[str]) -> str:
+    share = match["stat"] in ("success", "rate")
+    if share and match["metric"]:
+        return f"{match['stat']} belongs to the whole wave, not to {match['metric']}"
+    if share and match["unit"] not in (None, "%"):
+        return f"{match['stat']} is a share between 0 and 1, or a percentage"
+    if share and float(match["value"]) > (100 if match["unit"] == "%" else 1):
+        return f"{match['stat']} is a share between 0 and 1, or a percentage"
+    if not share and match["unit"] not in _UNIT_SECONDS:
+        return "a time needs its unit: us, ms or s"
+    if match["stat"] == "p0":
+        return "percentiles start above 0"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class WavePlan:
+    """One bounded load at one operating point. Seconds are decimals, counts are integers."""
+
+    load: OpenLoop | ClosedLoop
+    bounds: Bounds
+    factories_file: Path | None = None
+    endpoint_name: str | None = None
+    locust_file: Path | None = None
+    url: str | None = None
+    workers: int = 1
+    warmup_s: Decimal = Decimal(0)
+    drain_timeout_s: Decimal = Decimal(60)
+    request_timeout_s: Decimal | None = None
+    max_in_flight: int | None = None
+    seed: int | None = None
+    success_threshold: float = 0.95
+    slos: tuple[Slo, ...] = field(default=())
+    port: int = 5557
+    ui: bool = False
+    sample_client_hw: bool = False
+    debug: bool = False
+    output_dir: Path = Path(".tmp")
+    name: str | None = None
+
+    def problems(self) -> list[str]:
+        """Everything that is wrong with this plan, a sentence each; empty when it can run."""
+        return [
+            *self.load.problems(),
+            *self.bounds.problems(),
+            *self._endpoint_problems(),
+            *self._process_problems(),
+            *self._timing_problems(),
+            *self._threshold_problems(),
+        ]
+
+    def check(self) -> None:
+        """Raise one BenchmarkError that names every problem."""
+        if problems := self.problems():
+            raise BenchmarkError("\n".join(problems))
+
+    @property
+    def warmup_ns(self) -> int:
+        """Length of the warm-up before wave start."""
+        return int(self.warmup_s * NS)
+
+    @property
+    def drain_ns(self) -> int:
+        """How long requests in flight are waited for after the last arrival."""
+        return int(self.drain_timeout_s * NS)
+
+    @property
+    def target_rate(self) -> float | None:
+        """The planned rate in requests/s; None in the closed loop."""
+        return float(self.load.rate) if isinstance(self.load, OpenLoop) else None
+
+    def _endpoint_problems(self) -> list[str]:
+        found = []
+        if self.factories_file is None and self.locust_file is None:
+            found.append("No endpoint: give --factories-file FILE (or --locust-file FILE, or --demo to try it out).")
+        if self.factories_file is not None and self.locust_file is not None:
+            found.append("Give either --factories-file or --locust-file, not both.")
+        for flag, path in (("--factories-file", self.factories_file), ("--locust-file", self.locust_file)):
+            if path is not None and not path.is_file():
+                found.append(f"{flag} {path}: there is no such file.")
+        if self.endpoint_name is not None and self.factories_file is None and self.locust_file is not None:
+            found.append("--endpoint-name goes to invoke_factory; with --locust-file use --url.")
+        if self.url is not None and self.locust_file is None:
+            found.append("--url is the host of a --locust-file; a factories file names its endpoint itself.")
+        if self.url is not None and not re.match(r"^https?://[^\s/]+", self.url):
+            found.append(f"--url must start with http:// or https://, not {redact(self.url)!r}.")
+        return found
+
+    def _process_problems(self) -> list[str]:
+        found = []
+        if not 1 <= self.workers <= MAX_WORKERS:
+            found.append(f"--workers must be from 1 to {MAX_WORKERS:,}, not {self.workers}.")
+        if not 1 <= self.port <= 65535:
+            found.append(f"--port must be from 1 to 65535, not {self.port}.")
+        if self.max_in_flight is not None and self.max_in_flight < self.workers:
+            found.append(f"--max-in-flight must be at least one a worker ({self.workers}), not {self.max_in_flight}.")
+        if isinstance(self.load, ClosedLoop):
+            if self.load.concurrency < self.workers:
+                found.append(
+                    f"--concurrency {self.load.concurrency} cannot be split over {self.workers} workers: "
+                    f"use --workers {max(self.load.concurrency, 1)} or fewer."
+                )
+            if self.max_in_flight is not None:
+                found.append("--max-in-flight caps an open loop; with --concurrency the cap is the concurrency.")
+        if self.seed is not None and not 0 <= self.seed < 2**63:
+            found.append(f"--seed must be a whole number from 0 to 2^63 - 1, not {self.seed}.")
+        return found
+
+    def _timing_problems(self) -> list[str]:
+        found = _seconds_problems("--warmup", self.warmup_s)
+        found += _seconds_problems("--drain-timeout", self.drain_timeout_s)
+        if self.request_timeout_s is not None:
+            found += _seconds_problems("--request-timeout", self.request_timeout_s, least=Decimal("0.001"))
+        return found
+
+    def _threshold_problems(self) -> list[str]:
+        found = []
+        if not (math.isfinite(self.success_threshold) and 0 <= self.success_threshold <= 1):
+            found.append(f"--success-threshold must be a share from 0 to 1, not {self.success_threshold}.")
+        if isinstance(self.load, ClosedLoop):
+            found += [
+                f"--slo {slo.expression}: a closed loop has no {what}; limit latency instead."
+                for slo in self.slos
+                for what in (_open_loop_only(slo),)
+                if what
+            ]
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object; decimals and paths become strings, so nothing is rounded."""
+        data = asdict(self)
+        kind = "open" if isinstance(self.load, OpenLoop) else "closed"
+        data["load"] = {"kind": kind, **data["load"]}
+        data["slos"] = [slo.expression for slo in self.slos]
+        return {"schema_version": SCHEMA_VERSION, **_plain(data)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> WavePlan:
+        """The plan that ``to_json`` described."""
+        values = {key: value for key, value in data.items() if key != "schema_version"}
+        load = dict(values.pop("load"))
+        kind = load.pop("kind")
+        if kind == "open":
+            values["load"] = OpenLoop(Decimal(load["rate"]), load["arrivals"])
+        else:
+            values["load"] = ClosedLoop(**load)
+        bounds = values.pop("bounds")
+        values["bounds"] = Bounds(_decimal(bounds["duration_s"]), bounds["num_requests"])
+        values["slos"] = tuple(Slo.parse(text) for text in values["slos"])
+        for key in ("warmup_s", "drain_timeout_s", "request_timeout_s"):
+            values[key] = _decimal(values[key])
+        for key in ("factories_file", "locust_file", "output_dir"):
+            values[key] = None if values[key] is None else Path(values[key])
+        return cls(**values)
+
+    def public_json(self) -> dict[str, Any]:
+        """``to_json`` without passwords: what may stand in a file."""
+        data = self.to_json()
+        return {key: redact(value) if isinstance(value, str) else value for key, value in data.items()}
+
+    def with_seed(self, seed: int) -> WavePlan:
+        """The same plan with its seed settled."""
+        return replace(self, seed=seed)
+
+
+def parse_decimal(flag: str, text: str) -> Decimal:
+    """An exact decimal from a flag's text; NaN and infinity are refused by the plan's own checks."""
+    try:
+        return Decimal(str(text).strip())
+    except InvalidOperation:
+        raise BenchmarkError(f"{flag} must be a number, not {text!r}.") from None
+
+
+def parse_int(flag: str, text: str) -> int:
+    """A whole number from a flag's text; 1e3 and 1,000 are refused, 1_000 is not a surprise worth allowing."""
+    if not re.fullmatch(r"\s*[+-]?\d{1,18}\s*", str(text)):
+        raise BenchmarkError(f"{flag} must be a whole number, not {text!r}.")
+    return int(text)
+
+
+def _open_loop_only(slo: Slo) -> str:
+    if slo.metric == "rate":
+        return "target rate"
+    if slo.metric == "response_time":
+        return "response time"
+    return ""
+
+
+def _seconds_problems(flag: str, value: Decimal, least: Decimal = Decimal(0)) -> list[str]:
+    if not value.is_finite() or not least <= value <= MAX_SECONDS:
+        return [f"{flag} must be from {least} to {MAX_SECONDS:,} seconds, not {value}."]
+    return []
+
+
+def _decimal(text: str | None) -> Decimal | None:
+    return None if text is None else Decimal(text)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (Decimal, Path)):
+        return str(value)
+    return value

@@ -1,0 +1,367 @@
+"""The primary process: brings the workers together, starts the wave for all at one instant, spools their reports.
+
+Standard input carries one JSON line (what to run), then commands of the parent: ``stop``, ``abort`` and
+``lost N``; its end means that the parent is gone. What the parent must know goes to it as JSON lines.
+"""
+
+from __future__ import annotations
+
+# Locust patches the process, so it comes before everything that opens sockets.
+import locust
+
+# isort: split
+import json
+import logging
+import os
+import socket
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gevent
+from gevent.event import Event
+from gevent.fileobject import FileObject
+from locust.env import Environment
+from locust.stats import PERCENTILES_TO_REPORT, StatsCSVFileWriter, stats_history
+
+from inference_benchmarker.locust_runtime import ACK, BATCH, READY, STOP, WaveUser, options, set_up_logging
+from inference_benchmarker.pacing import TokenBucket
+from inference_benchmarker.plan import NS, ClosedLoop, WavePlan
+from inference_benchmarker.primary.shape import TokenBucketShape
+from inference_benchmarker.record import Ledger, split_batch
+from inference_benchmarker.run_dir import RunDir
+from inference_benchmarker.spool import SpoolWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from locust.runners import MasterRunner
+
+DEFAULT_MAX_IN_FLIGHT = 10_000
+PORTS_TO_TRY = 200
+STOP_NOTICE_NS = 50_000_000  # so that every worker hears of a stop before it takes effect
+GRACE_NS = 10 * NS
+ABORT_GRACE_NS = NS
+SILENT_NS = 30 * NS
+
+logger = logging.getLogger("inference_benchmarker.primary")
+
+
+@dataclass(slots=True)
+class Member:
+    """What the primary knows of one worker."""
+
+    client_id: str = ""
+    pid: int = 0
+    payloads: int | None = None
+    descriptors: int = 0
+    error: dict[str, str] | None = None
+    next_sequence: int = 0
+    last_report: int = 0
+    ledger: Ledger = field(default_factory=Ledger)
+    ready: bool = False
+    over: bool = False
+    overdue: bool = False
+
+
+class Primary:
+    """Leads one wave."""
+
+    def __init__(self, plan: WavePlan, run_dir: RunDir, commands: Iterable[bytes], status_fd: int) -> None:
+        self.plan = plan
+        self._commands = commands
+        self.run_dir = run_dir
+        self.bucket = TokenBucket.of(plan)
+        self.members = [Member() for _ in range(plan.workers)]
+        self._status_fd = status_fd
+        self._changed = Event()
+        self._t0: int | None = None
+        self._stop_at: int | None = None
+        self._aborted_at: int | None = None
+        self._orphaned = False
+        self._spool = SpoolWriter(run_dir.spool)
+        self._disk_full_told = False
+        self.shape = TokenBucketShape(self.bucket)
+        self.environment, self.runner = self._make_runner()
+        self.runner.register_message(READY, self._on_ready)
+        self.runner.register_message(BATCH, self._on_batch)
+
+    def run(self) -> None:
+        """Lead the wave from the first worker to the last report."""
+        gevent.spawn(self._listen_to_parent)
+        self._tell("listening", port=self.runner.server.port)
+        if not self._gather():
+            return
+        self._start_users()
+        csv = self._start_csv()
+        if self.plan.sample_client_hw:
+            self._start_sampler()
+        self._start_wave()
+        self._follow()
+        self._finish_csv(csv)
+        self._spool.event(event="end", at=self._now())
+        self._spool.close()
+        self._tell("finished")
+        self.shape.end()
+        self.runner.greenlet.join(timeout=5)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests in flight, as last reported."""
+        return sum(member.ledger.in_flight for member in self.members)
+
+    def stop(self) -> None:
+        """One Ctrl-C: nothing that is due later is sent; what is in flight is waited for."""
+        self._broadcast_stop(abort=False)
+
+    def _make_runner(self) -> tuple[Environment, MasterRunner]:
+        for port in range(self.plan.port, min(self.plan.port + PORTS_TO_TRY, 65536)):
+            if not _is_free(port):
+                continue
+            environment = Environment(
+                user_classes=[WaveUser],
+                events=locust.events,
+                shape_class=self.shape,
+                parsed_options=options(self.plan.url),
+                host=self.plan.url,
+            )
+            try:
+                return environment, environment.create_master_runner("127.0.0.1", port)
+            except SystemExit:  # Locust's way to say that the port was taken in the meantime
+                continue
+        self._tell("failed", problems=[{"message": f"No free port from {self.plan.port} on.", "hint": "Try --port."}])
+        raise SystemExit(2)
+
+    def _listen_to_parent(self) -> None:
+        for line in self._commands:
+            words = line.decode().split()
+            if words[0] == "lost":
+                self._lose(int(words[1]))
+            elif words[0] == "stop":
+                self.stop()
+            else:
+                self._abort()
+        self._orphaned = True
+        self._abort()
+
+    def _gather(self) -> bool:
+        """Wait for every worker to have loaded its target; False when there will be no wave."""
+        while not all(member.ready or member.over for member in self.members):
+            self._changed.wait()
+            self._changed.clear()
+            if self._stop_at is not None:
+                self._tell("cancelled")
+                return False
+            self._tell("gathering", ready=sum(member.ready for member in self.members))
+        if problems := self._problems():
+            self._tell("failed", problems=problems)
+            return False
+        return True
+
+    def _problems(self) -> list[dict[str, str]]:
+        """Why the wave cannot start; the same reason from several workers is one."""
+        problems = {member.error["message"]: member.error for member in self.members if member.error}
+        found = list(problems.values())
+        for number, member in enumerate(self.members):
+            if member.over:
+                found.append(
+                    {
+                        "message": f"Worker {number} ended before it was ready.",
+                        "hint": f"Its last words are in {self.run_dir.worker_log(number)}.",
+                    }
+                )
+        counts = {member.payloads for member in self.members if member.ready and not member.error}
+        if len(counts) > 1:
+            found.append(
+                {
+                    "message": f"payload_factory returned lists of different lengths in different workers: "
+                    f"{', '.join(str(count) for count in sorted(counts, key=str))}.",
+                    "hint": "Arrival i sends payload i mod n in whichever worker: make the list the same everywhere.",
+                }
+            )
+        return found
+
+    def _start_users(self) -> None:
+        """Let Locust bring up its one user a worker, and wait for them."""
+        self.runner.start_shape()
+        with gevent.Timeout(30, False):
+            while not self.runner.spawning_completed:
+                gevent.sleep(0.005)
+        gevent.spawn(stats_history, self.runner)
+
+    def _start_wave(self) -> None:
+        lead = NS // 20 + self.plan.workers * NS // 100
+        self._t0 = time.monotonic_ns() + lead + self.plan.warmup_ns
+        wall = time.time_ns() + self._t0 - time.monotonic_ns()
+        for member in self.members:
+            member.last_report = self._t0
+        self._spool.event(event="start", t0=self._t0, wall_ns=wall, caps=self._caps(), port=self.runner.server.port)
+        caps = dict(zip((member.client_id for member in self.members), self._caps(), strict=True))
+        self.shape.hand_out(self._t0, caps)
+        self._tell("started", t0=self._t0)
+
+    def _caps(self) -> list[int]:
+        """How many requests each worker may have in flight."""
+        workers = self.plan.workers
+        total = self.plan.max_in_flight or DEFAULT_MAX_IN_FLIGHT
+        shares = [max(1, len(range(number, total, workers))) for number in range(workers)]
+        if self.plan.max_in_flight is not None:
+            return shares
+        return [min(share, member.descriptors) for share, member in zip(shares, self.members, strict=True)]
+
+    def _follow(self) -> None:
+        """Until every worker's last report is in or the worker is gone."""
+        while not all(member.over for member in self.members):
+            self._changed.wait(timeout=0.1)
+            self._changed.clear()
+            for number, member in enumerate(self.members):
+                if not member.over and not member.overdue and self._is_overdue(member):
+                    member.overdue = True
+                    self._tell("overdue", worker=number)
+                    if self._orphaned:  # nobody is left who would end it and say so
+                        self._lose(number)
+
+    def _is_overdue(self, member: Member) -> bool:
+        """Whether a worker's last report should have come long ago: its event loop is blocked for good."""
+        if self._aborted_at is not None:
+            return self._now() > self._aborted_at + ABORT_GRACE_NS
+        end = self.bucket.duration_ns(self._stop_at)
+        if end is not None:
+            return self._now() > end + self.plan.drain_ns + GRACE_NS
+        assert isinstance(self.plan.load, ClosedLoop)
+        return time.monotonic_ns() > member.last_report + self.plan.drain_ns + SILENT_NS
+
+    def _on_ready(self, msg: Any, **_: Any) -> None:
+        member = self.members[msg.data["worker"]]
+        member.client_id = msg.node_id
+        member.pid, member.error = msg.data["pid"], msg.data["error"]
+        member.payloads, member.descriptors = msg.data["payloads"], msg.data["descriptors"]
+        member.ready = True
+        self._changed.set()
+
+    def _on_batch(self, msg: Any, **_: Any) -> None:
+        """Spool a batch, each once and in order, and acknowledge it; one that came too early comes again."""
+        data = msg.data
+        member = self.members[data["worker"]]
+        if data["sequence"] > member.next_sequence or (member.over and data["sequence"] == member.next_sequence):
+            return
+        if data["sequence"] == member.next_sequence:
+            self._write(data["batch"])
+            member.next_sequence += 1
+            member.last_report = time.monotonic_ns()
+            member.ledger = Ledger.from_json(split_batch(data["batch"])[0]["ledger"])
+        self.runner.send_message(ACK, {"sequence": data["sequence"]}, msg.node_id)
+        if data["final"]:
+            member.over = True
+            self._changed.set()
+
+    def _write(self, batch: bytes) -> None:
+        self._spool.batch(batch)
+        if self._spool.error is not None and not self._disk_full_told:
+            self._disk_full_told = True
+            logger.error("the run directory cannot be written: %s", self._spool.error)
+            self._tell("disk", error=str(self._spool.error.strerror), spool=str(self._spool.path))
+            self.stop()
+
+    def _lose(self, number: int) -> None:
+        member = self.members[number]
+        if not member.over:
+            member.over = True
+            if self._t0 is not None:
+                self._spool.event(event="lost", worker=number, at=self._now())
+        self._changed.set()
+
+    def _abort(self) -> None:
+        """A second Ctrl-C, or the parent is gone: end now, with what there is."""
+        if self._aborted_at is None and self._t0 is not None:
+            self._aborted_at = self._now()
+        self._broadcast_stop(abort=True)
+
+    def _broadcast_stop(self, *, abort: bool) -> None:
+        if self._t0 is None:
+            self._stop_at = 0
+            self._changed.set()
+            return
+        if self._stop_at is None:
+            self._stop_at = max(0, self._now() + (0 if abort else STOP_NOTICE_NS))
+            self._spool.event(event="stop", at=self._stop_at)
+        self.runner.send_message(STOP, {"at": self._stop_at, "abort": abort})
+
+    def _start_csv(self) -> StatsCSVFileWriter | None:
+        """Locust's own CSV files; a full disk must not keep the wave from being measured."""
+        try:
+            self.run_dir.locust_stats.mkdir(exist_ok=True)
+            prefix = str(self.run_dir.locust_stats / "locust")
+            writer = StatsCSVFileWriter(self.environment, PERCENTILES_TO_REPORT, prefix, full_history=True)
+        except OSError:
+            logger.exception("Locust's statistics cannot be written")
+            return None
+        writer.benchmark_greenlet = gevent.spawn(writer)
+        return writer
+
+    def _finish_csv(self, writer: StatsCSVFileWriter | None) -> None:
+        """Write the files once more: Locust ends without a last update."""
+        if writer is None:
+            return
+        writer.benchmark_greenlet.kill()
+        try:
+            for file, write, rows in (
+                (writer.requests_csv_filehandle, writer.requests_csv, writer.requests_csv_writer),
+                (writer.failures_csv_filehandle, writer.failures_csv, writer.failures_csv_writer),
+                (writer.exceptions_csv_filehandle, writer.exceptions_csv, writer.exceptions_csv_writer),
+            ):
+                file.seek(0)
+                file.truncate()
+                write(rows)
+            writer.close_files()
+        except OSError:
+            logger.exception("Locust's statistics cannot be written")
+
+    def _start_sampler(self) -> None:
+        from client_capacity.sampler import sample_regularly
+
+        processes = {"primary": os.getpid(), "benchmark": os.getppid()}
+        processes |= {f"worker_{number}": member.pid for number, member in enumerate(self.members)}
+        gevent.spawn(sample_regularly, self.run_dir.client_csv, processes, gevent.sleep)
+
+    def _now(self) -> int:
+        assert self._t0 is not None
+        return time.monotonic_ns() - self._t0
+
+    def _tell(self, event: str, **facts: Any) -> None:
+        """Tell the parent; if it is gone, nobody is there to be told."""
+        try:
+            os.write(self._status_fd, json.dumps({"event": event, **facts}).encode() + b"\n")
+        except BrokenPipeError:
+            logger.warning("the parent is gone")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def main() -> None:
+    """Run the primary as its parent's standard input says."""
+    commands = FileObject(sys.stdin.fileno(), "rb", close=False)
+    job = json.loads(commands.readline())
+    plan = WavePlan.from_json(job["plan"])
+    set_up_logging(debug=plan.debug)
+    primary = Primary(plan, RunDir(Path(job["run_dir"])), commands, job["status_fd"])
+    if plan.ui:
+        from inference_benchmarker.primary.page import serve_page
+
+        port = serve_page(primary)
+        os.write(job["status_fd"], json.dumps({"event": "page", "port": port}).encode() + b"\n")
+    primary.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+"""What happened to one request: its instants, its outcome, and the compact form in which workers report it.
+
+All instants are nanoseconds after wave start on the host's one monotonic clock; warm-up lies below zero.
+A batch is packed as it grows, a fixed few tens of bytes a request, so reporting never stalls the pacing.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+import struct
+from array import array
+from collections import defaultdict
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OK, FAILED, ABANDONED = 0, 1, 2
+OUTCOMES = ("ok", "failed", "abandoned")
+NONE = -(1 << 63)  # stands for None in a packed int64
+MAX_NAMES = 10_000
+MAX_TEXTS = 3
+MAX_TEXT_LENGTH = 500
+OTHER = "(other)"
+
+HAS_STREAM = 0x80  # set in a packed outcome when an entry of STREAM belongs to the request
+OUTCOME = 0x7F
+# index, due, sent, done, build_ns, bytes, label, error, outcome
+BASE = struct.Struct("<qqqqqqHHB")
+# first_token, last_token, chunks, tokens_in, tokens_out, number of gaps
+STREAM = struct.Struct("<qqqqqI")
+_SECTIONS = struct.Struct("<IIII")
+
+
+class RequestRecord(NamedTuple):
+    """The facts of one request. Derived times (latency, lag) are computed from them, never stored."""
+
+    index: int  # type: ignore[assignment]  # the place in the wave, not tuple.index
+    worker: int
+    due: int
+    sent: int
+    done: int
+    outcome: str = "ok"
+    label: str = ""
+    error: str | None = None
+    build_ns: int = 0
+    first_token: int | None = None
+    last_token: int | None = None
+    chunks: int | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    bytes: int | None = None
+    gaps: tuple[int, ...] | None = None
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Where every arrival went.
+
+    ``scheduled = sent + dropped + lost`` and ``sent = ok + failed + abandoned + in_flight``.
+    """
+
+    scheduled: int = 0
+    sent: int = 0
+    dropped: int = 0
+    lost: int = 0
+    ok: int = 0
+    failed: int = 0
+    abandoned: int = 0
+
+    @property
+    def in_flight(self) -> int:
+        """Sent and not yet over."""
+        return self.sent - self.ok - self.failed - self.abandoned
+
+    @property
+    def completed(self) -> int:
+        """Answered: ok or failed."""
+        return self.ok + self.failed
+
+    @property
+    def balanced(self) -> bool:
+        """Whether every scheduled arrival is accounted for."""
+        return self.scheduled == self.sent + self.dropped + self.lost and self.in_flight >= 0
+
+    def __add__(self, other: Ledger) -> Ledger:
+        return Ledger(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def to_json(self) -> dict[str, int]:
+        """The counts, in_flight included."""
+        return {**{f.name: getattr(self, f.name) for f in fields(self)}, "in_flight": self.in_flight}
+
+    @classmethod
+    def from_json(cls, data: dict[str, int]) -> Ledger:
+        """The ledger that ``to_json`` described."""
+        return cls(**{f.name: data[f.name] for f in fields(cls)})
+
+
+class Names:
+    """Numbers for label and error names; a name beyond the limit becomes ``(other)``, so memory is bounded."""
+
+    def __init__(self, *initial: str) -> None:
+        self._ids: dict[str, int] = {}
+        self._names: list[str] = []
+        self._taken = 0
+        for name in initial:
+            self[name]
+
+    def __getitem__(self, name: str) -> int:
+        known = self._ids.get(name)
+        if known is not None:
+            return known
+        if len(self._ids) >= MAX_NAMES and name != OTHER:
+            return self[OTHER]
+        self._ids[name] = len(self._names)
+        self._names.append(name)
+        return self._ids[name]
+
+    def name(self, number: int) -> str:
+        """The name of a number."""
+        return self._names[number]
+
+    def take_new(self) -> list[str]:
+        """Names first used since the last call, in order of their numbers."""
+        new = self._names[self._taken :]
+        self._taken = len(self._names)
+        return new
+
+
+class BatchWriter:
+    """Collects one worker's records and hands them out as packed batches."""
+
+    def __init__(self, redact: Callable[[str], str] = str) -> None:
+        self.labels = Names("")
+        self.errors = Names("")
+        self._redact = redact
+        self._base = bytearray()
+        self._streams = bytearray()
+        self._gaps: array[int] = array("I")
+        self._text_counts: dict[str, int] = defaultdict(int)
+        self._texts: list[tuple[str, str]] = []
+
+    def add(self, *values: int) -> None:
+        """Append one request: the fields of ``BASE`` in order, ``NONE`` where there is nothing."""
+        self._base += BASE.pack(*values)
+
+    def add_stream(self, times: list[int] | None, tokens_in: int, tokens_out: int) -> None:
+        """What belongs to the request just added with ``HAS_STREAM``: token arrivals (ns), token counts or ``NONE``."""
+        if not times:
+            chunks = NONE if times is None else 0
+            self._streams += STREAM.pack(NONE, NONE, chunks, tokens_in, tokens_out, 0)
+            return
+        gaps = [(later - earlier) // 1000 for earlier, later in itertools.pairwise(times)]
+        self._streams += STREAM.pack(times[0], times[-1], len(times), tokens_in, tokens_out, len(gaps))
+        self._gaps.extend(gaps)
+
+    def error(self, exception: BaseException) -> tuple[int, str]:
+        """The number and key of an error; keeps the text of the first few of each key."""
+        key = error_key(exception)
+        number = self.errors[key]
+        if self._text_counts[key] < MAX_TEXTS:
+            self._text_counts[key] += 1
+            self._texts.append((key, self._redact(str(exception))[:MAX_TEXT_LENGTH]))
+        return number, key
+
+    def take(self, meta: dict[str, Any]) -> bytes:
+        """The batch since the last call, with ``meta`` (ledger, sequence number) beside the records."""
+        texts, self._texts = self._texts, []
+        meta = {**meta, "labels": self.labels.take_new(), "errors": self.errors.take_new(), "texts": texts}
+        head = json.dumps(meta).encode()
+        parts = (head, bytes(self._base), bytes(self._streams), self._gaps.tobytes())
+        self._base.clear()
+        self._streams.clear()
+        self._gaps = array("I")
+        return _SECTIONS.pack(*map(len, parts)) + b"".join(parts)
+
+
+def split_batch(data: bytes) -> tuple[dict[str, Any], bytes, bytes, bytes]:
+    """A batch's meta object and its three packed sections: requests, streams, gaps."""
+    sizes = _SECTIONS.unpack_from(data)
+    parts, offset = [], _SECTIONS.size
+    for size in sizes:
+        parts.append(data[offset : offset + size])
+        offset += size
+    return json.loads(parts[0]), parts[1], parts[2], parts[3]
+
+
+def error_key(exception: BaseException) -> str:
+    """Class name plus AWS error code, HTTP status or errno where there is one; never the free text."""
+    name = type(exception).__name__
+    detail = (
+        getattr(exception, "error_detail", "")
+        or _aws_code(exception)
+        or _http_status(exception)
+        or _errno_name(exception)
+    )
+    return f"{name} {detail}" if detail else name
+
+
+def _aws_code(exception: BaseException) -> str:
+    response = getattr(exception, "response", None)
+    if isinstance(response, dict):
+        error = response.get("Error")
+        if isinstance(error, dict) and error.get("Code"):
+            return str(error["Code"])[:80]
+    return ""
+
+
+def _http_status(exception: BaseException) -> str:
+    response = getattr(exception, "response", None)
+    for holder, attribute in (
+        (response, "status_code"),
+        (response, "status"),
+        (exception, "status_code"),
+        (exception, "status"),
+        (exception, "code"),
+    ):
+        status = getattr(holder, attribute, None)
+        if type(status) is int and 100 <= status <= 599:
+            return str(status)
+    return ""
+
+
+def _errno_name(exception: BaseException) -> str:
+    if type(exception) is OSError and exception.errno:
+        return errno.errorcode.get(exception.errno, str(exception.errno))
+    return ""

@@ -1,0 +1,44 @@
+"""Keeps secrets out of files: what looks like a credential is replaced before a text is written."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+HIDDEN = "[hidden]"
+_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL)", re.IGNORECASE)
+_PATTERNS = (
+    (re.compile(r"(?P<keep>https?://)[^/\s:@]+(?::[^/\s@]*)?@"), r"\g<keep>" + HIDDEN + "@"),
+    (
+        re.compile(r"(?P<keep>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE),
+        r"\g<keep>" + HIDDEN,
+    ),
+    (
+        re.compile(
+            r"(?P<keep>(?:api[-_]?key|access[-_]?key|secret|token|password|passwd|signature)[\"']?\s*[=:]\s*[\"']?)"
+            r"[^\s\"'&,;]{4,}",
+            re.IGNORECASE,
+        ),
+        r"\g<keep>" + HIDDEN,
+    ),
+    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b"), HIDDEN),
+    (re.compile(r"\b(?:sk|hf|ghp|gho|xox[bap])[-_][A-Za-z0-9_-]{16,}"), HIDDEN),
+)
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text with credentials replaced: by their form, and each given secret wherever it stands."""
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    for pattern, replacement in _PATTERNS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def secret_values(environment: Mapping[str, str]) -> list[str]:
+    """Values of environment variables whose names say secret, longest first so that no part of one is left."""
+    values = {value for name, value in environment.items() if _SECRET_NAME.search(name) and len(value) >= 8}
+    return sorted(values, key=len, reverse=True)

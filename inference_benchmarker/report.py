@@ -1,0 +1,257 @@
+"""Turns a summary into words: aligned text for people, a JSON object for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.run_dir import SCHEMA_VERSION
+from inference_benchmarker.summary import PERCENTILES, Distribution, Summary
+from inference_benchmarker.verdict import CLIENT_CODES, Finding, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from inference_benchmarker.observed import Observed
+
+_INDENT = "   "
+_TITLE = "RESULTS – InferenceBenchmarker"
+_MAX_ROWS = 20
+_TIMES = (
+    ("Latency", "latency"),
+    ("Response time", "response_time"),
+    ("TTFT", "ttft"),
+    ("ITL", "itl"),
+    ("TPOT", "tpot"),
+    ("Failed requests", "failed_latency"),
+    ("Payload building", "build"),
+)
+
+
+def to_text(observed: Observed, summary: Summary, verdict: Verdict, run_dir: Path | None = None) -> str:
+    """The whole report: the fixed block first, the verdict line and the run directory last."""
+    sections = [
+        _block(observed, summary),
+        _times_section(summary),
+        _tokens_section(summary),
+        _labels_section(summary),
+        _errors_section(summary),
+        _accounts_section(summary),
+        _warmup_section(summary),
+        _findings_section(verdict),
+        _closing(verdict, run_dir),
+    ]
+    return "\n\n".join("\n".join(lines) for section in sections if (lines := list(section))) + "\n"
+
+
+def to_json(observed: Observed, summary: Summary, verdict: Verdict) -> dict[str, Any]:
+    """summary.json: floats in seconds; the report's numbers and the facts a run is loaded back from."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "name": observed.plan.name,
+        **verdict.to_json(),
+        "window": observed.window.to_json(),
+        "environment": observed.environment,
+        "ledger": {
+            **summary.ledger.to_json(),
+            "workers": [ledger.to_json() for ledger in summary.worker_ledgers],
+        },
+        "lost_workers": list(observed.lost_workers),
+        "primary_lost": observed.primary_lost,
+        "disk_error": observed.disk_error,
+        "success_rate": summary.success_rate,
+        "rates": summary.rates.to_json(),
+        **_metrics_json(summary),
+        "tokens": None
+        if summary.tokens is None
+        else {name: getattr(summary.tokens, name) for name in summary.tokens.__slots__},
+        "labels": [_label_json(row) for row in summary.labels],
+        "errors": [
+            {"key": row.key, "count": row.count, "first_s": row.first_s, "texts": list(row.texts)}
+            for row in summary.errors
+        ],
+        "warmup": None if summary.warmup is None else _warmup_json(summary.warmup),
+        "server_metrics": None,
+        "client": {"workers": [{"cpu_s": use.cpu_s, "max_rss_bytes": use.max_rss_bytes} for use in observed.workers]},
+    }
+
+
+def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> Iterator[str]:
+    """Rows of cells as lines: the first ``left`` columns to the left, numbers to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = [
+            cell.ljust(width) if column < left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield (_INDENT + "  ".join(cells)).rstrip()
+
+
+def _block(observed: Observed, summary: Summary) -> Iterator[str]:
+    ledger = summary.ledger
+    target = observed.plan.success_threshold
+    success = summary.success_rate or 0.0
+    mark = "✓ passed" if summary.success_rate is not None and success >= target else "✗ failed"
+    yield _TITLE
+    yield "-" * len(_TITLE)
+    yield f"{_INDENT}Total requests fired: {ledger.sent}"
+    yield ""
+    yield f"{_INDENT}Duration:         {summary.duration_s:.1f}s"
+    yield f"{_INDENT}Server RPS:       {summary.rates.server_rps:.1f} req/s"
+    yield f"{_INDENT}Total requests:   {ledger.completed}"
+    yield f"{_INDENT}Success rate:     {_share(success)} ({mark}, {100 * target:g}% target)"
+
+
+def _times_section(summary: Summary) -> Iterator[str]:
+    rows = [(label, getattr(summary, name)) for label, name in _TIMES]
+    present = [(label, distribution) for label, distribution in rows if distribution is not None]
+    if not present:
+        return
+    header = ["", "mean", *(f"p{p:g}" for p in PERCENTILES), "max"]
+    yield from aligned([header, *(_time_row(label, distribution) for label, distribution in present)])
+
+
+def _time_row(label: str, d: Distribution) -> list[str]:
+    values = [*(d.percentile(p) for p in PERCENTILES), d.maximum]
+    mean = ("≥" if d.lower_bound_from is not None else "") + duration_text(d.mean)
+    return [label, mean, *(("≥" if d.is_lower_bound(v) else "") + duration_text(v) for v in values)]
+
+
+def _tokens_section(summary: Summary) -> Iterator[str]:
+    tokens = summary.tokens
+    if tokens is None:
+        return
+    if tokens.tokens_in is not None:
+        yield f"{_INDENT}Input tokens:     {tokens.tokens_in:,}"
+    if tokens.tokens_out is not None:
+        source = {"usage": "the server's usage", "pieces": "counted pieces"}.get(tokens.counted, tokens.counted)
+        rate = "" if tokens.tokens_out_per_s is None else f", {tokens.tokens_out_per_s:,.1f} tokens/s"
+        yield f"{_INDENT}Output tokens:    {tokens.tokens_out:,} ({source}{rate})"
+
+
+def _labels_section(summary: Summary) -> Iterator[str]:
+    if not summary.labels:
+        return
+    header = ["Label", "sent", "ok", "failed", "mean", "p50", "p99", "max"]
+    rows = []
+    for row in summary.labels[:_MAX_ROWS]:
+        d = row.latency
+        times = (
+            ["-"] * 4
+            if d is None
+            else [duration_text(v) for v in (d.mean, d.percentile(50), d.percentile(99), d.maximum)]
+        )
+        rows.append([row.label, f"{row.sent:,}", f"{row.ok:,}", f"{row.failed:,}", *times])
+    yield from aligned([header, *rows])
+    if len(summary.labels) > _MAX_ROWS:
+        yield f"{_INDENT}… and {len(summary.labels) - _MAX_ROWS} more labels, in summary.json"
+
+
+def _errors_section(summary: Summary) -> Iterator[str]:
+    if not summary.errors:
+        return
+    rows = [["Errors", "count", "first at"]]
+    rows += [[row.key, f"{row.count:,}", f"{row.first_s:.1f}s"] for row in summary.errors[:_MAX_ROWS]]
+    yield from aligned(rows)
+    for row in summary.errors[:3]:
+        if row.texts:
+            text = " ".join(row.texts[0].split())
+            yield f"{_INDENT}{row.key}: {text[:160]}{'…' if len(text) > 160 else ''}"
+    if len(summary.errors) > _MAX_ROWS:
+        yield f"{_INDENT}… and {len(summary.errors) - _MAX_ROWS} more errors, in summary.json"
+
+
+def _accounts_section(summary: Summary) -> Iterator[str]:
+    rates = summary.rates
+    if rates.target is not None:
+        yield (
+            f"{_INDENT}Rate:             {rates.target:g}/s target, {rates.sent:.6g}/s sent, "
+            f"{rates.completed:.6g}/s completed"
+        )
+    else:
+        yield f"{_INDENT}Rate:             {rates.sent:.6g}/s sent, {rates.completed:.6g}/s completed"
+    if summary.lag is not None:
+        p50, p99, top = (
+            duration_text(v) for v in (summary.lag.percentile(50), summary.lag.percentile(99), summary.lag.maximum)
+        )
+        yield f"{_INDENT}Schedule lag:     p50 {p50}, p99 {p99}, max {top}"
+    for name in ("dropped", "abandoned", "lost", "in_flight"):
+        if count := getattr(summary.ledger, name):
+            yield f"{_INDENT}{name.replace('_', ' ').capitalize() + ':':<17} {count:,}"
+
+
+def _warmup_section(summary: Summary) -> Iterator[str]:
+    warmup = summary.warmup
+    if warmup is None:
+        return
+    counts, latency = warmup.ledger, warmup.latency
+    facts = [f"{counts.sent:,} requests in {warmup.duration_s:g}s", f"{counts.failed:,} failed"]
+    if latency is not None:
+        facts.append(
+            f"latency p50 {duration_text(latency.percentile(50))}, p99 {duration_text(latency.percentile(99))}"
+        )
+    yield f"{_INDENT}Warm-up:          {', '.join(facts)} (in no other number)"
+
+
+def _findings_section(verdict: Verdict) -> Iterator[str]:
+    for finding in verdict.findings:
+        facts = f"{finding.measured} (limit {finding.limit}). {finding.advice}"
+        if finding.code in CLIENT_CODES and finding.severity == "invalid":
+            yield f"{_INDENT}⚠️ CLIENT BOTTLENECK detected: {finding.code}, {facts}"
+        else:
+            yield f"{_INDENT}{_mark(finding)} {finding.code}: {facts}"
+
+
+def _mark(finding: Finding) -> str:
+    return {"invalid": "✗", "missed": "✗", "warning": "!"}[finding.severity]
+
+
+def _closing(verdict: Verdict, run_dir: Path | None) -> Iterator[str]:
+    missed = sum(finding.severity == "missed" for finding in verdict.findings)
+    notes = []
+    if verdict.interrupted:
+        notes.append("interrupted")
+    if missed:
+        notes.append(f"{missed} threshold{'s' if missed > 1 else ''} missed")
+    yield verdict.word + (f" ({', '.join(notes)})" if notes else "")
+    if run_dir is not None:
+        yield f"Run directory: {run_dir}"
+
+
+def _metrics_json(summary: Summary) -> dict[str, Any]:
+    names = ("latency", "response_time", "failed_latency", "lag", "build", "ttft", "itl", "tpot")
+    return {name: _distribution_json(getattr(summary, name)) for name in names}
+
+
+def _distribution_json(distribution: Distribution | None) -> dict[str, Any] | None:
+    return None if distribution is None else distribution.to_json()
+
+
+def _label_json(row: Any) -> dict[str, Any]:
+    counts = {name: getattr(row, name) for name in ("label", "sent", "ok", "failed")}
+    return {
+        **counts,
+        "latency": _distribution_json(row.latency),
+        "response_time": _distribution_json(row.response_time),
+    }
+
+
+def _warmup_json(warmup: Summary) -> dict[str, Any]:
+    counts = {name: getattr(warmup.ledger, name) for name in ("sent", "ok", "failed", "abandoned")}
+    return {"planned_s": warmup.planned_s, **counts, "rate": warmup.rates.sent, **_metrics_json(warmup)}
+
+
+def duration_text(seconds: float) -> str:
+    """Three significant digits in the unit that fits: 0.02 ms, 20.1 ms, 1.92 s."""
+    if abs(seconds) >= 1:
+        return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:.0f} s"
+    milliseconds = seconds * 1e3
+    if abs(milliseconds) >= 100:
+        return f"{milliseconds:.0f} ms"
+    return f"{milliseconds:.3g} ms" if abs(milliseconds) >= 0.01 or milliseconds == 0 else f"{milliseconds:.3f} ms"
+
+
+def _share(share: float) -> str:
+    """A percentage that never rounds a failure away."""
+    text = f"{100 * share:.1f}%"
+    return text if share == 1 or text != "100.0%" else f"{100 * share:.6g}%"

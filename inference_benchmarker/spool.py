@@ -1,0 +1,114 @@
+"""The spool: what a wave's primary wrote down so far, readable at every moment.
+
+A file of frames, each with its length and checksum, so a reader never takes a half-written frame for a whole
+one. Frames are events (JSON: the wave's start, a lost worker, its end) and the workers' record batches.
+The writer locks the file, so a reader can tell a wave that runs from one that was cut off.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import struct
+import tempfile
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EVENT, BATCH = b"E", b"B"
+_FRAME = struct.Struct("<4scII")  # magic, kind, length, crc32
+_MAGIC = b"IBS1"
+
+
+class SpoolWriter:
+    """Appends frames; when the disk is full it goes on in a file of the system's temporary folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.error: OSError | None = None
+        self._fd = _open_locked(path)
+        self._size = 0
+
+    def event(self, **event: Any) -> None:
+        """Append an event, a JSON object."""
+        self._append(EVENT, json.dumps(event).encode())
+
+    def batch(self, data: bytes) -> None:
+        """Append a worker's packed batch."""
+        self._append(BATCH, data)
+
+    def close(self) -> None:
+        """Unlock and close."""
+        os.close(self._fd)
+
+    def _append(self, kind: bytes, data: bytes) -> None:
+        frame = _FRAME.pack(_MAGIC, kind, len(data), zlib.crc32(data)) + data
+        try:
+            self._write(frame)
+        except OSError as error:
+            if self.error is not None:
+                raise
+            self._move_elsewhere(error)
+            self._write(frame)
+
+    def _write(self, frame: bytes) -> None:
+        view = memoryview(frame)
+        while view:
+            view = view[os.write(self._fd, view) :]
+        self._size += len(frame)
+
+    def _move_elsewhere(self, error: OSError) -> None:
+        """Go on in a second file; the first keeps its whole frames."""
+        self.error = error
+        os.ftruncate(self._fd, self._size)
+        number, name = tempfile.mkstemp(prefix="benchmark_spool_", suffix=".bin")
+        os.close(number)
+        os.close(self._fd)
+        self.path = Path(name)
+        self._fd, self._size = _open_locked(self.path), 0
+
+
+class SpoolReader:
+    """Reads frames as they are appended; ``frames()`` gives those that came since its last call."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def frames(self) -> Iterator[tuple[bytes, bytes]]:
+        """Whole frames (kind, data) not yet given; stops at the first one that is damaged or incomplete."""
+        try:
+            file = self._path.open("rb")
+        except FileNotFoundError:
+            return
+        with file:
+            file.seek(self._offset)
+            while head := file.read(_FRAME.size):
+                if len(head) < _FRAME.size:
+                    return
+                magic, kind, length, checksum = _FRAME.unpack(head)
+                data = file.read(length) if magic == _MAGIC else b""
+                if magic != _MAGIC or len(data) < length or zlib.crc32(data) != checksum:
+                    return
+                self._offset += _FRAME.size + length
+                yield kind, data
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a primary still writes to this spool."""
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def _open_locked(path: Path) -> int:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return descriptor

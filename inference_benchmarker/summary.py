@@ -1,0 +1,337 @@
+"""Turns a wave's records into numbers. Pure; each metric's formula stands here once (and in docs/metrics.md)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inference_benchmarker.plan import NS
+from inference_benchmarker.record import Ledger
+
+if TYPE_CHECKING:
+    from inference_benchmarker.columns import Floats, Mask, Records
+    from inference_benchmarker.observed import Observed
+
+PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Exact statistics of a sample, in seconds. A percentile is the smallest value with that share at or below it.
+
+    Where requests were abandoned, their age stands for a time that would have been longer: every value from
+    ``lower_bound_from`` on is a lower bound.
+    """
+
+    count: int
+    mean: float
+    stdev: float
+    lower_bound_from: float | None
+    values: Floats = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, measured: npt.ArrayLike, abandoned_ages: npt.ArrayLike = ()) -> Distribution | None:
+        """The distribution of measured times and of ages that are lower bounds; None when there is nothing."""
+        ages = np.asarray(abandoned_ages, np.float64)
+        values = np.sort(np.concatenate((np.asarray(measured, np.float64), ages)))
+        if not len(values):
+            return None
+        bound = float(ages.min()) if len(ages) else None
+        return cls(len(values), float(values.mean()), float(values.std()), bound, values)
+
+    def percentile(self, percent: float) -> float:
+        """The value at rank ceil(percent / 100 * n)."""
+        # 99.9 / 100 * 1000 is 999.0000000000001 in floating point
+        rank = math.ceil(round(percent * self.count / 100, 9))
+        return float(self.values[min(max(rank, 1), self.count) - 1])
+
+    @property
+    def minimum(self) -> float:
+        """The smallest value."""
+        return float(self.values[0])
+
+    @property
+    def maximum(self) -> float:
+        """The largest value."""
+        return float(self.values[-1])
+
+    def statistic(self, name: str) -> float:
+        """``mean``, ``min``, ``max`` or a percentile such as ``p99.9``."""
+        named = {"mean": self.mean, "min": self.minimum, "max": self.maximum}
+        return named[name] if name in named else self.percentile(float(name[1:]))
+
+    def is_lower_bound(self, value: float) -> bool:
+        """Whether a value of this distribution could in truth be larger."""
+        return self.lower_bound_from is not None and value >= self.lower_bound_from
+
+    def to_json(self) -> dict[str, Any]:
+        """Count, mean, stdev, min, percentiles and max, in seconds."""
+        return {
+            "count": self.count,
+            "mean": self.mean,
+            "stdev": self.stdev,
+            "min": self.minimum,
+            **{percentile_name(p): self.percentile(p) for p in PERCENTILES},
+            "max": self.maximum,
+            "lower_bound_from": self.lower_bound_from,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Requests a second over the planned duration T (over the real one where the plan has none)."""
+
+    target: float | None
+    scheduled: float | None
+    sent: float
+    completed: float
+    server_rps: float
+
+    def to_json(self) -> dict[str, float | None]:
+        """The rates by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRow:
+    """The requests of one label."""
+
+    label: str
+    sent: int
+    ok: int
+    failed: int
+    latency: Distribution | None
+    response_time: Distribution | None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRow:
+    """The failed requests of one error key; ``first_s`` is when the first of them was over."""
+
+    key: str
+    count: int
+    first_s: float
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTotals:
+    """Tokens of the ok requests; ``counted`` says whether output tokens are counted pieces or the server's usage."""
+
+    tokens_in: int | None
+    tokens_out: int | None
+    tokens_out_per_s: float | None
+    counted: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Every number of a wave's report; times in seconds, None where there is nothing to measure."""
+
+    duration_s: float
+    planned_s: float | None
+    ledger: Ledger
+    worker_ledgers: tuple[Ledger, ...]
+    rates: Rates
+    latency: Distribution | None
+    response_time: Distribution | None
+    failed_latency: Distribution | None
+    lag: Distribution | None
+    build: Distribution | None
+    ttft: Distribution | None
+    itl: Distribution | None
+    tpot: Distribution | None
+    tokens: TokenTotals | None
+    labels: tuple[LabelRow, ...]
+    errors: tuple[ErrorRow, ...]
+    warmup: Summary | None = None
+
+    @property
+    def success_rate(self) -> float | None:
+        """Ok / sent."""
+        return self.ledger.ok / self.ledger.sent if self.ledger.sent else None
+
+    @property
+    def completed_share(self) -> float | None:
+        """Completed rate over scheduled rate, which is the target rate but for the Poisson draw."""
+        return self.rates.completed / self.rates.scheduled if self.rates.scheduled else None
+
+    def measured(self, metric: str, stat: str) -> float | None:
+        """The value an SLO speaks of, e.g. ("ttft", "p90"), ("success", "success"); None when not measured."""
+        if metric == "success":
+            return self.success_rate
+        if metric == "rate":
+            return self.completed_share
+        if metric == "default":
+            metric = "latency" if self.response_time is None else "response_time"
+        distribution: Distribution | None = getattr(self, metric)
+        return None if distribution is None else distribution.statistic(stat)
+
+
+def summarise(observed: Observed) -> Summary:
+    """The numbers of a finished wave."""
+    records = observed.records
+    planned_ns = observed.window.planned_ns
+    warmup = observed.warmup
+    return Summary(
+        duration_s=observed.window.duration_ns / NS,
+        planned_s=None if planned_ns is None else planned_ns / NS,
+        ledger=observed.ledger,
+        worker_ledgers=observed.ledgers,
+        rates=_rates(observed),
+        **_times(records, open_loop=observed.open_loop),
+        tokens=_tokens(records, (planned_ns or observed.window.duration_ns) / NS),
+        labels=_labels(records, open_loop=observed.open_loop),
+        errors=_errors(records, observed.error_texts),
+        warmup=_warmup(warmup, observed) if len(warmup) else None,
+    )
+
+
+def percentile_name(percent: float) -> str:
+    """``p99`` or ``p99_9``, as in summary.json."""
+    return "p" + f"{percent:g}".replace(".", "_")
+
+
+def _times(records: Records, *, open_loop: bool) -> dict[str, Any]:
+    ok, abandoned = records.outcome("ok"), records.outcome("abandoned")
+    sent, due, done = records.int("sent"), records.int("due"), records.int("done")
+    build = records.int("build_ns")
+    latency, response = _s(done - sent), _s(done - due)
+    failed = records.outcome("failed")
+    return {
+        "latency": Distribution.of(latency[ok], latency[abandoned]),
+        "response_time": Distribution.of(response[ok], response[abandoned]) if open_loop else None,
+        "failed_latency": Distribution.of(latency[failed]),
+        "lag": Distribution.of(_s(sent - build - due)),
+        "build": Distribution.of(_s(build[build > 0])),
+        **_token_times(records, ok, abandoned, latency),
+    }
+
+
+def _token_times(records: Records, ok: Mask, abandoned: Mask, latency: Floats) -> dict[str, Distribution | None]:
+    streamed = records.has("first_token")
+    first, last = records.int("first_token"), records.int("last_token")
+    ttft = _s(first - records.int("sent"))
+    tokens_out = output_tokens(records)
+    spread = ok & streamed & (tokens_out >= 2)
+    waiting = abandoned & ~streamed if (ok & streamed).any() else np.zeros(len(records), bool)
+    return {
+        "ttft": Distribution.of(ttft[(ok | abandoned) & streamed], latency[waiting]),
+        "itl": Distribution.of(records.gaps((ok | abandoned) & streamed)),
+        "tpot": Distribution.of(_s(last - first)[spread] / (tokens_out[spread] - 1)),
+    }
+
+
+def output_tokens(records: Records) -> npt.NDArray[np.int64]:
+    """Output tokens of each request: the server's usage where it was sent, else the pieces that came."""
+    return np.where(records.has("tokens_out"), records.int("tokens_out"), records.int("chunks"))
+
+
+def _rates(observed: Observed) -> Rates:
+    ledger, window = observed.ledger, observed.window
+    seconds = (window.planned_ns or window.duration_ns) / NS
+    duration = window.duration_ns / NS
+    return Rates(
+        target=observed.plan.target_rate,
+        scheduled=ledger.scheduled / seconds if observed.open_loop and seconds else None,
+        sent=ledger.sent / seconds if seconds else 0.0,
+        completed=_completed_rate(observed.records, window.planned_ns, duration),
+        server_rps=ledger.completed / duration if duration else 0.0,
+    )
+
+
+def _completed_rate(records: Records, planned_ns: int | None, duration_s: float) -> float:
+    """Ok requests done in [m, T + m) / T, m the median latency.
+
+    So neither the first answer's delay nor one straggler moves it.
+    """
+    ok = records.outcome("ok")
+    done = records.int("done")[ok]
+    if not len(done):
+        return 0.0
+    if not planned_ns:
+        return len(done) / duration_s if duration_s else 0.0
+    median = float(np.median(done - records.int("sent")[ok]))
+    return float(np.count_nonzero((done >= median) & (done < planned_ns + median))) / (planned_ns / NS)
+
+
+def _tokens(records: Records, seconds: float) -> TokenTotals | None:
+    ok = records.outcome("ok")
+    has_in, has_out, has_pieces = records.has("tokens_in"), records.has("tokens_out"), records.has("chunks")
+    if not (ok & (has_in | has_out | has_pieces)).any():
+        return None
+    tokens_out = int(output_tokens(records)[ok].sum()) if (ok & (has_out | has_pieces)).any() else None
+    by_usage, by_pieces = (ok & has_out).any(), (ok & has_pieces & ~has_out).any()
+    return TokenTotals(
+        tokens_in=int(records.int("tokens_in")[ok & has_in].sum()) if (ok & has_in).any() else None,
+        tokens_out=tokens_out,
+        tokens_out_per_s=None if tokens_out is None or not seconds else tokens_out / seconds,
+        counted="usage and pieces" if by_usage and by_pieces else "usage" if by_usage else "pieces",
+    )
+
+
+def _labels(records: Records, *, open_loop: bool) -> tuple[LabelRow, ...]:
+    codes, names = records.coded("label")
+    if not any(names):
+        return ()
+    ok, failed = records.outcome("ok"), records.outcome("failed")
+    abandoned = records.outcome("abandoned")
+    latency = _s(records.int("done") - records.int("sent"))
+    response = _s(records.int("done") - records.int("due"))
+    rows = []
+    for code, name in enumerate(names):
+        mine = codes == code
+        if not mine.any():
+            continue
+        rows.append(
+            LabelRow(
+                label=name or "(none)",
+                sent=int(mine.sum()),
+                ok=int((mine & ok).sum()),
+                failed=int((mine & failed).sum()),
+                latency=Distribution.of(latency[mine & ok], latency[mine & abandoned]),
+                response_time=Distribution.of(response[mine & ok], response[mine & abandoned]) if open_loop else None,
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: (-row.sent, row.label)))
+
+
+def _errors(records: Records, texts: dict[str, list[str]]) -> tuple[ErrorRow, ...]:
+    codes, names = records.coded("error")
+    done = records.int("done")
+    rows = []
+    for code, key in enumerate(names):
+        mine = codes == code
+        if mine.any():
+            first = float(done[mine].min()) / NS
+            rows.append(ErrorRow(key, int(mine.sum()), first, tuple(texts.get(key, ()))))
+    return tuple(sorted(rows, key=lambda row: (-row.count, row.key)))
+
+
+def _warmup(records: Records, observed: Observed) -> Summary:
+    """The warm-up's own numbers: it has no plan to be held against, so its ledger counts what was sent."""
+    counts = {name: int(records.outcome(name).sum()) for name in ("ok", "failed", "abandoned")}
+    ledger = Ledger(scheduled=len(records), sent=len(records), **counts)
+    seconds = observed.plan.warmup_ns / NS
+    rate = len(records) / seconds if seconds else 0.0
+    return Summary(
+        duration_s=seconds,
+        planned_s=seconds,
+        ledger=ledger,
+        worker_ledgers=(),
+        rates=Rates(observed.plan.target_rate, None, rate, counts["ok"] / seconds, rate),
+        **_times(records, open_loop=observed.open_loop),
+        tokens=None,
+        labels=(),
+        errors=_errors(records, {}),
+        warmup=None,
+    )
+
+
+def _s(nanoseconds: npt.NDArray[Any]) -> Floats:
+    seconds: Floats = nanoseconds / NS
+    return seconds

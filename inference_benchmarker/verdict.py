@@ -1,0 +1,263 @@
+"""Says whether a wave's numbers may be believed, and whether they met the user's limits. Pure.
+
+The findings are a closed list; each has a number, its limit and one thing to do. INVALID means that the
+client did not offer the load that was planned, so the numbers do not describe the endpoint under it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from inference_benchmarker.observed import Observed
+    from inference_benchmarker.plan import Slo
+    from inference_benchmarker.summary import Distribution, Summary
+
+Severity = Literal["invalid", "missed", "warning"]
+
+LEAST_SENT_SHARE = 0.99
+LAG_FLOOR_S = 0.005
+LAG_SHARE_OF_LATENCY = 0.1
+CLIENT_CODES = frozenset({"dropped_arrivals", "schedule_lag", "rate_missed", "descriptors"})
+
+EXIT_VALID, EXIT_MISSED, EXIT_BAD_INPUT, EXIT_INVALID, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something a reader of the numbers must know: what was measured, against which limit, and what to do."""
+
+    code: str
+    severity: Severity
+    measured: str
+    limit: str
+    advice: str
+
+    def to_json(self) -> dict[str, str]:
+        """The finding as strings."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The findings and what follows from them."""
+
+    findings: tuple[Finding, ...]
+    interrupted: bool = False
+
+    @property
+    def valid(self) -> bool:
+        """Whether the numbers describe the endpoint under the planned load."""
+        return not any(finding.severity == "invalid" for finding in self.findings)
+
+    @property
+    def word(self) -> str:
+        """VALID or INVALID."""
+        return "VALID" if self.valid else "INVALID"
+
+    @property
+    def exit_code(self) -> int:
+        """130 interrupted, 3 INVALID, 1 a threshold missed, 0 neither."""
+        if self.interrupted:
+            return EXIT_INTERRUPTED
+        if not self.valid:
+            return EXIT_INVALID
+        return EXIT_MISSED if any(finding.severity == "missed" for finding in self.findings) else EXIT_VALID
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict's part of summary.json."""
+        return {
+            "verdict": self.word,
+            "exit_code": self.exit_code,
+            "interrupted": self.interrupted,
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+
+def judge(observed: Observed, summary: Summary) -> Verdict:
+    """All findings on a wave, the gravest first."""
+    found = [
+        *_process_findings(observed),
+        *_load_findings(observed, summary),
+        *_threshold_findings(observed, summary),
+        *_sample_findings(observed, summary),
+    ]
+    order = {"invalid": 0, "missed": 1, "warning": 2}
+    return Verdict(tuple(sorted(found, key=lambda finding: order[finding.severity])), observed.interrupted)
+
+
+def lag_limit_s(summary: Summary) -> float:
+    """Lag p99 above max(5 ms, 10% of the median latency; of the median TTFT for streams) spoils the numbers."""
+    typical = summary.ttft or summary.latency
+    median = typical.percentile(50) if typical else 0.0
+    return max(LAG_FLOOR_S, LAG_SHARE_OF_LATENCY * median)
+
+
+def _process_findings(observed: Observed) -> Iterator[Finding]:
+    ledger = observed.ledger
+    if observed.primary_lost:
+        yield Finding(
+            "primary_lost",
+            "invalid",
+            "the primary process ended in mid-wave",
+            "it lives until the last report",
+            "See logs/primary.log in the run directory; what had been reported by then is in this report.",
+        )
+    if observed.lost_workers:
+        yield Finding(
+            "worker_lost",
+            "invalid",
+            f"{len(observed.lost_workers)} of {observed.plan.workers} workers, {ledger.lost:,} arrivals with them",
+            "0 workers",
+            f"See logs/worker_{observed.lost_workers[0]}.log in the run directory: killed, out of memory, "
+            "or blocked in invoke for good.",
+        )
+    if observed.disk_error:
+        yield Finding(
+            "disk_full",
+            "invalid",
+            f"the run directory could not be written: {observed.disk_error}",
+            "all records stored",
+            "Free some space or give another place with --output-dir; the wave was stopped when it happened.",
+        )
+    if not all(ledger.balanced for ledger in observed.ledgers):
+        yield Finding(
+            "ledger_broken",
+            "invalid",
+            f"scheduled {ledger.scheduled:,}, sent {ledger.sent:,}, dropped {ledger.dropped:,}, lost {ledger.lost:,}",
+            "scheduled = sent + dropped + lost",
+            "This is a fault of this tool: please report it with the run directory.",
+        )
+
+
+def _load_findings(observed: Observed, summary: Summary) -> Iterator[Finding]:
+    ledger = observed.ledger
+    if ledger.dropped:
+        yield Finding(
+            "dropped_arrivals",
+            "invalid",
+            f"{ledger.dropped:,} arrivals ({_percent(ledger.dropped / ledger.scheduled)})",
+            "0",
+            "All allowed requests were in flight: the endpoint answers slower than they arrive. Lower --client-rps, "
+            "or raise --max-in-flight (and ulimit -n).",
+        )
+    share = ledger.sent / ledger.scheduled if ledger.scheduled else 1.0
+    if observed.open_loop and share < LEAST_SENT_SHARE:
+        yield Finding(
+            "rate_missed",
+            "invalid",
+            f"{_percent(share)} of the planned arrivals were sent",
+            f"{_percent(LEAST_SENT_SHARE)}",
+            "The offered load was not the planned one: read the other findings for the cause.",
+        )
+    if observed.open_loop and summary.lag is not None:
+        lag, limit = summary.lag.percentile(99), lag_limit_s(summary)
+        if lag > limit:
+            yield Finding("schedule_lag", "invalid", f"p99 {_ms(lag)}", _ms(limit), _lag_advice(summary))
+    if exhausted := sum(
+        row.count for row in summary.errors if "EMFILE" in row.key or "Too many open files" in str(row)
+    ):
+        yield Finding(
+            "descriptors",
+            "warning",
+            f"{exhausted:,} requests failed for want of file descriptors",
+            "0",
+            "Raise the limit (ulimit -n 65536) or spread the load over more --workers.",
+        )
+
+
+def _lag_advice(summary: Summary) -> str:
+    if summary.build is not None and summary.build.mean > 0.001:
+        return (
+            f"Building a payload takes {_ms(summary.build.mean)} on average: "
+            'compute payloads before the wave ("pre_computed": True), or use more --workers.'
+        )
+    return (
+        "The client cannot keep this pace: use more --workers (about one a core), a lower --client-rps, "
+        "or a bigger client."
+    )
+
+
+def _threshold_findings(observed: Observed, summary: Summary) -> Iterator[Finding]:
+    target = observed.plan.success_threshold
+    success = summary.success_rate
+    if observed.ledger.sent == 0:
+        yield Finding(
+            "nothing_sent",
+            "invalid",
+            "0 requests sent",
+            "at least 1",
+            "The wave ended before its first arrival.",
+        )
+    elif success is not None and (success < target or success == 0):
+        yield Finding(
+            "success_below_threshold",
+            "missed",
+            f"success rate {_percent(success)}",
+            _percent(target),
+            _error_advice(summary),
+        )
+    for slo in observed.plan.slos:
+        measured = summary.measured(slo.metric, slo.stat)
+        if not slo.met(measured):
+            yield Finding("slo_missed", "missed", _slo_value(slo, measured), slo.expression, _slo_advice(measured))
+
+
+def _error_advice(summary: Summary) -> str:
+    if summary.errors:
+        first = summary.errors[0]
+        return f"Most frequent error: {first.key} ({first.count:,}); the first texts of each are in summary.json."
+    return "Requests were abandoned in flight: see --drain-timeout."
+
+
+def _slo_value(slo: Slo, measured: float | None) -> str:
+    if measured is None:
+        return f"{slo.stat} not measured"
+    return f"{slo.stat} {_percent(measured) if slo.metric in ('success', 'rate') else _ms(measured)}"
+
+
+def _slo_advice(measured: float | None) -> str:
+    if measured is None:
+        return "No request of this wave has this metric (tokens need an invoke that yields them)."
+    return "Find the rate that holds this limit with waves at lower --client-rps, or scale the endpoint."
+
+
+def _sample_findings(observed: Observed, summary: Summary) -> Iterator[Finding]:
+    ledger = observed.ledger
+    if ledger.abandoned:
+        yield Finding(
+            "unfinished_requests",
+            "warning",
+            f"{ledger.abandoned:,} requests still in flight when the drain ended",
+            "0",
+            f"They count with their age (marked ≥). Raise --drain-timeout (now {observed.plan.drain_timeout_s} s) "
+            "or bound them with --request-timeout.",
+        )
+    sample, percent = _scarcest_sample(observed, summary)
+    needed = math.ceil(round(100 / (100 - percent), 6))
+    if sample is not None and sample.count < needed:
+        yield Finding(
+            "too_few_samples",
+            "warning",
+            f"{sample.count:,} samples for p{percent:g}",
+            f"{needed:,}",
+            "With so few, the percentile is the largest value: use a longer --obs-time or more --num-requests.",
+        )
+
+
+def _scarcest_sample(observed: Observed, summary: Summary) -> tuple[Distribution | None, float]:
+    """The highest percentile that is reported or limited, and the sample it is taken from."""
+    limits = [float(slo.stat[1:]) for slo in observed.plan.slos if slo.stat[1:2].isdigit()]
+    return summary.latency, max([99.0, *limits])
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g}%"
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"

@@ -1,0 +1,263 @@
+"""A finished wave: put together from its spool, stored in its run directory, loaded back from there."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import itertools
+import os
+import platform
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow.parquet as pq
+
+import inference_benchmarker
+from inference_benchmarker import report
+from inference_benchmarker.columns import Records
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.journal import Journal
+from inference_benchmarker.observed import Observed, Window, WorkerUse, settle_ledgers
+from inference_benchmarker.pacing import TokenBucket
+from inference_benchmarker.plan import NS, WavePlan
+from inference_benchmarker.record import Ledger
+from inference_benchmarker.redact import redact, secret_values
+from inference_benchmarker.run_dir import RunDir, read_json, replace_file, write_json
+from inference_benchmarker.spool import is_locked
+from inference_benchmarker.summary import Distribution, Summary, summarise
+from inference_benchmarker.verdict import Verdict, judge
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TIMELINE = (
+    "second,scheduled,sent,ok,failed,abandoned,in_flight,latency_p50_s,latency_p99_s,response_time_p99_s,lag_p99_s"
+)
+
+
+class Wave(Observed):
+    """A finished wave: its plan, window, records and ledger, with the numbers computed from them on demand."""
+
+    run_dir: RunDir | None = None
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Every number of the report."""
+        return summarise(self)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """VALID or INVALID, with the findings."""
+        return judge(self, self.summary)
+
+    def frame(self) -> pd.DataFrame:
+        """The window's records as a pandas frame; instants in ns after wave start."""
+        frame: pd.DataFrame = self.records.table.to_pandas()
+        return frame
+
+    def text(self) -> str:
+        """The report for people."""
+        return report.to_text(self, self.summary, self.verdict, None if self.run_dir is None else self.run_dir.path)
+
+    def to_json(self) -> dict[str, Any]:
+        """The report for programs: the content of summary.json."""
+        return report.to_json(self, self.summary, self.verdict)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Load a run directory; one that was cut off is finalised first."""
+        run_dir = RunDir.find(Path(path))
+        if run_dir.requests.is_file() and run_dir.summary.is_file():
+            return cls._stored(run_dir)
+        if not run_dir.spool.is_file():
+            raise BenchmarkError(f"{run_dir.path}: no request was recorded in it.", "The wave ended before it began.")
+        if is_locked(run_dir.spool):
+            raise BenchmarkError(f"{run_dir.path}: its wave is still running.", "Wait for its end.")
+        plan = WavePlan.from_json(read_json(run_dir.plan))
+        journal = Journal([run_dir.spool], plan.workers)
+        journal.read()
+        wave = cls.of_journal(plan, journal, run_dir, primary_lost=not journal.ended)
+        wave.save()
+        return wave
+
+    @classmethod
+    def of_journal(
+        cls,
+        plan: WavePlan,
+        journal: Journal,
+        run_dir: RunDir,
+        *,
+        primary_lost: bool = False,
+        interrupted: bool = False,
+        disk_error: str | None = None,
+    ) -> Self:
+        """The wave that a journal tells of; a worker without a last report is lost."""
+        if journal.start is None:
+            raise BenchmarkError(f"{run_dir.path}: no request was recorded in it.", "The wave ended before it began.")
+        records = journal.records()
+        index = records.int("index")
+        lost = {number for number, worker in enumerate(journal.workers) if not worker.final}
+        wave = cls(
+            plan=plan,
+            window=_window(plan, journal, records),
+            records=records.where(index >= 0),
+            warmup=records.where(index < 0),
+            ledgers=settle_ledgers(plan, [w.ledger for w in journal.workers], lost, journal.stop_at),
+            lost_workers=tuple(sorted(lost)),
+            primary_lost=primary_lost,
+            interrupted=interrupted or (journal.stop_at is not None and disk_error is None),
+            disk_error=disk_error,
+            error_texts=journal.texts,
+            workers=tuple(WorkerUse(w.cpu_s, w.max_rss_bytes) for w in journal.workers),
+            environment=describe_environment(plan),
+        )
+        wave.run_dir = run_dir
+        return wave
+
+    def save(self) -> None:
+        """Store the wave in its run directory; the spool goes when all else is safely there."""
+        assert self.run_dir is not None
+        _write_parquet(self.run_dir.requests, self._all_records())
+        replace_file(self.run_dir.timeline, timeline(self))
+        replace_file(self.run_dir.report, self.text())
+        write_json(self.run_dir.summary, self.to_json())
+        scrub_logs(self.run_dir.logs)
+        self.run_dir.spool.unlink(missing_ok=True)
+
+    def _all_records(self) -> Records:
+        import pyarrow as pa
+
+        return Records(pa.concat_tables([self.warmup.table, self.records.table]))
+
+    @classmethod
+    def _stored(cls, run_dir: RunDir) -> Self:
+        facts = read_json(run_dir.summary)
+        try:
+            records = Records(pq.read_table(run_dir.requests).combine_chunks())
+        except (OSError, ValueError) as error:
+            raise BenchmarkError(f"{run_dir.requests}: cannot be read ({error}).") from None
+        index = records.int("index")
+        wave = cls(
+            plan=WavePlan.from_json(read_json(run_dir.plan)),
+            window=Window.from_json(facts["window"]),
+            records=records.where(index >= 0),
+            warmup=records.where(index < 0),
+            ledgers=tuple(Ledger.from_json(ledger) for ledger in facts["ledger"]["workers"]),
+            lost_workers=tuple(facts["lost_workers"]),
+            primary_lost=facts["primary_lost"],
+            interrupted=facts["interrupted"],
+            disk_error=facts["disk_error"],
+            error_texts={row["key"]: row["texts"] for row in facts["errors"]},
+            workers=tuple(WorkerUse(**worker) for worker in facts["client"]["workers"]),
+            environment=facts["environment"],
+        )
+        wave.run_dir = run_dir
+        return wave
+
+
+def timeline(observed: Observed) -> str:
+    """``timeline.csv``: a row for each second of the wave; arrivals count in the second they were sent or done in."""
+    records = observed.records
+    sent, done, due = records.int("sent"), records.int("done"), records.int("due")
+    seconds = int(max(observed.window.duration_ns, observed.window.planned_ns or 0) // NS) + 1
+    edges = np.arange(seconds + 1) * NS
+    in_second = {
+        "scheduled": np.histogram(due, edges)[0],
+        "sent": np.histogram(sent, edges)[0],
+        **{name: np.histogram(done[records.outcome(name)], edges)[0] for name in ("ok", "failed", "abandoned")},
+    }
+    over = np.histogram(done, edges)[0]
+    in_flight = np.cumsum(in_second["sent"]) - np.cumsum(over)
+    ok = records.outcome("ok")
+    percentiles = [
+        _by_second(done[ok], (done - sent)[ok], seconds, 50),
+        _by_second(done[ok], (done - sent)[ok], seconds, 99),
+        _by_second(done[ok], (done - due)[ok], seconds, 99),
+        _by_second(sent, sent - records.int("build_ns") - due, seconds, 99),
+    ]
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(_TIMELINE.split(","))
+    for second in range(seconds):
+        counts = [int(values[second]) for values in in_second.values()]
+        rows.writerow([second, *counts, int(in_flight[second]), *(column[second] for column in percentiles)])
+    return text.getvalue()
+
+
+def describe_environment(plan: WavePlan) -> dict[str, Any]:
+    """What a reader needs to repeat the wave: versions, host, what was run."""
+    target = plan.factories_file or plan.locust_file
+    return {
+        "version": inference_benchmarker.__version__,
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in ("locust", "gevent", "boto3", "geventhttpclient")},
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "cpus": os.cpu_count(),
+        "file": None if target is None else str(target),
+        "file_sha256": _sha256(target),
+        "seed": plan.seed,
+    }
+
+
+def scrub_logs(logs: Path) -> None:
+    """Take values of secret environment variables out of the logs, which hold whatever the user's code printed."""
+    secrets = secret_values(os.environ)
+    for path in logs.glob("*.log"):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if (clean := redact(text, secrets)) != text:
+            replace_file(path, clean)
+
+
+def _window(plan: WavePlan, journal: Journal, records: Records) -> Window:
+    assert journal.start is not None
+    done = records.int("done")[records.int("index") >= 0]
+    last = int(done.max()) if len(done) else max((worker.at for worker in journal.workers), default=0)
+    return Window(
+        start_unix_ns=journal.start["wall_ns"],
+        t0_monotonic_ns=journal.start["t0"],
+        planned_ns=TokenBucket.of(plan).duration_ns(journal.stop_at),
+        duration_ns=max(last, 0),
+        stopped_at_ns=journal.stop_at,
+    )
+
+
+def _by_second(at: Any, values: Any, seconds: int, percent: float) -> list[str]:
+    """A percentile of the values in each second, as text; empty where there are none."""
+    order = np.argsort(at, kind="stable")
+    at, values = at[order], values[order]
+    bounds = np.searchsorted(at, np.arange(seconds + 1) * NS)
+    column = []
+    for first, last in itertools.pairwise(bounds):
+        distribution = Distribution.of(values[first:last] / NS)
+        column.append("" if distribution is None else f"{distribution.percentile(percent):.6f}")
+    return column
+
+
+def _write_parquet(path: Path, records: Records) -> None:
+    draft = path.with_name(path.name + ".part")
+    try:
+        pq.write_table(records.table, draft, compression="zstd")
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _sha256(path: Path | None) -> str | None:
+    if path is None or not path.is_file():
+        return None
+    return hashlib.sha256(path.read_bytes()).hexdigest()

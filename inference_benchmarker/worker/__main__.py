@@ -1,0 +1,263 @@
+"""The worker process: loads the endpoint, joins the primary, sends its stripe of the wave, reports its records.
+
+Standard input carries one JSON line (what to run) and then the primary's port; its end means that the parent
+is gone.
+"""
+
+from __future__ import annotations
+
+# Locust patches the process, so it comes before everything that opens sockets.
+import locust
+
+# isort: split
+import gc
+import json
+import logging
+import os
+import resource
+import sys
+import time
+from functools import partial
+from typing import Any
+
+import gevent
+from gevent.event import Event
+from locust.env import Environment
+
+from inference_benchmarker import endpoint
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.lifeline import die_with_parent
+from inference_benchmarker.locust_runtime import (
+    ACK,
+    BATCH,
+    READY,
+    START,
+    STOP,
+    WaveUser,
+    options,
+    set_up_logging,
+)
+from inference_benchmarker.pacing import TokenBucket
+from inference_benchmarker.plan import ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.record import BatchWriter
+from inference_benchmarker.redact import redact, secret_values
+from inference_benchmarker.worker.requests import InvokeRequests, Requests
+from inference_benchmarker.worker.scheduler import ClosedLoopScheduler, OpenLoopScheduler, Scheduler
+
+REPORT_INTERVAL_S = 0.5
+RESEND_AFTER_S = 2.0
+POLL_S = 0.002
+SPARE_DESCRIPTORS = 16
+
+logger = logging.getLogger("inference_benchmarker.worker")
+
+
+class Target:
+    """What a worker sends to: a loaded factories file or a Locust file's users, or why neither could be loaded."""
+
+    def __init__(self, plan: WavePlan) -> None:
+        self.endpoint: endpoint.Endpoint | None = None
+        self.users: list[Any] = []
+        self.error: dict[str, str] | None = None
+        try:
+            self._load(plan)
+        except BenchmarkError as error:
+            self.error = {"message": error.message, "hint": error.hint}
+
+    @property
+    def payload_count(self) -> int | None:
+        """How many pre-computed payloads there are; None where they are built for each request."""
+        return None if self.endpoint is None or self.endpoint.payloads is None else len(self.endpoint.payloads)
+
+    def _load(self, plan: WavePlan) -> None:
+        if plan.locust_file is None:
+            assert plan.factories_file is not None
+            self.endpoint = endpoint.load(plan.factories_file, plan.endpoint_name)
+            return
+        from inference_benchmarker.worker.locust_file import load_users
+
+        self.users = load_users(plan.locust_file, plan.url)
+
+
+class Worker:
+    """One worker's part of a wave."""
+
+    def __init__(self, plan: WavePlan, number: int, target: Target, port: int) -> None:
+        self.plan = plan
+        self.number = number
+        self._target = target
+        self._bucket = TokenBucket.of(plan)
+        self._writer = BatchWriter(partial(redact, secrets=secret_values(os.environ)))
+        self._requests: Requests
+        self._scheduler: Scheduler
+        self._started = Event()
+        self._aborted = False
+        self._t0 = 0
+        self._sequence = 0
+        self._unacknowledged: dict[int, tuple[float, dict[str, Any]]] = {}
+        self._cpu_s = 0.0
+        self._environment = Environment(
+            user_classes=[WaveUser],
+            events=locust.events,
+            parsed_options=options(plan.url, custom=plan.locust_file is not None),
+            host=plan.url,
+        )
+        self._runner = self._environment.create_worker_runner("127.0.0.1", port)
+        for message, listener in ((START, self._on_start), (STOP, self._on_stop), (ACK, self._on_ack)):
+            self._runner.register_message(message, listener)
+        if plan.locust_file is not None:
+            self._environment.events.init.fire(environment=self._environment, runner=self._runner, web_ui=None)
+
+    def run(self) -> None:
+        """Take part in the wave, from the first message to the last acknowledgement."""
+        self._send_ready()
+        self._started.wait()
+        reporter = gevent.spawn(self._report_regularly)
+        self._wait_until_over()
+        reporter.kill()
+        self._requests.abandon()
+        self._scheduler.close()
+        self._runner.stop()
+        self._runner._send_stats()  # noqa: SLF001 - Locust reports every 3 s only; its total must be whole now
+        self._send_batch(final=True)
+        while self._unacknowledged:
+            gevent.sleep(POLL_S)
+            self._resend()
+
+    def _send_ready(self) -> None:
+        ready = {
+            "worker": self.number,
+            "pid": os.getpid(),
+            "error": self._target.error,
+            "payloads": self._target.payload_count,
+            "descriptors": _free_descriptors(),
+        }
+        self._runner.send_message(READY, ready)
+
+    def _on_start(self, msg: Any, **_: Any) -> None:
+        self._t0 = msg.data["t0"]
+        self._requests = self._make_requests()
+        self._scheduler = self._make_scheduler(msg.data["cap"])
+        gevent.sleep(0)  # lets the first slots reach their place
+        gc.collect()
+        gc.freeze()
+        self._cpu_s = time.process_time()
+        self._scheduler.start(self._t0)
+        self._started.set()
+
+    def _on_stop(self, msg: Any, **_: Any) -> None:
+        self._scheduler.stop(msg.data["at"])
+        self._aborted = self._aborted or msg.data["abort"]
+
+    def _on_ack(self, msg: Any, **_: Any) -> None:
+        self._unacknowledged.pop(msg.data["sequence"], None)
+
+    def _make_requests(self) -> Requests:
+        plan = self.plan
+        seed = plan.seed or 0
+        timeout = None if plan.request_timeout_s is None else float(plan.request_timeout_s)
+        if self._target.endpoint is not None:
+            fire = self._environment.events.request.fire
+            return InvokeRequests(self._target.endpoint, seed, fire, self._writer, timeout)
+        from inference_benchmarker.worker.locust_file import LocustRequests
+
+        return LocustRequests(
+            self._target.users,
+            self._environment,
+            self._writer,
+            seed=seed,
+            keep_wait_time=isinstance(plan.load, ClosedLoop),
+            request_timeout_s=timeout,
+        )
+
+    def _make_scheduler(self, cap: int) -> Scheduler:
+        plan = self.plan
+        if isinstance(plan.load, OpenLoop):
+            return OpenLoopScheduler(self._requests, self._bucket.tokens(self.number), cap, self._bucket.end_ns)
+        kinds = self._requests.closed_kinds(plan.load.concurrency)[self.number :: plan.workers]
+        return ClosedLoopScheduler(self._requests, self._bucket.stripe(self.number), plan.warmup_ns, kinds)
+
+    def _wait_until_over(self) -> None:
+        """Until the last token is sent and its request over, or the drain time or the user's patience is."""
+        while not self._scheduler.exhausted.wait(timeout=0.25):
+            if self._drained_out():
+                return
+        while self._requests.in_flight and not self._drained_out():
+            gevent.sleep(POLL_S)
+
+    def _drained_out(self) -> bool:
+        drain_from = self._scheduler.drain_from()
+        return self._aborted or (drain_from is not None and self._now() > drain_from + self.plan.drain_ns)
+
+    def _now(self) -> int:
+        return time.monotonic_ns() - self._t0
+
+    def _report_regularly(self) -> None:
+        while True:
+            gevent.sleep(REPORT_INTERVAL_S)
+            self._send_batch()
+            self._resend()
+
+    def _send_batch(self, *, final: bool = False) -> None:
+        """Send what was recorded since the last batch, with the ledger as it stands at this instant."""
+        meta = {
+            "worker": self.number,
+            "sequence": self._sequence,
+            "at": self._now(),
+            "final": final,
+            "ledger": self._requests.ledger.to_json(),
+            "cpu_s": time.process_time() - self._cpu_s,
+            "max_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        }
+        message = {
+            "worker": self.number,
+            "sequence": self._sequence,
+            "final": final,
+            "batch": self._writer.take(meta),
+        }
+        self._unacknowledged[self._sequence] = (time.monotonic(), message)
+        self._sequence += 1
+        self._runner.send_message(BATCH, message)
+
+    def _resend(self) -> None:
+        """Send again what was not acknowledged in time; the primary takes each batch once, in order."""
+        now = time.monotonic()
+        for sequence, (sent_at, message) in list(self._unacknowledged.items()):
+            if now - sent_at > RESEND_AFTER_S:
+                self._unacknowledged[sequence] = (now, message)
+                self._runner.send_message(BATCH, message)
+
+
+def _free_descriptors() -> int:
+    """Raise this process's soft limit as far as it may; how many descriptors are left for requests."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    probe = os.open(os.devnull, os.O_RDONLY)  # the lowest free number tells how many are open
+    os.close(probe)
+    return max(1, soft - probe - SPARE_DESCRIPTORS)
+
+
+def _end_with_parent() -> None:
+    watcher = gevent.get_hub().loop.io(sys.stdin.fileno(), 1)
+    watcher.start(os._exit, 1)
+
+
+def main() -> None:
+    """Run one worker as its parent's standard input says."""
+    job = json.loads(sys.stdin.buffer.readline())
+    die_with_parent(job["parent"])
+    plan = WavePlan.from_json(job["plan"])
+    set_up_logging(debug=plan.debug)
+    gevent.get_hub().SYSTEM_ERROR = ()  # a SystemExit in a greenlet of the user's file ends that greenlet, not us
+    target = Target(plan)
+    port = sys.stdin.buffer.readline()
+    if not port:
+        return
+    _end_with_parent()
+    Worker(plan, job["worker"], target, int(port)).run()
+
+
+if __name__ == "__main__":
+    main()

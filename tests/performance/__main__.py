@@ -1,0 +1,49 @@
+"""All measurements, one after the other: ``python -m tests.performance [--quick] [NAME ...]``.
+
+Quiet the machine first: every figure includes what else it does. The exit code is 1 where a figure falls
+short.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from tests.performance import ceiling, memory, overhead, pacing, stall, startup, streams, truth
+from tests.performance.figures import Program, machine
+
+PROGRAMS = {
+    "pacing": pacing.PROGRAM,
+    "ceiling": ceiling.PROGRAM,
+    "overhead": overhead.PROGRAM,
+    "streams": streams.PROGRAM,
+    "truth": truth.PROGRAM,
+    "stall": stall.PROGRAM,
+    "startup": startup.PROGRAM,
+    "memory": memory.PROGRAM,
+}
+
+
+def run(program: Program, *, quick: bool) -> bool:
+    """One program; what cannot be measured is said and falls short, and the others still run."""
+    try:
+        return program.run(program.quick_seconds if quick else program.seconds)
+    except RuntimeError as error:
+        print(f"{program.title}: not measured. {error}", end="\n\n", flush=True)
+        return False
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.performance", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(PROGRAMS)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="short waves: a look, no figures to write down")
+    options = parser.parse_args()
+    unknown = set(options.names) - set(PROGRAMS)
+    if unknown:
+        parser.error(f"no such measurement: {', '.join(sorted(unknown))}")
+    print(machine(), end="\n\n", flush=True)
+    met = [run(PROGRAMS[name], quick=options.quick) for name in options.names or PROGRAMS]
+    raise SystemExit(0 if all(met) else 1)
+
+
+if __name__ == "__main__":
+    main()
