@@ -7,6 +7,7 @@ options are its defaults, parsed from an empty command line without configuratio
 from __future__ import annotations
 
 import logging
+import socket
 from typing import TYPE_CHECKING
 
 import gevent
@@ -16,6 +17,7 @@ from locust.argument_parser import get_empty_argument_parser, get_parser, setup_
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Iterator
 
 READY, START, STOP, BATCH, ACK = (f"wave_{name}" for name in ("ready", "start", "stop", "batch", "ack"))
 
@@ -46,6 +48,18 @@ def options(host: str | None = None, *, custom: bool = False) -> Namespace:
     parsed.headless = True
     parsed.host = host
     return parsed
+
+
+def free_ports(first: int) -> Iterator[int]:
+    """Ports of loopback, from ``first`` on, that nobody listens on at this moment."""
+    for port in range(first, 65536):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        yield port
 
 
 def set_up_logging(*, debug: bool) -> None:

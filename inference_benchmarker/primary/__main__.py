@@ -13,7 +13,6 @@ import locust
 import json
 import logging
 import os
-import socket
 import sys
 import time
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from gevent.fileobject import FileObject
 from locust.env import Environment
 from locust.stats import PERCENTILES_TO_REPORT, StatsCSVFileWriter, stats_history
 
-from inference_benchmarker.locust_runtime import ACK, BATCH, READY, STOP, WaveUser, options, set_up_logging
+from inference_benchmarker.locust_runtime import ACK, BATCH, READY, STOP, WaveUser, free_ports, options, set_up_logging
 from inference_benchmarker.pacing import TokenBucket
 from inference_benchmarker.plan import NS, ClosedLoop, WavePlan
 from inference_benchmarker.primary.shape import TokenBucketShape
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from locust.runners import MasterRunner
 
 DEFAULT_MAX_IN_FLIGHT = 10_000
-PORTS_TO_TRY = 200
 STOP_NOTICE_NS = 50_000_000  # so that every worker hears of a stop before it takes effect
 GRACE_NS = 10 * NS
 ABORT_GRACE_NS = NS
@@ -92,6 +90,8 @@ class Primary:
         """Lead the wave from the first worker to the last report."""
         gevent.spawn(self._listen_to_parent)
         self._tell("listening", port=self.runner.server.port)
+        if self.plan.ui:
+            self._serve_page()
         if not self._gather():
             return
         self._start_users()
@@ -107,19 +107,12 @@ class Primary:
         self.shape.end()
         self.runner.greenlet.join(timeout=5)
 
-    @property
-    def in_flight(self) -> int:
-        """Requests in flight, as last reported."""
-        return sum(member.ledger.in_flight for member in self.members)
-
     def stop(self) -> None:
         """One Ctrl-C: nothing that is due later is sent; what is in flight is waited for."""
         self._broadcast_stop(abort=False)
 
     def _make_runner(self) -> tuple[Environment, MasterRunner]:
-        for port in range(self.plan.port, min(self.plan.port + PORTS_TO_TRY, 65536)):
-            if not _is_free(port):
-                continue
+        for port in free_ports(self.plan.port):
             environment = Environment(
                 user_classes=[WaveUser],
                 events=locust.events,
@@ -319,6 +312,12 @@ class Primary:
         except OSError:
             logger.exception("Locust's statistics cannot be written")
 
+    def _serve_page(self) -> None:
+        from inference_benchmarker.primary.page import serve_page
+
+        port = serve_page(self.environment, lambda: [member.ledger for member in self.members], self.stop)
+        self._tell("page", port=port)
+
     def _start_sampler(self) -> None:
         from client_capacity.sampler import sample_regularly
 
@@ -338,16 +337,6 @@ class Primary:
             logger.warning("the parent is gone")
 
 
-def _is_free(port: int) -> bool:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
-
-
 def main() -> None:
     """Run the primary as its parent's standard input says."""
     commands = FileObject(sys.stdin.fileno(), "rb", close=False)
@@ -355,11 +344,6 @@ def main() -> None:
     plan = WavePlan.from_json(job["plan"])
     set_up_logging(debug=plan.debug)
     primary = Primary(plan, RunDir(Path(job["run_dir"])), commands, job["status_fd"])
-    if plan.ui:
-        from inference_benchmarker.primary.page import serve_page
-
-        port = serve_page(primary)
-        os.write(job["status_fd"], json.dumps({"event": "page", "port": port}).encode() + b"\n")
     primary.run()
 
 

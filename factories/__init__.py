@@ -1,0 +1,1 @@
+"""Endpoint descriptions to copy and edit, one folder a platform."""
