@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 POLL_S = 0.02
 LIVE_INTERVAL_S = 0.5
+PATIENCE_S = 2.0  # what takes longer is said
 REAP_S = 2.0
 DESCRIPTORS_BESIDE_WORKERS = 24
 
@@ -185,7 +186,8 @@ class _Conductor:
         self._primary_lost = False
         self._disk_error: str | None = None
         self._spill: Path | None = None
-        self._next_update = 0.0
+        self._next_update = time.monotonic() + PATIENCE_S
+        self._ready = 0
 
     def run(self) -> None:
         """Until the wave is over or its primary is gone."""
@@ -226,10 +228,10 @@ class _Conductor:
             case "page":
                 self._live.say(f"Locust's page: http://127.0.0.1:{event['port']}")
             case "gathering":
-                if self.plan.workers > 1 and event["ready"] < self.plan.workers:
-                    self._live.say(f"{event['ready']} of {self.plan.workers} workers are ready …")
+                self._ready = event["ready"]
             case "started":
                 self._t0 = event["t0"]
+                self._next_update = 0.0
             case "overdue":
                 self._live.say(f"Worker {event['worker']} does not answer; it is ended.")
                 self._processes.workers[event["worker"]].kill()
@@ -271,7 +273,12 @@ class _Conductor:
 
     def _show(self) -> None:
         now = time.monotonic()
-        if self._t0 is None or now < self._next_update:
+        if self._t0 is None:
+            if now >= self._next_update:
+                self._next_update = now + 5 * PATIENCE_S
+                self._live.say(f"Loading the endpoint: {self._ready} of {self.plan.workers} workers are ready.")
+            return
+        if now < self._next_update:
             return
         self._next_update = now + LIVE_INTERVAL_S
         self._live.update(self.journal, self.journal.read(), time.monotonic_ns() - self._t0)
