@@ -115,8 +115,8 @@ class Worker:
         reporter = gevent.spawn(self._report_regularly)
         self._wait_until_over()
         reporter.kill()
-        self._requests.abandon()
         self._scheduler.close()
+        self._requests.abandon()
         self._runner.stop()
         self._runner._send_stats()  # noqa: SLF001 - Locust reports every 3 s only; its total must be whole now
         self._send_batch(final=True)

@@ -149,10 +149,10 @@ class LocustRequests(Requests):
         if isinstance(exception, BaseException) and not isinstance(exception, AbandonedError):
             slot.failure = slot.failure or exception
 
-    def _report(self, slot: Slot, done: int, exception: Exception | None) -> None:
+    def _report(self, slot: Slot, exception: Exception | None) -> None:
         """The file's own events stand for ours; only an abandoned task has none."""
         if isinstance(exception, AbandonedError):
-            super()._report(slot, done, exception)
+            super()._report(slot, exception)
 
 
 def _gate_tasks(run_task: Callable[..., None], *, keep_wait_time: bool) -> None:

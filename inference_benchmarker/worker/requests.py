@@ -51,6 +51,7 @@ class Slot:
 
     __slots__ = (
         "build_ns",
+        "done",
         "failure",
         "greenlet",
         "handed",
@@ -61,6 +62,7 @@ class Slot:
         "take",
         "times",
         "token",
+        "usage",
     )
 
     def __init__(self, kind: int = 0) -> None:
@@ -69,18 +71,23 @@ class Slot:
         self.handed: Token | None = None
         self.take: Callable[[], Token | None]
         self.token: Token | None = None
-        self.label = 0
-        self.sent = 0
-        self.build_ns = 0
-        self.times: list[int] | None = None
+        self.begin(None, 0)
+
+    def begin(self, token: Token | None, now: int) -> None:
+        """Forget the last request; ``sent`` is stamped again when the payload is in hand."""
+        self.token = token
+        self.sent = self.done = now
+        self.label = self.build_ns = 0
         self.size = NONE
+        self.times: list[int] | None = None
+        self.usage: Response | None = None
         self.failure: BaseException | None = None
 
 
 class Requests:
     """Sends a worker's requests and keeps its ledger; every token becomes exactly one record.
 
-    Subclasses say what one request is by ``attempt``.
+    Subclasses say what one request is, by the ``attempt`` they pass to ``execute``.
     """
 
     kinds = 1
@@ -108,70 +115,59 @@ class Requests:
         """A slot's life: one token after the other."""
         raise NotImplementedError
 
-    def add_slot(self, slot: Slot) -> None:
-        """Take a new slot into the books."""
-        self.slots.append(slot)
-
-    def execute(self, slot: Slot, token: Token, attempt: Callable[[Slot], Response | None]) -> BaseException | None:
-        """Send one request and record it; returns what it raised, if anything."""
-        index = token.index
-        if index >= 0:
+    def execute(self, slot: Slot, token: Token, attempt: Callable[[Slot], None]) -> None:
+        """Send one request and record it, whatever it raises."""
+        if token.index >= 0:
             self.ledger.sent += 1
         self.in_flight += 1
-        slot.token = token
-        slot.label = slot.build_ns = 0
-        slot.times = None
-        slot.size = NONE
-        slot.failure = None
-        slot.sent = monotonic_ns() - self.t0
-        usage = None
+        slot.begin(token, monotonic_ns() - self.t0)
         timer = None if self._timeout_s is None else RequestTimeout.start_new(self._timeout_s)
         try:
-            usage = attempt(slot)
+            attempt(slot)
         except BaseException as error:
             slot.failure = slot.failure or error
         finally:
             if timer is not None:
                 timer.close()
-        done = monotonic_ns() - self.t0
+        slot.done = monotonic_ns() - self.t0
         self.in_flight -= 1
-        slot.token = None
-        failure = slot.failure
         if self.open:
-            self._record(slot, token, done, usage, failure)
-        slot.failure = None
-        return failure
+            self._record(slot, token)
+        slot.token = None
 
     def abandon(self) -> None:
         """End the books: what is in flight now is recorded as abandoned, at its age."""
         self.open = False
         now = monotonic_ns() - self.t0
+        counted = []
         for slot in self.slots:
             if slot.token is not None:
-                self._write(slot, slot.token, now, None, ABANDONED, 0)
+                slot.done = now
+                self._write(slot, slot.token, ABANDONED)
                 if slot.token.index >= 0:
                     self.ledger.abandoned += 1
-                    self._report(slot, now, AbandonedError("abandoned"))
+                    counted.append(slot)
+        for slot in counted:  # after the books are closed: a listener may let other greenlets run
+            self._report(slot, AbandonedError("abandoned"))
 
-    def _record(
-        self, slot: Slot, token: Token, done: int, usage: Response | None, failure: BaseException | None
-    ) -> None:
-        if failure is None:
-            self._write(slot, token, done, usage, OK, 0)
+    def _record(self, slot: Slot, token: Token) -> None:
+        if slot.failure is None:
+            self._write(slot, token, OK)
             if token.index >= 0:
                 self.ledger.ok += 1
-                self._report(slot, done, None)
+                self._report(slot, None)
             return
-        number, key = self._writer.error(failure)
-        self._write(slot, token, done, usage, FAILED, number)
+        number, key = self._writer.error(slot.failure)
+        self._write(slot, token, FAILED, number)
         if token.index >= 0:
             self.ledger.failed += 1
-            self._report(slot, done, self._errors.setdefault(key, FailedRequestError(key)))
+            self._report(slot, self._errors.setdefault(key, FailedRequestError(key)))
 
-    def _write(self, slot: Slot, token: Token, done: int, usage: Response | None, outcome: int, error: int) -> None:
-        size = slot.size
+    def _write(self, slot: Slot, token: Token, outcome: int, error: int = 0) -> None:
+        usage, size = slot.usage, slot.size
         if usage is None and slot.times is None:
-            self._writer.add(token.index, token.due, slot.sent, done, slot.build_ns, size, slot.label, error, outcome)
+            add = self._writer.add
+            add(token.index, token.due, slot.sent, slot.done, slot.build_ns, size, slot.label, error, outcome)
             return
         tokens_in = tokens_out = NONE
         if usage is not None:
@@ -179,15 +175,15 @@ class Requests:
             tokens_in = NONE if usage.tokens_in is None else usage.tokens_in
             tokens_out = NONE if usage.tokens_out is None else usage.tokens_out
         outcome |= HAS_STREAM
-        self._writer.add(token.index, token.due, slot.sent, done, slot.build_ns, size, slot.label, error, outcome)
+        self._writer.add(token.index, token.due, slot.sent, slot.done, slot.build_ns, size, slot.label, error, outcome)
         self._writer.add_stream(slot.times, tokens_in, tokens_out)
 
-    def _report(self, slot: Slot, done: int, exception: Exception | None) -> None:
+    def _report(self, slot: Slot, exception: Exception | None) -> None:
         """Tell Locust, once for each sent request."""
         self._fire(
             request_type="invoke",
             name=self._writer.labels.name(slot.label) or "invoke",
-            response_time=(done - slot.sent) / 1e6,
+            response_time=(slot.done - slot.sent) / 1e6,
             response_length=max(slot.size, 0),
             exception=exception,
             context={},
@@ -217,7 +213,7 @@ class InvokeRequests(Requests):
         while (token := take()) is not None:
             execute(slot, token, attempt)
 
-    def _attempt(self, slot: Slot) -> Response | None:
+    def _attempt(self, slot: Slot) -> None:
         try:
             payload = self._payload(slot)
         except BaseException as error:
@@ -226,20 +222,19 @@ class InvokeRequests(Requests):
             slot.sent = monotonic_ns() - self.t0
         result = self._invoke(payload)
         if result is None:
-            return None
+            return
         kind = type(result)
         if kind is bytes:
             slot.size = len(result)
         elif kind is GeneratorType:
-            return self._drive(slot, result)
+            self._drive(slot, result)
         elif kind is str:
             slot.size = _size(result)
         elif isinstance(result, Response):
-            return result
+            slot.usage = result
         elif kind is CoroutineType:
             result.close()
             raise TypeError("invoke returned a coroutine; expected it to return when the request is done")
-        return None
 
     def _payload(self, slot: Slot) -> Any:
         """The payload, in hand before ``sent`` is stamped; building one is timed apart."""
@@ -269,10 +264,10 @@ class InvokeRequests(Requests):
             known = self._payload_labels[which] = self._writer.labels[str(self._endpoint.label(payload))]
         return known
 
-    def _drive(self, slot: Slot, stream: Any) -> Response | None:
+    def _drive(self, slot: Slot, stream: Any) -> None:
         """Run a generator to its end; each non-empty piece is a token's arrival."""
         times = slot.times = []
-        t0, usage, size = self.t0, None, 0
+        t0, size = self.t0, 0
         for piece in stream:
             now = monotonic_ns() - t0
             kind = type(piece)
@@ -282,12 +277,11 @@ class InvokeRequests(Requests):
                 size += len(piece) if kind is bytes else _size(piece)
                 slot.size = size
             elif isinstance(piece, Response):
-                usage = piece
+                slot.usage = piece
                 continue
             elif not piece:
                 continue
             times.append(now)
-        return usage
 
 
 def _size(text: str) -> int:

@@ -86,7 +86,7 @@ class Scheduler:
 
     def _spawn(self, slot: Slot) -> None:
         slot.greenlet = gevent.Greenlet(self.requests.serve, slot)
-        self.requests.add_slot(slot)
+        self.requests.slots.append(slot)
         slot.greenlet.start()
 
 
