@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import tomllib
+import traceback
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -68,6 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output has left
+        return BROKEN
+    except Exception:  # noqa: BLE001 - a broken harness keeps its traceback, and is no missed threshold
+        traceback.print_exc()
         return BROKEN
 
 

@@ -13,7 +13,6 @@ import http.client
 import json
 import math
 import os
-import resource
 import signal
 import socket
 import subprocess
@@ -42,6 +41,7 @@ from inference_benchmarker.demo.http import (
 from inference_benchmarker.demo.log import SCHEMA_VERSION, ArrivalLog, Metrics
 from inference_benchmarker.demo.queueing import NS, QueueModel, service_times
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.process import raise_descriptor_limit
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -236,8 +236,7 @@ def serve(config: EndpointConfig, sock: socket.socket, lifeline: int | None = No
 
     Must run in the main thread. Raises the process's limit of open descriptors as far as it may.
     """
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    raise_descriptor_limit()
     asyncio.run(_serve(config, sock, lifeline))
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import secrets
 import shutil
 import signal
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from inference_benchmarker.endpoint import check_source
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.journal import Journal
+from inference_benchmarker.process import raise_descriptor_limit
 from inference_benchmarker.run_dir import RunDir, cannot_write, write_json
 from inference_benchmarker.wave import Wave
 
@@ -116,13 +116,21 @@ class _Processes:
     """The wave's processes. Each dies with this one, and leaving the context reaps every one of them."""
 
     def __init__(self, plan: WavePlan, run_dir: RunDir) -> None:
-        status_read, status_write = os.pipe()
-        self.status = status_read
+        self.workers: list[subprocess.Popen[bytes]] = []
         self._buffer = b""
+        self.status, status_write = os.pipe()
+        os.set_blocking(self.status, False)
         self.primary = _spawn("primary", run_dir.primary_log, pass_fds=(status_write,))
         os.close(status_write)
-        os.set_blocking(status_read, False)
-        self.workers = [_spawn("worker", run_dir.worker_log(number)) for number in range(plan.workers)]
+        try:
+            self._start(plan, run_dir, status_write)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def _start(self, plan: WavePlan, run_dir: RunDir, status_write: int) -> None:
+        for number in range(plan.workers):
+            self.workers.append(_spawn("worker", run_dir.worker_log(number)))
         whole_plan = plan.to_json()
         self.tell_primary(json.dumps({"plan": whole_plan, "run_dir": str(run_dir.path), "status_fd": status_write}))
         for number, worker in enumerate(self.workers):
@@ -381,11 +389,8 @@ def _store(wave: Wave, live: Live) -> Wave:
 
 
 def _descriptor_problems(workers: int) -> list[str]:
-    """Raise our own soft limit as far as it may; each worker takes a pipe."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = 2 * workers + DESCRIPTORS_BESIDE_WORKERS
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if hard != resource.RLIM_INFINITY and needed > hard:
-        return [f"--workers {workers} needs {needed} file descriptors; this process may have {hard} (ulimit -n)."]
+    """Each worker takes a pipe of ours and a connection of the primary's."""
+    allowed, needed = raise_descriptor_limit(), 2 * workers + DESCRIPTORS_BESIDE_WORKERS
+    if needed > allowed:
+        return [f"--workers {workers} needs {needed} file descriptors; this process may have {allowed} (ulimit -n)."]
     return []

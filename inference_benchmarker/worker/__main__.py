@@ -26,7 +26,6 @@ from locust.env import Environment
 
 from inference_benchmarker import endpoint
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.lifeline import die_with_parent
 from inference_benchmarker.locust_runtime import (
     ACK,
     BATCH,
@@ -39,6 +38,7 @@ from inference_benchmarker.locust_runtime import (
 )
 from inference_benchmarker.pacing import TokenBucket
 from inference_benchmarker.plan import ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.process import die_with_parent, raise_descriptor_limit
 from inference_benchmarker.record import BatchWriter
 from inference_benchmarker.redact import redact, secret_values
 from inference_benchmarker.worker.requests import InvokeRequests, Requests
@@ -229,14 +229,10 @@ class Worker:
 
 
 def _free_descriptors() -> int:
-    """Raise this process's soft limit as far as it may; how many descriptors are left for requests."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        soft = hard
+    """How many descriptors are left for requests."""
     probe = os.open(os.devnull, os.O_RDONLY)  # the lowest free number tells how many are open
     os.close(probe)
-    return max(1, soft - probe - SPARE_DESCRIPTORS)
+    return max(1, raise_descriptor_limit() - probe - SPARE_DESCRIPTORS)
 
 
 def _end_with_parent() -> None:
