@@ -34,13 +34,18 @@ class Response:
     """What ``invoke`` may return or yield to say more than "done"; every field is optional.
 
     ``tokens_in`` and ``tokens_out`` are the server's usage figures, ``bytes`` the response size, ``model``
-    the name of the model that answered.
+    the name of the model that answered. Raises TypeError where a number is none, so that the request fails.
     """
 
     tokens_in: int | None = None
     tokens_out: int | None = None
     bytes: int | None = None
     model: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("tokens_in", self.tokens_in), ("tokens_out", self.tokens_out), ("bytes", self.bytes)):
+            if value is not None and not (isinstance(value, int) and 0 <= value < 1 << 62):
+                raise TypeError(f"Response({name}=...) must be a whole number of at least 0, not {value!r}")
 
 
 class Invoke(Protocol):
