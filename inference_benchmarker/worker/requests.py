@@ -174,6 +174,8 @@ class Requests:
             size = size if usage.bytes is None else usage.bytes
             tokens_in = NONE if usage.tokens_in is None else usage.tokens_in
             tokens_out = NONE if usage.tokens_out is None else usage.tokens_out
+            if usage.model and not slot.label:
+                slot.label = self._writer.labels[str(usage.model)]
         outcome |= HAS_STREAM
         self._writer.add(token.index, token.due, slot.sent, slot.done, slot.build_ns, size, slot.label, error, outcome)
         self._writer.add_stream(slot.times, tokens_in, tokens_out)
