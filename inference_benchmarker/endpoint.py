@@ -34,7 +34,8 @@ class Response:
     """What ``invoke`` may return or yield to say more than "done"; every field is optional.
 
     ``tokens_in`` and ``tokens_out`` are the server's usage figures, ``bytes`` the response size, ``model``
-    the name of the model that answered, which labels the request where there is no ``label``. Raises TypeError where a number is none, so that the request fails.
+    the name of the model that answered, which labels the request where there is no ``label``. Raises TypeError
+    where a number is none, so that the request fails.
     """
 
     tokens_in: int | None = None

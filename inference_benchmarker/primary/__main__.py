@@ -23,12 +23,13 @@ import gevent
 from gevent.event import Event
 from gevent.fileobject import FileObject
 from locust.env import Environment
-from locust.stats import PERCENTILES_TO_REPORT, StatsCSVFileWriter, stats_history
+from locust.stats import stats_history
 
 from inference_benchmarker.locust_runtime import ACK, BATCH, READY, STOP, WaveUser, free_ports, options, set_up_logging
 from inference_benchmarker.pacing import TokenBucket
 from inference_benchmarker.plan import NS, ClosedLoop, WavePlan
 from inference_benchmarker.primary.shape import TokenBucketShape
+from inference_benchmarker.primary.stats_files import StatsFiles
 from inference_benchmarker.record import Ledger, split_batch
 from inference_benchmarker.run_dir import RunDir
 from inference_benchmarker.spool import SpoolWriter
@@ -95,12 +96,12 @@ class Primary:
         if not self._gather():
             return
         self._start_users()
-        csv = self._start_csv()
+        stats = StatsFiles(self.environment, self.run_dir.locust_stats)
         if self.plan.sample_client_hw:
             self._start_sampler()
         self._start_wave()
         self._follow()
-        self._finish_csv(csv)
+        stats.finish()
         self._spool.event(event="end", at=self._now())
         self._spool.close()
         self._tell("finished")
@@ -281,36 +282,6 @@ class Primary:
             self._stop_at = max(0, self._now() + (0 if abort else STOP_NOTICE_NS))
             self._spool.event(event="stop", at=self._stop_at)
         self.runner.send_message(STOP, {"at": self._stop_at, "abort": abort})
-
-    def _start_csv(self) -> StatsCSVFileWriter | None:
-        """Locust's own CSV files; a full disk must not keep the wave from being measured."""
-        try:
-            self.run_dir.locust_stats.mkdir(exist_ok=True)
-            prefix = str(self.run_dir.locust_stats / "locust")
-            writer = StatsCSVFileWriter(self.environment, PERCENTILES_TO_REPORT, prefix, full_history=True)
-        except OSError:
-            logger.exception("Locust's statistics cannot be written")
-            return None
-        writer.benchmark_greenlet = gevent.spawn(writer)
-        return writer
-
-    def _finish_csv(self, writer: StatsCSVFileWriter | None) -> None:
-        """Write the files once more: Locust ends without a last update."""
-        if writer is None:
-            return
-        writer.benchmark_greenlet.kill()
-        try:
-            for file, write, rows in (
-                (writer.requests_csv_filehandle, writer.requests_csv, writer.requests_csv_writer),
-                (writer.failures_csv_filehandle, writer.failures_csv, writer.failures_csv_writer),
-                (writer.exceptions_csv_filehandle, writer.exceptions_csv, writer.exceptions_csv_writer),
-            ):
-                file.seek(0)
-                file.truncate()
-                write(rows)
-            writer.close_files()
-        except OSError:
-            logger.exception("Locust's statistics cannot be written")
 
     def _serve_page(self) -> None:
         from inference_benchmarker.primary.page import serve_page
