@@ -1,0 +1,196 @@
+"""One token becomes one record, whatever invoke does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gevent
+import numpy as np
+import pytest
+
+from inference_benchmarker.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
+from inference_benchmarker.endpoint import Endpoint, Response
+from inference_benchmarker.pacing import Token
+from inference_benchmarker.record import BatchWriter, RequestRecord, split_batch
+from inference_benchmarker.worker.requests import InvokeRequests, Slot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Bench:
+    """Requests without a scheduler: sends tokens one by one and reads back what was recorded."""
+
+    def __init__(self, endpoint: Endpoint, timeout_s: float | None = None) -> None:
+        self.writer = BatchWriter()
+        self.fired: list[dict[str, Any]] = []
+        self.requests = InvokeRequests(endpoint, 1, lambda **event: self.fired.append(event), self.writer, timeout_s)
+
+    def send(self, *indices: int) -> list[RequestRecord]:
+        """Send these arrivals in one slot, all due at 0."""
+        slot = Slot()
+        self.requests.slots.append(slot)
+        tokens = iter([Token(index, 0) for index in indices])
+        slot.take = lambda: next(tokens, None)
+        self.requests.serve(slot)
+        return self.records()
+
+    def records(self) -> list[RequestRecord]:
+        """Everything recorded since the last call."""
+        meta, base, streams, gaps = split_batch(self.writer.take({}))
+        columns = WorkerColumns(
+            worker=0,
+            base=np.frombuffer(base, BASE_DTYPE),
+            streams=np.frombuffer(streams, STREAM_DTYPE),
+            gaps=np.frombuffer(gaps, np.uint32),
+            labels=meta["labels"],
+            errors=meta["errors"],
+        )
+        return list(Records.of_workers([columns]))
+
+
+def one(invoke: Callable[[Any], Any], payload: Any = "p") -> RequestRecord:
+    """The record of a single request."""
+    (record,) = Bench(Endpoint(invoke=invoke, payloads=[payload])).send(0)
+    return record
+
+
+async def _async_invoke(payload: object) -> None:
+    """An async function that got past the loader, e.g. behind a lambda."""
+
+
+@pytest.mark.parametrize(
+    ("result", "size"),
+    [(None, None), (b"", 0), (b"abc", 3), ("abc", 3), ("äö", 4), ("\ud800", 3), (17, None), ({"a": 1}, None)],
+)
+def test_a_result_is_a_success_and_bytes_and_text_give_its_size(result: object, size: int | None) -> None:
+    record = one(lambda _: result)
+    assert (record.outcome, record.bytes, record.chunks, record.error) == ("ok", size, None, None)
+
+
+def test_a_response_gives_its_numbers_and_the_model_as_label() -> None:
+    record = one(lambda _: Response(tokens_in=3, tokens_out=4, bytes=5, model="m"))
+    assert (record.tokens_in, record.tokens_out, record.bytes, record.label) == (3, 4, 5, "m")
+    assert record.first_token is None
+    assert record.chunks is None
+
+
+def test_a_stream_counts_its_pieces_and_keeps_every_gap() -> None:
+    def invoke(_: object) -> Any:
+        yield ""
+        yield "a"
+        yield b""
+        yield "bc"
+        yield None
+        yield {"token": 3}
+        yield Response(tokens_out=7)
+
+    record = one(invoke)
+    assert (record.outcome, record.chunks, record.tokens_out, record.bytes) == ("ok", 3, 7, 3)
+    assert record.first_token is not None
+    assert record.last_token is not None
+    assert record.sent <= record.first_token <= record.last_token <= record.done
+    assert record.gaps is not None
+    assert len(record.gaps) == 2
+
+
+def test_a_stream_without_a_token_has_no_first_one() -> None:
+    record = one(lambda _: (piece for piece in ("", None)))
+    assert (record.outcome, record.chunks, record.first_token, record.gaps) == ("ok", 0, None, ())
+
+
+def test_a_stream_that_breaks_keeps_what_came() -> None:
+    def invoke(_: object) -> Any:
+        yield "a"
+        raise ConnectionResetError
+
+    record = one(invoke)
+    assert (record.outcome, record.error, record.chunks) == ("failed", "ConnectionResetError", 1)
+    assert record.first_token is not None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("v"), SystemExit(3), KeyboardInterrupt(), gevent.GreenletExit(), GeneratorExit(), MemoryError()],
+)
+def test_whatever_invoke_raises_is_a_failed_request(error: BaseException) -> None:
+    def invoke(_: object) -> None:
+        raise error
+
+    record = one(invoke)
+    assert (record.outcome, record.error) == ("failed", type(error).__name__)
+
+
+def test_a_coroutine_is_no_answer() -> None:
+    record = one(lambda payload: _async_invoke(payload))
+    assert (record.outcome, record.error) == ("failed", "TypeError")
+
+
+def test_a_payload_that_cannot_be_built_is_a_failed_request_of_its_own_kind() -> None:
+    def build() -> object:
+        raise KeyError("x")
+
+    bench = Bench(Endpoint(invoke=lambda _: None, build=build))
+    (record,) = bench.send(0)
+    assert (record.outcome, record.error) == ("failed", "PayloadError KeyError")
+    assert record.sent - record.build_ns - record.due >= 0
+
+
+def test_building_is_before_sent_and_timed_apart() -> None:
+    bench = Bench(Endpoint(invoke=lambda _: None, build=lambda: sum(range(20_000))))
+    (record,) = bench.send(0)
+    assert 0 < record.build_ns <= record.sent
+
+
+def test_a_label_is_asked_for_once_a_payload() -> None:
+    asked = []
+    endpoint = Endpoint(
+        invoke=lambda _: None, payloads=["a", "b"], label=lambda payload: asked.append(payload) or payload
+    )
+    records = Bench(endpoint).send(*range(6))
+    assert [record.label for record in records] == ["a", "b"] * 3
+    assert sorted(asked) == ["a", "b"]
+
+
+def test_warmup_is_recorded_but_neither_counted_nor_told() -> None:
+    bench = Bench(Endpoint(invoke=lambda _: None, payloads=["p"]))
+    assert [record.index for record in bench.send(-2, -1, 0)] == [-2, -1, 0]
+    assert (bench.requests.ledger.sent, bench.requests.ledger.ok, len(bench.fired)) == (1, 1, 1)
+
+
+def test_every_sent_request_is_told_once_and_errors_share_one_exception() -> None:
+    def invoke(payload: str) -> bytes:
+        if payload == "bad":
+            raise ValueError("a text of its own")
+        return b"12"
+
+    bench = Bench(Endpoint(invoke=invoke, payloads=["good", "bad"]))
+    bench.send(*range(4))
+    assert [event["response_length"] for event in bench.fired] == [2, 0, 2, 0]
+    assert [str(event["exception"]) for event in bench.fired] == ["None", "ValueError"] * 2
+    assert bench.fired[1]["exception"] is bench.fired[3]["exception"]
+    assert bench.requests.ledger.failed == 2
+
+
+def test_a_request_that_takes_longer_than_its_timeout_fails() -> None:
+    bench = Bench(Endpoint(invoke=lambda _: gevent.sleep(60), payloads=["p"]), timeout_s=0.01)
+    (record,) = bench.send(0)
+    assert (record.outcome, record.error) == ("failed", "RequestTimeout")
+
+
+def test_what_is_in_flight_at_the_end_is_abandoned_once() -> None:
+    release = gevent.event.Event()
+    bench = Bench(Endpoint(invoke=lambda _: release.wait(), payloads=["p"]))
+    slot = Slot()
+    tokens = iter([Token(0, 0)])
+    slot.take = lambda: next(tokens, None)
+    bench.requests.slots.append(slot)
+    greenlet = gevent.spawn(bench.requests.serve, slot)
+    gevent.sleep(0)
+    bench.requests.abandon()
+    release.set()
+    greenlet.join()
+    (record,) = bench.records()
+    ledger = bench.requests.ledger
+    assert (record.outcome, ledger.sent, ledger.abandoned, ledger.ok) == ("abandoned", 1, 1, 0)
+    assert [str(event["exception"]) for event in bench.fired] == ["abandoned"]

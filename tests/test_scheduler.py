@@ -1,0 +1,171 @@
+"""The scheduler hands every token to exactly one slot, never early, whatever the user's code leaves behind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Any
+
+import gevent
+
+from inference_benchmarker.pacing import Token, TokenBucket
+from inference_benchmarker.plan import Bounds, ClosedLoop
+from inference_benchmarker.record import BatchWriter
+from inference_benchmarker.worker.requests import Requests, Slot
+from inference_benchmarker.worker.scheduler import ClosedLoopScheduler, OpenLoopScheduler, Scheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MS = 1_000_000
+NEVER = 1 << 62
+
+
+class Recorder(Requests):
+    """Notes when each token is taken up."""
+
+    def __init__(self, work: Callable[[Token], Any]) -> None:
+        super().__init__(lambda **_: None, BatchWriter(), None)
+        self.taken: list[tuple[Token, int]] = []
+        self._work = work
+
+    def serve(self, slot: Slot) -> None:
+        """Take tokens until there are no more."""
+        while (token := slot.take()) is not None:
+            self.taken.append((token, monotonic_ns() - self.t0))
+            self.in_flight += 1
+            try:
+                self._work(token)
+            finally:
+                self.in_flight -= 1
+
+
+def run(scheduler: Scheduler, requests: Requests) -> None:
+    """Run a schedule to its end."""
+    scheduler.start(monotonic_ns() + 5 * MS)
+    with gevent.Timeout(20):
+        scheduler.exhausted.wait()
+        while requests.in_flight:
+            gevent.sleep(0.001)
+    scheduler.close()
+    gevent.sleep(0)
+
+
+def opened(tokens: list[Token], requests: Requests, cap: int = 100, stop: int = NEVER) -> OpenLoopScheduler:
+    """An open loop over these tokens."""
+    return OpenLoopScheduler(requests, iter(tokens), cap, stop)
+
+
+def test_each_token_is_taken_up_once_and_never_early() -> None:
+    requests = Recorder(lambda _: gevent.sleep(0.002))
+    tokens = [Token(index, index * MS) for index in range(100)]
+    run(opened(tokens, requests), requests)
+    assert [token for token, _ in requests.taken] == tokens
+    assert all(now >= token.due for token, now in requests.taken)
+
+
+def test_a_burst_larger_than_a_quantum_is_sent_whole() -> None:
+    requests = Recorder(lambda _: gevent.sleep(0.001))
+    run(opened([Token(index, 0) for index in range(200)], requests, cap=300), requests)
+    assert Counter(token.index for token, _ in requests.taken) == Counter(range(200))
+
+
+def test_beyond_the_cap_arrivals_are_dropped_and_counted() -> None:
+    requests = Recorder(lambda _: gevent.sleep(0.2))
+    run(opened([Token(index, 0) for index in range(10)], requests, cap=4), requests)
+    assert [token.index for token, _ in requests.taken] == [0, 1, 2, 3]
+    assert requests.ledger.dropped == 6
+
+
+def test_a_dropped_warmup_arrival_is_no_drop() -> None:
+    requests = Recorder(lambda _: gevent.sleep(0.2))
+    run(opened([Token(-2, -2 * MS), Token(-1, -MS), Token(0, 0)], requests, cap=1), requests)
+    assert requests.ledger.dropped == 1
+
+
+def test_idle_slots_are_reused_last_in_first_out() -> None:
+    requests = Recorder(lambda _: None)
+    run(opened([Token(index, index * MS) for index in range(50)], requests), requests)
+    assert len(requests.slots) == 16
+
+
+def test_a_stop_cuts_the_schedule_at_its_instant() -> None:
+    requests = Recorder(lambda _: None)
+    scheduler = opened([Token(index, index * MS) for index in range(10_000)], requests)
+    scheduler.stop(30 * MS)
+    run(scheduler, requests)
+    assert [token.index for token, _ in requests.taken] == list(range(30))
+    assert scheduler.drain_from() == 29 * MS
+
+
+def test_a_timer_left_behind_by_a_request_does_not_end_its_slot() -> None:
+    def leave_a_timer(token: Token) -> None:
+        if token.index == 0:
+            gevent.Timeout(0.005).start()
+
+    requests = Recorder(leave_a_timer)
+    run(opened([Token(index, index * 10 * MS) for index in range(5)], requests, cap=1), requests)
+    assert [token.index for token, _ in requests.taken] == list(range(5))
+
+
+def test_an_error_in_the_schedule_does_not_silence_it() -> None:
+    class Stumbling(Recorder):
+        kinds = 2
+        stumbled = False
+
+        def kind(self, index: int) -> int:
+            if index == 3 and not self.stumbled:
+                self.stumbled = True
+                raise RuntimeError("once")
+            return 0
+
+    requests = Stumbling(lambda _: None)
+    scheduler = opened([Token(index, index * MS) for index in range(10)], requests)
+    run(scheduler, requests)
+    assert scheduler.dispatch_errors == 1
+    assert [token.index for token, _ in requests.taken] == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+
+
+def closed(requests: Requests, concurrency: int, bounds: Bounds, warmup_ns: int = 0) -> ClosedLoopScheduler:
+    """A closed loop of one worker."""
+    bucket = TokenBucket(ClosedLoop(concurrency), bounds, warmup_ns=warmup_ns)
+    return ClosedLoopScheduler(requests, bucket.stripe(0), warmup_ns, [0] * concurrency)
+
+
+def test_a_closed_loop_keeps_its_concurrency_and_its_number() -> None:
+    running: list[int] = []
+    requests = Recorder(lambda _: (running.append(requests.in_flight), gevent.sleep(0.002)))
+    run(closed(requests, 5, Bounds(num_requests=42)), requests)
+    assert sorted(token.index for token, _ in requests.taken) == list(range(42))
+    assert max(running) == 5
+
+
+def test_a_closed_loop_whose_requests_never_wait_still_lets_others_run() -> None:
+    requests = Recorder(lambda _: None)
+    ticks = []
+    ticker = gevent.spawn(lambda: [ticks.append(gevent.sleep(0.001)) for _ in range(1000)])
+    run(closed(requests, 3, Bounds(num_requests=20_000)), requests)
+    ticker.kill()
+    assert len(requests.taken) == 20_000
+    assert ticks
+
+
+def test_a_closed_loop_that_hangs_is_drained_from_its_last_token() -> None:
+    requests = Recorder(lambda _: gevent.sleep(30))
+    scheduler = closed(requests, 2, Bounds(num_requests=10))
+    scheduler.start(monotonic_ns())
+    gevent.sleep(0.02)
+    assert not scheduler.exhausted.is_set()
+    assert scheduler.drain_from() == 0
+    scheduler.close()
+
+
+def test_a_closed_loop_warms_up_below_zero_and_starts_the_window_at_index_zero() -> None:
+    requests = Recorder(lambda _: gevent.sleep(0.002))
+    run(closed(requests, 2, Bounds(num_requests=6), warmup_ns=20 * MS), requests)
+    below = [token for token, _ in requests.taken if token.index < 0]
+    window = [token for token, _ in requests.taken if token.index >= 0]
+    assert below
+    assert all(token.due < 0 for token in below)
+    assert sorted(token.index for token in window) == list(range(6))
+    assert all(token.due >= 0 for token in window)
