@@ -8,6 +8,7 @@ negative indices and negative due times.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cached_property
 from itertools import count
 from math import log
 from random import Random
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from inference_benchmarker.plan import NS, Bounds, ClosedLoop, OpenLoop, WavePlan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _WARMUP_STREAM = 0x77
 _NO_END = 1 << 62
@@ -86,17 +87,33 @@ class TokenBucket:
         So N arrivals at a constant rate have T = N / rate: no fence-post. None for a closed loop that is
         bounded by a number of requests alone.
         """
-        end = self.end_ns if until_ns is None else min(until_ns, self.end_ns)
-        if isinstance(self.load, OpenLoop) and self.num_requests is not None:
-            end = min(end, self._due(self.num_requests))
+        end = self._planned_ns if until_ns is None else max(0, min(until_ns, self._planned_ns))
         return None if end == _NO_END else end
 
-    def _due(self, index: int) -> int:
+    def counts(self, instants_ns: Iterable[int]) -> list[int]:
+        """How many open-loop arrivals are due before each of these increasing instants."""
         assert isinstance(self.load, OpenLoop)
         if self.load.arrivals == "constant":
+            return [self._constant_count(min(instant, self.end_ns)) for instant in instants_ns]
+        found, arrivals, seen = [], self._bounded_poisson(self.end_ns), 0
+        upcoming = next(arrivals, None)
+        for instant in instants_ns:
+            while upcoming is not None and upcoming[1] < instant:
+                seen += 1
+                upcoming = next(arrivals, None)
+            found.append(seen)
+        return found
+
+    @cached_property
+    def _planned_ns(self) -> int:
+        """The plan's own T. A Poisson wave has to be drawn to its end for it, so it is asked for once."""
+        if not isinstance(self.load, OpenLoop) or self.num_requests is None:
+            return self.end_ns
+        if self.load.arrivals == "constant":
             period = self._period()
-            return index * period.numerator // period.denominator
-        return next(due for i, due in self._poisson_stream() if i == index)
+            return min(self.end_ns, self.num_requests * period.numerator // period.denominator)
+        ends = (due for i, due in self._poisson_stream() if i == self.num_requests or due >= self.end_ns)
+        return min(self.end_ns, next(ends))
 
     def _period(self) -> Fraction:
         """Nanoseconds between arrivals, exactly."""
@@ -173,12 +190,14 @@ class ClosedStripe:
 
     def take(self, now_ns: int) -> Token | None:
         """The token that is due now, or None when the wave's bounds are reached."""
+        if now_ns >= self._end_ns:
+            return None
         if now_ns < 0:
             index = self._next_warmup
             self._next_warmup -= self._step
             return Token(index, now_ns)
         index = self._next
-        if now_ns >= self._end_ns or (self._num_requests is not None and index >= self._num_requests):
+        if self._num_requests is not None and index >= self._num_requests:
             return None
         self._next += self._step
         return Token(index, now_ns)
