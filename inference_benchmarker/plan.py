@@ -33,6 +33,9 @@ class OpenLoop:
     rate: Decimal
     arrivals: Arrivals = "constant"
 
+    def __post_init__(self) -> None:
+        _take_exactly(self, "rate")
+
     def problems(self) -> list[str]:
         """What is wrong, a sentence each."""
         found = []
@@ -65,6 +68,9 @@ class Bounds:
     duration_s: Decimal | None = None
     num_requests: int | None = None
 
+    def __post_init__(self) -> None:
+        _take_exactly(self, "duration_s")
+
     @property
     def duration_ns(self) -> int | None:
         """The time bound in nanoseconds after wave start."""
@@ -87,7 +93,7 @@ SLO_PATTERN = re.compile(
     r"(?P<stat>mean|min|max|median|p\d{1,2}(?:\.\d{1,3})?|success|rate)\s*"
     r"(?P<op><=|>=|<|>)\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|ms|s|%)?\s*$"
 )
-_UNIT_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+_UNITS_PER_SECOND = {"us": 1_000_000, "ms": 1_000, "s": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +112,7 @@ class Slo:
 
         A bare percentile is of response time, in the closed loop of latency.
         """
-        match = SLO_PATTERN.match(text)
+        match = SLO_PATTERN.match(text) if text.isascii() else None
         if match is None or (problem := _slo_problem(match)):
             reason = "" if match is None else f" ({problem})"
             raise BenchmarkError(
@@ -114,11 +120,12 @@ class Slo:
                 "Write e.g. p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99.",
             )
         stat, unit = match["stat"], match["unit"]
-        value = float(match["value"])
+        value = Decimal(match["value"])  # float(0.999) is not float(99.9) / 100: a limit that is just met must be met
         if stat in ("success", "rate"):
-            return cls(text.strip(), stat, stat, match["op"], value / 100 if unit == "%" else value)
+            return cls(text.strip(), stat, stat, match["op"], float(value / 100 if unit == "%" else value))
         stat = "p50" if stat == "median" else stat
-        return cls(text.strip(), match["metric"] or "default", stat, match["op"], value * _UNIT_SECONDS[unit])
+        limit = float(value / _UNITS_PER_SECOND[unit])
+        return cls(text.strip(), match["metric"] or "default", stat, match["op"], limit)
 
     def met(self, measured: float | None) -> bool:
         """Whether a measured value keeps the limit; what was not measured does not."""
@@ -141,9 +148,9 @@ def _slo_problem(match: re.Match[str]) -> str:
         return f"{match['stat']} is a share between 0 and 1, or a percentage"
     if share and float(match["value"]) > (100 if match["unit"] == "%" else 1):
         return f"{match['stat']} is a share between 0 and 1, or a percentage"
-    if not share and match["unit"] not in _UNIT_SECONDS:
+    if not share and match["unit"] not in _UNITS_PER_SECOND:
         return "a time needs its unit: us, ms or s"
-    if match["stat"] == "p0":
+    if match["stat"][1].isdigit() and not float(match["stat"][1:]):
         return "percentiles start above 0"
     return ""
 
@@ -173,11 +180,18 @@ class WavePlan:
     output_dir: Path = Path(".tmp")
     name: str | None = None
 
+    def __post_init__(self) -> None:
+        _take_exactly(self, "warmup_s", "drain_timeout_s", "request_timeout_s")
+        for field_name in ("factories_file", "locust_file", "output_dir"):
+            if isinstance(value := getattr(self, field_name), str):
+                object.__setattr__(self, field_name, Path(value))
+
     def problems(self) -> list[str]:
         """Everything that is wrong with this plan, a sentence each; empty when it can run."""
         return [
             *self.load.problems(),
             *self.bounds.problems(),
+            *self._length_problems(),
             *self._endpoint_problems(),
             *self._process_problems(),
             *self._timing_problems(),
@@ -204,6 +218,18 @@ class WavePlan:
         """The planned rate in requests/s; None in the closed loop."""
         return float(self.load.rate) if isinstance(self.load, OpenLoop) else None
 
+    def _length_problems(self) -> list[str]:
+        """A wave that no bound ends within the longest time a wave may last."""
+        number = self.bounds.num_requests
+        if isinstance(self.load, ClosedLoop) or number is None or self.bounds.duration_s is not None:
+            return []
+        if self.load.problems() or self.bounds.problems() or number <= self.load.rate * MAX_SECONDS:
+            return []
+        return [
+            f"--num-requests {number} at {self.load.rate} requests/s would take longer than {MAX_SECONDS:,} seconds: "
+            "give a higher --client-rps, fewer requests, or an --obs-time."
+        ]
+
     def _endpoint_problems(self) -> list[str]:
         found = []
         if self.factories_file is None and self.locust_file is None:
@@ -211,8 +237,10 @@ class WavePlan:
         if self.factories_file is not None and self.locust_file is not None:
             found.append("Give either --factories-file or --locust-file, not both.")
         for flag, path in (("--factories-file", self.factories_file), ("--locust-file", self.locust_file)):
-            if path is not None and not path.is_file():
+            if path is not None and not _is_file(path):
                 found.append(f"{flag} {path}: there is no such file.")
+        if self.endpoint_name is not None and not self.endpoint_name.strip():
+            found.append("--endpoint-name must not be empty.")
         if self.endpoint_name is not None and self.factories_file is None and self.locust_file is not None:
             found.append("--endpoint-name goes to invoke_factory; with --locust-file use --url.")
         if self.url is not None and self.locust_file is None:
@@ -230,10 +258,10 @@ class WavePlan:
         if self.max_in_flight is not None and self.max_in_flight < self.workers:
             found.append(f"--max-in-flight must be at least one a worker ({self.workers}), not {self.max_in_flight}.")
         if isinstance(self.load, ClosedLoop):
-            if self.load.concurrency < self.workers:
+            if 1 <= self.load.concurrency < self.workers:
                 found.append(
                     f"--concurrency {self.load.concurrency} cannot be split over {self.workers} workers: "
-                    f"use --workers {max(self.load.concurrency, 1)} or fewer."
+                    f"use --workers {self.load.concurrency} or fewer."
                 )
             if self.max_in_flight is not None:
                 found.append("--max-in-flight caps an open loop; with --concurrency the cap is the concurrency.")
@@ -299,18 +327,39 @@ class WavePlan:
 
 
 def parse_decimal(flag: str, text: str) -> Decimal:
-    """An exact decimal from a flag's text; NaN and infinity are refused by the plan's own checks."""
+    """An exact decimal from a flag's text; NaN and infinity are refused, 1,000 and 1_000 too."""
     try:
-        return Decimal(str(text).strip())
+        value = Decimal(text.strip())
     except InvalidOperation:
-        raise BenchmarkError(f"{flag} must be a number, not {text!r}.") from None
+        value = Decimal("NaN")
+    if not value.is_finite() or not text.isascii() or "_" in text:
+        raise BenchmarkError(f"{flag} must be a number, not {_shortened(text)}.")
+    return value
 
 
 def parse_int(flag: str, text: str) -> int:
     """A whole number from a flag's text; 1e3 and 1,000 are refused, 1_000 is not a surprise worth allowing."""
-    if not re.fullmatch(r"\s*[+-]?\d{1,18}\s*", str(text)):
-        raise BenchmarkError(f"{flag} must be a whole number, not {text!r}.")
+    if not re.fullmatch(r"\s*[+-]?[0-9]{1,100}\s*", text):
+        raise BenchmarkError(f"{flag} must be a whole number, not {_shortened(text)}.")
     return int(text)
+
+
+def _shortened(text: str) -> str:
+    return repr(text if len(text) <= 100 else text[:100] + "…")
+
+
+def _take_exactly(value: object, *names: str) -> None:
+    """Let a notebook say ``OpenLoop(7.3)``: an int or a float is taken as the decimal it prints as."""
+    for name in names:
+        if isinstance(number := getattr(value, name), (int, float)):
+            object.__setattr__(value, name, Decimal(str(number)))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name too long, a folder that may not be read
+        return False
 
 
 def _open_loop_only(slo: Slo) -> str:
