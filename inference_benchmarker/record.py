@@ -24,6 +24,8 @@ NONE = -(1 << 63)  # stands for None in a packed int64
 MAX_NAMES = 10_000
 MAX_TEXTS = 3
 MAX_TEXT_LENGTH = 500
+MAX_NAME_LENGTH = 200
+MAX_GAP_US = (1 << 32) - 1
 OTHER = "(other)"
 
 HAS_STREAM = 0x80  # set in a packed outcome when an entry of STREAM belongs to the request
@@ -116,7 +118,7 @@ class Names:
         if len(self._ids) >= MAX_NAMES and name != OTHER:
             return self[OTHER]
         self._ids[name] = len(self._names)
-        self._names.append(name)
+        self._names.append(_storable(name)[:MAX_NAME_LENGTH])
         return self._ids[name]
 
     def name(self, number: int) -> str:
@@ -154,16 +156,18 @@ class BatchWriter:
             self._streams += STREAM.pack(NONE, NONE, chunks, tokens_in, tokens_out, 0)
             return
         gaps = [(later - earlier) // 1000 for earlier, later in itertools.pairwise(times)]
+        if times[-1] - times[0] > MAX_GAP_US * 1000:
+            gaps = [min(gap, MAX_GAP_US) for gap in gaps]
         self._streams += STREAM.pack(times[0], times[-1], len(times), tokens_in, tokens_out, len(gaps))
         self._gaps.extend(gaps)
 
     def error(self, exception: BaseException) -> tuple[int, str]:
         """The number and key of an error; keeps the text of the first few of each key."""
-        key = error_key(exception)
-        number = self.errors[key]
+        number = self.errors[error_key(exception)]
+        key = self.errors.name(number)
         if self._text_counts[key] < MAX_TEXTS:
             self._text_counts[key] += 1
-            self._texts.append((key, self._redact(str(exception))[:MAX_TEXT_LENGTH]))
+            self._texts.append((key, self._redact(_text(exception))[:MAX_TEXT_LENGTH]))
         return number, key
 
     def take(self, meta: dict[str, Any]) -> bytes:
@@ -192,7 +196,7 @@ def error_key(exception: BaseException) -> str:
     """Class name plus AWS error code, HTTP status or errno where there is one; never the free text."""
     name = type(exception).__name__
     detail = (
-        getattr(exception, "error_detail", "")
+        _attribute(exception, "error_detail")
         or _aws_code(exception)
         or _http_status(exception)
         or _errno_name(exception)
@@ -200,8 +204,29 @@ def error_key(exception: BaseException) -> str:
     return f"{name} {detail}" if detail else name
 
 
+def _attribute(holder: Any, name: str) -> Any:
+    """An attribute of the user's exception; one that raises (a property without its request) is none."""
+    try:
+        return getattr(holder, name, None)
+    except Exception:
+        return None
+
+
+def _text(exception: BaseException) -> str:
+    try:
+        text = str(exception)
+    except Exception as error:
+        text = f"(its text cannot be had: {type(error).__name__})"
+    return _storable(text[: 40 * MAX_TEXT_LENGTH])  # a whole HTML page would hold up the pacing
+
+
+def _storable(text: str) -> str:
+    """The text without lone surrogates, which no file takes."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def _aws_code(exception: BaseException) -> str:
-    response = getattr(exception, "response", None)
+    response = _attribute(exception, "response")
     if isinstance(response, dict):
         error = response.get("Error")
         if isinstance(error, dict) and error.get("Code"):
@@ -210,7 +235,7 @@ def _aws_code(exception: BaseException) -> str:
 
 
 def _http_status(exception: BaseException) -> str:
-    response = getattr(exception, "response", None)
+    response = _attribute(exception, "response")
     for holder, attribute in (
         (response, "status_code"),
         (response, "status"),
@@ -218,9 +243,9 @@ def _http_status(exception: BaseException) -> str:
         (exception, "status"),
         (exception, "code"),
     ):
-        status = getattr(holder, attribute, None)
-        if type(status) is int and 100 <= status <= 599:
-            return str(status)
+        status = _attribute(holder, attribute)
+        if isinstance(status, int) and 100 <= status <= 599:
+            return str(int(status))
     return ""
 
 

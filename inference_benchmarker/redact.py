@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 HIDDEN = "[hidden]"
-_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL)", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL)|_PASS$", re.IGNORECASE)
 _PATTERNS = (
-    (re.compile(r"(?P<keep>https?://)[^/\s:@]+(?::[^/\s@]*)?@"), r"\g<keep>" + HIDDEN + "@"),
+    (re.compile(r"(?P<keep>\b[a-z][a-z0-9+.-]*://)[^/\s?#\"']*@", re.IGNORECASE), r"\g<keep>" + HIDDEN + "@"),
     (
         re.compile(r"(?P<keep>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE),
         r"\g<keep>" + HIDDEN,
@@ -25,6 +25,7 @@ _PATTERNS = (
         r"\g<keep>" + HIDDEN,
     ),
     (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b"), HIDDEN),
+    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+"), HIDDEN),
     (re.compile(r"\b(?:sk|hf|ghp|gho|xox[bap])[-_][A-Za-z0-9_-]{16,}"), HIDDEN),
 )
 

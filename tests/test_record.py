@@ -1,0 +1,339 @@
+"""Records: what a worker packs is what a reader unpacks, and an error's key is never its free text."""
+
+from __future__ import annotations
+
+import io
+import json
+import urllib.error
+from email.message import Message
+from http import HTTPStatus
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import requests
+from botocore.exceptions import ClientError, EndpointConnectionError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inference_benchmarker.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
+from inference_benchmarker.record import (
+    BASE,
+    HAS_STREAM,
+    MAX_GAP_US,
+    MAX_NAME_LENGTH,
+    MAX_NAMES,
+    MAX_TEXT_LENGTH,
+    MAX_TEXTS,
+    NONE,
+    OTHER,
+    OUTCOMES,
+    STREAM,
+    BatchWriter,
+    Ledger,
+    Names,
+    RequestRecord,
+    error_key,
+    split_batch,
+)
+from inference_benchmarker.redact import HIDDEN, redact
+
+instants = st.integers(-(2**55), 2**55)
+counts = st.none() | st.integers(0, 2**62)
+LABELS = ("", "a", "größe 🙂", "x" * 50)
+KEYS = ("ClientError Throttled", "TimeoutError")
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> RequestRecord:
+    outcome = draw(st.sampled_from(OUTCOMES))
+    times = draw(st.none() | st.lists(st.integers(0, 2**40), max_size=5).map(sorted))
+    has_stream = times is not None or draw(st.booleans())
+    return RequestRecord(
+        index=0,
+        worker=draw(st.integers(0, 3)),
+        due=draw(instants),
+        sent=draw(instants),
+        done=draw(instants),
+        outcome=outcome,
+        label=draw(st.sampled_from(LABELS)),
+        error=draw(st.sampled_from(KEYS)) if outcome == "failed" else None,
+        build_ns=draw(st.integers(0, 2**40)),
+        first_token=times[0] if times else None,
+        last_token=times[-1] if times else None,
+        chunks=None if times is None else len(times),
+        tokens_in=draw(counts) if has_stream else None,
+        tokens_out=draw(counts) if has_stream else None,
+        bytes=draw(counts),
+        gaps=None if times is None else tuple((b - a) // 1000 for a, b in pairwise(times)),
+    )
+
+
+class Worker:
+    """Writes records as a worker does and joins its batches as a reader does."""
+
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
+        self.writer = BatchWriter()
+        self.batches: list[bytes] = []
+
+    def write(self, record: RequestRecord) -> None:
+        label = self.writer.labels[record.label]
+        error = 0 if record.error is None else self.writer.errors[record.error]
+        outcome = OUTCOMES.index(record.outcome)
+        stream = (record.chunks, record.tokens_in, record.tokens_out) != (None, None, None)
+        size = NONE if record.bytes is None else record.bytes
+        flag = HAS_STREAM if stream else 0
+        self.writer.add(
+            record.index, record.due, record.sent, record.done, record.build_ns, size, label, error, outcome | flag
+        )
+        if stream:
+            self.writer.add_stream(self._times(record), _packed(record.tokens_in), _packed(record.tokens_out))
+
+    @staticmethod
+    def _times(record: RequestRecord) -> list[int] | None:
+        if record.gaps is None or not record.chunks:
+            return None if record.gaps is None else []
+        assert record.first_token is not None
+        assert record.last_token is not None
+        times = [record.first_token]
+        for gap in record.gaps[:-1]:
+            times.append(times[-1] + gap * 1000)
+        return [*times, record.last_token] if record.gaps else times
+
+    def flush(self) -> None:
+        self.batches.append(self.writer.take({"worker": self.number}))
+
+    def columns(self) -> WorkerColumns:
+        parts = [split_batch(batch) for batch in self.batches]
+        return WorkerColumns(
+            worker=self.number,
+            base=np.frombuffer(b"".join(part[1] for part in parts), BASE_DTYPE),
+            streams=np.frombuffer(b"".join(part[2] for part in parts), STREAM_DTYPE),
+            gaps=np.frombuffer(b"".join(part[3] for part in parts), np.uint32),
+            labels=[name for part in parts for name in part[0]["labels"]],
+            errors=[name for part in parts for name in part[0]["errors"]],
+        )
+
+
+def _packed(value: int | None) -> int:
+    return NONE if value is None else value
+
+
+@given(st.lists(rows(), max_size=30), st.integers(1, 7))
+@settings(max_examples=150, deadline=None)
+def test_what_is_written_in_batches_is_what_is_read(made: list[RequestRecord], every: int) -> None:
+    written = [record._replace(index=index - 5) for index, record in enumerate(made)]
+    workers = [Worker(number) for number in range(4)]
+    for number, record in enumerate(written):
+        workers[record.worker].write(record)
+        if number % every == 0:
+            workers[record.worker].flush()
+    for worker in workers:
+        worker.flush()
+    read = list(Records.of_workers([worker.columns() for worker in workers]))
+    # gaps are whole microseconds; the writer is given times made from them, so only the last gap's rest is lost
+    assert [r._replace(gaps=None) for r in read] == [w._replace(gaps=None) for w in written]
+    assert [r.gaps and len(r.gaps) for r in read] == [w.gaps and len(w.gaps) for w in written]
+    assert [None if r.gaps is None else len(r.gaps) for r in read] == [
+        None if w.gaps is None else len(w.gaps) for w in written
+    ]
+
+
+def test_a_packed_request_is_a_fixed_few_tens_of_bytes() -> None:
+    assert BASE.size == BASE_DTYPE.itemsize == 53
+    assert STREAM.size == STREAM_DTYPE.itemsize
+
+
+def stream(times: list[int] | None, tokens_in: int = NONE, tokens_out: int = NONE) -> RequestRecord:
+    worker = Worker()
+    worker.writer.add(0, 0, 0, 0, 0, NONE, 0, 0, HAS_STREAM)
+    worker.writer.add_stream(times, tokens_in, tokens_out)
+    worker.writer.add(1, 0, 0, 0, 0, NONE, 0, 0, HAS_STREAM)
+    worker.writer.add_stream([0, 7_000, 9_000], NONE, NONE)
+    worker.flush()
+    first, second = Records.of_workers([worker.columns()])
+    assert second.gaps == (7, 2)
+    return first
+
+
+@pytest.mark.parametrize(
+    ("times", "first", "last", "chunks", "gaps"),
+    [
+        (None, None, None, None, None),
+        ([], None, None, 0, ()),
+        ([5], 5, 5, 1, ()),
+        ([1_000, 3_999, 4_000], 1_000, 4_000, 3, (2, 0)),
+        ([0, 5_000_000_000_000], 0, 5_000_000_000_000, 2, (MAX_GAP_US,)),
+        ([-3_000, 1_000], -3_000, 1_000, 2, (4,)),
+    ],
+    ids=["usage only", "empty", "one", "three", "gap of more than 71 minutes", "in the warm-up"],
+)
+def test_a_stream_keeps_its_ends_and_gaps_and_does_not_move_its_neighbours(
+    times: list[int] | None, first: int | None, last: int | None, chunks: int | None, gaps: tuple[int, ...] | None
+) -> None:
+    record = stream(times, tokens_in=3)
+    assert (record.first_token, record.last_token, record.chunks) == (first, last, chunks)
+    assert record.gaps == gaps
+    assert (record.tokens_in, record.tokens_out) == (3, None)
+
+
+class TestNames:
+    def test_numbers_are_given_once_and_names_handed_out_once(self) -> None:
+        names = Names("")
+        assert [names[name] for name in ("", "a", "b", "a")] == [0, 1, 2, 1]
+        assert names.take_new() == ["", "a", "b"]
+        assert names["c"] == 3
+        assert names.take_new() == ["c"]
+        assert names.take_new() == []
+        assert names.name(2) == "b"
+
+    def test_beyond_the_limit_every_new_name_is_other(self) -> None:
+        names = Names("")
+        numbers = [names[f"label {number}"] for number in range(MAX_NAMES + 50)]
+        assert len(set(numbers)) == MAX_NAMES
+        assert {names.name(number) for number in numbers[MAX_NAMES - 1 :]} == {OTHER}
+        assert names.name(names["label 3"]) == "label 3"
+        assert max(numbers) < 2**16
+
+    def test_a_name_that_no_file_takes_is_made_storable(self) -> None:
+        worker = Worker()
+        for label in ("\ud800", "y" * 10**6):
+            worker.write(RequestRecord(0, 0, 0, 0, 0, label=label))
+        worker.flush()
+        labels = [record.label for record in Records.of_workers([worker.columns()])]
+        assert labels[0] == "?"
+        assert labels[1] == "y" * MAX_NAME_LENGTH
+
+
+def http_error(status: int) -> requests.HTTPError:
+    response = requests.Response()
+    response.status_code = status
+    return requests.HTTPError("free text", response=response)
+
+
+def with_attributes(name: str, base: type[BaseException] = Exception, **attributes: Any) -> BaseException:
+    exception: BaseException = type(name, (base,), {})("free text")
+    for attribute, value in attributes.items():
+        setattr(exception, attribute, value)
+    return exception
+
+
+class Holder:
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+
+class RequestNotSetError(Exception):
+    """Like httpx, whose exceptions raise RuntimeError when asked for a request they do not have."""
+
+    @property
+    def response(self) -> None:
+        raise RuntimeError("The .response property has not been set.")
+
+    def __str__(self) -> str:
+        raise AttributeError("no text either")
+
+
+ERRORS: list[tuple[BaseException, str]] = [
+    (ValueError("free text"), "ValueError"),
+    (KeyError("id-123"), "KeyError"),
+    (
+        ClientError({"Error": {"Code": "ThrottlingException", "Message": "free text"}}, "InvokeEndpoint"),
+        "ClientError ThrottlingException",
+    ),
+    (ClientError({"Error": {"Code": "424"}}, "X"), "ClientError 424"),
+    (ClientError({}, "X"), "ClientError"),
+    (EndpointConnectionError(endpoint_url="https://free-text"), "EndpointConnectionError"),
+    (http_error(503), "HTTPError 503"),
+    (requests.HTTPError("free text"), "HTTPError"),
+    (requests.ConnectionError("free text"), "ConnectionError"),
+    (urllib.error.HTTPError("http://x", 429, "free text", Message(), io.BytesIO()), "HTTPError 429"),
+    (urllib.error.URLError("free text"), "URLError"),
+    (with_attributes("HTTPStatusError", response=Holder(status_code=500)), "HTTPStatusError 500"),
+    (with_attributes("ClientResponseError", status=502), "ClientResponseError 502"),
+    (with_attributes("RateLimitError", status_code=429, code="rate_limit"), "RateLimitError 429"),
+    (with_attributes("Enumerated", status=HTTPStatus.BAD_GATEWAY), "Enumerated 502"),
+    (with_attributes("Old", response=Holder(status=404)), "Old 404"),
+    (with_attributes("NoStatus", status=True), "NoStatus"),
+    (with_attributes("NoStatus", status=7), "NoStatus"),
+    (with_attributes("NoStatus", status="free text"), "NoStatus"),
+    (with_attributes("NoStatus", code=lambda: 500), "NoStatus"),
+    (with_attributes("PayloadError", error_detail="ValueError"), "PayloadError ValueError"),
+    (OSError(24, "Too many open files"), "OSError EMFILE"),
+    (OSError(99999, "free text"), "OSError 99999"),
+    (OSError("free text"), "OSError"),
+    (ConnectionRefusedError(111, "free text"), "ConnectionRefusedError"),
+    (ConnectionResetError(104, "free text"), "ConnectionResetError"),
+    (SystemExit(1), "SystemExit"),
+    (KeyboardInterrupt(), "KeyboardInterrupt"),
+    (RequestNotSetError(), "RequestNotSetError"),
+]
+
+
+@pytest.mark.parametrize(("exception", "key"), ERRORS, ids=[key for _, key in ERRORS])
+def test_an_error_is_known_by_its_class_and_code(exception: BaseException, key: str) -> None:
+    assert error_key(exception) == key
+    number, written = BatchWriter().error(exception)
+    assert (number, written) == (1, key)
+
+
+def texts_of(writer: BatchWriter) -> list[list[str]]:
+    texts: list[list[str]] = split_batch(writer.take({}))[0]["texts"]
+    return texts
+
+
+class TestErrorTexts:
+    def test_the_first_few_of_each_key_are_kept(self) -> None:
+        writer = BatchWriter()
+        for number in range(10):
+            writer.error(ValueError(f"value {number}"))
+            writer.error(http_error(500))
+        texts = texts_of(writer)
+        assert [text for key, text in texts if key == "ValueError"] == ["value 0", "value 1", "value 2"][:MAX_TEXTS]
+        assert len(texts) == 2 * MAX_TEXTS
+        assert texts_of(writer) == []
+
+    def test_a_long_text_is_cut_after_its_secrets_are_hidden(self) -> None:
+        writer = BatchWriter(redact)
+        writer.error(ValueError("x" * (MAX_TEXT_LENGTH - 40) + " Authorization: Bearer abcdefghijklmnopqrstuvwxyz"))
+        writer.error(ValueError("y" * 10**7))
+        (_, first), (_, second) = texts_of(writer)
+        assert "abcdef" not in first
+        assert HIDDEN in first
+        assert len(first) <= MAX_TEXT_LENGTH
+        assert second == "y" * MAX_TEXT_LENGTH
+
+    def test_a_text_that_cannot_be_had_or_stored_is_no_reason_to_lose_the_record(self) -> None:
+        writer = BatchWriter()
+        writer.error(RequestNotSetError())
+        writer.error(ValueError("\udcff"))
+        texts = texts_of(writer)
+        assert "AttributeError" in texts[0][1]
+        assert texts[1] == ["ValueError", "?"]
+
+    def test_memory_is_bounded_however_many_keys_there_are(self) -> None:
+        writer = BatchWriter()
+        for number in range(MAX_NAMES + 100):
+            written = writer.error(type(f"Error{number}", (Exception,), {})("text"))
+        assert written[1] == OTHER
+        assert len(writer._text_counts) <= MAX_NAMES + 1
+
+
+class TestLedger:
+    def test_it_adds_up_and_survives_json(self) -> None:
+        one = Ledger(scheduled=10, sent=8, dropped=1, lost=1, ok=5, failed=1, abandoned=1)
+        assert (one.in_flight, one.completed, one.balanced) == (1, 6, True)
+        both = one + one
+        assert both == Ledger(20, 16, 2, 2, 10, 2, 2)
+        assert Ledger.from_json(json.loads(json.dumps(both.to_json()))) == both
+        assert both.to_json()["in_flight"] == 2
+
+    @pytest.mark.parametrize(
+        "ledger",
+        [Ledger(scheduled=2, sent=1), Ledger(scheduled=1, sent=2), Ledger(scheduled=1, sent=1, ok=1, failed=1)],
+        ids=["an arrival vanished", "one was sent twice", "more ended than were sent"],
+    )
+    def test_a_broken_one_says_so(self, ledger: Ledger) -> None:
+        assert not ledger.balanced
