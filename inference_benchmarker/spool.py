@@ -13,6 +13,7 @@ import os
 import struct
 import tempfile
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,7 @@ class SpoolWriter:
         os.close(self._fd)
 
     def _append(self, kind: bytes, data: bytes) -> None:
-        frame = _FRAME.pack(_MAGIC, kind, len(data), zlib.crc32(data)) + data
+        frame = _FRAME.pack(_MAGIC, kind, len(data), _checksum(kind, data)) + data
         try:
             self._write(frame)
         except OSError as error:
@@ -64,7 +65,8 @@ class SpoolWriter:
     def _move_elsewhere(self, error: OSError) -> None:
         """Go on in a second file; the first keeps its whole frames."""
         self.error = error
-        os.ftruncate(self._fd, self._size)
+        with suppress(OSError):  # a reader stops at a broken frame anyway
+            os.ftruncate(self._fd, self._size)
         number, name = tempfile.mkstemp(prefix="benchmark_spool_", suffix=".bin")
         os.close(number)
         os.close(self._fd)
@@ -86,16 +88,23 @@ class SpoolReader:
         except FileNotFoundError:
             return
         with file:
+            size = os.fstat(file.fileno()).st_size
             file.seek(self._offset)
             while head := file.read(_FRAME.size):
                 if len(head) < _FRAME.size:
                     return
                 magic, kind, length, checksum = _FRAME.unpack(head)
-                data = file.read(length) if magic == _MAGIC else b""
-                if magic != _MAGIC or len(data) < length or zlib.crc32(data) != checksum:
+                if magic != _MAGIC or self._offset + _FRAME.size + length > size:
+                    return
+                data = file.read(length)
+                if _checksum(kind, data) != checksum:
                     return
                 self._offset += _FRAME.size + length
                 yield kind, data
+
+
+def _checksum(kind: bytes, data: bytes) -> int:
+    return zlib.crc32(data, zlib.crc32(kind))
 
 
 def is_locked(path: Path) -> bool:

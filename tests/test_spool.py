@@ -1,0 +1,282 @@
+"""Spool and journal: whatever happens to the file, a reader takes whole frames and nothing else."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.journal import Journal
+from inference_benchmarker.record import HAS_STREAM, NONE, BatchWriter, Ledger
+from inference_benchmarker.spool import BATCH, EVENT, SpoolReader, SpoolWriter, is_locked
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FRAMES = [(EVENT, b'{"event": "x"}'), (BATCH, b""), (BATCH, bytes(range(256))), (EVENT, b"{}")]
+
+
+def write(path: Path, frames: list[tuple[bytes, bytes]] = FRAMES) -> list[int]:
+    """Write the frames; the file's size after each of them."""
+    spool = SpoolWriter(path)
+    sizes = []
+    for kind, data in frames:
+        spool._append(kind, data)
+        sizes.append(path.stat().st_size)
+    spool.close()
+    return sizes
+
+
+def read(path: Path) -> list[tuple[bytes, bytes]]:
+    return list(SpoolReader(path).frames())
+
+
+def test_frames_come_back_as_they_were_written(tmp_path: Path) -> None:
+    write(tmp_path / "spool")
+    assert read(tmp_path / "spool") == FRAMES
+
+
+def test_a_tail_cut_off_anywhere_loses_no_whole_frame_and_gives_no_broken_one(tmp_path: Path) -> None:
+    path = tmp_path / "spool"
+    sizes = write(path)
+    whole = path.read_bytes()
+    for end in range(len(whole) + 1):
+        path.write_bytes(whole[:end])
+        assert read(path) == FRAMES[: sum(size <= end for size in sizes)]
+
+
+def test_a_damaged_byte_anywhere_never_gives_a_frame_that_was_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "spool"
+    sizes = write(path)
+    whole = path.read_bytes()
+    for position in range(len(whole)):
+        for flip in (0x01, 0x80):
+            path.write_bytes(whole[:position] + bytes([whole[position] ^ flip]) + whole[position + 1 :])
+            assert read(path) == FRAMES[: sum(size <= position for size in sizes)]
+
+
+def test_a_damaged_length_is_not_believed(tmp_path: Path) -> None:
+    path = tmp_path / "spool"
+    sizes = write(path)
+    damaged = bytearray(path.read_bytes())
+    damaged[sizes[0] + 5 : sizes[0] + 9] = b"\xff\xff\xff\xff"
+    path.write_bytes(damaged)
+    assert read(path) == FRAMES[:1]
+
+
+def test_a_reader_follows_a_growing_file_byte_by_byte(tmp_path: Path) -> None:
+    source, path = tmp_path / "source", tmp_path / "spool"
+    write(source)
+    reader = SpoolReader(path)
+    assert list(reader.frames()) == []
+    seen = []
+    with path.open("ab", buffering=0) as file:
+        for byte in source.read_bytes():
+            file.write(bytes([byte]))
+            seen += list(reader.frames())
+    assert seen == FRAMES
+    assert list(reader.frames()) == []
+
+
+def test_a_spool_is_locked_as_long_as_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "spool"
+    spool = SpoolWriter(path)
+    assert is_locked(path)
+    with pytest.raises(BlockingIOError):
+        SpoolWriter(path)
+    spool.close()
+    assert not is_locked(path)
+    assert not is_locked(path)  # asking takes no lock
+
+
+def full_disk(monkeypatch: pytest.MonkeyPatch, descriptor: int, room: int) -> None:
+    """Let the file behind a descriptor take ``room`` more bytes and no more."""
+    real, left, inode = os.write, room, os.fstat(descriptor).st_ino
+
+    def limited(fd: int, data: Any) -> int:
+        nonlocal left
+        if os.fstat(fd).st_ino != inode:  # the number itself is given to the file that takes over
+            return real(fd, data)
+        if left == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written = real(fd, bytes(data)[:left])
+        left -= written
+        return written
+
+    monkeypatch.setattr("inference_benchmarker.spool.os.write", limited)
+
+
+@pytest.mark.parametrize("room", [0, 1, 13, 40])
+def test_when_the_disk_is_full_it_goes_on_elsewhere_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    path = tmp_path / "spool"
+    spool = SpoolWriter(path)
+    spool.batch(b"first")
+    full_disk(monkeypatch, spool._fd, room)
+    spool.batch(b"second" * 50)
+    spool.batch(b"third")
+    spool.close()
+    assert spool.error is not None
+    assert spool.error.errno == errno.ENOSPC
+    assert read(path) == [(BATCH, b"first")]
+    assert read(spool.path) == [(BATCH, b"second" * 50), (BATCH, b"third")]
+    assert spool.path != path
+
+
+def test_when_both_disks_are_full_the_error_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    spool = SpoolWriter(tmp_path / "spool")
+
+    def full(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr("inference_benchmarker.spool.os.write", full)
+    with pytest.raises(OSError, match="full"):
+        spool.batch(b"x")
+
+
+def test_a_file_size_limit_is_met_like_a_full_disk(tmp_path: Path) -> None:
+    program = """
+import resource, signal, sys
+from pathlib import Path
+from inference_benchmarker.spool import SpoolWriter
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+spool = SpoolWriter(Path(sys.argv[1]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+for _ in range(5):
+    spool.batch(b"x" * 30)
+print(spool.path)
+"""
+    path = tmp_path / "spool"
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "File too large" in done.stderr  # the second file reached its limit too, and that is said
+    (other,) = (found for found in tmp_path.iterdir() if found != path)
+    assert len(read(path)) == len(read(other)) == 2
+
+
+class Wave:
+    """A spool as a primary writes it."""
+
+    def __init__(self, path: Path, workers: int = 2) -> None:
+        self.spool = SpoolWriter(path)
+        self.writers = [BatchWriter() for _ in range(workers)]
+        self.journal = Journal([path], workers)
+
+    def batch(self, worker: int, *, final: bool = False, at: int = 0, **counts: int) -> None:
+        ledger = Ledger(**counts).to_json()
+        meta = {"worker": worker, "at": at, "final": final, "ledger": ledger, "cpu_s": 0.5, "max_rss_bytes": 7}
+        self.spool.batch(self.writers[worker].take(meta))
+
+
+@pytest.fixture
+def wave(tmp_path: Path) -> Wave:
+    return Wave(tmp_path / "spool.bin")
+
+
+class TestJournal:
+    def test_events_tell_the_state_of_the_wave(self, wave: Wave) -> None:
+        wave.journal.read()
+        assert (wave.journal.start, wave.journal.stop_at, wave.journal.ended) == (None, None, False)
+        wave.spool.event(event="start", t0=5, wall_ns=9)
+        wave.spool.event(event="stop", at=77)
+        wave.spool.event(event="lost", worker=1, at=88)
+        wave.journal.read()
+        assert wave.journal.start is not None
+        assert wave.journal.start["t0"] == 5
+        assert wave.journal.stop_at == 77
+        assert [worker.lost_at for worker in wave.journal.workers] == [None, 88]
+        wave.spool.event(event="end", at=99)
+        wave.journal.read()
+        assert wave.journal.ended
+
+    def test_names_are_joined_over_batches(self, wave: Wave) -> None:
+        for number, label in enumerate(["a", "b", "a", "c"]):
+            writer = wave.writers[0]
+            error, _ = writer.error(ValueError("v")) if number % 2 else writer.error(TypeError("t"))
+            writer.add(number, 0, 0, 1, 0, NONE, writer.labels[label], error, 1)
+            wave.batch(0)
+        wave.journal.read()
+        records = list(wave.journal.records())
+        assert [record.label for record in records] == ["a", "b", "a", "c"]
+        assert [record.error for record in records] == ["TypeError", "ValueError"] * 2
+        assert wave.journal.texts == {"TypeError": ["t"], "ValueError": ["v"]}
+
+    def test_streams_and_gaps_stay_with_their_requests_over_batches(self, wave: Wave) -> None:
+        for number in range(6):
+            writer = wave.writers[number % 2]
+            if number % 3:
+                writer.add(number, 0, 0, 1, 0, NONE, 0, 0, HAS_STREAM)
+                writer.add_stream([0, number * 1000, number * 3000], NONE, number)
+            else:
+                writer.add(number, 0, 0, 1, 0, NONE, 0, 0, 0)
+            if number % 4 == 1:
+                wave.batch(number % 2)
+        wave.batch(0)
+        wave.batch(1)
+        wave.journal.read()
+        for record in wave.journal.records():
+            n = record.index
+            assert record.gaps == ((n, 2 * n) if n % 3 else None)
+            assert record.tokens_out == (n if n % 3 else None)
+            assert record.worker == n % 2
+
+    def test_the_last_report_of_each_worker_counts(self, wave: Wave) -> None:
+        wave.batch(0, at=10, sent=3, ok=2)
+        wave.batch(1, at=11, sent=4, ok=4)
+        wave.batch(0, at=20, sent=5, ok=5, final=True)
+        wave.journal.read()
+        assert wave.journal.ledger == Ledger(sent=9, ok=9)
+        assert [(worker.at, worker.final) for worker in wave.journal.workers] == [(20, True), (11, False)]
+        assert [(worker.cpu_s, worker.max_rss_bytes) for worker in wave.journal.workers] == [(0.5, 7)] * 2
+
+    def test_each_read_gives_the_new_rows_only(self, wave: Wave) -> None:
+        wave.writers[0].add(0, 0, 0, 1, 0, NONE, 0, 0, 0)
+        wave.batch(0)
+        assert [rows["index"].tolist() for rows in wave.journal.read()] == [[0]]
+        assert wave.journal.read() == []
+        wave.writers[0].add(2, 0, 0, 1, 0, NONE, 0, 0, 0)
+        wave.batch(0)
+        assert [rows["index"].tolist() for rows in wave.journal.read()] == [[2]]
+        assert len(wave.journal.records()) == 2
+
+    def test_texts_of_a_key_are_few_and_different(self, wave: Wave) -> None:
+        for worker in (0, 1):
+            for text in ("same", f"w{worker}", f"v{worker}"):
+                wave.writers[worker].error(ValueError(text))
+            wave.batch(worker)
+        wave.journal.read()
+        assert wave.journal.texts == {"ValueError": ["same", "w0", "v0"]}
+
+    def test_it_goes_on_in_the_file_that_took_over(self, wave: Wave, tmp_path: Path) -> None:
+        wave.batch(0, sent=1)
+        other = SpoolWriter(tmp_path / "other.bin")
+        other.event(event="end")
+        other.close()
+        wave.journal.add_spool(tmp_path / "other.bin")
+        wave.journal.read()
+        assert wave.journal.ended
+        assert wave.journal.ledger.sent == 1
+
+    def test_a_wave_without_a_report_has_no_records(self, wave: Wave) -> None:
+        wave.journal.read()
+        assert len(wave.journal.records()) == 0
+        assert wave.journal.ledger == Ledger()
+
+    def test_a_batch_holds_no_more_than_it_says(self, wave: Wave) -> None:
+        wave.batch(1, final=True)
+        wave.journal.read()
+        assert json.loads(json.dumps(wave.journal.workers[1].ledger.to_json()))["sent"] == 0
+        assert wave.journal.workers[1].final
