@@ -122,7 +122,7 @@ def test_whatever_invoke_raises_is_a_failed_request(error: BaseException) -> Non
 
 
 def test_a_coroutine_is_no_answer() -> None:
-    record = one(lambda payload: _async_invoke(payload))
+    record = one(_async_invoke)
     assert (record.outcome, record.error) == ("failed", "TypeError")
 
 
@@ -144,10 +144,12 @@ def test_building_is_before_sent_and_timed_apart() -> None:
 
 def test_a_label_is_asked_for_once_a_payload() -> None:
     asked = []
-    endpoint = Endpoint(
-        invoke=lambda _: None, payloads=["a", "b"], label=lambda payload: asked.append(payload) or payload
-    )
-    records = Bench(endpoint).send(*range(6))
+
+    def label(payload: str) -> str:
+        asked.append(payload)
+        return payload
+
+    records = Bench(Endpoint(invoke=lambda _: None, payloads=["a", "b"], label=label)).send(*range(6))
     assert [record.label for record in records] == ["a", "b"] * 3
     assert sorted(asked) == ["a", "b"]
 

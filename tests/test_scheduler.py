@@ -134,7 +134,12 @@ def closed(requests: Requests, concurrency: int, bounds: Bounds, warmup_ns: int 
 
 def test_a_closed_loop_keeps_its_concurrency_and_its_number() -> None:
     running: list[int] = []
-    requests = Recorder(lambda _: (running.append(requests.in_flight), gevent.sleep(0.002)))
+
+    def work(_: Token) -> None:
+        running.append(requests.in_flight)
+        gevent.sleep(0.002)
+
+    requests = Recorder(work)
     run(closed(requests, 5, Bounds(num_requests=42)), requests)
     assert sorted(token.index for token, _ in requests.taken) == list(range(42))
     assert max(running) == 5
@@ -142,8 +147,15 @@ def test_a_closed_loop_keeps_its_concurrency_and_its_number() -> None:
 
 def test_a_closed_loop_whose_requests_never_wait_still_lets_others_run() -> None:
     requests = Recorder(lambda _: None)
-    ticks = []
-    ticker = gevent.spawn(lambda: [ticks.append(gevent.sleep(0.001)) for _ in range(1000)])
+    ticks = 0
+
+    def tick() -> None:
+        nonlocal ticks
+        while True:
+            gevent.sleep(0.001)
+            ticks += 1
+
+    ticker = gevent.spawn(tick)
     run(closed(requests, 3, Bounds(num_requests=20_000)), requests)
     ticker.kill()
     assert len(requests.taken) == 20_000
