@@ -1,0 +1,330 @@
+"""README and docs/ held against the tool: their commands and files are executed, their tables compared."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker import cli, verdict, wave
+from inference_benchmarker.columns import SCHEMA
+from inference_benchmarker.demo_endpoint import EndpointConfig, listen, start
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+EXECUTED = (README, DOCS / "factories.md")
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
+EXAMPLES = sorted(path for path in (ROOT / "factories").rglob("*.py") if "def payload_factory" in path.read_text())
+LAUNCHER_FLAGS = {"--init", "--venv", "--with-aiperf", "--self-test"}
+NOT_HERE = ("git clone ", "cd inference-benchmarker", "./benchmark --self-test", "pip install ")
+ENDPOINT_LINE = "benchmark endpoint --port 8080"
+RUN_DIR = re.compile(r"\.tmp/\d{8}T\d{6}Z_benchmark")
+SHORTER = (
+    (re.compile(r"--obs-time \d+"), "--obs-time 0.5"),
+    (re.compile(r"^\./benchmark --demo$"), "./benchmark --demo --obs-time 0.5"),
+    (re.compile(r"--num-requests \d+"), "--num-requests 25"),
+    (re.compile(r"--warmup \d+"), "--warmup 0.2"),
+    (re.compile(r"^obs-time = \d+", re.MULTILINE), "obs-time = 0.5"),
+    (re.compile(r"duration_s=Decimal\(\d+\)"), "duration_s=Decimal('0.5')"),
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page. ``promised`` is the text block after it, if one follows at once."""
+
+    language: str
+    text: str
+    promised: str
+
+    @property
+    def file_name(self) -> str | None:
+        """The file a block is to be saved as: its first line says so."""
+        named = re.match(r"# (\w+\.(?:py|toml))\n", self.text)
+        return named and named[1]
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands of a shell block or of a workflow's steps, a line each."""
+        if self.language == "yaml":
+            return re.findall(r"- run: (.+)", self.text)
+        lines = self.text.replace("\\\n", "").splitlines()
+        return [line for line in lines if line and not line.startswith("#")]
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code that a comment promises, else 0."""
+        promised = re.search(r"^# exit code (\d+)", self.text, re.MULTILINE)
+        return int(promised[1]) if promised else 0
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks of a page, in order."""
+    fence = r"^```(\w+)\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?"
+    found = re.findall(fence, page.read_text(), re.MULTILINE | re.DOTALL)
+    return [Block(*groups) for groups in found]
+
+
+@dataclass
+class Result:
+    """What one command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def findings(self) -> list[str]:
+        """The codes of the findings in the report."""
+        return re.findall(r"^ +(?:⚠️ CLIENT BOTTLENECK detected:|✗|!) (\w+)[,:]", self.out, re.MULTILINE)
+
+    @property
+    def machine_was_slow(self) -> bool:
+        """Whether this machine was too busy to keep the schedule, which proves nothing against a page."""
+        return "schedule_lag" in self.findings
+
+    def check(self, expected: int, promised: str) -> None:
+        """Hold the exit code and the output against what the page promises."""
+        slow = self.machine_was_slow and self.code == cli.BROKEN
+        assert self.code == expected or slow, f"exit code {self.code}: {self.out}{self.err}"
+        told = [" ".join(line.split()) for line in (self.out + self.err).splitlines()]
+        for line in promised.splitlines():
+            words = " ".join(line.split())
+            if words in ("VALID", "INVALID"):
+                assert any(told_line.split(" ")[0] == words for told_line in told) or slow, told
+                continue
+            fixed = [part.strip() for part in re.split(r"[\d.,]+|…", words)]
+            for part in fixed:
+                if len(part) > 3:
+                    assert any(part in told_line for told_line in told), f"{part!r} is not in {told}"
+
+
+@dataclass
+class Newcomer:
+    """Somebody who follows a page in an empty folder: what they saved, exported and started."""
+
+    folder: Path
+    command: list[str]
+    port: int
+    exports: list[str] = field(default_factory=list)
+    endpoint: subprocess.Popen[str] | None = None
+
+    def __post_init__(self) -> None:
+        launcher = self.folder / "benchmark"
+        launcher.write_text(f'#!/bin/sh\nexec {shlex.join(self.command)} "$@"\n')
+        launcher.chmod(0o755)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """As in a new terminal, with the command on PATH."""
+        path = os.pathsep.join([str(self.folder), str(Path(sys.executable).parent), os.environ["PATH"]])
+        return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+
+    def follow(self, block: Block) -> None:
+        """Save, run or start what a block shows."""
+        if block.file_name is not None:
+            (self.folder / block.file_name).write_text(self.adapt(block.text))
+        elif block.language == "python":
+            self.run([sys.executable, "-c", self.adapt(block.text)]).check(0, block.promised)
+        elif block.language in ("bash", "yaml"):
+            for line in block.commands:
+                self.enter(line, block)
+
+    def enter(self, line: str, block: Block) -> None:
+        """Enter one line of a shell block."""
+        if line.startswith("export "):
+            self.exports.append(self.adapt(line))
+        elif line == ENDPOINT_LINE:
+            self.start_endpoint()
+        elif not line.startswith(NOT_HERE):
+            script = "; ".join([*self.exports, self.adapt(line)])
+            self.run(["sh", "-c", script]).check(block.exit_code, block.promised)
+
+    def adapt(self, text: str) -> str:
+        """The same, shorter, with this test's port and the first wave's run directory."""
+        for pattern, replacement in SHORTER:
+            text = pattern.sub(replacement, text)
+        if RUN_DIR.search(text):
+            text = RUN_DIR.sub(str(min((self.folder / ".tmp").iterdir())), text)
+        return text.replace("8080", str(self.port))
+
+    def run(self, line: list[str]) -> Result:
+        """Run a command to its end."""
+        done = subprocess.run(
+            line, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def start_endpoint(self) -> None:
+        """What the page has run in another terminal."""
+        self.endpoint = subprocess.Popen(
+            self.adapt(ENDPOINT_LINE).split(), cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, text=True
+        )
+        assert self.endpoint.stdout is not None
+        assert f":{self.port} " in self.endpoint.stdout.readline()
+
+    def leave(self) -> None:
+        """Close the other terminal."""
+        if self.endpoint is not None:
+            self.endpoint.terminate()
+            self.endpoint.communicate(timeout=10)
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path, command: list[str]) -> Iterator[Newcomer]:
+    with listen(0) as sock:
+        port = sock.getsockname()[1]
+    newcomer = Newcomer(tmp_path, command, port)
+    yield newcomer
+    newcomer.leave()
+
+
+def test_the_readme_can_be_followed(newcomer: Newcomer) -> None:
+    for block in blocks(README):
+        newcomer.follow(block)
+    assert newcomer.endpoint is not None
+
+
+def test_the_page_on_factories_can_be_followed(newcomer: Newcomer) -> None:
+    page = DOCS / "factories.md"
+    assert ENDPOINT_LINE in page.read_text()
+    newcomer.start_endpoint()
+    for block in blocks(README):
+        if block.file_name == "my_endpoint.py":
+            newcomer.follow(block)
+    for block in blocks(page):
+        newcomer.follow(block)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_a_shipped_example_works_against_the_embedded_endpoint(path: Path, command: list[str], tmp_path: Path) -> None:
+    with start(EndpointConfig()) as endpoint:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "BENCHMARK_DEMO_URL": endpoint.url,
+            "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": endpoint.url,
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "demo",
+            "AWS_SECRET_ACCESS_KEY": "demo",
+        }
+        flags = ["--endpoint-name", "demo", "--client-rps", "20", "--obs-time", "1", "--json", "--quiet"]
+        done = subprocess.run(
+            [*command, "--factories-file", str(path), *flags],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        arrived = len(endpoint.arrivals()["sequence"])
+    assert done.stdout, done.stderr
+    ledger = json.loads(done.stdout)["ledger"]
+    assert (ledger["ok"], ledger["failed"]) == (20, 0), json.loads(done.stdout)["errors"]
+    assert arrived == 20
+
+
+def wave_flags() -> dict[str, str]:
+    """The flags of a wave as the command line has them, with what stands behind each."""
+    flags = {}
+    for action in cli._wave_parser()._actions:
+        flag = action.option_strings[-1]
+        flags[flag] = f"{flag} {action.metavar}" if action.metavar else flag
+    return flags
+
+
+def test_the_table_of_flags_is_the_command_lines() -> None:
+    rows = re.findall(r"^\| (`--.+?`) \|", README.read_text(), re.MULTILINE)
+    documented = [flag for row in rows for flag in re.findall(r"`(.+?)`", row)]
+    assert sorted(documented) == sorted(wave_flags().values())
+
+
+@pytest.mark.parametrize("page", [*EXECUTED, DOCS / "metrics.md", ROOT / "CHANGELOG.md"], ids=lambda page: page.name)
+def test_no_flag_is_invented(page: Path) -> None:
+    known = {*LAUNCHER_FLAGS, *wave_flags(), *(flag for flag, *_ in cli._ENDPOINT_FLAGS)}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text())) <= known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", linked.read_text(), re.MULTILINE)
+            slugs = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+            assert anchor in slugs, target
+
+
+def section(heading: str) -> str:
+    """One section of docs/metrics.md."""
+    text = (DOCS / "metrics.md").read_text()
+    found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found is not None, heading
+    return found[1]
+
+
+def first_cells(text: str) -> list[str]:
+    """The names in the first column of the tables of a text."""
+    return [name for row in re.findall(r"^\| (`.+?) \|", text, re.MULTILINE) for name in re.findall(r"`(.+?)`", row)]
+
+
+def test_every_finding_is_documented() -> None:
+    source = Path(verdict.__file__).read_text()
+    codes = set(re.findall(r'Finding\(\s*"(\w+)"', source))
+    table = re.findall(r"^\| `(\w+)` \| (invalid|missed|warning) \|", section("Verdict"), re.MULTILINE)
+    assert {code for code, _ in table} == codes
+    for code, severity in table:
+        assert re.search(rf'"{code}",\s*"{severity}"', source), code
+
+
+def test_the_columns_of_requests_are_documented() -> None:
+    assert sorted(first_cells(section("requests.parquet"))) == sorted(SCHEMA.names)
+    for names, kind in re.findall(r"^\| (`.+?) \| (.+?) \|", section("requests.parquet"), re.MULTILINE):
+        for name in re.findall(r"`(\w+)`", names):
+            column = SCHEMA.field(name)
+            assert ("nullable" in kind) == (column.nullable and name not in ("label", "outcome")), name
+            stored = str(column.type)
+            documented = kind.removesuffix(", nullable")
+            assert documented.split(" ")[0] in stored, (name, stored)
+
+
+def test_the_columns_of_the_timeline_are_documented() -> None:
+    assert first_cells(section("timeline.csv")) == wave._TIMELINE.split(",")
+
+
+def test_the_files_of_a_wave_are_documented(newcomer: Newcomer) -> None:
+    flags = ["--client-rps", "20", "--obs-time", "1.2", "--warmup", "0.2", "--sample-client-hw", "--json"]
+    result = newcomer.run(["./benchmark", "--demo", *flags])
+    (run_dir,) = (newcomer.folder / ".tmp").iterdir()
+    table = README.read_text().split("## The run directory")[1].split("## ")[0]
+    documented = {name.rstrip("/") for name in first_cells(table)}
+    assert {path.name for path in run_dir.iterdir()} == documented
+    _check_summary(json.loads(result.out))
+    for column in (run_dir / "client.csv").read_text().splitlines()[0].split(","):
+        assert f"`{column}`" in section("client.csv"), column
+
+
+def _check_summary(summary: dict[str, Any]) -> None:
+    assert sorted(first_cells(section("summary.json"))) == sorted(summary)
+    page = (DOCS / "metrics.md").read_text()
+    nested = [summary[key] for key in ("window", "environment", "rates", "latency", "warmup", "client")]
+    for key in {key for part in nested for key in part}:
+        assert f"`{key}`" in page or f".{key}`" in page, key
+    assert set(summary["ledger"]) - {"workers", "in_flight"} <= set(re.findall(r"\w+", section("The ledger")))
