@@ -77,11 +77,12 @@ def run_wave(plan: WavePlan, live: Live | None = None) -> Wave:
     live = live or Nobody()
     run_dir = _make_run_dir(plan)
     try:
-        with _interrupts() as interrupts, _Processes(plan, run_dir) as processes:
-            conductor = _Conductor(plan, run_dir, processes, interrupts, live)
-            conductor.run()
+        with _interrupts() as interrupts:
+            with _Processes(plan, run_dir) as processes:
+                conductor = _Conductor(plan, run_dir, processes, interrupts, live)
+                conductor.run()
             live.close()
-            return conductor.finalise()
+            return conductor.finalise()  # after the processes' end: their last words are in the logs
     except (BenchmarkError, KeyboardInterrupt):
         _discard(run_dir)
         raise

@@ -125,7 +125,7 @@ class Wave(Observed):
         replace_file(self.run_dir.timeline, timeline(self))
         replace_file(self.run_dir.report, self.text())
         write_json(self.run_dir.summary, self.to_json())
-        scrub_logs(self.run_dir.logs)
+        scrub(self.run_dir)
         self.run_dir.spool.unlink(missing_ok=True)
 
     def _all_records(self) -> Records:
@@ -204,10 +204,10 @@ def describe_environment(plan: WavePlan) -> dict[str, Any]:
     }
 
 
-def scrub_logs(logs: Path) -> None:
-    """Take values of secret environment variables out of the logs, which hold whatever the user's code printed."""
+def scrub(run_dir: RunDir) -> None:
+    """Take secrets out of what holds the words of the user's code: the logs and Locust's failures and exceptions."""
     secrets = secret_values(os.environ)
-    for path in logs.glob("*.log"):
+    for path in (*run_dir.logs.glob("*.log"), *run_dir.locust_stats.glob("*.csv")):
         text = path.read_text(encoding="utf-8", errors="replace")
         if (clean := redact(text, secrets)) != text:
             replace_file(path, clean)

@@ -23,6 +23,7 @@ import gevent
 from gevent.event import Event
 from gevent.fileobject import FileObject
 from locust.env import Environment
+from locust.exception import RPCError
 from locust.stats import stats_history
 
 from inference_benchmarker.locust_runtime import ACK, BATCH, READY, STOP, WaveUser, free_ports, options, set_up_logging
@@ -96,6 +97,8 @@ class Primary:
         if not self._gather():
             return
         self._start_users()
+        if self._cancelled():
+            return
         stats = StatsFiles(self.environment, self.run_dir.locust_stats)
         if self.plan.sample_client_hw:
             self._start_sampler()
@@ -123,7 +126,7 @@ class Primary:
             )
             try:
                 return environment, environment.create_master_runner("127.0.0.1", port)
-            except SystemExit:  # Locust's way to say that the port was taken in the meantime
+            except (RPCError, SystemExit):  # Locust's ways to say that the port was taken in the meantime
                 continue
         self._tell("failed", problems=[{"message": f"No free port from {self.plan.port} on.", "hint": "Try --port."}])
         raise SystemExit(2)
@@ -145,14 +148,19 @@ class Primary:
         while not all(member.ready or member.over for member in self.members):
             self._changed.wait()
             self._changed.clear()
-            if self._stop_at is not None:
-                self._tell("cancelled")
+            if self._cancelled():
                 return False
             self._tell("gathering", ready=sum(member.ready for member in self.members))
         if problems := self._problems():
             self._tell("failed", problems=problems)
             return False
         return True
+
+    def _cancelled(self) -> bool:
+        """Whether the user's patience ended before the wave began; the parent is told."""
+        if self._stop_at is not None:
+            self._tell("cancelled")
+        return self._stop_at is not None
 
     def _problems(self) -> list[dict[str, str]]:
         """Why the wave cannot start; the same reason from several workers is one."""
@@ -187,14 +195,18 @@ class Primary:
 
     def _start_wave(self) -> None:
         lead = NS // 20 + self.plan.workers * NS // 100
-        self._t0 = time.monotonic_ns() + lead + self.plan.warmup_ns
-        wall = time.time_ns() + self._t0 - time.monotonic_ns()
+        t0 = time.monotonic_ns() + lead + self.plan.warmup_ns
+        wall = time.time_ns() + t0 - time.monotonic_ns()
         for member in self.members:
-            member.last_report = self._t0
-        self._spool.event(event="start", t0=self._t0, wall_ns=wall, caps=self._caps(), port=self.runner.server.port)
+            member.last_report = t0
+        self._spool.event(event="start", t0=t0, wall_ns=wall, caps=self._caps(), port=self.runner.server.port)
         caps = dict(zip((member.client_id for member in self.members), self._caps(), strict=True))
-        self.shape.hand_out(self._t0, caps)
-        self._tell("started", t0=self._t0)
+        self.shape.hand_out(t0, caps)
+        self._t0 = t0
+        self._tell("started", t0=t0)
+        if self._stop_at is not None:  # it came while the workers were told to start
+            self._stop_at = None
+            self._broadcast_stop(abort=self._orphaned)
 
     def _caps(self) -> list[int]:
         """How many requests each worker may have in flight."""
