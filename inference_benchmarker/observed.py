@@ -87,15 +87,21 @@ class Observed:
 def settle_ledgers(
     plan: WavePlan, reported: list[Ledger], lost: set[int], stopped_at_ns: int | None
 ) -> tuple[Ledger, ...]:
-    """Hold each worker's count against the plan's: what it was to send, and what nobody sent because it died."""
+    """Hold each worker's count against the plan's: what it was to send, and what nobody sent because it died.
+
+    A stop reaches a worker late or, the second time, at once: then what it sent after the stop was scheduled
+    too, and what it had not sent by then is lost.
+    """
     if isinstance(plan.load, OpenLoop):
         scheduled = TokenBucket.of(plan).count(stopped_at_ns)
     else:
         scheduled = [ledger.sent for ledger in reported]
     settled = []
     for number, (ledger, planned) in enumerate(zip(reported, scheduled, strict=True)):
-        missing = max(0, planned - ledger.sent - ledger.dropped) if number in lost else 0
-        settled.append(Ledger(**{**_counts(ledger), "scheduled": planned, "lost": missing}))
+        taken_up = ledger.sent + ledger.dropped
+        scheduled_here = planned if stopped_at_ns is None else max(planned, taken_up)
+        missing = max(0, planned - taken_up) if number in lost or stopped_at_ns is not None else 0
+        settled.append(Ledger(**{**_counts(ledger), "scheduled": scheduled_here, "lost": missing}))
     return tuple(settled)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.run_dir import SCHEMA_VERSION
 from inference_benchmarker.summary import PERCENTILES, Distribution, Summary
-from inference_benchmarker.verdict import CLIENT_CODES, Finding, Verdict
+from inference_benchmarker.verdict import CLIENT_CODES, Finding, Verdict, duration_text, percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -99,7 +99,7 @@ def _block(observed: Observed, summary: Summary) -> Iterator[str]:
     yield f"{_INDENT}Duration:         {summary.duration_s:.1f}s"
     yield f"{_INDENT}Server RPS:       {summary.rates.server_rps:.1f} req/s"
     yield f"{_INDENT}Total requests:   {ledger.completed}"
-    yield f"{_INDENT}Success rate:     {_share(success)} ({mark}, {100 * target:g}% target)"
+    yield f"{_INDENT}Success rate:     {_share(success, target)} ({mark}, {100 * target:g}% target)"
 
 
 def _times_section(summary: Summary) -> Iterator[str]:
@@ -112,9 +112,15 @@ def _times_section(summary: Summary) -> Iterator[str]:
 
 
 def _time_row(label: str, d: Distribution) -> list[str]:
-    values = [*(d.percentile(p) for p in PERCENTILES), d.maximum]
-    mean = ("≥" if d.lower_bound_from is not None else "") + duration_text(d.mean)
-    return [label, mean, *(("≥" if d.is_lower_bound(v) else "") + duration_text(v) for v in values)]
+    return [label, _mean(d), *(_value(d, d.percentile(p)) for p in PERCENTILES), _value(d, d.maximum)]
+
+
+def _mean(d: Distribution) -> str:
+    return ("≥" if d.lower_bound_from is not None else "") + duration_text(d.mean)
+
+
+def _value(d: Distribution, value: float) -> str:
+    return ("≥" if d.is_lower_bound(value) else "") + duration_text(value)
 
 
 def _tokens_section(summary: Summary) -> Iterator[str]:
@@ -139,9 +145,9 @@ def _labels_section(summary: Summary) -> Iterator[str]:
         times = (
             ["-"] * 4
             if d is None
-            else [duration_text(v) for v in (d.mean, d.percentile(50), d.percentile(99), d.maximum)]
+            else [_mean(d), *(_value(d, v) for v in (d.percentile(50), d.percentile(99), d.maximum))]
         )
-        rows.append([row.label, f"{row.sent:,}", f"{row.ok:,}", f"{row.failed:,}", *times])
+        rows.append([_one_line(row.label), f"{row.sent:,}", f"{row.ok:,}", f"{row.failed:,}", *times])
     yield from aligned([header, *rows])
     if len(summary.labels) > _MAX_ROWS:
         yield f"{_INDENT}… and {len(summary.labels) - _MAX_ROWS} more labels, in summary.json"
@@ -151,12 +157,11 @@ def _errors_section(summary: Summary) -> Iterator[str]:
     if not summary.errors:
         return
     rows = [["Errors", "count", "first at"]]
-    rows += [[row.key, f"{row.count:,}", f"{row.first_s:.1f}s"] for row in summary.errors[:_MAX_ROWS]]
+    rows += [[_one_line(row.key), f"{row.count:,}", f"{row.first_s:.1f}s"] for row in summary.errors[:_MAX_ROWS]]
     yield from aligned(rows)
     for row in summary.errors[:3]:
         if row.texts:
-            text = " ".join(row.texts[0].split())
-            yield f"{_INDENT}{row.key}: {text[:160]}{'…' if len(text) > 160 else ''}"
+            yield f"{_INDENT}{_one_line(row.key)}: {_one_line(row.texts[0], 160)}"
     if len(summary.errors) > _MAX_ROWS:
         yield f"{_INDENT}… and {len(summary.errors) - _MAX_ROWS} more errors, in summary.json"
 
@@ -165,11 +170,11 @@ def _accounts_section(summary: Summary) -> Iterator[str]:
     rates = summary.rates
     if rates.target is not None:
         yield (
-            f"{_INDENT}Rate:             {rates.target:g}/s target, {rates.sent:.6g}/s sent, "
-            f"{rates.completed:.6g}/s completed"
+            f"{_INDENT}Rate:             {_rate(rates.target)} target, {_rate(rates.sent)} sent, "
+            f"{_rate(rates.completed)} completed"
         )
     else:
-        yield f"{_INDENT}Rate:             {rates.sent:.6g}/s sent, {rates.completed:.6g}/s completed"
+        yield f"{_INDENT}Rate:             {_rate(rates.sent)} sent, {_rate(rates.completed)} completed"
     if summary.lag is not None:
         p50, p99, top = (
             duration_text(v) for v in (summary.lag.percentile(50), summary.lag.percentile(99), summary.lag.maximum)
@@ -188,7 +193,7 @@ def _warmup_section(summary: Summary) -> Iterator[str]:
     facts = [f"{counts.sent:,} requests in {warmup.duration_s:g}s", f"{counts.failed:,} failed"]
     if latency is not None:
         facts.append(
-            f"latency p50 {duration_text(latency.percentile(50))}, p99 {duration_text(latency.percentile(99))}"
+            f"latency p50 {_value(latency, latency.percentile(50))}, p99 {_value(latency, latency.percentile(99))}"
         )
     yield f"{_INDENT}Warm-up:          {', '.join(facts)} (in no other number)"
 
@@ -241,17 +246,18 @@ def _warmup_json(warmup: Summary) -> dict[str, Any]:
     return {"planned_s": warmup.planned_s, **counts, "rate": warmup.rates.sent, **_metrics_json(warmup)}
 
 
-def duration_text(seconds: float) -> str:
-    """Three significant digits in the unit that fits: 0.02 ms, 20.1 ms, 1.92 s."""
-    if abs(seconds) >= 1:
-        return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:.0f} s"
-    milliseconds = seconds * 1e3
-    if abs(milliseconds) >= 100:
-        return f"{milliseconds:.0f} ms"
-    return f"{milliseconds:.3g} ms" if abs(milliseconds) >= 0.01 or milliseconds == 0 else f"{milliseconds:.3f} ms"
+def _rate(a_second: float) -> str:
+    return f"{a_second:.6g}/s" if a_second < 1e5 else f"{a_second:.1f}/s".replace(".0/s", "/s")
 
 
-def _share(share: float) -> str:
-    """A percentage that never rounds a failure away."""
+def _one_line(text: str, limit: int = 60) -> str:
+    """A name or text of the user's code, without what would break or colour a line."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _share(share: float, target: float) -> str:
+    """A percentage that never rounds a failure away, nor a miss onto its target."""
     text = f"{100 * share:.1f}%"
-    return text if share == 1 or text != "100.0%" else f"{100 * share:.6g}%"
+    ambiguous = any(share != other and text == f"{100 * other:.1f}%" for other in (1.0, target))
+    return percent_text(share, target) if ambiguous else text

@@ -44,10 +44,13 @@ class RunDir:
     def find(cls, path: Path) -> RunDir:
         """An existing run directory."""
         run_dir = cls(path)
-        if not run_dir.plan.is_file():
+        try:
+            if run_dir.plan.is_file():
+                return run_dir
             what = "is not a run directory (it has no plan.json)" if path.is_dir() else "does not exist"
-            raise BenchmarkError(f"{path}: {what}.", "Give a directory named <timestamp>_benchmark.")
-        return run_dir
+        except (OSError, ValueError) as error:
+            what = f"cannot be read ({error})"
+        raise BenchmarkError(f"{path}: {what}.", "Give a directory named <timestamp>_benchmark.")
 
     @property
     def plan(self) -> Path:
@@ -118,7 +121,7 @@ def replace_file(path: Path, text: str) -> None:
     """Write a text so that a reader sees the old file or the whole new one."""
     draft = path.with_name(path.name + ".part")
     try:
-        with draft.open("w", encoding="utf-8") as file:
+        with draft.open("w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -132,7 +135,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object of ours; a newer schema or a damaged file is said."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        version = data["schema_version"]
+        version = int(data["schema_version"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BenchmarkError(f"{path}: cannot be read as a file of this tool ({error!r}).") from None
     if version > SCHEMA_VERSION:

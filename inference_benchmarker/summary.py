@@ -217,7 +217,7 @@ def _token_times(records: Records, ok: Mask, abandoned: Mask, latency: Floats) -
     first, last = records.int("first_token"), records.int("last_token")
     ttft = _s(first - records.int("sent"))
     tokens_out = output_tokens(records)
-    spread = ok & streamed & (tokens_out >= 2)
+    spread = ok & (records.int("chunks") >= 2) & (tokens_out >= 2)  # one piece has no time between tokens
     waiting = abandoned & ~streamed if (ok & streamed).any() else np.zeros(len(records), bool)
     return {
         "ttft": Distribution.of(ttft[(ok | abandoned) & streamed], latency[waiting]),
@@ -276,7 +276,7 @@ def _tokens(records: Records, seconds: float) -> TokenTotals | None:
 
 def _labels(records: Records, *, open_loop: bool) -> tuple[LabelRow, ...]:
     codes, names = records.coded("label")
-    if not any(names):
+    if not any(names[code] for code in np.unique(codes)):
         return ()
     ok, failed = records.outcome("ok"), records.outcome("failed")
     abandoned = records.outcome("abandoned")

@@ -140,7 +140,7 @@ def _load_findings(observed: Observed, summary: Summary) -> Iterator[Finding]:
         yield Finding(
             "dropped_arrivals",
             "invalid",
-            f"{ledger.dropped:,} arrivals ({_percent(ledger.dropped / ledger.scheduled)})",
+            f"{ledger.dropped:,} arrivals ({percent_text(ledger.dropped / ledger.scheduled)})",
             "0",
             "All allowed requests were in flight: the endpoint answers slower than they arrive. Lower --client-rps, "
             "or raise --max-in-flight (and ulimit -n).",
@@ -150,14 +150,20 @@ def _load_findings(observed: Observed, summary: Summary) -> Iterator[Finding]:
         yield Finding(
             "rate_missed",
             "invalid",
-            f"{_percent(share)} of the planned arrivals were sent",
-            f"{_percent(LEAST_SENT_SHARE)}",
+            f"{percent_text(share, LEAST_SENT_SHARE)} of the planned arrivals were sent",
+            f"{percent_text(LEAST_SENT_SHARE)}",
             "The offered load was not the planned one: read the other findings for the cause.",
         )
     if observed.open_loop and summary.lag is not None:
         lag, limit = summary.lag.percentile(99), lag_limit_s(summary)
         if lag > limit:
-            yield Finding("schedule_lag", "invalid", f"p99 {_ms(lag)}", _ms(limit), _lag_advice(summary))
+            yield Finding(
+                "schedule_lag",
+                "invalid",
+                f"p99 {duration_text(lag, limit)}",
+                duration_text(limit),
+                _lag_advice(summary),
+            )
     if exhausted := sum(
         row.count for row in summary.errors if "EMFILE" in row.key or "Too many open files" in str(row)
     ):
@@ -173,7 +179,7 @@ def _load_findings(observed: Observed, summary: Summary) -> Iterator[Finding]:
 def _lag_advice(summary: Summary) -> str:
     if summary.build is not None and summary.build.mean > 0.001:
         return (
-            f"Building a payload takes {_ms(summary.build.mean)} on average: "
+            f"Building a payload takes {duration_text(summary.build.mean)} on average: "
             'compute payloads before the wave ("pre_computed": True), or use more --workers.'
         )
     return (
@@ -197,8 +203,8 @@ def _threshold_findings(observed: Observed, summary: Summary) -> Iterator[Findin
         yield Finding(
             "success_below_threshold",
             "missed",
-            f"success rate {_percent(success)}",
-            _percent(target),
+            f"success rate {percent_text(success, target)}",
+            percent_text(target),
             _error_advice(summary),
         )
     for slo in observed.plan.slos:
@@ -215,9 +221,12 @@ def _error_advice(summary: Summary) -> str:
 
 
 def _slo_value(slo: Slo, measured: float | None) -> str:
+    name = slo.stat if slo.metric in ("default", slo.stat) else f"{slo.metric}.{slo.stat}"
     if measured is None:
-        return f"{slo.stat} not measured"
-    return f"{slo.stat} {_percent(measured) if slo.metric in ('success', 'rate') else _ms(measured)}"
+        return f"{name} not measured"
+    share = slo.metric in ("success", "rate")
+    text = percent_text(measured, slo.limit) if share else duration_text(measured, slo.limit)
+    return f"{name} {text}"
 
 
 def _slo_advice(measured: float | None) -> str:
@@ -255,9 +264,28 @@ def _scarcest_sample(observed: Observed, summary: Summary) -> tuple[Distribution
     return summary.latency, max([99.0, *limits])
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.4g}%"
+def percent_text(share: float, *others: float) -> str:
+    """Four significant digits, or as many as it takes not to look like 100% or another share that it is not."""
+    beside = {1.0, *others} - {share}
+    for digits in range(4, 18):
+        text = f"{100 * share:.{digits}g}%"
+        if all(text != f"{100 * other:.{digits}g}%" for other in beside):
+            break
+    return text
 
 
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+def duration_text(seconds: float, beside: float | None = None) -> str:
+    """Three significant digits in the unit that fits: 0.02 ms, 20.1 ms, 1.92 s; more to differ from ``beside``."""
+    for digits in range(3, 18):
+        text = _rounded(seconds, digits)
+        if beside is None or seconds == beside or text != _rounded(beside, digits):
+            break
+    return text
+
+
+def _rounded(seconds: float, digits: int) -> str:
+    value, unit = (seconds, "s") if abs(seconds) >= 0.9995 else (seconds * 1e3, "ms")
+    if abs(value) >= 99.95:
+        return f"{value:.{digits - 3}f} {unit}"
+    tiny = 0 < abs(value) < 0.01
+    return f"{value:.{digits}f} {unit}" if tiny else f"{value:.{digits}g} {unit}"

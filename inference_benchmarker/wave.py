@@ -8,17 +8,19 @@ import io
 import itertools
 import os
 import platform
+from contextlib import suppress
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow.parquet as pq
 
 import inference_benchmarker
 from inference_benchmarker import report
-from inference_benchmarker.columns import Records
+from inference_benchmarker.columns import SCHEMA, Records
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.journal import Journal
 from inference_benchmarker.observed import Observed, Window, WorkerUse, settle_ledgers
@@ -77,11 +79,12 @@ class Wave(Observed):
             raise BenchmarkError(f"{run_dir.path}: no request was recorded in it.", "The wave ended before it began.")
         if is_locked(run_dir.spool):
             raise BenchmarkError(f"{run_dir.path}: its wave is still running.", "Wait for its end.")
-        plan = WavePlan.from_json(read_json(run_dir.plan))
+        plan = _read_plan(run_dir)
         journal = Journal([run_dir.spool], plan.workers)
         journal.read()
         wave = cls.of_journal(plan, journal, run_dir, primary_lost=not journal.ended)
-        wave.save()
+        with suppress(OSError):  # what cannot be written to can still be read
+            wave.save()
         return wave
 
     @classmethod
@@ -136,13 +139,19 @@ class Wave(Observed):
     @classmethod
     def _stored(cls, run_dir: RunDir) -> Self:
         facts = read_json(run_dir.summary)
+        records = _read_records(run_dir)
         try:
-            records = Records(pq.read_table(run_dir.requests).combine_chunks())
-        except (OSError, ValueError) as error:
-            raise BenchmarkError(f"{run_dir.requests}: cannot be read ({error}).") from None
+            wave = cls._of_facts(_read_plan(run_dir), records, facts)
+        except (KeyError, TypeError, ValueError) as error:
+            raise _foreign(run_dir.summary, error) from None
+        wave.run_dir = run_dir
+        return wave
+
+    @classmethod
+    def _of_facts(cls, plan: WavePlan, records: Records, facts: dict[str, Any]) -> Self:
         index = records.int("index")
-        wave = cls(
-            plan=WavePlan.from_json(read_json(run_dir.plan)),
+        return cls(
+            plan=plan,
             window=Window.from_json(facts["window"]),
             records=records.where(index >= 0),
             warmup=records.where(index < 0),
@@ -155,18 +164,39 @@ class Wave(Observed):
             workers=tuple(WorkerUse(**worker) for worker in facts["client"]["workers"]),
             environment=facts["environment"],
         )
-        wave.run_dir = run_dir
-        return wave
+
+
+def _read_plan(run_dir: RunDir) -> WavePlan:
+    data = read_json(run_dir.plan)
+    try:
+        return WavePlan.from_json(data)
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise _foreign(run_dir.plan, error) from None
+
+
+def _read_records(run_dir: RunDir) -> Records:
+    try:
+        table = pq.read_table(run_dir.requests).combine_chunks()
+    except (OSError, ValueError) as error:
+        raise BenchmarkError(f"{run_dir.requests}: cannot be read ({error}).") from None
+    if table.schema != SCHEMA:
+        raise BenchmarkError(f"{run_dir.requests}: has other columns than this tool writes.")
+    return Records(table)
+
+
+def _foreign(path: Path, error: Exception) -> BenchmarkError:
+    return BenchmarkError(f"{path}: cannot be read as a file of this tool ({error!r}).")
 
 
 def timeline(observed: Observed) -> str:
     """``timeline.csv``: a row for each second of the wave; arrivals count in the second they were sent or done in."""
     records = observed.records
     sent, done, due = records.int("sent"), records.int("done"), records.int("due")
-    seconds = int(max(observed.window.duration_ns, observed.window.planned_ns or 0) // NS) + 1
+    last = max(observed.window.duration_ns, observed.window.planned_ns or 0, int(done.max(initial=0)))
+    seconds = last // NS + 1
     edges = np.arange(seconds + 1) * NS
     in_second = {
-        "scheduled": np.histogram(due, edges)[0],
+        "scheduled": _scheduled(observed, edges),
         "sent": np.histogram(sent, edges)[0],
         **{name: np.histogram(done[records.outcome(name)], edges)[0] for name in ("ok", "failed", "abandoned")},
     }
@@ -186,6 +216,15 @@ def timeline(observed: Observed) -> str:
         counts = [int(values[second]) for values in in_second.values()]
         rows.writerow([second, *counts, int(in_flight[second]), *(column[second] for column in percentiles)])
     return text.getvalue()
+
+
+def _scheduled(observed: Observed, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Arrivals due in each second: all of an open loop's, also those that no record tells of (dropped, lost)."""
+    if not observed.open_loop:
+        return np.histogram(observed.records.int("due"), edges)[0]
+    stop = observed.window.stopped_at_ns
+    instants = edges if stop is None else np.minimum(edges, stop)
+    return np.diff(TokenBucket.of(observed.plan).counts(map(int, instants)))
 
 
 def describe_environment(plan: WavePlan) -> dict[str, Any]:
@@ -214,8 +253,10 @@ def scrub(run_dir: RunDir) -> None:
 
 
 def _window(plan: WavePlan, journal: Journal, records: Records) -> Window:
+    """The duration ends with the last answer; a request that was abandoned has none."""
     assert journal.start is not None
-    done = records.int("done")[records.int("index") >= 0]
+    answered = (records.int("index") >= 0) & ~records.outcome("abandoned")
+    done = records.int("done")[answered]
     last = int(done.max()) if len(done) else max((worker.at for worker in journal.workers), default=0)
     return Window(
         start_unix_ns=journal.start["wall_ns"],

@@ -1,0 +1,537 @@
+"""The summary: records built by arithmetic, every figure known by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_benchmarker.columns import Records
+from inference_benchmarker.observed import Observed, Window, settle_ledgers
+from inference_benchmarker.pacing import TokenBucket
+from inference_benchmarker.plan import NS, Bounds, ClosedLoop, OpenLoop, Slo, WavePlan
+from inference_benchmarker.record import Ledger, RequestRecord
+from inference_benchmarker.summary import Distribution, percentile_name, summarise
+from inference_benchmarker.wave import timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MS = NS // 1000
+
+
+def open_plan(rate: str = "10", seconds: str | None = "10", number: int | None = None, **more: Any) -> WavePlan:
+    return WavePlan(OpenLoop(Decimal(rate)), Bounds(None if seconds is None else Decimal(seconds), number), **more)
+
+
+def closed_plan(concurrency: int = 2, seconds: str | None = "1", number: int | None = None, **more: Any) -> WavePlan:
+    return WavePlan(ClosedLoop(concurrency), Bounds(None if seconds is None else Decimal(seconds), number), **more)
+
+
+def on_time(plan: WavePlan, latency_ns: int = 20 * MS) -> list[RequestRecord]:
+    """Every arrival of an open loop, sent when due and answered after the same time."""
+    bucket = TokenBucket.of(plan)
+    return [
+        RequestRecord(token.index, token.index % plan.workers, token.due, token.due, token.due + latency_ns)
+        for worker in range(plan.workers)
+        for token in bucket.tokens(worker)
+    ]
+
+
+def observe(
+    plan: WavePlan, records: Iterable[RequestRecord], *, stopped_at: int | None = None, **more: Any
+) -> Observed:
+    """The wave that left these records, with the ledgers and the window they mean."""
+    everything = list(records)
+    warm, window = [r for r in everything if r.index < 0], [r for r in everything if r.index >= 0]
+    dropped: list[int] = more.pop("dropped", [0] * plan.workers)
+    reported = []
+    for number in range(plan.workers):
+        mine = [r for r in window if r.worker == number]
+        count = {name: sum(r.outcome == name for r in mine) for name in ("ok", "failed", "abandoned")}
+        reported.append(Ledger(sent=len(mine), dropped=dropped[number], **count))
+    last = max((r.done for r in window if r.outcome != "abandoned"), default=0)
+    planned = TokenBucket.of(plan).duration_ns(stopped_at)
+    lost = more.get("lost_workers", ())
+    return Observed(
+        plan=plan,
+        window=Window(1_700_000_000 * NS, 5, planned, last, stopped_at),
+        records=Records.of(window),
+        warmup=Records.of(warm),
+        ledgers=settle_ledgers(plan, reported, set(lost), stopped_at),
+        **more,
+    )
+
+
+class TestDistribution:
+    @pytest.mark.parametrize(
+        ("size", "percent", "rank"),
+        [
+            (1, 50, 1),
+            (1, 99.9, 1),
+            (2, 50, 1),
+            (2, 50.1, 2),
+            (3, 50, 2),
+            (4, 25, 1),
+            (10, 90, 9),
+            (10, 99, 10),
+            (99, 99, 99),
+            (100, 99, 99),
+            (100, 99.9, 100),
+            (101, 99, 100),
+            (999, 99.9, 999),
+            (1000, 99.9, 999),
+            (1001, 99.9, 1000),
+            (1000, 99, 990),
+            (1000, 0.1, 1),
+            (1_000_000, 99.9, 999_000),
+            (3_000_000, 99.9, 2_997_000),
+        ],
+    )
+    def test_a_percentile_is_the_nearest_rank(self, size: int, percent: float, rank: int) -> None:
+        distribution = Distribution.of(np.arange(size, 0, -1))
+        assert distribution is not None
+        assert distribution.percentile(percent) == rank
+
+    @given(st.lists(st.integers(0, 50), min_size=1, max_size=60), st.floats(0.01, 99.999))
+    def test_a_percentile_is_the_smallest_value_with_that_share_at_or_below_it(
+        self, values: list[int], percent: float
+    ) -> None:
+        distribution = Distribution.of(values)
+        assert distribution is not None
+        found = distribution.percentile(percent)
+        needed = percent * len(values) / 100 - 1e-6
+        assert sum(value <= found for value in values) >= needed
+        assert sum(value < found for value in values) < percent * len(values) / 100 + 1e-6
+
+    def test_its_statistics_go_by_name(self) -> None:
+        distribution = Distribution.of([4.0, 1.0, 3.0, 2.0])
+        assert distribution is not None
+        names = ("mean", "min", "max", "p50", "p75", "p99.9")
+        assert [distribution.statistic(name) for name in names] == [2.5, 1.0, 4.0, 2.0, 3.0, 4.0]
+        assert distribution.stdev == pytest.approx(math.sqrt(1.25))
+        assert not distribution.is_lower_bound(4.0)
+
+    def test_of_nothing_there_is_none(self) -> None:
+        assert Distribution.of([]) is None
+        assert Distribution.of([], []) is None
+
+    def test_ages_of_abandoned_requests_are_lower_bounds_from_the_youngest_on(self) -> None:
+        distribution = Distribution.of([1.0, 2.0, 5.0], [3.0, 4.0])
+        assert distribution is not None
+        assert distribution.count == 5
+        assert distribution.lower_bound_from == 3.0
+        assert [distribution.is_lower_bound(value) for value in (2.0, 3.0, 5.0)] == [False, True, True]
+        assert distribution.percentile(40) == 2.0
+        assert distribution.to_json()["lower_bound_from"] == 3.0
+
+    def test_json_names_every_percentile(self) -> None:
+        distribution = Distribution.of(range(1, 1001))
+        assert distribution is not None
+        assert distribution.to_json() == {
+            "count": 1000,
+            "mean": 500.5,
+            "stdev": pytest.approx(288.675, abs=0.001),
+            "min": 1.0,
+            "p50": 500.0,
+            "p90": 900.0,
+            "p95": 950.0,
+            "p99": 990.0,
+            "p99_9": 999.0,
+            "max": 1000.0,
+            "lower_bound_from": None,
+        }
+        assert [percentile_name(p) for p in (50.0, 99.9, 99.999)] == ["p50", "p99_9", "p99_999"]
+
+
+class TestRates:
+    @pytest.mark.parametrize(
+        ("rate", "seconds", "number"),
+        [
+            ("10", "10", None),
+            ("10", None, 100),
+            ("7.3", "10", None),
+            ("0.5", "4", None),
+            ("10", None, 1),
+            ("1000", "2", 50),
+        ],
+    )
+    def test_n_arrivals_at_a_rate_are_that_rate(self, rate: str, seconds: str | None, number: int | None) -> None:
+        plan = open_plan(rate, seconds, number)
+        rates = summarise(observe(plan, on_time(plan))).rates
+        assert rates.target == float(rate)
+        assert rates.scheduled == pytest.approx(float(rate), rel=1e-9)
+        assert rates.sent == pytest.approx(float(rate), rel=1e-9)
+        assert rates.completed == pytest.approx(float(rate), rel=1e-9)
+
+    def test_server_rps_is_answers_over_the_time_to_the_last_answer(self) -> None:
+        plan = open_plan("10", "10")
+        summary = summarise(observe(plan, on_time(plan, 100 * MS)))
+        assert summary.duration_s == 10.0  # the last of 100 is due at 9.9 s
+        assert summary.rates.server_rps == 10.0
+
+    def test_a_straggler_moves_the_completed_rate_by_itself_alone(self) -> None:
+        plan = open_plan("10", "10")
+        records = on_time(plan)
+        records[99] = records[99]._replace(done=60 * NS)
+        summary = summarise(observe(plan, records))
+        assert summary.rates.completed == 9.9
+        assert summary.rates.server_rps == 100 / 60
+        assert summary.duration_s == 60
+
+    def test_a_slow_but_steady_server_completes_at_the_target_rate(self) -> None:
+        plan = open_plan("10", "10")
+        assert summarise(observe(plan, on_time(plan, 5 * NS))).rates.completed == 10.0
+
+    def test_an_overloaded_server_completes_at_its_own_rate(self) -> None:
+        plan = open_plan("100", "10")  # one server of 20 ms: the queue grows, 50/s come out
+        records = [record._replace(done=(record.index + 1) * 20 * MS) for record in on_time(plan)]
+        rates = summarise(observe(plan, records)).rates
+        assert (rates.sent, rates.server_rps) == (100, 50)
+        assert rates.completed == pytest.approx(50, rel=0.01)
+
+    def test_failures_are_answers_but_not_completed(self) -> None:
+        plan = open_plan("10", "10")
+        records = [r._replace(outcome="failed", error="E") if r.index % 2 else r for r in on_time(plan, 100 * MS)]
+        summary = summarise(observe(plan, records))
+        assert summary.success_rate == 0.5
+        assert (summary.ledger.completed, summary.rates.server_rps) == (100, pytest.approx(100 / 10))
+        assert summary.rates.completed == pytest.approx(5, abs=0.1)
+        assert summary.measured("rate", "rate") == pytest.approx(0.5, abs=0.01)
+
+    def test_an_early_stop_is_held_against_the_time_until_it(self) -> None:
+        plan = open_plan("10", "10")
+        records = [record for record in on_time(plan) if record.due < 4 * NS]
+        summary = summarise(observe(plan, records, stopped_at=4 * NS))
+        assert (summary.planned_s, summary.ledger.scheduled) == (4.0, 40)
+        assert summary.rates.sent == summary.rates.completed == 10.0
+
+    def test_a_closed_loop_has_no_target(self) -> None:
+        plan = closed_plan(1, "1")
+        records = [RequestRecord(n, 0, n * 100 * MS, n * 100 * MS, (n + 1) * 100 * MS) for n in range(10)]
+        summary = summarise(observe(plan, records))
+        assert (summary.rates.target, summary.rates.scheduled, summary.completed_share) == (None, None, None)
+        assert summary.rates.sent == summary.rates.completed == summary.rates.server_rps == 10.0
+
+    def test_a_closed_loop_of_n_requests_is_measured_by_its_own_length(self) -> None:
+        records = [RequestRecord(n, 0, n * 100 * MS, n * 100 * MS, (n + 1) * 100 * MS) for n in range(20)]
+        summary = summarise(observe(closed_plan(1, None, 20), records))
+        assert summary.planned_s is None
+        assert summary.rates.sent == summary.rates.completed == summary.rates.server_rps == 10.0
+
+
+class TestTimes:
+    def test_latency_response_time_lag_and_build_are_four_things(self) -> None:
+        plan = open_plan("10", None, 1)
+        record = RequestRecord(0, 0, due=0, sent=70 * MS, done=100 * MS, build_ns=50 * MS)
+        summary = summarise(observe(plan, [record]))
+        measured = {name: summary.measured(name, "max") for name in ("latency", "response_time", "lag", "build")}
+        assert measured == {"latency": 0.03, "response_time": 0.1, "lag": 0.02, "build": 0.05}
+
+    def test_without_building_there_is_none(self) -> None:
+        plan = open_plan()
+        assert summarise(observe(plan, on_time(plan))).build is None
+
+    def test_failed_requests_are_apart(self) -> None:
+        plan = open_plan("10", None, 2)
+        good, bad = on_time(plan)
+        bad = bad._replace(outcome="failed", error="E", done=bad.sent + 9 * NS)
+        summary = summarise(observe(plan, [good, bad]))
+        assert summary.latency is not None
+        assert summary.failed_latency is not None
+        assert (summary.latency.count, summary.latency.maximum) == (1, 0.02)
+        assert summary.failed_latency.to_json()["max"] == 9.0
+
+    def test_abandoned_requests_count_with_their_age(self) -> None:
+        plan = open_plan("10", None, 2)
+        good, hung = on_time(plan)
+        summary = summarise(observe(plan, [good, hung._replace(outcome="abandoned", sent=hung.due + NS, done=5 * NS)]))
+        for name, age in (("latency", 3.9), ("response_time", 4.9)):
+            distribution = getattr(summary, name)
+            assert (distribution.count, distribution.maximum, distribution.lower_bound_from) == (2, age, age)
+        assert summary.success_rate == 0.5
+        assert summary.duration_s == 0.02
+
+    def test_the_closed_loop_has_no_response_time(self) -> None:
+        plan = closed_plan(1, "1")
+        summary = summarise(observe(plan, [RequestRecord(0, 0, 0, 10 * MS, 30 * MS)]))
+        assert summary.response_time is None
+        assert summary.measured("default", "p50") == summary.measured("latency", "p50") == 0.02
+        open_summary = summarise(observe(open_plan("1", None, 1), [RequestRecord(0, 0, 0, 10 * MS, 30 * MS)]))
+        assert open_summary.measured("default", "p50") == 0.03
+
+    @pytest.mark.parametrize(("rate", "service_ms", "stall_ms", "seconds"), [(200, 4, 2000, 20), (100, 5, 1000, 10)])
+    def test_a_stall_shows_in_response_time_whoever_sends_late(
+        self, rate: int, service_ms: int, stall_ms: int, seconds: int
+    ) -> None:
+        """D/D/1 with a stall: the work that piled up is served one after the other until the queue is empty."""
+        plan = open_plan(str(rate), str(seconds))
+        free, records = 0, []
+        for record in on_time(plan):
+            begin = max(record.due, free)
+            if 5 * NS <= begin < 5 * NS + stall_ms * MS:
+                begin = 5 * NS + stall_ms * MS
+            free = begin + service_ms * MS
+            records.append(record._replace(done=free))
+        responses = sorted((record.done - record.due) / NS for record in records)
+        honest = summarise(observe(plan, records)).response_time
+        assert honest is not None
+        assert honest.percentile(99) == responses[math.ceil(0.99 * len(responses)) - 1]
+        period = 1000 / rate  # the k-th late arrival waits stall - k * (period - service)
+        late = len(records) - math.ceil(0.99 * len(records))
+        assert honest.percentile(99) == pytest.approx((stall_ms + service_ms - late * (period - service_ms)) / 1000)
+        # a client that waits for each answer before it sends measures the same response time, a lovely latency
+        waiting = [record._replace(sent=max(record.due, record.done - service_ms * MS)) for record in records]
+        coordinated = summarise(observe(plan, waiting))
+        assert coordinated.response_time == honest
+        assert coordinated.measured("latency", "p99") == service_ms / 1000
+        assert coordinated.measured("lag", "max") == pytest.approx(stall_ms / 1000)
+
+
+def streamed(index: int, first_ms: int, gaps_ms: tuple[int, ...], **more: Any) -> RequestRecord:
+    start = index * 100 * MS
+    first = start + first_ms * MS
+    last = first + sum(gaps_ms) * MS
+    gaps = tuple(gap * 1000 for gap in gaps_ms)
+    base = RequestRecord(index, 0, start, start, last, "ok", "", None, 0, first, last, len(gaps) + 1, gaps=gaps)
+    return base._replace(**more)
+
+
+class TestTokens:
+    def test_first_token_gaps_and_time_per_token(self) -> None:
+        plan = open_plan("10", None, 2)
+        summary = summarise(observe(plan, [streamed(0, 50, (10, 20)), streamed(1, 70, (30,))]))
+        assert (summary.ttft, summary.itl, summary.tpot) != (None, None, None)
+        assert summary.measured("ttft", "max") == 0.07
+        assert summary.itl is not None
+        assert summary.itl.values.tolist() == [0.01, 0.02, 0.03]
+        assert summary.tpot is not None
+        assert summary.tpot.values.tolist() == [0.015, 0.03]
+        assert summary.tokens is not None
+        assert (summary.tokens.tokens_in, summary.tokens.tokens_out, summary.tokens.counted) == (None, 5, "pieces")
+        assert summary.tokens.tokens_out_per_s == 25
+
+    def test_the_servers_usage_goes_before_counted_pieces(self) -> None:
+        plan = open_plan("10", None, 2)
+        records = [streamed(0, 50, (10, 20), tokens_in=7, tokens_out=11), streamed(1, 50, (40,))]
+        summary = summarise(observe(plan, records))
+        assert summary.tpot is not None
+        assert summary.tpot.values.tolist() == [0.003, 0.04]
+        assert summary.tokens is not None
+        assert (summary.tokens.tokens_in, summary.tokens.tokens_out) == (7, 13)
+        assert summary.tokens.counted == "usage and pieces"
+
+    def test_many_tokens_in_one_piece_have_no_time_between_them(self) -> None:
+        plan = open_plan("10", None, 1)
+        summary = summarise(observe(plan, [streamed(0, 50, (), tokens_out=100)]))
+        assert (summary.tpot, summary.itl) == (None, None)
+        assert summary.measured("ttft", "p50") == 0.05
+        assert summary.tokens is not None
+        assert summary.tokens.tokens_out == 100
+
+    def test_one_token_and_no_token(self) -> None:
+        plan = open_plan("10", None, 2)
+        none = streamed(1, 50, (), chunks=0, first_token=None, last_token=None, gaps=())
+        summary = summarise(observe(plan, [streamed(0, 50, (20,), tokens_out=1), none]))
+        assert summary.ttft is not None
+        assert summary.ttft.count == 1
+        assert summary.tpot is None
+
+    def test_usage_without_a_stream_has_tokens_but_no_token_times(self) -> None:
+        plan = open_plan("10", None, 1)
+        (record,) = on_time(plan)
+        summary = summarise(observe(plan, [record._replace(tokens_in=3, tokens_out=0)]))
+        assert (summary.ttft, summary.itl, summary.tpot) == (None, None, None)
+        assert summary.tokens is not None
+        assert (summary.tokens.tokens_in, summary.tokens.tokens_out, summary.tokens.counted) == (3, 0, "usage")
+
+    def test_failed_streams_count_nowhere_among_them(self) -> None:
+        plan = open_plan("10", None, 2)
+        records = [streamed(0, 50, (10,)), streamed(1, 900, (900,), outcome="failed", error="E", tokens_out=9)]
+        summary = summarise(observe(plan, records))
+        assert summary.measured("ttft", "max") == 0.05
+        assert summary.measured("itl", "max") == 0.01
+        assert summary.tokens is not None
+        assert summary.tokens.tokens_out == 2
+
+    def test_an_abandoned_stream_counts_with_what_it_had(self) -> None:
+        plan = open_plan("10", None, 3)
+        waiting = streamed(1, 0, (), outcome="abandoned", first_token=None, last_token=None, chunks=0, gaps=())
+        waiting = waiting._replace(done=waiting.sent + 2 * NS)
+        begun = streamed(2, 60, (500,), outcome="abandoned")
+        summary = summarise(observe(plan, [streamed(0, 50, (10,)), waiting, begun]))
+        assert summary.ttft is not None
+        assert summary.ttft.values.tolist() == [0.05, 0.06, 2.0]
+        assert summary.ttft.lower_bound_from == 2.0
+        assert summary.itl is not None
+        assert summary.itl.values.tolist() == [0.01, 0.5]
+        assert summary.tpot is not None
+        assert summary.tpot.count == 1
+
+    def test_a_wave_without_tokens_has_none(self) -> None:
+        plan = open_plan()
+        summary = summarise(observe(plan, on_time(plan)))
+        assert (summary.tokens, summary.ttft, summary.itl, summary.tpot) == (None, None, None, None)
+
+
+class TestRows:
+    def test_a_row_for_each_label_the_largest_first(self) -> None:
+        plan = open_plan("10", None, 6)
+        labels = ("a", "b", "b", "b", "a", "")
+        records = [r._replace(label=label) for r, label in zip(on_time(plan), labels, strict=True)]
+        records[2] = records[2]._replace(outcome="failed", error="E")
+        records[3] = records[3]._replace(outcome="abandoned", done=records[3].sent + NS)
+        rows = summarise(observe(plan, records)).labels
+        assert [(row.label, row.sent, row.ok, row.failed) for row in rows] == [
+            ("b", 3, 1, 1),
+            ("a", 2, 2, 0),
+            ("(none)", 1, 1, 0),
+        ]
+        assert rows[0].latency is not None
+        assert (rows[0].latency.count, rows[0].latency.lower_bound_from) == (2, 1.0)
+        assert rows[0].response_time is not None
+
+    def test_without_labels_there_are_no_rows(self) -> None:
+        plan = open_plan("10", "1", warmup_s=Decimal("0.1"))
+        records = [r._replace(label="warm") if r.index < 0 else r for r in on_time(plan)]
+        assert summarise(observe(plan, records)).labels == ()
+
+    def test_a_row_for_each_error_with_its_first_time_and_texts(self) -> None:
+        plan = open_plan("10", None, 5)
+        keys = (None, "B", "A", "A", "C")
+        records = [
+            r if key is None else r._replace(outcome="failed", error=key)
+            for r, key in zip(on_time(plan, 0), keys, strict=True)
+        ]
+        rows = summarise(observe(plan, records, error_texts={"A": ["text"]})).errors
+        assert [(row.key, row.count, row.first_s, row.texts) for row in rows] == [
+            ("A", 2, 0.2, ("text",)),
+            ("B", 1, 0.1, ()),
+            ("C", 1, 0.4, ()),
+        ]
+
+
+def test_the_warm_up_is_apart() -> None:
+    plan = open_plan("10", "1", warmup_s=Decimal(1))
+    records = [r._replace(done=r.sent + NS) if r.index < 0 else r for r in on_time(plan)]
+    records[0] = records[0]._replace(outcome="failed", error="E")
+    summary = summarise(observe(plan, records))
+    assert summary.ledger == Ledger(scheduled=10, sent=10, ok=10)
+    assert summary.measured("latency", "max") == 0.02
+    assert summary.errors == ()
+    warm = summary.warmup
+    assert warm is not None
+    assert (warm.ledger.sent, warm.ledger.ok, warm.ledger.failed) == (10, 9, 1)
+    assert (warm.rates.sent, warm.duration_s, warm.measured("latency", "max")) == (10.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("plan", [open_plan(), closed_plan(), closed_plan(1, None, 5)])
+def test_an_empty_wave_has_none_everywhere_and_no_division_by_zero(plan: WavePlan) -> None:
+    observed = observe(plan, [], stopped_at=0)
+    summary = summarise(observed)
+    names = ("latency", "response_time", "failed_latency", "lag", "build", "ttft", "itl", "tpot", "tokens", "warmup")
+    assert [getattr(summary, name) for name in names] == [None] * len(names)
+    assert summary.success_rate is None
+    assert (summary.labels, summary.errors, summary.rates.sent, summary.rates.completed) == ((), (), 0, 0)
+
+
+class TestLedgers:
+    def test_each_worker_is_held_against_its_stripe(self) -> None:
+        plan = open_plan("10", None, 7, workers=2)
+        reported = [Ledger(sent=4, ok=4), Ledger(sent=2, ok=2, dropped=1)]
+        settled = settle_ledgers(plan, reported, set(), None)
+        assert [(ledger.scheduled, ledger.lost, ledger.balanced) for ledger in settled] == [(4, 0, True), (3, 0, True)]
+
+    def test_what_a_dead_worker_did_not_send_is_lost(self) -> None:
+        settled = settle_ledgers(
+            open_plan("10", "10", workers=2), [Ledger(sent=50), Ledger(sent=20, dropped=1)], {1}, None
+        )
+        assert [(ledger.lost, ledger.balanced) for ledger in settled] == [(0, True), (29, True)]
+
+    def test_a_count_that_does_not_add_up_is_not_hidden(self) -> None:
+        for sent in (99, 101):
+            (ledger,) = settle_ledgers(open_plan("10", "10"), [Ledger(sent=sent)], set(), None)
+            assert not ledger.balanced
+
+    @pytest.mark.parametrize(("sent", "lost"), [(40, 0), (43, 0), (37, 3)])
+    def test_a_stop_that_came_late_or_at_once_breaks_no_ledger(self, sent: int, lost: int) -> None:
+        (ledger,) = settle_ledgers(open_plan("10", "10"), [Ledger(sent=sent)], set(), 4 * NS)
+        assert (ledger.scheduled, ledger.lost, ledger.balanced) == (max(40, sent), lost, True)
+
+    def test_a_closed_loop_schedules_what_it_sends(self) -> None:
+        (ledger,) = settle_ledgers(closed_plan(), [Ledger(sent=12, ok=12)], set(), None)
+        assert (ledger.scheduled, ledger.lost, ledger.balanced) == (12, 0, True)
+
+
+def test_a_window_survives_json() -> None:
+    window = Window(1_763_650_000_123_456_789, 77, 10**10 // 3, 123_456_789_012, None)
+    assert Window.from_json(json.loads(json.dumps(window.to_json()))) == window
+    assert window.to_json()["start"] == "2025-11-20T14:46:40.123Z"
+
+
+class TestTimeline:
+    @staticmethod
+    def rows(observed: Observed) -> list[dict[str, str]]:
+        head, *lines = timeline(observed).splitlines()
+        return [dict(zip(head.split(","), line.split(","), strict=True)) for line in lines]
+
+    def test_each_second_counts_what_happened_in_it(self) -> None:
+        plan = open_plan("10", "2")
+        rows = self.rows(observe(plan, on_time(plan, 150 * MS)))
+        assert [(row["scheduled"], row["sent"], row["ok"], row["in_flight"]) for row in rows] == [
+            ("10", "10", "9", "1"),
+            ("10", "10", "10", "1"),
+            ("0", "0", "1", "0"),
+        ]
+        assert rows[0]["latency_p50_s"] == "0.150000"
+        assert rows[2]["lag_p99_s"] == ""
+
+    def test_dropped_and_lost_arrivals_were_scheduled(self) -> None:
+        plan = open_plan("10", "2", workers=2)
+        records = [r for r in on_time(plan) if r.due < NS and r.worker == 0]
+        rows = self.rows(observe(plan, records, dropped=[5, 0], lost_workers=(1,)))
+        assert [row["scheduled"] for row in rows] == ["10", "10", "0"]
+        assert [row["sent"] for row in rows] == ["5", "0", "0"]
+
+    def test_a_stop_ends_the_schedule(self) -> None:
+        plan = open_plan("10", "100")
+        records = [r for r in on_time(plan) if r.due < 1_500 * MS]
+        rows = self.rows(observe(plan, records, stopped_at=1_500 * MS))
+        assert [row["scheduled"] for row in rows] == ["10", "5"]
+
+    def test_abandoned_requests_leave_when_the_drain_ends(self) -> None:
+        plan = open_plan("10", "1")
+        records = on_time(plan)
+        records[9] = records[9]._replace(outcome="abandoned", done=5 * NS + 1)
+        rows = self.rows(observe(plan, records))
+        assert [row["in_flight"] for row in rows] == ["1", "1", "1", "1", "1", "0"]
+        assert [row["abandoned"] for row in rows] == ["0"] * 5 + ["1"]
+
+    def test_a_closed_loop_schedules_what_it_sends(self) -> None:
+        records = [RequestRecord(n, 0, n * 100 * MS, n * 100 * MS, (n + 1) * 100 * MS) for n in range(10)]
+        assert self.rows(observe(closed_plan(1, "1"), records))[0]["scheduled"] == "10"
+
+
+def test_a_limit_asks_for_its_own_metric() -> None:
+    plan = open_plan("10", None, 1)
+    summary = summarise(observe(plan, [streamed(0, 50, (10,), sent=5 * MS)]))
+    asked = {text: summary.measured(slo.metric, slo.stat) for text in ASKED for slo in (Slo.parse(text),)}
+    assert asked == {
+        "p99<1s": 0.06,
+        "latency.p99<1s": 0.055,
+        "ttft.max<1s": 0.045,
+        "lag.mean<1s": 0.005,
+        "success>=1": 1.0,
+        "rate>=1": 1.0,
+    }
+    assert replace(summary, ttft=None).measured("ttft", "max") is None
+
+
+ASKED = ("p99<1s", "latency.p99<1s", "ttft.max<1s", "lag.mean<1s", "success>=1", "rate>=1")

@@ -1,0 +1,246 @@
+"""The verdict: which situations make which findings, and what follows from them."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.plan import NS, Slo
+from inference_benchmarker.record import Ledger
+from inference_benchmarker.summary import summarise
+from inference_benchmarker.verdict import Finding, Verdict, duration_text, judge, lag_limit_s, percent_text
+from tests.test_summary import MS, closed_plan, observe, on_time, open_plan, streamed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from inference_benchmarker.observed import Observed
+    from inference_benchmarker.record import RequestRecord
+
+PLAN = open_plan("100", "10")
+
+
+def wave(
+    change: Callable[[RequestRecord], RequestRecord | None] = lambda record: record, *, slos: str = "", **more: Any
+) -> Observed:
+    """A faultless wave of 1,000 arrivals, changed in one thing."""
+    plan = replace(PLAN, slos=tuple(map(Slo.parse, slos.split())), **more.pop("plan", {}))
+    changed = [change(record) for record in on_time(plan)]
+    return observe(plan, [record for record in changed if record is not None], **more)
+
+
+def verdict_of(observed: Observed) -> Verdict:
+    return judge(observed, summarise(observed))
+
+
+def failing(*indices: int) -> Callable[[RequestRecord], RequestRecord]:
+    return lambda r: r._replace(outcome="failed", error="ValueError") if r.index in indices else r
+
+
+def abandoning(*indices: int) -> Callable[[RequestRecord], RequestRecord]:
+    return lambda r: r._replace(outcome="abandoned", done=70 * NS) if r.index in indices else r
+
+
+def without(*indices: int) -> Callable[[RequestRecord], RequestRecord | None]:
+    return lambda r: None if r.index in indices else r
+
+
+def late(nanoseconds: int, latency: int = 20 * MS) -> Callable[[RequestRecord], RequestRecord]:
+    return lambda r: r._replace(sent=r.due + nanoseconds, done=r.due + nanoseconds + latency)
+
+
+SITUATIONS: dict[str, tuple[Observed, list[str], str, int]] = {
+    "faultless": (wave(), [], "VALID", 0),
+    "5% failed are allowed": (wave(failing(*range(50))), [], "VALID", 0),
+    "51 of 1,000 failed": (wave(failing(*range(51))), ["success_below_threshold"], "VALID", 1),
+    "all failed": (wave(failing(*range(1000))), ["success_below_threshold"], "VALID", 1),
+    "all failed, none need succeed": (
+        wave(failing(*range(1000)), plan={"success_threshold": 0.0}),
+        ["success_below_threshold"],
+        "VALID",
+        1,
+    ),
+    "all abandoned": (
+        wave(abandoning(*range(1000))),
+        ["success_below_threshold", "unfinished_requests"],
+        "VALID",
+        1,
+    ),
+    "one abandoned": (wave(abandoning(5)), ["unfinished_requests"], "VALID", 0),
+    "a limit met": (wave(slos="p99<=20ms success>=1 rate>=1"), [], "VALID", 0),
+    "a limit missed": (wave(slos="p99<20ms"), ["slo_missed"], "VALID", 1),
+    "two limits missed": (wave(slos="p50<1ms p99<20ms p90<1s"), ["slo_missed", "slo_missed"], "VALID", 1),
+    "a limit on nothing measured": (wave(slos="ttft.p50<1s"), ["slo_missed"], "VALID", 1),
+    "an arrival dropped": (wave(without(7), dropped=[1]), ["dropped_arrivals"], "INVALID", 3),
+    "2% dropped": (wave(without(*range(20)), dropped=[20]), ["dropped_arrivals", "rate_missed"], "INVALID", 3),
+    "a worker lost": (
+        wave(without(*range(501, 1000, 2)), plan={"workers": 2}, lost_workers=(1,)),
+        ["worker_lost", "rate_missed"],
+        "INVALID",
+        3,
+    ),
+    "a worker lost after its last arrival": (wave(lost_workers=(0,)), ["worker_lost"], "INVALID", 3),
+    "the primary lost": (wave(primary_lost=True), ["primary_lost"], "INVALID", 3),
+    "a full disk": (wave(disk_error="No space left on device"), ["disk_full"], "INVALID", 3),
+    "a count that does not add up": (wave(without(3)), ["ledger_broken"], "INVALID", 3),
+    "lag of 5 ms": (wave(late(5 * MS)), [], "VALID", 0),
+    "lag above 5 ms": (wave(late(5 * MS + 1)), ["schedule_lag"], "INVALID", 3),
+    "lag of a tenth of the latency": (wave(late(20 * MS, 200 * MS)), [], "VALID", 0),
+    "lag above a tenth of the latency": (wave(late(20 * MS + 1, 200 * MS)), ["schedule_lag"], "INVALID", 3),
+    "lag of 10 arrivals in 1,000": (wave(lambda r: late(NS)(r) if r.index < 10 else r), [], "VALID", 0),
+    "lag of 11 arrivals in 1,000": (
+        wave(lambda r: late(NS)(r) if r.index < 11 else r),
+        ["schedule_lag"],
+        "INVALID",
+        3,
+    ),
+    "invalid and missed": (
+        wave(without(7), dropped=[1], slos="p50<1ms"),
+        ["dropped_arrivals", "slo_missed"],
+        "INVALID",
+        3,
+    ),
+    "interrupted": (wave(interrupted=True), [], "VALID", 130),
+    "interrupted, invalid and missed": (
+        wave(without(7), dropped=[1], slos="p50<1ms", interrupted=True),
+        ["dropped_arrivals", "slo_missed"],
+        "INVALID",
+        130,
+    ),
+    "nothing sent": (observe(PLAN, [], stopped_at=0), ["nothing_sent"], "INVALID", 3),
+    "few samples": (
+        observe(open_plan("10", None, 99), on_time(open_plan("10", None, 99))),
+        ["too_few_samples"],
+        "VALID",
+        0,
+    ),
+    "too few for p99.99": (wave(slos="p99.99<1s"), ["too_few_samples"], "VALID", 0),
+    "descriptors used up": (
+        wave(lambda r: r._replace(outcome="failed", error="OSError EMFILE") if r.index < 9 else r),
+        ["descriptors"],
+        "VALID",
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_findings_verdict_and_exit_code(name: str) -> None:
+    observed, codes, word, exit_code = SITUATIONS[name]
+    verdict = verdict_of(observed)
+    assert [finding.code for finding in verdict.findings] == codes
+    assert (verdict.word, verdict.exit_code) == (word, exit_code)
+    assert verdict.to_json()["verdict"] == word
+    for finding in verdict.findings:
+        assert all((finding.measured, finding.limit, finding.advice))
+        assert finding.measured != finding.limit
+
+
+def test_exit_codes_go_by_precedence() -> None:
+    for invalid, missed, warning, interrupted in itertools.product((False, True), repeat=4):
+        severities = [("invalid", invalid), ("missed", missed), ("warning", warning)]
+        findings = tuple(Finding("c", severity, "1", "0", "a") for severity, there in severities if there)  # type: ignore[arg-type]
+        expected = 130 if interrupted else 3 if invalid else 1 if missed else 0
+        assert Verdict(findings, interrupted).exit_code == expected
+
+
+class TestLagLimit:
+    @staticmethod
+    def limit(observed: Observed) -> float:
+        return lag_limit_s(summarise(observed))
+
+    def test_it_is_a_tenth_of_the_median_latency_and_at_least_5_ms(self) -> None:
+        assert self.limit(wave()) == 0.005
+        assert self.limit(wave(late(0, 50 * MS))) == pytest.approx(0.005)
+        assert self.limit(wave(late(0, 300 * MS))) == pytest.approx(0.03)
+
+    def test_for_streams_it_is_a_tenth_of_the_median_ttft(self) -> None:
+        plan = open_plan("10", "1")
+        assert self.limit(observe(plan, [streamed(n, 100, (3000,)) for n in range(10)])) == pytest.approx(0.01)
+
+    def test_where_nothing_succeeded_it_is_5_ms(self) -> None:
+        assert self.limit(wave(failing(*range(1000)))) == 0.005
+
+
+def test_the_closed_loop_has_no_schedule_to_be_late_for() -> None:
+    plan = closed_plan(1, "1")
+    records = [r._replace(sent=r.due + NS, done=r.due + 2 * NS) for r in on_time(open_plan("200", "1"))]
+    assert [finding.code for finding in verdict_of(observe(plan, records)).findings] == []
+
+
+def test_a_slow_build_is_named_as_the_cause_of_lag() -> None:
+    observed = wave(lambda r: late(NS)(r)._replace(build_ns=100 * MS))
+    (finding,) = verdict_of(observed).findings
+    assert finding.code == "schedule_lag"
+    assert "pre_computed" in finding.advice
+
+
+def test_the_gravest_finding_comes_first() -> None:
+    observed = wave(abandoning(3), slos="p50<1ms", primary_lost=True)
+    assert [f.severity for f in verdict_of(observed).findings] == ["invalid", "missed", "warning"]
+
+
+def test_a_finding_gives_number_limit_and_metric() -> None:
+    findings = verdict_of(wave(failing(*range(200)), slos="latency.p95<=19.999ms ttft.p90<1s success>=0.9")).findings
+    assert [(f.measured, f.limit) for f in findings] == [
+        ("success rate 80%", "95%"),
+        ("latency.p95 20 ms", "latency.p95<=19.999ms"),
+        ("ttft.p90 not measured", "ttft.p90<1s"),
+        ("success 80%", "success>=0.9"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("share", "others", "text"),
+    [
+        (1.0, (), "100%"),
+        (0.0, (), "0%"),
+        (0.95, (), "95%"),
+        (0.99996, (), "99.996%"),
+        (0.999999999, (), "99.9999999%"),
+        (0.9499999, (0.95,), "94.99999%"),
+        (0.95, (0.95,), "95%"),
+        (1 / 3, (), "33.33%"),
+    ],
+)
+def test_a_share_never_looks_like_what_it_is_not(share: float, others: tuple[float, ...], text: str) -> None:
+    assert percent_text(share, *others) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "beside", "text"),
+    [
+        (0.0, None, "0 ms"),
+        (0.000001, None, "0.001 ms"),
+        (0.0000123, None, "0.0123 ms"),
+        (0.0201, None, "20.1 ms"),
+        (0.0999, None, "99.9 ms"),
+        (0.09996, None, "100 ms"),
+        (0.2, None, "200 ms"),
+        (0.9994, None, "999 ms"),
+        (0.9996, None, "1 s"),
+        (1.9234, None, "1.92 s"),
+        (60.0, None, "60 s"),
+        (999.7, None, "1000 s"),
+        (123456.0, None, "123456 s"),
+        (0.005001, 0.005, "5.001 ms"),
+        (0.2003, 0.2, "200.3 ms"),
+        (0.005, 0.005, "5 ms"),
+    ],
+)
+def test_a_time_has_three_digits_and_differs_from_its_limit(seconds: float, beside: float | None, text: str) -> None:
+    assert duration_text(seconds, beside) == text
+
+
+def test_a_dropped_share_is_of_the_scheduled() -> None:
+    (dropped, _) = verdict_of(wave(without(*range(20)), dropped=[20])).findings
+    assert dropped.measured == "20 arrivals (2%)"
+
+
+def test_a_stop_before_the_first_arrival_divides_by_nothing() -> None:
+    observed = replace(observe(open_plan(seconds="5", warmup_s=Decimal(1)), [], stopped_at=0), ledgers=(Ledger(),))
+    assert verdict_of(observed).exit_code == 3
