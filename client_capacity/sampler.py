@@ -48,6 +48,7 @@ def sample_regularly(path: Path, processes: Mapping[str, int], sleep: Callable[[
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(COLUMNS)
+        file.flush()
         sampler = Sampler(processes)
         while True:
             sleep(INTERVAL_S)

@@ -216,7 +216,8 @@ def _seconds(request: Request) -> float:
 
 def listen(port: int = 0, host: str = "127.0.0.1") -> socket.socket:
     """A listening socket; port 0 is any free one. Raises BenchmarkError where it cannot be had."""
-    sock = socket.socket()
+    # asyncio sends without delay only on sockets whose protocol is named
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((host, port))

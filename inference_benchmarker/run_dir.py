@@ -63,11 +63,6 @@ class RunDir:
         return self.path / "spool.bin"
 
     @property
-    def wave(self) -> Path:
-        """What the records do not say: the window, the ledger, lost workers."""
-        return self.path / "wave.json"
-
-    @property
     def requests(self) -> Path:
         """A row for each request."""
         return self.path / "requests.parquet"

@@ -489,3 +489,8 @@ def test_a_million_rows_take_about_a_hundred_megabytes_at_most() -> None:
         log.close(number, 200, number)
     assert (resident_pages() - before) * os.sysconf("SC_PAGE_SIZE") < 200_000 * 110
     assert log.columns()["id"][-1] == "0123456789"
+
+
+def test_a_listening_socket_names_its_protocol_so_that_asyncio_sends_tokens_without_delay() -> None:
+    with listen() as sock:
+        assert sock.proto == socket.IPPROTO_TCP
