@@ -312,7 +312,8 @@ def _interrupts() -> Iterator[_Interrupts]:
         yield interrupts
         return
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, interrupts.add) for number in numbers}
+    heeded = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]  # nohup, background jobs
+    before = {number: signal.signal(number, interrupts.add) for number in heeded}
     try:
         yield interrupts
     finally:

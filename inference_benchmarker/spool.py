@@ -58,15 +58,18 @@ class SpoolWriter:
 
     def _write(self, frame: bytes) -> None:
         view = memoryview(frame)
-        while view:
-            view = view[os.write(self._fd, view) :]
+        try:
+            while view:
+                view = view[os.write(self._fd, view) :]
+        except OSError:
+            with suppress(OSError):  # a reader stops at a broken frame, so nothing may come after it
+                os.ftruncate(self._fd, self._size)
+            raise
         self._size += len(frame)
 
     def _move_elsewhere(self, error: OSError) -> None:
         """Go on in a second file; the first keeps its whole frames."""
         self.error = error
-        with suppress(OSError):  # a reader stops at a broken frame anyway
-            os.ftruncate(self._fd, self._size)
         number, name = tempfile.mkstemp(prefix="benchmark_spool_", suffix=".bin")
         os.close(number)
         os.close(self._fd)

@@ -15,6 +15,7 @@ import logging
 import os
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,7 +106,7 @@ class Primary:
         self._start_wave()
         self._follow()
         stats.finish()
-        self._spool.event(event="end", at=self._now())
+        self._note(event="end", at=self._now())
         self._spool.close()
         self._tell("finished")
         self.shape.end()
@@ -254,7 +255,9 @@ class Primary:
         if data["sequence"] > member.next_sequence or (member.over and data["sequence"] == member.next_sequence):
             return
         if data["sequence"] == member.next_sequence:
-            self._write(data["batch"])
+            if not self._write(data["batch"]):
+                self._lose(data["worker"])
+                return
             member.next_sequence += 1
             member.last_report = time.monotonic_ns()
             member.ledger = Ledger.from_json(split_batch(data["batch"])[0]["ledger"])
@@ -263,20 +266,32 @@ class Primary:
             member.over = True
             self._changed.set()
 
-    def _write(self, batch: bytes) -> None:
-        self._spool.batch(batch)
+    def _write(self, batch: bytes) -> bool:
+        """Spool a batch; False where no place is left for it, so that nobody may believe it stored."""
+        written = True
+        try:
+            self._spool.batch(batch)
+        except OSError:
+            logger.exception("the batch of a worker cannot be written anywhere")
+            written = False
         if self._spool.error is not None and not self._disk_full_told:
             self._disk_full_told = True
             logger.error("the run directory cannot be written: %s", self._spool.error)
             self._tell("disk", error=str(self._spool.error.strerror), spool=str(self._spool.path))
             self.stop()
+        return written
+
+    def _note(self, **event: Any) -> None:
+        """Spool an event of the running wave; where it cannot be written, what is there tells as much."""
+        with suppress(OSError):
+            self._spool.event(**event)
 
     def _lose(self, number: int) -> None:
         member = self.members[number]
         if not member.over:
             member.over = True
             if self._t0 is not None:
-                self._spool.event(event="lost", worker=number, at=self._now())
+                self._note(event="lost", worker=number, at=self._now())
         self._changed.set()
 
     def _abort(self) -> None:
@@ -292,7 +307,7 @@ class Primary:
             return
         if self._stop_at is None:
             self._stop_at = max(0, self._now() + (0 if abort else STOP_NOTICE_NS))
-            self._spool.event(event="stop", at=self._stop_at)
+            self._note(event="stop", at=self._stop_at)
         self.runner.send_message(STOP, {"at": self._stop_at, "abort": abort})
 
     def _serve_page(self) -> None:

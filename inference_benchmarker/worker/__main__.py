@@ -15,10 +15,9 @@ import json
 import logging
 import os
 import resource
-import sys
 import time
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 
 import gevent
 from gevent.event import Event
@@ -235,23 +234,33 @@ def _free_descriptors() -> int:
     return max(1, raise_descriptor_limit() - probe - SPARE_DESCRIPTORS)
 
 
-def _end_with_parent() -> None:
-    watcher = gevent.get_hub().loop.io(sys.stdin.fileno(), 1)
+def _take_stdin() -> BinaryIO:
+    """What the parent says, out of reach of the user's code, whose standard input is empty."""
+    commands = os.fdopen(os.dup(0), "rb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return commands
+
+
+def _end_with_parent(commands: BinaryIO) -> None:
+    watcher = gevent.get_hub().loop.io(commands.fileno(), 1)
     watcher.start(os._exit, 1)
 
 
 def main() -> None:
     """Run one worker as its parent's standard input says."""
-    job = json.loads(sys.stdin.buffer.readline())
+    commands = _take_stdin()
+    job = json.loads(commands.readline())
     die_with_parent(job["parent"])
     plan = WavePlan.from_json(job["plan"])
     set_up_logging(debug=plan.debug)
     gevent.get_hub().SYSTEM_ERROR = ()  # a SystemExit in a greenlet of the user's file ends that greenlet, not us
     target = Target(plan)
-    port = sys.stdin.buffer.readline()
+    port = commands.readline()
     if not port:
         return
-    _end_with_parent()
+    _end_with_parent(commands)
     Worker(plan, job["worker"], target, int(port)).run()
 
 
