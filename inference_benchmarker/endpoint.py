@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import accumulate
-from math import isfinite
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -92,17 +92,17 @@ class Endpoint:
 def check_source(path: Path, *, functions: Iterable[str] = ()) -> None:
     """The checks that need no import: the file can be read, is Python, and mentions what it must define."""
     try:
-        source = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        source = path.read_bytes()  # Python itself reads what it says of its encoding
+    except OSError as error:
         raise BenchmarkError(f"{path}: cannot be read ({error}).", "Give the path of a Python file.") from None
     try:
-        compile(source, str(path), "exec")
+        compile(source, str(path), "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
         reason = error.msg if isinstance(error, SyntaxError) else str(error)
         raise BenchmarkError(f"{path}{line}: not valid Python ({reason}).") from None
     for name in functions:
-        if name not in source and "import *" not in source:
+        if name.encode() not in source and b"import *" not in source:
             raise BenchmarkError(f"{path}: has no {name}.", f"Define `def {name}(...)` in it; see README.")
 
 
@@ -159,12 +159,12 @@ def _make_invoke(path: Path, factory: Callable[..., Any], endpoint_name: str | N
             f"{_place(path, factory)}: invoke_factory returned {_kind(invoke)}; expected a function invoke(payload).",
             "End invoke_factory with `return invoke`.",
         )
-    if inspect.iscoroutinefunction(invoke) or inspect.isasyncgenfunction(invoke):
+    if _is_async(invoke):
         raise BenchmarkError(
             f"{_place(path, invoke)}: invoke is an async function; expected a plain one.",
             "Workers run requests in greenlets: write it with an ordinary blocking client.",
         )
-    if not _accepts_one_argument(invoke):
+    if not _accepts(invoke, None):
         raise BenchmarkError(f"{_place(path, invoke)}: invoke must take one argument, the payload.")
     called: Callable[[Any], Any] = invoke
     return called
@@ -186,8 +186,10 @@ def _inputs(place: str, made: Any) -> tuple[Sequence[Any] | None, Callable[[], A
             raise BenchmarkError(
                 f'{place}: with "pre_computed": False, "input" must be a function, not {_kind(value)}.'
             )
+        if _is_async(value) or not _accepts(value):
+            raise BenchmarkError(f'{place}: with "pre_computed": False, "input" must be a plain function build().')
         return None, value
-    if isinstance(value, (str, bytes, dict)) or not isinstance(value, Sequence):
+    if isinstance(value, (str, bytes, bytearray, memoryview, dict)) or not isinstance(value, Sequence):
         raise BenchmarkError(f'{place}: with "pre_computed": True, "input" must be a list, not {_kind(value)}.')
     if not value:
         raise BenchmarkError(f'{place}: "input" is an empty list; expected at least one payload.')
@@ -203,16 +205,25 @@ def _weights(place: str, made: dict[str, Any], payloads: Sequence[Any] | None) -
     if not isinstance(weights, Sequence) or len(weights) != len(payloads):
         count = len(weights) if isinstance(weights, Sequence) else _kind(weights)
         raise BenchmarkError(f'{place}: "weights" must have one number a payload ({len(payloads)}), not {count}.')
-    numbers = [float(w) if isinstance(w, (int, float)) else -1.0 for w in weights]
-    if not all(isfinite(w) and w >= 0 for w in numbers) or sum(numbers) <= 0:
+    numbers = [_weight(weight) for weight in weights]
+    if not all(number >= 0 for number in numbers) or not 0 < sum(numbers) < inf:
         raise BenchmarkError(f'{place}: "weights" must be numbers of at least 0, and not all 0.')
     return tuple(accumulate(numbers))
+
+
+def _weight(weight: Any) -> float:
+    try:
+        return float(weight) if isinstance(weight, (int, float)) else -1.0
+    except OverflowError:
+        return inf
 
 
 def _label(place: str, made: dict[str, Any]) -> Callable[[Any], str] | None:
     label = made.get("label")
     if label is not None and not callable(label):
         raise BenchmarkError(f'{place}: "label" must be a function label(payload) -> str, not {_kind(label)}.')
+    if label is not None and (_is_async(label) or not _accepts(label, None)):
+        raise BenchmarkError(f'{place}: "label" must be a plain function that takes one argument, the payload.')
     return label
 
 
@@ -225,15 +236,19 @@ def _call(path: Path, name: str, function: Callable[..., Any], *arguments: Any) 
 
 def describe_error(path: Path, doing: str, error: BaseException) -> BenchmarkError:
     """What the user's own code raised, with the line of their file it came from."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == path]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == path.resolve()]
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
     place = f"{path}, line {line}" if line else str(path)
     return BenchmarkError(f"{place}: {doing} raised {type(error).__name__}: {error}".rstrip(": ") + ".")
 
 
 def _place(path: Path, function: Callable[..., Any]) -> str:
+    """The function's file and line; it may have been imported from a module beside the file."""
     code = getattr(function, "__code__", None)
-    return f"{path}, line {code.co_firstlineno}" if code else str(path)
+    if code is None:
+        return str(path)
+    home = Path(code.co_filename)
+    return f"{path if home.resolve() == path.resolve() else home}, line {code.co_firstlineno}"
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
@@ -249,9 +264,15 @@ def _requires_argument(function: Callable[..., Any]) -> bool:
     return any(p.kind in positional and p.default is p.empty for p in parameters)
 
 
-def _accepts_one_argument(function: Callable[..., Any]) -> bool:
+def _is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling it gives a coroutine or an asynchronous generator; an instance's ``__call__`` counts."""
+    call = getattr(function, "__call__", None)  # noqa: B004 - what it is matters, not whether it is there
+    return any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in (function, call))
+
+
+def _accepts(function: Callable[..., Any], *arguments: Any) -> bool:
     try:
-        inspect.signature(function).bind(object())
+        inspect.signature(function).bind(*arguments)
     except TypeError:
         return _parameters(function) is None
     except ValueError:
