@@ -6,12 +6,14 @@ Nothing heavy is imported before the arguments are known to be good.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
 import tomllib
 import traceback
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -58,6 +60,9 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that has no ≥ still gets its report
     try:
         return _dispatch(arguments)
     except BenchmarkError as error:
@@ -70,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output has left
         return BROKEN
-    except Exception:
+    except Exception:  # a fault of ours keeps its traceback, but not Python's exit code 1: nobody missed a threshold
         traceback.print_exc()
         return BROKEN
 
@@ -92,8 +97,10 @@ def _wave(arguments: list[str]) -> int:
         parser.print_help()
         return 0
     options, problems = _wave_options(parser, arguments)
-    with _demo_endpoint(options, problems) as demo_file:
-        plan = _plan(options, demo_file, problems)
+    if options["demo"]:
+        _fill_in_demo(options)
+    plan = _plan(options, problems)
+    with _demo_endpoint(plan) if options["demo"] else nullcontext(plan) as plan:
         from inference_benchmarker.launch import run_wave
 
         wave = run_wave(plan, _live(plan, quiet=options["quiet"]))
@@ -227,7 +234,7 @@ def _config(path: Path, known: dict[str, Any]) -> tuple[dict[str, Any], list[str
         name = key.replace("-", "_")
         if name not in known or name in ("config", "help", "version"):
             problems.append(f"--config {path}: unknown key {key!r}.")
-        elif (name in switches) != isinstance(value, bool):
+        elif (name in switches) != isinstance(value, bool) or not _is_plain(value, several=name == "slo"):
             problems.append(
                 f"--config {path}: {key} must be {'true or false' if name in switches else 'a value'}, not {value!r}."
             )
@@ -238,13 +245,20 @@ def _config(path: Path, known: dict[str, Any]) -> tuple[dict[str, Any], list[str
     return values, problems
 
 
-def _plan(options: dict[str, Any], demo_file: Path | None, problems: list[str]) -> WavePlan:
+def _is_plain(value: Any, *, several: bool) -> bool:
+    """Whether a value of the file is one that a flag could have, or a list of such where a flag may repeat."""
+    if several and isinstance(value, list):
+        return all(isinstance(item, str) for item in value)
+    return isinstance(value, (str, int, float))
+
+
+def _plan(options: dict[str, Any], problems: list[str]) -> WavePlan:
     """The plan that the flags describe, or one error with everything that is wrong with them."""
     read = _Reader(options, problems)
     plan = WavePlan(
         load=_load(read),
         bounds=Bounds(read.decimal("obs_time"), read.integer("num_requests")),
-        factories_file=read.path("factories_file") or demo_file,
+        factories_file=read.path("factories_file"),
         endpoint_name=options["endpoint_name"],
         locust_file=read.path("locust_file"),
         url=options["url"],
@@ -263,7 +277,7 @@ def _plan(options: dict[str, Any], demo_file: Path | None, problems: list[str]) 
         output_dir=read.path("output_dir") or Path(".tmp"),
         name=options["name"],
     )
-    problems += [problem for problem in plan.problems() if problem not in problems]
+    problems += [problem for problem in plan.problems() if not read.stood_in_for(problem)]
     if problems:
         raise BenchmarkError("\n".join(problems))
     return plan
@@ -282,11 +296,17 @@ def _load(read: _Reader) -> OpenLoop | ClosedLoop:
 
 
 class _Reader:
-    """Turns flags' text into values; what cannot be read becomes a problem and the default stands in for it."""
+    """Turns flags' text into values; what cannot be read becomes a problem and something good stands in for it."""
 
     def __init__(self, options: dict[str, Any], problems: list[str]) -> None:
         self.options = options
         self.problems = problems
+        self._unread: list[str] = []
+
+    def stood_in_for(self, problem: str) -> bool:
+        """Whether a problem is only that of a value which stands in for one that could not be read."""
+        no_file = problem.startswith("No endpoint") and {"--factories-file", "--locust-file"} & set(self._unread)
+        return bool(no_file) or problem.startswith(tuple(f"{flag} " for flag in self._unread))
 
     def decimal(self, name: str, default: Any = None) -> Any:
         """An exact decimal."""
@@ -314,37 +334,44 @@ class _Reader:
         text = self.options[name]
         if text is None:
             return default
+        flag = "--" + name.replace("_", "-")
         try:
-            return parse("--" + name.replace("_", "-"), text)
+            return parse(flag, text)
         except BenchmarkError as error:
             self.problems.append(str(error))
-            return default if default is not None else 0 if parse is not _parse_path else None
+            self._unread.append(flag)
+            return default if default is not None else 1 if parse is not _parse_path else None
 
 
 def _parse_path(flag: str, text: str) -> Path:
     if not text.strip() or "\0" in text:
         raise BenchmarkError(f"{flag} must be a path, not {text!r}.")
-    return Path(text).expanduser()
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise BenchmarkError(f"{flag} {text}: there is no such user.") from None
 
 
-@contextmanager
-def _demo_endpoint(options: dict[str, Any], problems: list[str]) -> Iterator[Path | None]:
-    """With ``--demo``: the embedded endpoint while the wave runs, and defaults for what is not given."""
-    if not options["demo"] or problems:
-        yield None
-        return
+def _fill_in_demo(options: dict[str, Any]) -> None:
+    """With ``--demo``: defaults for what is not given."""
+    if options["workers"] is None and "1" in (options["concurrency"], options["max_in_flight"]):
+        options["workers"] = "1"
     for name, value in DEMO_DEFAULTS.items():
         replaced = {"client_rps": "concurrency", "obs_time": "num_requests"}.get(name, name)
         if options[name] is None and options[replaced] is None:
             options[name] = value
+    if options["factories_file"] is None and options["locust_file"] is None:
+        options["factories_file"] = str(_demo_factories())
+
+
+@contextmanager
+def _demo_endpoint(plan: WavePlan) -> Iterator[WavePlan]:
+    """With ``--demo``: the embedded endpoint while the wave runs; a Locust file without a host is sent to it."""
     from inference_benchmarker.demo_endpoint import EndpointConfig, start
 
     with start(EndpointConfig()) as endpoint:
         os.environ[DEMO_URL] = endpoint.url
-        if options["locust_file"] is not None and options["url"] is None:
-            options["url"] = endpoint.url
-        no_target = options["factories_file"] is None and options["locust_file"] is None
-        yield _demo_factories() if no_target else None
+        yield replace(plan, url=endpoint.url) if plan.locust_file is not None and plan.url is None else plan
 
 
 _ENDPOINT_FLAGS = (

@@ -1,0 +1,386 @@
+"""The command line: whatever is typed, all that is wrong is said at once, with exit code 2 and nothing started."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+
+import inference_benchmarker
+from inference_benchmarker import cli, launch
+from inference_benchmarker.plan import ClosedLoop, OpenLoop, WavePlan
+from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FACTORIES = """
+def invoke_factory():
+    return lambda payload: None
+def payload_factory():
+    return {"pre_computed": True, "input": [1]}
+"""
+HEAVY = "numpy pyarrow locust gevent boto3 botocore pandas matplotlib rich asyncio flask psutil scipy"
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("f.py").write_text(FACTORIES)
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[WavePlan]:
+    """The plans that would have been run; the wave itself ends before it begins."""
+    made: list[WavePlan] = []
+
+    def run(plan: WavePlan, _live: Any = None) -> None:
+        made.append(plan)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(launch, "run_wave", run)
+    return made
+
+
+GOOD = ["--factories-file", "f.py", "--client-rps", "10", "--obs-time", "1"]
+
+
+def problems(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    """What a call that must fail says; nothing may have been started or left."""
+    before = set(Path().iterdir())
+    assert cli.main(list(arguments)) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert set(Path().iterdir()) == before
+    lines = err.splitlines()
+    assert all(line.startswith("benchmark: ") for line in lines)
+    return [line.removeprefix("benchmark: ") for line in lines]
+
+
+NONSENSE = ["", " ", "x", "nan", "NaN", "sNaN", "inf", "-inf", "1,000", "1_000", "0x10", "1e", "½", "9" * 3000 + "x"]
+NUMBERS = ["--client-rps", "--obs-time", "--warmup", "--drain-timeout", "--request-timeout", "--success-threshold"]
+INTEGERS = ["--num-requests", "--workers", "--port", "--max-in-flight", "--seed"]
+
+
+@pytest.mark.parametrize("value", NONSENSE)
+@pytest.mark.parametrize("flag", NUMBERS + INTEGERS)
+def test_nonsense_is_one_sentence(capsys: pytest.CaptureFixture[str], flag: str, value: str) -> None:
+    (problem,) = problems(capsys, *GOOD, f"{flag}={value}")
+    kind = "a whole number" if flag in INTEGERS else "a number"
+    assert problem.startswith(f"{flag} must be {kind}, not ")
+    assert len(problem) < 300
+
+
+@pytest.mark.parametrize(
+    ("flag", "values"),
+    [
+        ("--client-rps", ("0", "-1", "-0.5", "1e300", "1000001", "1e-7")),
+        ("--obs-time", ("0", "-1", "1e300", "0.0001", "2592001")),
+        ("--num-requests", ("0", "-1", "1000000001", "9" * 50)),
+        ("--warmup", ("-1", "1e300")),
+        ("--drain-timeout", ("-1", "1e300")),
+        ("--request-timeout", ("0", "-1", "1e300")),
+        ("--max-in-flight", ("0", "-1")),
+        ("--workers", ("0", "-1", "1001", "9" * 50)),
+        ("--port", ("0", "-1", "65536")),
+        ("--seed", ("-1", str(2**63))),
+        ("--success-threshold", ("-0.1", "1.1", "95", "1e300", "1e999999999")),
+    ],
+)
+def test_zero_negative_and_huge_are_one_sentence(
+    capsys: pytest.CaptureFixture[str], flag: str, values: tuple[str, ...]
+) -> None:
+    for value in values:
+        (problem,) = problems(capsys, *GOOD, f"{flag}={value}")
+        assert problem.startswith(f"{flag} must be ")
+        assert (
+            not problem.startswith((f"{flag} must be a number", f"{flag} must be a whole number, not"))
+            or flag == "--seed"
+        )
+
+
+@pytest.mark.parametrize("flag", ["--factories-file", "--locust-file", "--output-dir", "--config"])
+def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag: str) -> None:
+    (problem,) = problems(capsys, *GOOD, flag, "")
+    assert problem.startswith(flag)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "starts"),
+    [
+        ([*GOOD, "--concurrency", "2"], ["Give either --concurrency or --client-rps, not both."]),
+        (
+            [*GOOD, "--concurrency", "2", "--arrivals", "poisson"],
+            ["Give either --concurrency or --client-rps", "Give either --concurrency or --arrivals"],
+        ),
+        ([*GOOD, "--locust-file", "f.py"], ["Give either --factories-file or --locust-file, not both."]),
+        ([*GOOD, "--arrivals", "regular"], ["--arrivals must be constant or poisson, not 'regular'."]),
+        ([*GOOD, "--slo", "fast"], ["--slo 'fast' is not a limit."]),
+        ([*GOOD, "--slo", "p99<1", "--slo", "p99<1s", "--slo", ""], ["--slo 'p99<1' is not", "--slo '' is not"]),
+        ([*GOOD, "--url", "http://x"], ["--url is the host of a --locust-file;"]),
+        ([*GOOD, "--endpoint-name", ""], ["--endpoint-name must not be empty."]),
+        ([*GOOD, "--nonsense"], ["Unknown argument '--nonsense'."]),
+        ([*GOOD, "--client"], ["Unknown argument '--client'."]),
+        ([*GOOD, "stray"], ["Unknown argument 'stray'."]),
+        ([*GOOD, "--obs-time"], ["Argument --obs-time: expected one argument."]),
+        ([*GOOD, "--output-dir", "f.py"], ["f.py: cannot be written ("]),
+        ([*GOOD, "--output-dir", "~nobody-of-this-name/x"], ["--output-dir ~nobody-of-this-name/x: there is no such"]),
+        (["--quiet"], ["No load: give", "A wave needs an end", "No endpoint: give"]),
+        (["--factories-file", "none.py", "--client-rps", "1", "--obs-time", "1"], ["--factories-file none.py: there"]),
+        (["--factories-file", "n" * 5000, "--client-rps", "1", "--obs-time", "1"], ["--factories-file nnn"]),
+        (["--init"], ["--init is for the launcher"]),
+        (["--self-test"], ["--self-test is for the launcher"]),
+        (["report"], ["The following arguments are required: "]),
+        (["report", "a", "b"], ["Unrecognized arguments: b."]),
+        (["endpoint", "--port", "x", "--servers", "0.5"], ["--port must be a whole", "--servers must be a whole"]),
+    ],
+)
+def test_conflicts_and_strays_are_said(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], starts: list[str]
+) -> None:
+    found = problems(capsys, *arguments)
+    assert len(found) == len(starts), found
+    assert all(problem.startswith(start) for problem, start in zip(found, starts, strict=True)), found
+
+
+def test_all_problems_come_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [
+        "--factories-file",
+        "none.py",
+        "--client-rps",
+        "x",
+        "--obs-time",
+        "0",
+        "--workers",
+        "0",
+        "--slo",
+        "fast",
+        "--port",
+        "0",
+        "--wrong",
+    ]
+    found = problems(capsys, *arguments)
+    starts = ("Unknown", "--client-rps", "--slo", "--obs-time", "--factories-file", "--workers", "--port")
+    assert [problem.startswith(start) for problem, start in zip(found, starts, strict=True)] == [True] * 7
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--demo", "--workers", "0"], ["--demo", "--wrong"], ["--demo", "--obs-time", "x"]]
+)
+def test_a_wrong_demo_starts_no_endpoint(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.setattr("inference_benchmarker.demo_endpoint.start", None)
+    assert len(problems(capsys, *arguments)) == 1
+
+
+def test_a_wrong_factories_file_leaves_no_run_directory(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("f.py").write_text("def broken(:\n")
+    (problem,) = problems(capsys, *GOOD)
+    assert problem.startswith("f.py, line 1: not valid Python (")
+
+
+def test_flags_become_the_plan(plans: list[WavePlan]) -> None:
+    more = (
+        "--arrivals poisson --num-requests 70 --warmup 0.5 --drain-timeout 0 --request-timeout 2.5 --max-in-flight 50 "
+        "--workers 3 --success-threshold 0.9 --slo p99<1s --slo success>=99% --port 6000 --seed 9223372036854775807 "
+        "--ui --sample-client-hw --output-dir runs --name night --endpoint-name e --debug"
+    )
+    assert cli.main(["--factories-file", "f.py", "--client-rps", "7.30", "--obs-time", "1e1", *more.split()]) == 130
+    (plan,) = plans
+    assert plan.load == OpenLoop(Decimal("7.3"), "poisson")
+    assert (plan.bounds.duration_s, plan.bounds.num_requests, plan.warmup_s) == (Decimal(10), 70, Decimal("0.5"))
+    assert (plan.drain_timeout_s, plan.request_timeout_s, plan.max_in_flight) == (Decimal(0), Decimal("2.5"), 50)
+    assert (plan.workers, plan.success_threshold, plan.port, plan.seed) == (3, 0.9, 6000, 2**63 - 1)
+    assert [slo.expression for slo in plan.slos] == ["p99<1s", "success>=99%"]
+    assert (plan.ui, plan.sample_client_hw, plan.debug) == (True, True, True)
+    assert (plan.output_dir, plan.name, plan.endpoint_name) == (Path("runs"), "night", "e")
+
+
+def test_defaults_are_the_promised_ones(plans: list[WavePlan]) -> None:
+    cli.main(GOOD)
+    (plan,) = plans
+    assert plan == WavePlan(OpenLoop(Decimal(10)), plan.bounds, factories_file=Path("f.py"))
+    assert (plan.workers, plan.drain_timeout_s, plan.success_threshold, plan.port) == (1, Decimal(60), 0.95, 5557)
+    assert plan.output_dir == Path(".tmp")
+
+
+class TestConfig:
+    @staticmethod
+    def config(text: str) -> list[str]:
+        Path("c.toml").write_text(text)
+        return ["--config", "c.toml"]
+
+    def test_its_keys_are_flags_and_the_command_line_wins(self, plans: list[WavePlan]) -> None:
+        text = """
+        factories-file = "f.py"
+        client_rps = 0.1
+        obs-time = 5
+        workers = 2
+        slo = ["p99<1s", "success>=0.9"]
+        ui = true
+        debug = false
+        """
+        cli.main([*self.config(text), "--workers", "3", "--obs-time", "7"])
+        (plan,) = plans
+        assert plan.load == OpenLoop(Decimal("0.1"))
+        assert (plan.workers, plan.bounds.duration_s, plan.ui, plan.debug) == (3, Decimal(7), True, False)
+        assert [slo.expression for slo in plan.slos] == ["p99<1s", "success>=0.9"]
+
+    @pytest.mark.parametrize(
+        ("text", "problem"),
+        [
+            ("wrkers = 3", "--config c.toml: unknown key 'wrkers'."),
+            ("config = 'd.toml'", "--config c.toml: unknown key 'config'."),
+            ("help = true", "--config c.toml: unknown key 'help'."),
+            ("ui = 'yes'", "--config c.toml: ui must be true or false, not 'yes'."),
+            ("ui = 1", "--config c.toml: ui must be true or false, not 1."),
+            ("workers = true", "--config c.toml: workers must be a value, not True."),
+            ("workers = [1]", "--config c.toml: workers must be a value, not [1]."),
+            ("name = {a = 1}", "--config c.toml: name must be a value, not {'a': 1}."),
+            ("name = ['a']", "--config c.toml: name must be a value, not ['a']."),
+            ("name = 2026-01-01", "--config c.toml: name must be a value, not datetime.date(2026, 1, 1)."),
+            ("slo = [1]", "--config c.toml: slo must be a value, not [1]."),
+            ("slo = 'fast'", "--slo 'fast' is not a limit."),
+            ("warmup = nan", "--warmup must be a number, not 'nan'."),
+            ("workers = 1.5", "--workers must be a whole number, not '1.5'."),
+            ("workers =", "--config c.toml: cannot be read ("),
+            ('output-dir = "a\\u0000b"', "--output-dir must be a path, not 'a\\x00b'."),
+        ],
+    )
+    def test_what_is_wrong_in_it_is_said(self, capsys: pytest.CaptureFixture[str], text: str, problem: str) -> None:
+        (found,) = problems(capsys, *GOOD, *self.config(text))
+        assert found.startswith(problem)
+
+    @pytest.mark.parametrize("path", ["none.toml", ".", "f.py"])
+    def test_a_file_that_is_none_is_said(self, capsys: pytest.CaptureFixture[str], path: str) -> None:
+        (found,) = problems(capsys, *GOOD, "--config", path)
+        assert found.startswith(f"--config {path}: cannot be read (")
+
+
+class TestDemo:
+    @pytest.fixture(autouse=True)
+    def _no_endpoint(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Started:
+            url = "http://127.0.0.1:1"
+
+            def __enter__(self) -> Self:
+                return self
+
+            def __exit__(self, *_: object) -> None:
+                pass
+
+        monkeypatch.setattr("inference_benchmarker.demo_endpoint.start", lambda _: Started())
+        monkeypatch.setenv(cli.DEMO_URL, "")
+
+    def test_it_stands_in_for_what_is_not_given(self, plans: list[WavePlan]) -> None:
+        cli.main(["--demo"])
+        cli.main(["--demo", "--concurrency", "1", "--num-requests", "5"])
+        cli.main(["--demo", "--factories-file", "f.py", "--client-rps", "3", "--workers", "1"])
+        first, second, third = plans
+        assert first.load == OpenLoop(Decimal(100))
+        assert (first.bounds.duration_s, first.workers) == (Decimal(10), 2)
+        assert first.factories_file is not None
+        assert first.factories_file.name == "factories_demo.py"
+        assert second.load == ClosedLoop(1)
+        assert (second.bounds.duration_s, second.bounds.num_requests, second.workers) == (None, 5, 1)
+        assert (third.factories_file, third.load, third.workers) == (Path("f.py"), OpenLoop(Decimal(3)), 1)
+        assert os.environ[cli.DEMO_URL] == "http://127.0.0.1:1"
+
+    def test_a_locust_file_without_a_host_is_sent_to_it(self, plans: list[WavePlan]) -> None:
+        cli.main(["--demo", "--locust-file", "f.py"])
+        cli.main(["--demo", "--locust-file", "f.py", "--url", "http://mine"])
+        assert [plan.url for plan in plans] == ["http://127.0.0.1:1", "http://mine"]
+
+
+class TestReport:
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (Path.exists, "run: does not exist. Give a directory named <timestamp>_benchmark."),
+            (lambda run: run.mkdir(), "run: is not a run directory (it has no plan.json). Give"),
+            (lambda run: run.write_text("x"), "run: does not exist."),
+            (lambda run: plan_json(run, "{"), "run/plan.json: cannot be read as a file of this tool ("),
+            (lambda run: plan_json(run, "[]"), "run/plan.json: cannot be read as a file of this tool ("),
+            (lambda run: plan_json(run, '{"schema_version": "x"}'), "run/plan.json: cannot be read as a file"),
+            (lambda run: plan_json(run, '{"schema_version": 99}'), "run/plan.json: has schema version 99; this tool"),
+            (lambda run: plan_json(run, '{"schema_version": 1}'), "run/plan.json: cannot be read as a file"),
+            (lambda run: plan_json(run, '{"schema_version": 1, "load": 3}'), "run/plan.json: cannot be read as a file"),
+        ],
+    )
+    def test_what_is_no_run_directory_is_said(
+        self, capsys: pytest.CaptureFixture[str], make: Callable[[Path], None], message: str
+    ) -> None:
+        make(Path("run"))
+        (found,) = problems(capsys, "report", "run")
+        assert (
+            found.startswith(message) or found == "run: no request was recorded in it. The wave ended before it began."
+        )
+
+    def test_a_name_too_long_is_said(self, capsys: pytest.CaptureFixture[str]) -> None:
+        (found,) = problems(capsys, "report", "n" * 5000)
+        assert "cannot be read (" in found
+
+
+def plan_json(run: Path, text: str) -> None:
+    run.mkdir()
+    (run / "plan.json").write_text(text)
+    (run / "spool.bin").write_bytes(b"")
+
+
+def test_bare_it_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("usage: benchmark")
+    assert all(flag in out for flag in ("--client-rps", "--slo", "benchmark report DIR", "exit codes"))
+
+
+def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        cli.main(["--version"])
+    assert raised.value.code == 0
+    assert capsys.readouterr().out == f"benchmark {inference_benchmarker.__version__}\n"
+
+
+def test_a_fault_of_ours_keeps_its_traceback_and_is_no_missed_threshold(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("the primary process ended")
+
+    monkeypatch.setattr(launch, "run_wave", broken)
+    assert cli.main(GOOD) == 3
+    assert "Traceback" in (err := capsys.readouterr().err)
+    assert "RuntimeError: the primary process ended" in err
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "from inference_benchmarker import cli\ntry: cli.main(['--help'])\nexcept SystemExit: pass",
+        "from inference_benchmarker import cli\ncli.main(['--client-rps', 'x'])",
+        "import inference_benchmarker, client_capacity, server_capacity, visualization, factories",
+    ],
+    ids=["help", "bad input", "import"],
+)
+def test_nothing_heavy_is_imported_before_it_is_needed(program: str) -> None:
+    assert imported(program) == []
+
+
+def test_a_notebook_is_not_patched() -> None:
+    program = "from inference_benchmarker import run_wave, Wave, WavePlan, Response"
+    assert {"gevent", "locust", "flask", "boto3"} & set(imported(program)) == set()
+
+
+def imported(program: str) -> list[str]:
+    """Which of the heavy modules are loaded when a program has run."""
+    tail = f"\nimport sys, json\nprint(json.dumps([m for m in {HEAVY.split()!r} if m in sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", program + tail], cwd=ROOT, capture_output=True, text=True, check=True)
+    found: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return found
