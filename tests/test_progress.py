@@ -1,0 +1,119 @@
+"""The live view: what it says about the last seconds is what the records say."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from inference_benchmarker.columns import BASE_DTYPE
+from inference_benchmarker.journal import Journal
+from inference_benchmarker.plan import NS
+from inference_benchmarker.progress import Meter, PanelView, PlainView, line
+from inference_benchmarker.record import Ledger
+from tests.test_summary import MS, closed_plan, open_plan
+
+if TYPE_CHECKING:
+    from inference_benchmarker.progress import Snapshot
+
+PLAN = open_plan("100", "60")
+
+
+def rows(first_s: float, last_s: float, *, latency_ms: int = 20, lag_ms: int = 1, outcome: int = 0) -> Any:
+    """Requests of 100/s that were answered in this time."""
+    done = np.arange(int(first_s * 100), int(last_s * 100), dtype=np.int64) * 10 * MS
+    made = np.zeros(len(done), BASE_DTYPE)
+    made["index"], made["done"], made["outcome"] = np.arange(len(done)), done, outcome
+    made["sent"] = done - latency_ms * MS
+    made["due"] = made["sent"] - lag_ms * MS
+    return made
+
+
+def journal(at_s: float, **counts: int) -> Journal:
+    made = Journal([], 2)
+    made.workers[0].ledger, made.workers[0].at = Ledger(**counts), int(at_s * NS)
+    return made
+
+
+def snapshot(*batches: Any, at_s: float = 10, plan: Any = PLAN, **counts: int) -> Snapshot:
+    return Meter(plan).take(journal(at_s, **counts), list(batches), int(at_s * NS))
+
+
+def test_rate_and_percentiles_are_of_the_last_five_seconds() -> None:
+    seen = snapshot(rows(0, 5, latency_ms=900), rows(5, 10), sent=1000, ok=1000)
+    assert seen.rate == 100
+    assert seen.latency is not None
+    assert (seen.latency.count, seen.latency.maximum) == (500, 0.02)
+    assert seen.lag is not None
+    assert seen.lag.percentile(99) == pytest.approx(0.001)
+
+
+def test_early_on_the_rate_is_over_the_time_there_was() -> None:
+    assert snapshot(rows(0, 2), at_s=2, sent=200, ok=200).rate == 100
+
+
+def test_failed_and_warm_up_requests_are_not_completed() -> None:
+    warm = rows(8, 10)
+    warm["index"] = -1
+    seen = snapshot(rows(5, 10), rows(5, 10, outcome=1), warm, sent=1000, ok=500, failed=500)
+    assert (seen.rate, seen.errors) == (100, 500)
+
+
+def test_old_batches_are_forgotten() -> None:
+    meter = Meter(PLAN)
+    for second in range(60):
+        meter.take(journal(second + 1), [rows(second, second + 1)], second * NS)
+    assert len(meter._recent) <= 7
+
+
+@pytest.mark.parametrize(
+    ("plan", "at_s", "counts", "share", "state"),
+    [
+        (PLAN, -2, {}, 0, "warm-up"),
+        (PLAN, 30, {"sent": 3000}, 0.5, "running"),
+        (PLAN, 61, {"sent": 6000, "ok": 5990}, 1, "waiting for 10 in flight"),
+        (open_plan("10", None, 100), 5, {"sent": 50, "dropped": 10}, 0.6, "running"),
+        (open_plan("10", "100", 100), 5, {"sent": 50}, 0.5, "running"),
+        (closed_plan(2, None, 10), 5, {"sent": 20}, 1, "running"),
+    ],
+)
+def test_it_knows_how_far_the_wave_is(plan: Any, at_s: float, counts: dict[str, int], share: float, state: str) -> None:
+    seen = snapshot(at_s=at_s, plan=plan, **counts)
+    assert (seen.share, seen.state) == (share, state)
+
+
+def test_a_line_says_it_in_words() -> None:
+    seen = snapshot(rows(5, 10), sent=1003, ok=1000, failed=1, dropped=7)
+    assert line(PLAN, seen) == (
+        "10s/60s running, sent 1,003, completed 100.0/s of 100/s, in flight 2, "
+        "latency p50 20 ms p99 20 ms, errors 1, dropped 7, lag p99 1 ms"
+    )
+    assert line(closed_plan(1, None, 5), snapshot(sent=1)) == (
+        "10s running, sent 1, completed 0.0/s, in flight 1, errors 0"
+    )
+
+
+def test_elsewhere_than_on_a_terminal_a_line_comes_every_ten_seconds() -> None:
+    stream = io.StringIO()
+    view = PlainView(PLAN, stream)
+    view.say("hello")
+    for half_seconds in range(-10, 61):
+        view.update(journal(half_seconds / 2), [], half_seconds * NS // 2)
+    view.close()
+    heads = [text.split(",")[0] for text in stream.getvalue().splitlines()]
+    assert heads == ["hello", "10s/60s running", "20s/60s running", "30s/60s running"]
+
+
+def test_the_panel_shows_the_same_figures() -> None:
+    stream = io.StringIO()
+    view = PanelView(replace(PLAN), stream)
+    view._console = type(view._console)(file=stream, width=160, force_terminal=True)
+    view._console.print(view._panel(snapshot(rows(5, 10), sent=1003, ok=1000)))
+    view.say("hello [not markup]")
+    view.close()
+    text = stream.getvalue()
+    for part in ("10s / 60s", "1,003 sent, running", "completed 100.0/s of 100/s", "hello [not markup]"):
+        assert part in text

@@ -1,0 +1,200 @@
+"""The run directory: no two waves share one, no file is half written, a damaged one is said; a wave loads back."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from inference_benchmarker import Wave
+from inference_benchmarker.columns import Records
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan import NS, WavePlan
+from inference_benchmarker.record import NONE, BatchWriter, Ledger
+from inference_benchmarker.run_dir import SCHEMA_VERSION, RunDir, read_json, replace_file, write_json
+from inference_benchmarker.spool import SpoolWriter
+from tests.conftest import ROOT
+from tests.test_summary import MS, on_time, open_plan
+
+PLAN = replace(open_plan("10", "2"), workers=2, seed=1, factories_file=Path("/nowhere/f.py"))
+
+
+def spooled(parent: Path, *, silent: int | None = None, ended: bool = True, plan: WavePlan = PLAN) -> RunDir:
+    """A run directory as its primary leaves it; a silent worker never sent its last report."""
+    run_dir = RunDir.create(parent)
+    write_json(run_dir.plan, plan.public_json())
+    spool = SpoolWriter(run_dir.spool)
+    spool.event(event="start", t0=5, wall_ns=1_700_000_000 * NS)
+    for worker in range(plan.workers):
+        writer = BatchWriter()
+        mine = [record for record in on_time(plan) if record.worker == worker]
+        for record in mine:
+            writer.add(record.index, record.due, record.sent, record.done, 0, NONE, writer.labels["a"], 0, 0)
+        ledger = Ledger(sent=len(mine), ok=len(mine)).to_json()
+        meta = {"worker": worker, "at": 2 * NS, "final": worker != silent, "cpu_s": 0.5, "max_rss_bytes": 9}
+        spool.batch(writer.take({**meta, "ledger": ledger}))
+    if ended:
+        spool.event(event="end", at=2 * NS)
+    spool.close()
+    return run_dir
+
+
+def test_two_waves_of_one_second_have_two_directories(tmp_path: Path) -> None:
+    made = [RunDir.create(tmp_path / "new" / "runs").path.name for _ in range(3)]
+    assert len(set(made)) == 3
+    stamps = [name.partition("_benchmark") for name in made]
+    assert all(len(stamp) == len("20260101T000000Z") for stamp, _, _ in stamps)
+    assert {tail for _, _, tail in stamps} <= {"", "-2", "-3"}
+
+
+def test_where_none_can_be_made_it_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BenchmarkError, match=r"file: cannot be written \(.*Give another place with --output-dir\."):
+        RunDir.create(tmp_path / "file")
+
+
+class TestFiles:
+    def test_json_comes_back_and_refuses_nan(self, tmp_path: Path) -> None:
+        path = tmp_path / "x.json"
+        write_json(path, {"schema_version": SCHEMA_VERSION, "größe": 1})
+        assert read_json(path)["größe"] == 1
+        with pytest.raises(ValueError, match=r"NaN|not JSON compliant"):
+            write_json(path, {"schema_version": 1, "x": float("nan")})
+        assert read_json(path)["größe"] == 1
+
+    def test_a_full_disk_leaves_the_old_file_and_no_draft(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "x"
+        replace_file(path, "old")
+
+        def full(_: int) -> None:
+            raise OSError(errno.ENOSPC, "full")
+
+        monkeypatch.setattr("inference_benchmarker.run_dir.os.fsync", full)
+        with pytest.raises(OSError, match="full"):
+            replace_file(path, "new")
+        assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("x", "old")]
+
+    def test_a_text_that_is_no_unicode_is_written_all_the_same(self, tmp_path: Path) -> None:
+        replace_file(tmp_path / "x", "a\udcffb")
+        assert (tmp_path / "x").read_text() == "a\\udcffb"
+
+    @pytest.mark.parametrize(
+        "text", ["", "{", "[]", "3", "null", "{}", '{"schema_version": null}', '{"schema_version": "x"}', "\udcff"]
+    )
+    def test_what_is_not_ours_is_said(self, tmp_path: Path, text: str) -> None:
+        path = tmp_path / "x.json"
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+        with pytest.raises(BenchmarkError, match=r"x\.json: cannot be read as a file of this tool \("):
+            read_json(path)
+
+    def test_a_newer_schema_is_said(self, tmp_path: Path) -> None:
+        (tmp_path / "x.json").write_text(json.dumps({"schema_version": SCHEMA_VERSION + 1}))
+        with pytest.raises(BenchmarkError, match=r"has schema version 2; this tool knows 1\. Update the tool"):
+            read_json(tmp_path / "x.json")
+
+
+class TestWave:
+    def test_a_spool_is_finalised_and_the_wave_loads_back_the_same(self, tmp_path: Path) -> None:
+        run_dir = spooled(tmp_path)
+        first = Wave.load(run_dir.path)
+        assert not run_dir.spool.exists()
+        again = Wave.load(str(run_dir.path))
+        assert list(again.records) == list(first.records)
+        assert len(again.records) == 20
+        assert again.window == first.window
+        assert again.to_json() == first.to_json() == read_json(run_dir.summary)
+        assert again.text() == first.text() == run_dir.report.read_text()
+        assert again.verdict.exit_code == 0
+        assert again.frame()["index"].tolist() == list(range(20))
+        assert len(run_dir.timeline.read_text().splitlines()) == 1 + 3
+
+    def test_a_killed_primary_and_worker_are_told(self, tmp_path: Path) -> None:
+        wave = Wave.load(spooled(tmp_path, silent=1, ended=False).path)
+        assert (wave.primary_lost, wave.lost_workers) == (True, (1,))
+        assert wave.verdict.exit_code == 3
+        assert wave.ledger.balanced
+
+    def test_a_spool_cut_in_its_last_batch_keeps_the_others(self, tmp_path: Path) -> None:
+        run_dir = spooled(tmp_path, ended=False)
+        os.truncate(run_dir.spool, run_dir.spool.stat().st_size - 1)
+        wave = Wave.load(run_dir.path)
+        assert [record.index for record in wave.records] == list(range(0, 20, 2))
+        assert wave.lost_workers == (1,)
+        assert (wave.ledger.scheduled, wave.ledger.sent, wave.ledger.lost) == (20, 10, 10)
+
+    def test_a_wave_that_runs_is_left_alone(self, tmp_path: Path) -> None:
+        run_dir = RunDir.create(tmp_path)
+        write_json(run_dir.plan, PLAN.public_json())
+        spool = SpoolWriter(run_dir.spool)
+        with pytest.raises(BenchmarkError, match="its wave is still running"):
+            Wave.load(run_dir.path)
+        spool.close()
+        with pytest.raises(BenchmarkError, match="no request was recorded"):
+            Wave.load(run_dir.path)
+
+    def test_what_cannot_be_stored_can_still_be_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        run_dir = spooled(tmp_path)
+
+        def read_only(*_: Any) -> None:
+            raise OSError(errno.EROFS, "read-only")
+
+        monkeypatch.setattr("inference_benchmarker.wave.replace_file", read_only)
+        assert len(Wave.load(run_dir.path).records) == 20
+        assert run_dir.spool.exists()
+
+    def test_an_abandoned_request_does_not_prolong_the_wave(self, tmp_path: Path) -> None:
+        run_dir = spooled(tmp_path)
+        spool = SpoolWriter(run_dir.spool)
+        writer = BatchWriter()
+        writer.add(19, 1_900 * MS, 1_900 * MS, 70 * NS, 0, NONE, 0, 0, 2)
+        ledger = Ledger(sent=11, ok=10, abandoned=1).to_json()
+        meta = {"worker": 1, "at": 70 * NS, "final": True, "ledger": ledger, "cpu_s": 0, "max_rss_bytes": 0}
+        spool.batch(writer.take(meta))
+        spool.close()
+        assert Wave.load(run_dir.path).window.duration_ns == 1_920 * MS
+
+    def test_a_damaged_directory_is_said(self, tmp_path: Path) -> None:
+        run_dir = spooled(tmp_path)
+        Wave.load(run_dir.path)
+        summary, requests = run_dir.summary.read_text(), run_dir.requests.read_bytes()
+        for text in ("{", '{"schema_version": 1}', '{"schema_version": 1, "window": 3}'):
+            run_dir.summary.write_text(text)
+            with pytest.raises(BenchmarkError, match=r"summary\.json: cannot be read as a file of this tool"):
+                Wave.load(run_dir.path)
+        run_dir.summary.write_text(summary)
+        run_dir.requests.write_bytes(requests[: len(requests) // 2])
+        with pytest.raises(BenchmarkError, match=r"requests\.parquet: cannot be read"):
+            Wave.load(run_dir.path)
+        pq.write_table(pa.table({"a": [1]}), run_dir.requests)
+        with pytest.raises(BenchmarkError, match=r"requests\.parquet: has other columns"):
+            Wave.load(run_dir.path)
+
+    def test_an_empty_wave_is_stored_and_loaded(self, tmp_path: Path) -> None:
+        wave = replace(Wave.load(spooled(tmp_path).path), records=Records.of([]), ledgers=(Ledger(), Ledger()))
+        wave.run_dir = RunDir.create(tmp_path)
+        write_json(wave.run_dir.plan, PLAN.public_json())
+        wave.save()
+        assert len(Wave.load(wave.run_dir.path).records) == 0
+
+    def test_a_terminal_without_the_signs_gets_its_report(self, tmp_path: Path, command: list[str]) -> None:
+        done = subprocess.run(
+            [*command, "report", str(spooled(tmp_path).path)],
+            env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "RESULTS ? InferenceBenchmarker" in done.stdout
+        assert sys.executable == command[0]
