@@ -1,0 +1,116 @@
+"""Who may import whom, and what may stand where: the tree shows the sentence it was built by."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PACKAGES = ("inference_benchmarker", "server_capacity", "client_capacity", "visualization")
+FILES = sorted(path.relative_to(ROOT) for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+CLI = Path("inference_benchmarker/cli.py")
+PATCHED = (
+    "inference_benchmarker/worker/",
+    "inference_benchmarker/primary/",
+    "inference_benchmarker/clients/",
+    "inference_benchmarker/locust_runtime.py",
+)
+ENVIRONMENT = (  # who hands the environment on, or reads its secrets to hide them
+    "inference_benchmarker/cli.py",
+    "inference_benchmarker/launch.py",
+    "inference_benchmarker/process.py",
+    "inference_benchmarker/wave.py",
+    "inference_benchmarker/worker/__main__.py",
+    "inference_benchmarker/demo_endpoint.py",
+)
+HEAVY = {"boto3", "botocore", "pandas", "matplotlib", "plotly", "rich", "scipy"}
+
+
+def trees() -> Iterator[tuple[Path, ast.Module]]:
+    for path in FILES:
+        yield path, ast.parse((ROOT / path).read_text(encoding="utf-8"))
+
+
+def places(found: Callable[[ast.AST], bool], *, but: tuple[str, ...] = ()) -> list[str]:
+    """Where something stands, outside the files in which it may."""
+    return [
+        f"{path}:{getattr(node, 'lineno', 0)}"
+        for path, tree in trees()
+        if not str(path).startswith(but or ("-",))
+        for node in ast.walk(tree)
+        if found(node)
+    ]
+
+
+def dotted(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def imports(node: ast.AST) -> set[str]:
+    """The first part of every module that a statement imports."""
+    if isinstance(node, ast.Import):
+        return {alias.name.split(".")[0] for alias in node.names}
+    return {(node.module or "").split(".")[0]} if isinstance(node, ast.ImportFrom) else set()
+
+
+def at_top(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Statements that run when a module is imported, those for the type checker aside."""
+    for statement in tree.body:
+        if isinstance(statement, (ast.Try, ast.With)):
+            yield from statement.body
+        elif not isinstance(statement, ast.If):
+            yield statement
+
+
+def test_the_contract_of_the_project_is_kept() -> None:
+    program = "import sys; from importlinter.cli import lint_imports_command; sys.exit(lint_imports_command())"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 broken" in done.stdout
+
+
+def test_only_the_command_line_prints_parses_and_exits() -> None:
+    assert places(lambda n: isinstance(n, ast.Call) and dotted(n.func) == "print", but=(str(CLI),)) == []
+    assert places(lambda n: "argparse" in imports(n), but=(str(CLI), "inference_benchmarker/locust_runtime.py")) == []
+    assert places(lambda n: isinstance(n, ast.Call) and dotted(n.func) in {"sys.exit", "exit"}, but=(str(CLI),)) == []
+
+
+def test_the_environment_is_read_where_it_is_handed_on() -> None:
+    reads = {"os.environ", "os.getenv", "os.environb", "os.putenv"}
+    assert places(lambda n: dotted(n) in reads, but=ENVIRONMENT) == []
+
+
+def test_locust_and_gevent_are_imported_in_the_programs_they_patch_only() -> None:
+    patching = {"locust", "gevent", "geventhttpclient", "flask"}
+    assert places(lambda n: bool(imports(n) & patching), but=PATCHED) == []
+    assert places(lambda n: "locust" in imports(n))  # the check itself sees what it looks for
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_what_is_heavy_is_imported_where_it_is_needed(path: Path) -> None:
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    assert not {name for statement in at_top(tree) for name in imports(statement)} & HEAVY
+
+
+def test_the_command_line_starts_with_what_is_light() -> None:
+    tree = ast.parse((ROOT / CLI).read_text(encoding="utf-8"))
+    ours = {n.module for n in at_top(tree) if isinstance(n, ast.ImportFrom) and "inference_benchmarker" in imports(n)}
+    assert ours == {"inference_benchmarker.errors", "inference_benchmarker.plan"}
+
+
+def test_what_is_pure_does_not_open_or_wait() -> None:
+    pure = tuple(f"inference_benchmarker/{name}.py" for name in ("plan", "pacing", "record", "observed", "summary"))
+    calls = {"open", "print", "input", "sleep", "now", "today", "monotonic", "monotonic_ns", "time_ns", "read_text"}
+    others = tuple(str(path) for path in FILES if str(path) not in (*pure, "inference_benchmarker/verdict.py"))
+    assert places(lambda n: isinstance(n, ast.Call) and dotted(n.func).split(".")[-1] in calls, but=others) == []
