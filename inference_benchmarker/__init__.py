@@ -8,14 +8,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.version import __version__
+
 if TYPE_CHECKING:
     from inference_benchmarker.endpoint import Response
     from inference_benchmarker.errors import BenchmarkError
     from inference_benchmarker.launch import run_wave
-    from inference_benchmarker.plan import Bounds, ClosedLoop, OpenLoop, Slo, WavePlan
+    from inference_benchmarker.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+    from inference_benchmarker.slo import Slo
     from inference_benchmarker.wave import Wave
 
-__version__ = "0.1.0"
 __all__ = [
     "BenchmarkError",
     "Bounds",
@@ -25,6 +27,7 @@ __all__ = [
     "Slo",
     "Wave",
     "WavePlan",
+    "__version__",
     "run_wave",
 ]
 
@@ -35,7 +38,7 @@ _HOMES = {
     "Bounds": "plan",
     "ClosedLoop": "plan",
     "OpenLoop": "plan",
-    "Slo": "plan",
+    "Slo": "slo",
     "WavePlan": "plan",
     "Wave": "wave",
 }

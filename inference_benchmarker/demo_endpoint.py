@@ -41,7 +41,7 @@ from inference_benchmarker.demo.http import (
 from inference_benchmarker.demo.log import SCHEMA_VERSION, ArrivalLog, Metrics
 from inference_benchmarker.demo.queueing import NS, QueueModel, service_times
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.process import raise_descriptor_limit
+from inference_benchmarker.host import raise_descriptor_limit
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
+from inference_benchmarker.distribution import Distribution
 from inference_benchmarker.plan import NS, OpenLoop, WavePlan
 from inference_benchmarker.record import OK, OUTCOME
-from inference_benchmarker.summary import Distribution
 from inference_benchmarker.verdict import duration_text
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.distribution import PERCENTILES, Distribution
 from inference_benchmarker.run_dir import SCHEMA_VERSION
-from inference_benchmarker.summary import PERCENTILES, Distribution, Summary
 from inference_benchmarker.verdict import CLIENT_CODES, Finding, Verdict, duration_text, percent_text
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from inference_benchmarker.observed import Observed
+    from inference_benchmarker.summary import Summary
 
 _INDENT = "   "
 _TITLE = "RESULTS – InferenceBenchmarker"

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from inference_benchmarker.distribution import Distribution
     from inference_benchmarker.observed import Observed
-    from inference_benchmarker.plan import Slo
-    from inference_benchmarker.summary import Distribution, Summary
+    from inference_benchmarker.slo import Slo
+    from inference_benchmarker.summary import Summary
 
 Severity = Literal["invalid", "missed", "warning"]
 

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
-import inference_benchmarker
 from inference_benchmarker import report
 from inference_benchmarker.columns import SCHEMA, Records
+from inference_benchmarker.distribution import Distribution
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.journal import Journal
 from inference_benchmarker.observed import Observed, Window, WorkerUse, settle_ledgers
@@ -30,8 +30,9 @@ from inference_benchmarker.record import Ledger
 from inference_benchmarker.redact import redact, secret_values
 from inference_benchmarker.run_dir import RunDir, read_json, replace_file, write_json
 from inference_benchmarker.spool import is_locked
-from inference_benchmarker.summary import Distribution, Summary, summarise
+from inference_benchmarker.summary import Summary, summarise
 from inference_benchmarker.verdict import Verdict, judge
+from inference_benchmarker.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -231,7 +232,7 @@ def describe_environment(plan: WavePlan) -> dict[str, Any]:
     """What a reader needs to repeat the wave: versions, host, what was run."""
     target = plan.factories_file or plan.locust_file
     return {
-        "version": inference_benchmarker.__version__,
+        "version": __version__,
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in ("locust", "gevent", "boto3", "geventhttpclient")},
         "host": platform.node(),

@@ -26,8 +26,8 @@ PATCHED = (
 )
 ENVIRONMENT = (  # who hands the environment on, or reads its secrets to hide them
     "inference_benchmarker/cli.py",
-    "inference_benchmarker/launch.py",
-    "inference_benchmarker/process.py",
+    "inference_benchmarker/processes.py",
+    "inference_benchmarker/host.py",
     "inference_benchmarker/wave.py",
     "inference_benchmarker/worker/__main__.py",
     "inference_benchmarker/demo_endpoint.py",
@@ -106,7 +106,7 @@ def test_what_is_heavy_is_imported_where_it_is_needed(path: Path) -> None:
 def test_the_command_line_starts_with_what_is_light() -> None:
     tree = ast.parse((ROOT / CLI).read_text(encoding="utf-8"))
     ours = {n.module for n in at_top(tree) if isinstance(n, ast.ImportFrom) and "inference_benchmarker" in imports(n)}
-    assert ours == {"inference_benchmarker.errors", "inference_benchmarker.plan"}
+    assert ours == {f"inference_benchmarker.{name}" for name in ("errors", "flags", "version")}
 
 
 def test_what_is_pure_does_not_open_or_wait() -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker import cli, verdict, wave
+from inference_benchmarker import cli, flags, verdict, wave
 from inference_benchmarker.columns import SCHEMA
 from inference_benchmarker.demo_endpoint import EndpointConfig, listen, start
 
@@ -280,7 +280,7 @@ def test_the_table_of_flags_is_the_command_lines() -> None:
 
 @pytest.mark.parametrize("page", [*EXECUTED, DOCS / "metrics.md", ROOT / "CHANGELOG.md"], ids=lambda page: page.name)
 def test_no_flag_is_invented(page: Path) -> None:
-    known = {*LAUNCHER_FLAGS, *wave_flags(), *(flag for flag, *_ in cli._ENDPOINT_FLAGS)}
+    known = {*LAUNCHER_FLAGS, *wave_flags(), *(flag for flag, *_ in flags.ENDPOINT_FLAGS)}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text())) <= known
 
 

@@ -14,11 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_benchmarker.columns import Records
+from inference_benchmarker.distribution import Distribution, percentile_name
 from inference_benchmarker.observed import Observed, Window, settle_ledgers
 from inference_benchmarker.pacing import TokenBucket
-from inference_benchmarker.plan import NS, Bounds, ClosedLoop, OpenLoop, Slo, WavePlan
+from inference_benchmarker.plan import NS, Bounds, ClosedLoop, OpenLoop, WavePlan
 from inference_benchmarker.record import Ledger, RequestRecord
-from inference_benchmarker.summary import Distribution, percentile_name, summarise
+from inference_benchmarker.slo import Slo
+from inference_benchmarker.summary import summarise
 from inference_benchmarker.wave import timeline
 
 if TYPE_CHECKING:

@@ -255,6 +255,36 @@ def test_a_ctrl_c_before_the_wave_began_leaves_nothing(bench: Bench, number: sig
     assert running.run_dirs() == []
 
 
+HELD_UP = factories(
+    "pass",
+    """
+import __main__
+import gevent.monkey
+
+send_ready = __main__.Worker._send_ready
+
+
+def send_ready_and_stand_still(worker):
+    send_ready(worker)
+    open("ready", "w").close()
+    gevent.monkey.get_original("time", "sleep")(2)
+
+
+__main__.Worker._send_ready = send_ready_and_stand_still
+""",
+)
+
+
+def test_a_ctrl_c_between_the_last_ready_worker_and_the_start_is_not_forgotten(bench: Bench) -> None:
+    running = bench.start("--client-rps", 50, "--obs-time", 60, factories=HELD_UP)
+    running.wait_for((running.folder / "ready").exists, "the worker is ready")
+    time.sleep(0.5)
+    running.signal(signal.SIGINT)
+    ended = running.finish(timeout=20)
+    assert (ended.code, ended.out) == (130, "")
+    assert running.run_dirs() == []
+
+
 def test_a_ctrl_c_at_any_moment_ends_the_wave_in_good_order(bench: Bench) -> None:
     """The moments lie around the start, where workers are gathered, told to start and wait for the first token."""
     with bench.endpoint(service="none") as endpoint:
@@ -453,11 +483,12 @@ def test_a_full_disk_stops_the_wave_and_its_data_go_elsewhere(bench: Bench) -> N
 
 def test_where_no_place_is_left_at_all_the_wave_ends_and_says_so(bench: Bench) -> None:
     """Not even one batch fits below the limit, neither in the run directory nor elsewhere."""
-    wave = bench.run(
+    running = bench.start(
         *("--client-rps", 2000, "--obs-time", 60, "--workers", 2),
         factories=factories("return None"),
         before=f"ulimit -f {16 * 1024 // 512}",
     )
+    wave = running.finish(timeout=40)  # not the time of the drain
     assert "The run directory cannot be written (File too large): the wave is stopped." in wave.err
     assert {"disk_full", "worker_lost"} <= wave.invalid
     wave.check_books()

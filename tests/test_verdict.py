@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.plan import NS, Slo
+from inference_benchmarker.plan import NS
 from inference_benchmarker.record import Ledger
+from inference_benchmarker.slo import Slo
 from inference_benchmarker.summary import summarise
 from inference_benchmarker.verdict import Finding, Verdict, duration_text, judge, lag_limit_s, percent_text
 from tests.test_summary import MS, closed_plan, observe, on_time, open_plan, streamed

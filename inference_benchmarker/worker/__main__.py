@@ -25,6 +25,7 @@ from locust.env import Environment
 
 from inference_benchmarker import endpoint
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.host import die_with_parent, raise_descriptor_limit
 from inference_benchmarker.locust_runtime import (
     ACK,
     BATCH,
@@ -37,7 +38,6 @@ from inference_benchmarker.locust_runtime import (
 )
 from inference_benchmarker.pacing import TokenBucket
 from inference_benchmarker.plan import ClosedLoop, OpenLoop, WavePlan
-from inference_benchmarker.process import die_with_parent, raise_descriptor_limit
 from inference_benchmarker.record import BatchWriter
 from inference_benchmarker.redact import redact, secret_values
 from inference_benchmarker.worker.requests import InvokeRequests, Requests

@@ -1,4 +1,4 @@
-"""What our processes ask of the system: an end with their parent, and as many descriptors as they may have."""
+"""What our processes ask of their host: an end with their parent, and as many descriptors as they may have."""
 
 from __future__ import annotations
 
