@@ -92,6 +92,11 @@ def _dispatch(arguments: list[str]) -> int:
         raise BenchmarkError(
             f"{arguments[0]} is for the launcher of a clone (./benchmark); this installation is set up."
         )
+    if arguments and not arguments[0].startswith("-"):
+        known = ", ".join(commands)
+        raise BenchmarkError(
+            f"There is no command {arguments[0]!r}.", f"Commands are {known}; a wave is told by flags."
+        )
     return _wave(arguments)
 
 

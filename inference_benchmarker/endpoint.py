@@ -8,6 +8,7 @@ in each worker before any load is sent.
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 import traceback
 from bisect import bisect_right
@@ -104,6 +105,19 @@ def check_source(path: Path, *, functions: Iterable[str] = ()) -> None:
     for name in functions:
         if name.encode() not in source and b"import *" not in source:
             raise BenchmarkError(f"{path}: has no {name}.", f"Define `def {name}(...)` in it; see README.")
+
+
+def source_problems(factories_file: Path | None, locust_file: Path | None) -> list[str]:
+    """What the cheap checks find wrong with the files of a plan; a file that is not there is the plan's to tell."""
+    problems = []
+    files = ((factories_file, ("invoke_factory", "payload_factory")), (locust_file, ()))
+    for path, functions in files:
+        if path is not None and os.path.isfile(path):  # noqa: PTH113 - a path too long is no file, not an error
+            try:
+                check_source(path, functions=functions)
+            except BenchmarkError as error:
+                problems.append(str(error))
+    return problems
 
 
 def load(path: Path, endpoint_name: str | None = None) -> Endpoint:
@@ -239,7 +253,7 @@ def describe_error(path: Path, doing: str, error: BaseException) -> BenchmarkErr
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == path.resolve()]
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
     place = f"{path}, line {line}" if line else str(path)
-    return BenchmarkError(f"{place}: {doing} raised {type(error).__name__}: {error}".rstrip(": ") + ".")
+    return BenchmarkError(f"{place}: {doing} raised {type(error).__name__}: {error}".rstrip(":. ") + ".")
 
 
 def _place(path: Path, function: Callable[..., Any]) -> str:

@@ -148,6 +148,9 @@ def make_plan(options: dict[str, Any], problems: list[str]) -> WavePlan:
     )
     problems += [problem for problem in plan.problems() if not read.stood_in_for(problem)]
     if problems:
+        from inference_benchmarker.endpoint import source_problems
+
+        problems += source_problems(plan.factories_file, plan.locust_file)
         raise BenchmarkError("\n".join(problems))
     return plan
 
@@ -249,9 +252,13 @@ def endpoint_config(options: dict[str, Any], problems: list[str]) -> EndpointCon
         "tokens": read.integer("tokens"),
         "seed": read.integer("seed"),
     }
+    try:
+        config = EndpointConfig(**values)
+    except BenchmarkError as error:
+        problems.append(str(error))
     if problems:
         raise BenchmarkError("\n".join(problems))
-    return EndpointConfig(**values)
+    return config
 
 
 def _demo_factories() -> Path:

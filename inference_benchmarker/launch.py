@@ -13,13 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from inference_benchmarker.endpoint import check_source
+from inference_benchmarker.endpoint import source_problems
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.host import raise_descriptor_limit
 from inference_benchmarker.journal import Journal
 from inference_benchmarker.processes import Interrupts, Processes, counting_interrupts
 from inference_benchmarker.run_dir import RunDir, cannot_write, write_json
-from inference_benchmarker.wave import Wave
+from inference_benchmarker.wave import Wave, describe_environment
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan import WavePlan
@@ -82,16 +82,7 @@ def run_wave(plan: WavePlan, live: Live | None = None) -> Wave:
 
 def settle(plan: WavePlan) -> WavePlan:
     """A checked plan whose file is absolute and whose seed is drawn; every cheap problem is raised here."""
-    problems = plan.problems()
-    for path, functions in (
-        (plan.factories_file, ("invoke_factory", "payload_factory")),
-        (plan.locust_file, ()),
-    ):
-        if path is not None and path.is_file():
-            try:
-                check_source(path, functions=functions)
-            except BenchmarkError as error:
-                problems.append(str(error))
+    problems = plan.problems() + source_problems(plan.factories_file, plan.locust_file)
     problems += _descriptor_problems(plan.workers)
     if problems:
         raise BenchmarkError("\n".join(problems))
@@ -223,7 +214,7 @@ class _Conductor:
 def _make_run_dir(plan: WavePlan) -> RunDir:
     run_dir = RunDir.create(plan.output_dir)
     try:
-        write_json(run_dir.plan, plan.public_json())
+        write_json(run_dir.plan, {**plan.public_json(), "environment": describe_environment(plan)})
     except OSError as error:
         _discard(run_dir)
         raise cannot_write(plan.output_dir, error) from None
@@ -250,7 +241,7 @@ def _store(wave: Wave, live: Live) -> Wave:
     wave = replace(wave, disk_error=reason)
     wave.run_dir = RunDir(Path(tempfile.mkdtemp(suffix="_benchmark")))
     try:
-        write_json(wave.run_dir.plan, wave.plan.public_json())
+        write_json(wave.run_dir.plan, {**wave.plan.public_json(), "environment": wave.environment})
         wave.save()
         live.say(f"{origin and origin.path}: cannot be written ({reason}); the wave is stored in {wave.run_dir.path}.")
     except OSError:

@@ -7,10 +7,10 @@ negative indices and negative due times.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import cached_property
 from itertools import count
-from math import log
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -90,6 +90,17 @@ class TokenBucket:
         end = self._planned_ns if until_ns is None else max(0, min(until_ns, self._planned_ns))
         return None if end == _NO_END else end
 
+    def surely_over_ns(self, until_ns: int | None = None) -> int | None:
+        """An instant by which every arrival has been due, without drawing a Poisson wave to its end.
+
+        The N-th arrival's due time has the mean N / rate and the standard deviation sqrt(N) / rate.
+        """
+        end = self.end_ns if until_ns is None else min(until_ns, self.end_ns)
+        if isinstance(self.load, OpenLoop) and self.num_requests is not None:
+            arrivals = self.num_requests + 10 * math.isqrt(self.num_requests) + 10
+            end = min(end, int(arrivals * self._period()))
+        return None if end == _NO_END else end
+
     def counts(self, instants_ns: Iterable[int]) -> list[int]:
         """How many open-loop arrivals are due before each of these increasing instants."""
         assert isinstance(self.load, OpenLoop)
@@ -162,7 +173,7 @@ class TokenBucket:
         draw = Random(self.seed * 256 + stream).random
         elapsed = 0.0
         for index in count():
-            elapsed -= log(1.0 - draw())
+            elapsed -= math.log(1.0 - draw())
             yield index, int(elapsed * period)
 
     def _poisson_warmup(self) -> Iterator[tuple[int, int]]:

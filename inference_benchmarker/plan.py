@@ -234,7 +234,7 @@ class WavePlan:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> WavePlan:
         """The plan that ``to_json`` described."""
-        values = {key: value for key, value in data.items() if key != "schema_version"}
+        values = {key: value for key, value in data.items() if key not in ("schema_version", "environment")}
         load = dict(values.pop("load"))
         kind = load.pop("kind")
         if kind == "open":

@@ -56,7 +56,7 @@ class Meter:
         return Snapshot(
             now_s=now_ns / NS,
             share=self._share(now_ns, ledger.sent + ledger.dropped),
-            state=self._state(now_ns, ledger.in_flight),
+            state=self._state(now_ns, ledger.sent + ledger.dropped, ledger.in_flight),
             sent=ledger.sent,
             ok=ledger.ok,
             errors=ledger.failed,
@@ -87,13 +87,31 @@ class Meter:
             shares.append(arrivals / bounds.num_requests)
         return min(max(shares), 1.0)
 
-    def _state(self, now_ns: int, in_flight: int) -> str:
+    def _state(self, now_ns: int, arrivals: int, in_flight: int) -> str:
         if now_ns < 0:
-            return "warm-up"
+            return "warm-up" if self._plan.warmup_ns else "starting"
         duration = self._plan.bounds.duration_ns
         if duration is not None and now_ns > duration:
             return f"waiting for {in_flight} in flight"
+        number = self._plan.bounds.num_requests
+        if number is not None and arrivals >= number:
+            return f"waiting for {in_flight} in flight"
         return "running"
+
+
+def headline(plan: WavePlan) -> str:
+    """What the wave is going to do, in one sentence."""
+    if isinstance(plan.load, OpenLoop):
+        what = f"Sending {plan.load.rate:f} requests/s"
+    else:
+        what = f"Keeping {plan.load.concurrency:,} requests in flight"
+    bounds = []
+    if plan.bounds.duration_s is not None:
+        bounds.append(f"for {plan.bounds.duration_s:f} s")
+    if plan.bounds.num_requests is not None:
+        bounds.append(f"until {plan.bounds.num_requests:,} are sent")
+    workers = "1 worker" if plan.workers == 1 else f"{plan.workers} workers"
+    return f"{what} {', or '.join(bounds)}, from {workers}."
 
 
 def line(plan: WavePlan, snapshot: Snapshot) -> str:
@@ -102,19 +120,21 @@ def line(plan: WavePlan, snapshot: Snapshot) -> str:
     parts = [
         f"{snapshot.now_s:.0f}s{end} {snapshot.state}",
         f"sent {snapshot.sent:,}",
-        *_figures(plan, snapshot),
+        *_counts(plan, snapshot),
+        *_times(snapshot),
     ]
     return ", ".join(parts)
 
 
 class PlainView:
-    """Writes a line every ten seconds."""
+    """Writes a line at the start and every ten seconds."""
 
     def __init__(self, plan: WavePlan, stream: TextIO) -> None:
         self._plan = plan
         self._stream = stream
         self._meter = Meter(plan)
         self._next_ns = LINE_INTERVAL_NS
+        self._begun = False
 
     def say(self, message: str) -> None:
         """A sentence about what happens now."""
@@ -124,6 +144,9 @@ class PlainView:
     def update(self, journal: Journal, fresh: list[Any], now_ns: int) -> None:
         """The wave goes on."""
         snapshot = self._meter.take(journal, fresh, now_ns)
+        if not self._begun:
+            self._begun = True
+            self.say(headline(self._plan))
         if now_ns >= self._next_ns:
             self._next_ns += LINE_INTERVAL_NS
             self.say(line(self._plan, snapshot))
@@ -175,19 +198,26 @@ class PanelView:
         )
         grid = Table.grid()
         grid.add_row(top)
-        grid.add_row(", ".join(_figures(self._plan, snapshot)))
+        grid.add_row(", ".join(_counts(self._plan, snapshot)))
+        grid.add_row(", ".join(_times(snapshot)))
         return grid
 
 
-def _figures(plan: WavePlan, snapshot: Snapshot) -> list[str]:
+def _counts(plan: WavePlan, snapshot: Snapshot) -> list[str]:
     target = f" of {plan.target_rate:g}/s" if isinstance(plan.load, OpenLoop) else ""
-    figures = [f"completed {snapshot.rate:.1f}/s{target}", f"in flight {snapshot.in_flight:,}"]
+    counts = [
+        f"completed {snapshot.rate:.1f}/s{target}",
+        f"in flight {snapshot.in_flight:,}",
+        f"errors {snapshot.errors:,}",
+    ]
+    return [*counts, f"dropped {snapshot.dropped:,}"] if snapshot.dropped else counts
+
+
+def _times(snapshot: Snapshot) -> list[str]:
+    times = []
     if snapshot.latency is not None:
         p50, p99 = snapshot.latency.percentile(50), snapshot.latency.percentile(99)
-        figures.append(f"latency p50 {duration_text(p50)} p99 {duration_text(p99)}")
-    figures.append(f"errors {snapshot.errors:,}")
-    if snapshot.dropped:
-        figures.append(f"dropped {snapshot.dropped:,}")
+        times.append(f"latency p50 {duration_text(p50)} p99 {duration_text(p99)}")
     if snapshot.lag is not None:
-        figures.append(f"lag p99 {duration_text(snapshot.lag.percentile(99))}")
-    return figures
+        times.append(f"lag p99 {duration_text(snapshot.lag.percentile(99))}")
+    return times

@@ -196,7 +196,7 @@ def error_key(exception: BaseException) -> str:
     """Class name plus AWS error code, HTTP status or errno where there is one; never the free text."""
     name = type(exception).__name__
     detail = (
-        _attribute(exception, "error_detail")
+        _attribute(exception, "_benchmark_detail")
         or _aws_code(exception)
         or _http_status(exception)
         or _errno_name(exception)

@@ -40,7 +40,7 @@ def to_text(observed: Observed, summary: Summary, verdict: Verdict, run_dir: Pat
         _accounts_section(summary),
         _warmup_section(summary),
         _findings_section(verdict),
-        _closing(verdict, run_dir),
+        _closing(verdict, run_dir, observed.plan.name),
     ]
     return "\n\n".join("\n".join(lines) for section in sections if (lines := list(section))) + "\n"
 
@@ -202,7 +202,7 @@ def _warmup_section(summary: Summary) -> Iterator[str]:
 def _findings_section(verdict: Verdict) -> Iterator[str]:
     for finding in verdict.findings:
         facts = f"{finding.measured} (limit {finding.limit}). {finding.advice}"
-        if finding.code in CLIENT_CODES and finding.severity == "invalid":
+        if finding.code in CLIENT_CODES:
             yield f"{_INDENT}⚠️ CLIENT BOTTLENECK detected: {finding.code}, {facts}"
         else:
             yield f"{_INDENT}{_mark(finding)} {finding.code}: {facts}"
@@ -212,7 +212,7 @@ def _mark(finding: Finding) -> str:
     return {"invalid": "✗", "missed": "✗", "warning": "!"}[finding.severity]
 
 
-def _closing(verdict: Verdict, run_dir: Path | None) -> Iterator[str]:
+def _closing(verdict: Verdict, run_dir: Path | None, name: str | None) -> Iterator[str]:
     missed = sum(finding.severity == "missed" for finding in verdict.findings)
     notes = []
     if verdict.interrupted:
@@ -221,7 +221,7 @@ def _closing(verdict: Verdict, run_dir: Path | None) -> Iterator[str]:
         notes.append(f"{missed} threshold{'s' if missed > 1 else ''} missed")
     yield verdict.word + (f" ({', '.join(notes)})" if notes else "")
     if run_dir is not None:
-        yield f"Run directory: {run_dir}"
+        yield f"Run directory: {run_dir}" + (f" ({name})" if name else "")
 
 
 def _metrics_json(summary: Summary) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from inference_benchmarker.record import Ledger
 
 if TYPE_CHECKING:
     from inference_benchmarker.columns import Floats, Mask, Records
-    from inference_benchmarker.observed import Observed
+    from inference_benchmarker.observed import Observed, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,15 @@ class Summary:
             return self.success_rate
         if metric == "rate":
             return self.completed_share
-        if metric == "default":
-            metric = "latency" if self.response_time is None else "response_time"
-        distribution: Distribution | None = getattr(self, metric)
+        distribution = self.distribution(metric)
         return None if distribution is None else distribution.statistic(stat)
+
+    def distribution(self, metric: str) -> Distribution | None:
+        """The distribution an SLO speaks of; "default" is response time, in the closed loop latency."""
+        if metric == "default":
+            return self.latency if self.response_time is None else self.response_time
+        found: Distribution | None = getattr(self, metric, None)
+        return found
 
 
 def summarise(observed: Observed) -> Summary:
@@ -170,24 +175,29 @@ def _rates(observed: Observed) -> Rates:
         target=observed.plan.target_rate,
         scheduled=ledger.scheduled / seconds if observed.open_loop and seconds else None,
         sent=ledger.sent / seconds if seconds else 0.0,
-        completed=_completed_rate(observed.records, window.planned_ns, duration),
+        completed=_completed_rate(observed.records, window),
         server_rps=ledger.completed / duration if duration else 0.0,
     )
 
 
-def _completed_rate(records: Records, planned_ns: int | None, duration_s: float) -> float:
-    """Ok requests done in [m, T + m) / T, m the median latency.
+def _completed_rate(records: Records, window: Window) -> float:
+    """Ok requests done in [m - h, T + m - h), over T: m the median latency, h half the mean gap between arrivals.
 
-    So neither the first answer's delay nor one straggler moves it.
+    Shifted by m, so that neither the first answer's delay nor one straggler moves it; by h, so that a jitter of
+    less than the gap does not either. A drain that was cut short ends the interval, and it is that much shorter.
     """
     ok = records.outcome("ok")
     done = records.int("done")[ok]
     if not len(done):
         return 0.0
-    if not planned_ns:
-        return len(done) / duration_s if duration_s else 0.0
-    median = float(np.median(done - records.int("sent")[ok]))
-    return float(np.count_nonzero((done >= median) & (done < planned_ns + median))) / (planned_ns / NS)
+    if not window.planned_ns:
+        return len(done) / (window.duration_ns / NS) if window.duration_ns else 0.0
+    shift = float(np.median(done - records.int("sent")[ok])) - window.planned_ns / len(records) / 2
+    end = window.planned_ns + shift
+    cut = records.int("done")[records.outcome("abandoned")]
+    end = min(end, float(cut.min())) if len(cut) else end
+    count = float(np.count_nonzero((done >= shift) & (done < end)))
+    return count / ((end - shift) / NS) if end > shift else 0.0
 
 
 def _tokens(records: Records, seconds: float) -> TokenTotals | None:

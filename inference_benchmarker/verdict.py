@@ -210,8 +210,9 @@ def _threshold_findings(observed: Observed, summary: Summary) -> Iterator[Findin
         )
     for slo in observed.plan.slos:
         measured = summary.measured(slo.metric, slo.stat)
-        if not slo.met(measured):
-            yield Finding("slo_missed", "missed", _slo_value(slo, measured), slo.expression, _slo_advice(measured))
+        if not slo.met(measured) or _may_be_longer(slo, summary):
+            text = _slo_value(slo, measured, "≥" if _may_be_longer(slo, summary) else "")
+            yield Finding("slo_missed", "missed", text, slo.expression, _slo_advice(measured))
 
 
 def _error_advice(summary: Summary) -> str:
@@ -221,13 +222,23 @@ def _error_advice(summary: Summary) -> str:
     return "Requests were abandoned in flight: see --drain-timeout."
 
 
-def _slo_value(slo: Slo, measured: float | None) -> str:
+def _may_be_longer(slo: Slo, summary: Summary) -> bool:
+    """Whether the value is the age of an abandoned request: it does not show that an upper limit was kept."""
+    distribution = summary.distribution(slo.metric)
+    if distribution is None or slo.op in (">", ">="):
+        return False
+    if slo.stat == "mean":
+        return distribution.lower_bound_from is not None
+    return distribution.is_lower_bound(distribution.statistic(slo.stat))
+
+
+def _slo_value(slo: Slo, measured: float | None, mark: str) -> str:
     name = slo.stat if slo.metric in ("default", slo.stat) else f"{slo.metric}.{slo.stat}"
     if measured is None:
         return f"{name} not measured"
     share = slo.metric in ("success", "rate")
     text = percent_text(measured, slo.limit) if share else duration_text(measured, slo.limit)
-    return f"{name} {text}"
+    return f"{name} {mark}{text}"
 
 
 def _slo_advice(measured: float | None) -> str:

@@ -117,7 +117,7 @@ class Wave(Observed):
             disk_error=disk_error,
             error_texts=journal.texts,
             workers=tuple(WorkerUse(w.cpu_s, w.max_rss_bytes) for w in journal.workers),
-            environment=describe_environment(plan),
+            environment=read_json(run_dir.plan).get("environment", {}),
         )
         wave.run_dir = run_dir
         return wave

@@ -344,3 +344,13 @@ class TestUniform:
         assert not set(same) & set(other)
         assert abs(np.corrcoef(same, other)[0, 1]) < 0.1
         assert fmean(same) == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("arrivals", ["constant", "poisson"])
+def test_when_a_wave_is_surely_over_its_last_arrival_has_been_due(arrivals: Arrivals, seed: int) -> None:
+    bucket = TokenBucket(OpenLoop(Decimal(50), arrivals), Bounds(num_requests=500), seed=seed)
+    over, planned = bucket.surely_over_ns(), bucket.duration_ns()
+    assert over is not None
+    assert planned is not None
+    assert planned <= over <= 2 * planned + NS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from inference_benchmarker.columns import BASE_DTYPE
 from inference_benchmarker.journal import Journal
 from inference_benchmarker.plan import NS
-from inference_benchmarker.progress import Meter, PanelView, PlainView, line
+from inference_benchmarker.progress import Meter, PanelView, PlainView, headline, line
 from inference_benchmarker.record import Ledger
 from tests.test_summary import MS, closed_plan, open_plan
 
@@ -72,12 +73,14 @@ def test_old_batches_are_forgotten() -> None:
 @pytest.mark.parametrize(
     ("plan", "at_s", "counts", "share", "state"),
     [
-        (PLAN, -2, {}, 0, "warm-up"),
+        (PLAN, -2, {}, 0, "starting"),
+        (replace(PLAN, warmup_s=Decimal(5)), -2, {}, 0, "warm-up"),
         (PLAN, 30, {"sent": 3000}, 0.5, "running"),
         (PLAN, 61, {"sent": 6000, "ok": 5990}, 1, "waiting for 10 in flight"),
         (open_plan("10", None, 100), 5, {"sent": 50, "dropped": 10}, 0.6, "running"),
         (open_plan("10", "100", 100), 5, {"sent": 50}, 0.5, "running"),
-        (closed_plan(2, None, 10), 5, {"sent": 20}, 1, "running"),
+        (closed_plan(2, None, 10), 5, {"sent": 9}, 0.9, "running"),
+        (closed_plan(2, None, 10), 5, {"sent": 10, "ok": 8}, 1, "waiting for 2 in flight"),
     ],
 )
 def test_it_knows_how_far_the_wave_is(plan: Any, at_s: float, counts: dict[str, int], share: float, state: str) -> None:
@@ -89,7 +92,7 @@ def test_a_line_says_it_in_words() -> None:
     seen = snapshot(rows(5, 10), sent=1003, ok=1000, failed=1, dropped=7)
     assert line(PLAN, seen) == (
         "10s/60s running, sent 1,003, completed 100.0/s of 100/s, in flight 2, "
-        "latency p50 20 ms p99 20 ms, errors 1, dropped 7, lag p99 1 ms"
+        "errors 1, dropped 7, latency p50 20 ms p99 20 ms, lag p99 1 ms"
     )
     assert line(closed_plan(1, None, 5), snapshot(sent=1)) == (
         "10s running, sent 1, completed 0.0/s, in flight 1, errors 0"
@@ -103,8 +106,23 @@ def test_elsewhere_than_on_a_terminal_a_line_comes_every_ten_seconds() -> None:
     for half_seconds in range(-10, 61):
         view.update(journal(half_seconds / 2), [], half_seconds * NS // 2)
     view.close()
-    heads = [text.split(",")[0] for text in stream.getvalue().splitlines()]
-    assert heads == ["hello", "10s/60s running", "20s/60s running", "30s/60s running"]
+    hello, headline, *lines = stream.getvalue().splitlines()
+    assert (hello, headline) == ("hello", "Sending 100 requests/s for 60 s, from 1 worker.")
+    assert [text.split(",")[0] for text in lines] == ["10s/60s running", "20s/60s running", "30s/60s running"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "sentence"),
+    [
+        (closed_plan(2, None, 10), "Keeping 2 requests in flight until 10 are sent, from 1 worker."),
+        (
+            open_plan("7.3", "2.5", 1000, workers=3),
+            "Sending 7.3 requests/s for 2.5 s, or until 1,000 are sent, from 3 workers.",
+        ),
+    ],
+)
+def test_the_headline_says_what_the_wave_will_do(plan: Any, sentence: str) -> None:
+    assert headline(plan) == sentence
 
 
 def test_the_panel_shows_the_same_figures() -> None:

@@ -260,7 +260,7 @@ ERRORS: list[tuple[BaseException, str]] = [
     (with_attributes("NoStatus", status=7), "NoStatus"),
     (with_attributes("NoStatus", status="free text"), "NoStatus"),
     (with_attributes("NoStatus", code=lambda: 500), "NoStatus"),
-    (with_attributes("PayloadError", error_detail="ValueError"), "PayloadError ValueError"),
+    (with_attributes("PayloadError", _benchmark_detail="ValueError"), "PayloadError ValueError"),
     (OSError(24, "Too many open files"), "OSError EMFILE"),
     (OSError(99999, "free text"), "OSError 99999"),
     (OSError("free text"), "OSError"),

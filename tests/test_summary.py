@@ -537,3 +537,22 @@ def test_a_limit_asks_for_its_own_metric() -> None:
 
 
 ASKED = ("p99<1s", "latency.p99<1s", "ttft.max<1s", "lag.mean<1s", "success>=1", "rate>=1")
+
+
+def test_a_jitter_below_the_gap_between_arrivals_does_not_move_the_completed_rate() -> None:
+    plan = open_plan("10", "10")
+    records = on_time(plan)
+    wavering = [r._replace(done=r.done + (-1) ** r.index * 5 * MS) for r in records]
+    assert summarise(observe(plan, wavering)).rates.completed == 10
+
+
+def test_a_drain_that_was_cut_short_ends_the_interval_of_the_completed_rate() -> None:
+    """A server of 10/s is sent 20/s for 10 s and left to answer until 12 s."""
+    plan = open_plan("20", "10")
+    end = 12_000 * MS
+    records = []
+    for index, record in enumerate(on_time(plan)):
+        done = (index + 1) * 100 * MS
+        late = {"done": end, "outcome": "abandoned"} if done > end else {"done": done}
+        records.append(record._replace(**late))
+    assert summarise(observe(plan, records)).rates.completed == pytest.approx(10, rel=0.02)

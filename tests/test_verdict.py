@@ -245,3 +245,12 @@ def test_a_dropped_share_is_of_the_scheduled() -> None:
 def test_a_stop_before_the_first_arrival_divides_by_nothing() -> None:
     observed = replace(observe(open_plan(seconds="5", warmup_s=Decimal(1)), [], stopped_at=0), ledgers=(Ledger(),))
     assert verdict_of(observed).exit_code == 3
+
+
+def test_an_age_that_is_a_lower_bound_does_not_keep_an_upper_limit() -> None:
+    plan = open_plan("10", "10", slos=(Slo.parse("latency.max<10s"), Slo.parse("latency.p50<10s")))
+    records = on_time(plan)
+    records[-1] = records[-1]._replace(outcome="abandoned", done=records[-1].sent + 1000 * MS)
+    observed = observe(plan, records)
+    missed = [finding for finding in judge(observed, summarise(observed)).findings if finding.code == "slo_missed"]
+    assert [(finding.measured, finding.limit) for finding in missed] == [("latency.max ≥1 s", "latency.max<10s")]

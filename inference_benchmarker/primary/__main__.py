@@ -234,7 +234,7 @@ class Primary:
         """Whether a worker's last report should have come long ago: its event loop is blocked for good."""
         if self._aborted_at is not None:
             return self._now() > self._aborted_at + ABORT_GRACE_NS
-        end = self.bucket.duration_ns(self._stop_at)
+        end = self.bucket.surely_over_ns(self._stop_at)
         if end is not None:
             return self._now() > end + self.plan.drain_ns + GRACE_NS
         assert isinstance(self.plan.load, ClosedLoop)
@@ -305,9 +305,10 @@ class Primary:
             self._stop_at = 0
             self._changed.set()
             return
-        if self._stop_at is None:
-            self._stop_at = max(0, self._now() + (0 if abort else STOP_NOTICE_NS))
-            self._note(event="stop", at=self._stop_at)
+        at = self._now() + (0 if abort else STOP_NOTICE_NS)
+        if self._stop_at is None or at < self._stop_at:
+            self._stop_at = at
+            self._note(event="stop", at=at)
         self.runner.send_message(STOP, {"at": self._stop_at, "abort": abort})
 
     def _serve_page(self) -> None:

@@ -145,7 +145,7 @@ class LocustRequests(Requests):
         slot = self._current_slot()
         if slot is None or slot.token is None:
             return
-        slot.size = max(slot.size, 0) + (response_length or 0)
+        slot.size = max(slot.size, 0) + int(response_length or 0)
         if isinstance(exception, BaseException) and not isinstance(exception, AbandonedError):
             slot.failure = slot.failure or exception
 

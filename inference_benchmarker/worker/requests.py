@@ -39,7 +39,7 @@ class PayloadError(Exception):
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(str(cause))
-        self.error_detail = error_key(cause)
+        self._benchmark_detail = error_key(cause)
 
 
 class FailedRequestError(Exception):
