@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -226,9 +227,9 @@ class Running:
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(0.3)
         self.check_that_nothing_is_left()
-        named = [line for line in self.out.splitlines() if line.startswith("Run directory: ")]
+        named = re.findall(r"^Run directory: (.*_benchmark(?:-\d+)?)", self.out, re.MULTILINE)
         dirs = self.run_dirs()
-        run_dir = self.folder / named[-1][15:] if named else dirs[0] if len(dirs) == 1 else None
+        run_dir = self.folder / named[-1] if named else dirs[0] if len(dirs) == 1 else None
         return Finished(self.process.returncode, self.out, self.err, run_dir)
 
     def check_that_nothing_is_left(self) -> None:
