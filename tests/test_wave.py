@@ -725,7 +725,7 @@ def test_secrets_stand_in_no_file_and_in_no_argument_of_our_processes(bench: Ben
             environment={"BENCHMARK_API_KEY": KEY},
         )
         running.wait_for(lambda: len(running.workers()) == 2, "workers")
-        arguments = [" ".join(child.cmdline()) for child in running.children.values()]
+        arguments = [" ".join(child.cmdline()) for child in (running.primary(), *running.workers())]
         wave = running.finish()
     assert len(arguments) == 3
     assert not [text for text in arguments if any(secret in text for secret in secrets)]
