@@ -211,7 +211,7 @@ def _live(plan: WavePlan, *, quiet: bool | None) -> Live:
 
 
 def _print_wave(wave: Wave, *, as_json: bool | None) -> None:
-    print(json.dumps(wave.to_json(), indent=2) if as_json else wave.text(), flush=True)
+    print(json.dumps(wave.to_json(), indent=2) + "\n" if as_json else wave.text(), end="", flush=True)
 
 
 def _say(message: str) -> None:

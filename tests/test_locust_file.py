@@ -309,7 +309,7 @@ def test_the_drain_and_the_time_limit_hold_for_tasks(bench: Bench) -> None:
         wave.check_books("30")
         assert wave.ledger["sent"] == 30
     assert sum(limited.errors().values()) == limited.ledger["failed"] == hung
-    assert set(limited.errors()) <= {"RequestTimeout", "RetriesExceeded"}, "a FastHttpUser catches the one and tells"
+    assert set(limited.errors()) == {"RequestTimeout"}, "whatever a FastHttpUser makes of it"
     assert drained.outcomes() == {"ok": 30 - left, "abandoned": left}
     assert drained.locust_totals()["requests"] == 30
 

@@ -196,3 +196,16 @@ def test_what_is_in_flight_at_the_end_is_abandoned_once() -> None:
     ledger = bench.requests.ledger
     assert (record.outcome, ledger.sent, ledger.abandoned, ledger.ok) == ("abandoned", 1, 1, 0)
     assert [str(event["exception"]) for event in bench.fired] == ["abandoned"]
+
+
+def test_a_client_that_swallows_the_time_limit_has_failed_by_it_all_the_same() -> None:
+    def invoke(_: object) -> bytes:
+        try:
+            gevent.sleep(60)
+        except BaseException as error:
+            raise ConnectionError("gave up") from error
+        return b""
+
+    bench = Bench(Endpoint(invoke=invoke, payloads=["p"]), timeout_s=0.01)
+    (record,) = bench.send(0)
+    assert (record.outcome, record.error) == ("failed", "RequestTimeout")

@@ -190,7 +190,7 @@ class Primary:
         """Let Locust bring up its one user a worker, and wait for them."""
         self.runner.start_shape()
         with gevent.Timeout(30, False):
-            while not self.runner.spawning_completed:
+            while not self.runner.spawning_completed and not any(member.over for member in self.members):
                 gevent.sleep(0.005)
         gevent.spawn(stats_history, self.runner)
 

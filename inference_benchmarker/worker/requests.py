@@ -128,6 +128,8 @@ class Requests:
             slot.failure = slot.failure or error
         finally:
             if timer is not None:
+                if not timer.pending:  # it went off, whatever the client made of it
+                    slot.failure = timer
                 timer.close()
         slot.done = monotonic_ns() - self.t0
         self.in_flight -= 1
