@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import psutil
@@ -724,8 +724,14 @@ def test_secrets_stand_in_no_file_and_in_no_argument_of_our_processes(bench: Ben
             folder=folder,
             environment={"BENCHMARK_API_KEY": KEY},
         )
-        running.wait_for(lambda: len(running.workers()) == 2, "workers")
-        arguments = [" ".join(child.cmdline()) for child in (running.primary(), *running.workers())]
+        arguments: list[str] = []
+
+        def three_at_once() -> bool:
+            with suppress(psutil.NoSuchProcess, IndexError):
+                arguments[:] = [" ".join(child.cmdline()) for child in (running.primary(), *running.workers())]
+            return len(arguments) == 3
+
+        running.wait_for(three_at_once, "a primary and two workers")
         wave = running.finish()
     assert len(arguments) == 3
     assert not [text for text in arguments if any(secret in text for secret in secrets)]

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 from tests.performance import measure
 from tests.performance.figures import Figure, Program, below, exactly
 from tests.performance.stamp_server import StampServer
 
 RATES = (100, 1_000, 3_000)
 DELAY_MS = 5.0
+
+
+def bare_off_ms(rate: int, seconds: float) -> dict[int, float]:
+    """The same without the tool: what the client library and the machine add to the server's time."""
+    command = [sys.executable, "-m", "tests.performance.bare_loop", str(measure.HTTP)]
+    with StampServer(delay_ms=DELAY_MS) as server:
+        output = subprocess.run(
+            [*command, "--rate", str(rate), "--seconds", f"{seconds:g}"],
+            env=measure.environment(server.url, rate),
+            cwd=measure.REPOSITORY,
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        log = server.log()
+    served_ms = (log["answered_ns"] - log["arrival_ns"]) / measure.NS_PER_MS
+    found = json.loads(output)
+    return {p: abs(found[f"p{p}_ms"] - measure.percentile(served_ms, p)) for p in (50, 99)}
 
 
 def at(rate: int, seconds: float) -> list[Figure]:
@@ -17,6 +38,7 @@ def at(rate: int, seconds: float) -> list[Figure]:
         wave = measure.run(measure.HTTP, server.url, round(rate * seconds), *flags)
         log = server.log()
     served_ms = (log["answered_ns"] - log["arrival_ns"]) / measure.NS_PER_MS
+    bare = bare_off_ms(rate, seconds)
     found = [
         Figure(f"{rate:,}/s: sent, by the ledger", wave.ledger("sent"), "", exactly(len(log))),
         Figure(f"{rate:,}/s: records", len(wave.requests), "", exactly(len(log))),
@@ -28,6 +50,7 @@ def at(rate: int, seconds: float) -> list[Figure]:
         found += [
             Figure(f"{latency}, reported", reported, "ms"),
             Figure(f"{latency}, off the server's by", abs(reported - served), "ms", below(0.3)),
+            Figure(f"{latency}, off the server's by in a bare client", bare[quantile], "ms"),
         ]
     return found
 
