@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave import Wave
 
 BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
+ALTERNATIVES = (("client_rps", "concurrency"), ("arrivals", "concurrency"), ("factories_file", "locust_file"))
 DEMO_URL = "BENCHMARK_DEMO_URL"
 
 _DESCRIPTION = """\
@@ -173,6 +174,11 @@ def _wave_options(parser: _Parser, arguments: list[str]) -> tuple[dict[str, Any]
     if options["config"] is not None:
         configured, found = read_config(Path(options["config"]), options)
         problems += found
+        for one, other in ALTERNATIVES:
+            if options[one] is not None:
+                configured.pop(other, None)
+            if options[other] is not None:
+                configured.pop(one, None)
         options = {key: configured.get(key) if value is None else value for key, value in options.items()}
     return options, problems
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.redact import redact
 from inference_benchmarker.slo import Slo
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def make_plan(options: dict[str, Any], problems: list[str]) -> WavePlan:
         sample_client_hw=bool(options["sample_client_hw"]),
         debug=bool(options["debug"]),
         output_dir=read.path("output_dir") or Path(".tmp"),
-        name=options["name"],
+        name=options["name"] and redact(options["name"]),
     )
     problems += [problem for problem in plan.problems() if not read.stood_in_for(problem)]
     if problems:

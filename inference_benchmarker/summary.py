@@ -154,12 +154,22 @@ def _token_times(records: Records, ok: Mask, abandoned: Mask, latency: Floats) -
     ttft = _s(first - records.int("sent"))
     tokens_out = output_tokens(records)
     spread = ok & (records.int("chunks") >= 2) & (tokens_out >= 2)  # one piece has no time between tokens
-    waiting = abandoned & ~streamed if (ok & streamed).any() else np.zeros(len(records), bool)
+    waiting = abandoned & ~streamed if ((ok | abandoned) & streamed).any() else np.zeros(len(records), bool)
     return {
         "ttft": Distribution.of(ttft[(ok | abandoned) & streamed], latency[waiting]),
-        "itl": Distribution.of(records.gaps((ok | abandoned) & streamed)),
+        "itl": _inter_token(records, (ok | abandoned) & streamed, _s(records.int("done") - last)[abandoned & streamed]),
         "tpot": Distribution.of(_s(last - first)[spread] / (tokens_out[spread] - 1)),
     }
+
+
+def _inter_token(records: Records, streamed: Mask, waiting: Floats) -> Distribution | None:
+    """Every gap between tokens; the last token's age in an abandoned stream is a gap's lower bound.
+
+    Ages below the median gap are left out: they say nothing, and would make a lower bound of every value.
+    """
+    gaps = records.gaps(streamed)
+    typical = float(np.median(gaps)) if len(gaps) else 0.0
+    return Distribution.of(gaps, waiting[waiting > typical])
 
 
 def output_tokens(records: Records) -> npt.NDArray[np.int64]:

@@ -23,7 +23,7 @@ Severity = Literal["invalid", "missed", "warning"]
 LEAST_SENT_SHARE = 0.99
 LAG_FLOOR_S = 0.005
 LAG_SHARE_OF_LATENCY = 0.1
-CLIENT_CODES = frozenset({"dropped_arrivals", "schedule_lag", "rate_missed", "descriptors"})
+CLIENT_CODES = frozenset({"schedule_lag", "descriptors"})
 
 EXIT_VALID, EXIT_MISSED, EXIT_BAD_INPUT, EXIT_INVALID, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -154,6 +154,16 @@ def _load_findings(observed: Observed, summary: Summary) -> Iterator[Finding]:
             f"{percent_text(share, LEAST_SENT_SHARE)} of the planned arrivals were sent",
             f"{percent_text(LEAST_SENT_SHARE)}",
             "The offered load was not the planned one: read the other findings for the cause.",
+        )
+    number = observed.plan.bounds.num_requests
+    unbounded = observed.plan.bounds.duration_ns is None and observed.window.stopped_at_ns is None
+    if not observed.open_loop and number is not None and unbounded and ledger.sent < number:
+        yield Finding(
+            "rate_missed",
+            "invalid",
+            f"{ledger.sent:,} requests were sent",
+            f"{number:,}",
+            "Requests did not come back, so the next ones were never sent: bound them with --request-timeout.",
         )
     if observed.open_loop and summary.lag is not None:
         lag, limit = summary.lag.percentile(99), lag_limit_s(summary)

@@ -384,3 +384,12 @@ def imported(program: str) -> list[str]:
     done = subprocess.run([sys.executable, "-c", program + tail], cwd=ROOT, capture_output=True, text=True, check=True)
     found: list[str] = json.loads(done.stdout.splitlines()[-1])
     return found
+
+
+def test_a_load_model_of_the_command_line_replaces_the_files(tmp_path: Path) -> None:
+    (tmp_path / "wave.toml").write_text('client-rps = 50\narrivals = "poisson"\nfactories-file = "a.py"\n')
+    parser = cli._wave_parser()
+    options, problems = cli._wave_options(parser, ["--config", str(tmp_path / "wave.toml"), "--concurrency", "2"])
+    assert problems == []
+    assert (options["client_rps"], options["arrivals"], options["concurrency"]) == (None, None, "2")
+    assert options["factories_file"] == "a.py"

@@ -556,3 +556,25 @@ def test_a_drain_that_was_cut_short_ends_the_interval_of_the_completed_rate() ->
         late = {"done": end, "outcome": "abandoned"} if done > end else {"done": done}
         records.append(record._replace(**late))
     assert summarise(observe(plan, records)).rates.completed == pytest.approx(10, rel=0.02)
+
+
+def test_streams_that_hang_count_with_their_age_even_if_none_was_ok() -> None:
+    plan = open_plan("10", "1")
+    base = on_time(plan)
+    never = [r._replace(outcome="abandoned", done=r.sent + 900 * MS) for r in base[:5]]
+    begun = [
+        r._replace(
+            outcome="abandoned",
+            done=r.sent + 900 * MS,
+            first_token=r.sent + 10 * MS,
+            last_token=r.sent + 20 * MS,
+            chunks=2,
+            gaps=(10_000,),
+        )
+        for r in base[5:]
+    ]
+    summary = summarise(observe(plan, never + begun))
+    assert summary.ttft is not None
+    assert (summary.ttft.count, summary.ttft.maximum, summary.ttft.lower_bound_from) == (10, 0.9, 0.9)
+    assert summary.itl is not None
+    assert (summary.itl.count, summary.itl.maximum, summary.itl.lower_bound_from) == (10, 0.88, 0.88)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.plan import NS
-from inference_benchmarker.record import Ledger
+from inference_benchmarker.record import Ledger, RequestRecord
 from inference_benchmarker.slo import Slo
 from inference_benchmarker.summary import summarise
 from inference_benchmarker.verdict import Finding, Verdict, duration_text, judge, lag_limit_s, percent_text
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from inference_benchmarker.observed import Observed
-    from inference_benchmarker.record import RequestRecord
 
 PLAN = open_plan("100", "10")
 
@@ -254,3 +253,12 @@ def test_an_age_that_is_a_lower_bound_does_not_keep_an_upper_limit() -> None:
     observed = observe(plan, records)
     missed = [finding for finding in judge(observed, summarise(observed)).findings if finding.code == "slo_missed"]
     assert [(finding.measured, finding.limit) for finding in missed] == [("latency.max ≥1 s", "latency.max<10s")]
+
+
+def test_a_closed_loop_that_did_not_send_its_number_is_invalid() -> None:
+    plan = closed_plan(2, None, 10)
+    records = [RequestRecord(index, 0, 0, 0, 5 * MS) for index in range(4)]
+    observed = observe(plan, records)
+    assert [
+        finding.code for finding in judge(observed, summarise(observed)).findings if finding.severity == "invalid"
+    ] == ["rate_missed"]

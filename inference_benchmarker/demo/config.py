@@ -61,10 +61,10 @@ class EndpointConfig:
         ]
 
     def _wrong_numbers(self) -> list[str]:
-        greatest = {"service_s": math.inf, "cv": math.inf, "cold_start_s": math.inf}
+        greatest = {"service_s": 1e6, "cv": 1e3, "cold_start_s": 1e6}
         greatest |= {"error_share": 1, "close_share": 1, "hang_share": 1}
         return [
-            f"{name} is {value!r}: it must be " + ("from 0 to 1" if high == 1 else "a number of at least 0")
+            f"{name} is {value!r}: it must be " + f"from 0 to {high:g}"
             for name, high in greatest.items()
             if type(value := getattr(self, name)) not in (int, float)
             or not (math.isfinite(value) and 0 <= value <= high)

@@ -236,7 +236,8 @@ class Primary:
             return self._now() > self._aborted_at + ABORT_GRACE_NS
         end = self.bucket.surely_over_ns(self._stop_at)
         if end is not None:
-            return self._now() > end + self.plan.drain_ns + GRACE_NS
+            silent = time.monotonic_ns() > member.last_report + GRACE_NS // 2  # one that reports is late, not gone
+            return silent and self._now() > end + self.plan.drain_ns + GRACE_NS
         assert isinstance(self.plan.load, ClosedLoop)
         return time.monotonic_ns() > member.last_report + self.plan.drain_ns + SILENT_NS
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 QUANTUM = 32  # tokens handed over before responses are polled again, so that catching up never starves them
 PREGROWN = 16
+HANG_NS = 600_000_000_000
 
 logger = logging.getLogger(__name__)
 
@@ -216,10 +217,10 @@ class ClosedLoopScheduler(Scheduler):
         self._stripe.stop(at_ns)
 
     def drain_from(self) -> int | None:
-        """The wave's end; before it, or where there is none, the last token: a loop in which all requests hang ends."""
-        if self._stripe.end_ns is None or self._stripe.spent:
+        """The last token or the wave's end; a loop without either ends when nothing has come back for very long."""
+        if self._stripe.spent:
             return self._last_arrival
-        return self._stripe.end_ns
+        return self._last_arrival + HANG_NS if self._stripe.end_ns is None else self._stripe.end_ns
 
     def _make_slot(self, kind: int) -> Slot:
         slot = Slot(kind)
