@@ -46,11 +46,11 @@ class PlainDialect:
 
     _OK = json_answer(200, {"predictions": [0.5]})
 
-    def reply(self, request: Request, sequence: int) -> Answer:  # noqa: ARG002
+    def reply(self, request: Request, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
         """The same prediction for every request."""
         return self._OK
 
-    def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002
+    def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
         """The reason as ``error``."""
         return json_answer(status, {"error": reason})
 
@@ -61,7 +61,7 @@ class SageMakerDialect:
     _BODY = json.dumps({"predictions": [0.5]}, separators=(",", ":")).encode()
     _CODES: Mapping[int, str] = {400: "ValidationError", 500: "InternalFailure", 503: "ServiceUnavailable"}
 
-    def reply(self, request: Request, sequence: int) -> Answer:  # noqa: ARG002
+    def reply(self, request: Request, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
         """A prediction by the variant AllTraffic."""
         variant = {"x-Amzn-Invoked-Production-Variant": "AllTraffic"}
         return Answer(200, self._BODY, headers=variant | self._request_id(sequence))
@@ -99,7 +99,7 @@ class OpenAiDialect:
             return ChatStream(chat, isinstance(options, dict) and bool(options.get("include_usage")))
         return chat.answer()
 
-    def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002
+    def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
         """OpenAI's error object."""
         kind = "invalid_request_error" if status < 500 else "server_error"
         return json_answer(status, {"error": {"message": reason, "type": kind, "param": None, "code": None}})

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 QUANTUM = 32  # tokens handed over before responses are polled again, so that catching up never starves them
 PREGROWN = 16
-HANG_NS = 600_000_000_000
+HANG_NS = 600_000_000_000  # ten minutes: how long a closed loop without a time bound waits for any request
 
 logger = logging.getLogger(__name__)
 
