@@ -1,0 +1,215 @@
+"""What a wave used up on this client, per worker and of the host: the evidence for or against the client. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Part = Literal["invoke", "payload", "tool"]
+HOST = "host"
+SERIES_LENGTH = 60
+
+
+class Sample(NamedTuple):
+    """A second of the host or of one process; what is known of the host alone is None for a process.
+
+    CPU and steal are in percent of one core (steal: taken by other guests of the same machine); network bytes
+    and throttled seconds (the cgroup's CPU limit) since the last sample.
+    """
+
+    unix_s: float
+    process: str
+    cpu_percent: float
+    memory_bytes: int
+    network_sent_bytes: int | None = None
+    network_received_bytes: int | None = None
+    steal_percent: float | None = None
+    memory_available_bytes: int | None = None
+    time_wait: int | None = None
+    throttled_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopDelay:
+    """How long an event that is ready waits for the event loop, asked at random instants."""
+
+    count: int
+    p50_s: float
+    p99_s: float
+    max_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What held the event loop up: the place most often found running while it was late.
+
+    ``part``: the user's ``invoke``, the building of a payload, or the tool itself. ``share`` of the looks at
+    late moments that found this place; ``stack`` of the longest block, outermost first.
+    """
+
+    part: Part
+    where: str
+    share: float
+    longest_s: float
+    stack: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Collections:
+    """Pauses of the garbage collector."""
+
+    pauses: int = 0
+    total_s: float = 0.0
+    longest_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """What the client's libraries did beneath ``invoke``.
+
+    ``discarded``: by a full pool of urllib3. Of ``looked_at`` requests in flight ``waiting`` stood in a queue
+    for a connection of their own client's pool. ``refused``: connections this host refused, by errno name.
+    """
+
+    opened: int = 0
+    discarded: int = 0
+    looked_at: int = 0
+    waiting: int = 0
+    retries: int = 0
+    refused: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerUse:
+    """What one worker process used between wave start and its last report.
+
+    ``cpu_share`` of one core, and ``starved_share``, the time it could have run but no core was free, are of
+    the time it sent; ``silence_s`` is the longest time between two of its reports. None where it is not known.
+    """
+
+    cpu_s: float = 0.0
+    max_rss_bytes: int = 0
+    cpu_share: float | None = None
+    starved_share: float | None = None
+    silence_s: float = 0.0
+    loop_delay: LoopDelay | None = None
+    block: Block | None = None
+    collections: Collections = field(default_factory=Collections)
+    connections: Connections = field(default_factory=Connections)
+    descriptors: int = 0
+    descriptor_limit: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The worker's part of summary.json."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> WorkerUse:
+        """The use that ``to_json`` described."""
+        values = dict(data)
+        if data["loop_delay"] is not None:
+            values["loop_delay"] = LoopDelay(**data["loop_delay"])
+        if data["block"] is not None:
+            values["block"] = Block(**{**data["block"], "stack": tuple(data["block"]["stack"])})
+        values["collections"] = Collections(**data["collections"])
+        values["connections"] = Connections(**data["connections"])
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class HostUse:
+    """What the host did during the wave, all its processes together. Shares are of all ``cores``."""
+
+    cores: int
+    cpu_share_mean: float
+    cpu_share_max: float
+    steal_share_mean: float | None
+    memory_available_bytes: int | None
+    memory_total_bytes: int
+    throttled_s: float | None
+    time_wait: int | None
+    ephemeral_ports: int | None
+    network_sent_bytes_per_s: float
+    network_received_bytes_per_s: float
+
+    @classmethod
+    def of(
+        cls, samples: Iterable[Sample], *, cores: int, memory_total_bytes: int, ephemeral_ports: int | None
+    ) -> HostUse | None:
+        """The use that the host's samples tell of; None without one."""
+        mine = [sample for sample in samples if sample.process == HOST]
+        if not mine:
+            return None
+        cpu = [sample.cpu_percent / 100 / cores for sample in mine]
+        steal = [s.steal_percent for s in mine if s.steal_percent is not None]
+        available = [s.memory_available_bytes for s in mine if s.memory_available_bytes is not None]
+        throttled = [s.throttled_s for s in mine if s.throttled_s is not None]
+        return cls(
+            cores=cores,
+            cpu_share_mean=_mean(cpu),
+            cpu_share_max=max(cpu),
+            steal_share_mean=_mean(steal) / 100 / cores if steal else None,
+            memory_available_bytes=min(available, default=None),
+            memory_total_bytes=memory_total_bytes,
+            throttled_s=sum(throttled) if throttled else None,
+            time_wait=max((s.time_wait for s in mine if s.time_wait is not None), default=None),
+            ephemeral_ports=ephemeral_ports,
+            network_sent_bytes_per_s=_mean([s.network_sent_bytes or 0 for s in mine]),
+            network_received_bytes_per_s=_mean([s.network_received_bytes or 0 for s in mine]),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The host's part of summary.json."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessUse:
+    """The CPU (percent of one core) and memory of the host or a process over the wave's time, for the report.
+
+    ``cpu_series`` has at most ``SERIES_LENGTH`` means of equally many seconds each; every second is in client.csv.
+    """
+
+    process: str
+    cpu_percent_mean: float
+    cpu_percent_max: float
+    memory_bytes_max: int
+    cpu_series: tuple[float, ...]
+
+    @classmethod
+    def of(cls, samples: Iterable[Sample]) -> tuple[ProcessUse, ...]:
+        """One for each process that the samples tell of, in their order."""
+        by_process: dict[str, list[Sample]] = {}
+        for sample in samples:
+            by_process.setdefault(sample.process, []).append(sample)
+        return tuple(
+            cls(
+                process=process,
+                cpu_percent_mean=round(_mean([s.cpu_percent for s in mine]), 1),
+                cpu_percent_max=max(s.cpu_percent for s in mine),
+                memory_bytes_max=max(s.memory_bytes for s in mine),
+                cpu_series=_condensed([s.cpu_percent for s in mine]),
+            )
+            for process, mine in by_process.items()
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The process's part of summary.json."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> ProcessUse:
+        """The use that ``to_json`` described."""
+        return cls(**{**data, "cpu_series": tuple(data["cpu_series"])})
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _condensed(values: Sequence[float]) -> tuple[float, ...]:
+    size = -(-len(values) // SERIES_LENGTH)
+    return tuple(round(_mean(values[first : first + size]), 1) for first in range(0, len(values), size))
