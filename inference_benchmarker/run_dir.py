@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -24,21 +25,13 @@ class RunDir:
 
     @classmethod
     def create(cls, parent: Path) -> RunDir:
-        """Make ``<UTC timestamp>_benchmark/`` below ``parent``; a second one in the same second gets ``-2``."""
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ") + "_benchmark"
+        """Make ``<UTC timestamp>_benchmark/`` below ``parent``."""
+        run_dir = cls(make_stamped_folder(parent, "benchmark"))
         try:
-            parent.mkdir(parents=True, exist_ok=True)
-            for number in range(1, 1000):
-                path = parent / (stamp if number == 1 else f"{stamp}-{number}")
-                try:
-                    path.mkdir()
-                except FileExistsError:
-                    continue
-                (path / "logs").mkdir()
-                return cls(path)
+            run_dir.logs.mkdir()
         except OSError as error:
             raise cannot_write(parent, error) from None
-        raise BenchmarkError(f"{parent}: no name is left for a run directory of this second.")
+        return run_dir
 
     @classmethod
     def find(cls, path: Path) -> RunDir:
@@ -105,6 +98,21 @@ class RunDir:
     def worker_log(self, number: int) -> Path:
         """What a worker process said, and what the user's code printed in it."""
         return self.logs / f"worker_{number}.log"
+
+
+def make_stamped_folder(parent: Path, kind: str) -> Path:
+    """Make ``<UTC timestamp>_<kind>/`` below ``parent``; a second one in the same second gets ``-2``."""
+    stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}_{kind}"
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        for number in range(1, 1000):
+            path = parent / (stamp if number == 1 else f"{stamp}-{number}")
+            with suppress(FileExistsError):
+                path.mkdir()
+                return path
+    except OSError as error:
+        raise cannot_write(parent, error) from None
+    raise BenchmarkError(f"{parent}: no name is left for a run directory of this second.")
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:

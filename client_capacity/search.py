@@ -1,0 +1,241 @@
+"""Finds the highest rate that is held, by trying rates. Pure: ``measure`` does the sending."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Phase = Literal["growing", "shrinking", "bisecting", "repeating"]
+Cause = Literal["client", "endpoint", "errors"]
+LimitedBy = Literal["client", "endpoint", "errors", "max_rps", "interrupted"]
+
+LEAST_RATE = 0.5
+IDLE_CPU_SHARE = 0.1
+LEAST_REPEATS = 4
+Z_975 = 1.959964
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One rate, tried once. ``cause`` is who kept it from being held, ``reason`` what was seen; rates a second.
+
+    CPU shares: of one core, the mean of the workers; of all cores, for the host. None where nobody measured it.
+    """
+
+    phase: Phase
+    rate: float
+    cause: Cause | None = None
+    reason: str = ""
+    lag_p50_s: float | None = None
+    lag_p99_s: float | None = None
+    sent: int = 0
+    dropped: int = 0
+    completed_rate: float = 0.0
+    worker_cpu_share: float | None = None
+    max_rss_bytes: int = 0
+    host_cpu_share: float | None = None
+    blocked_by: str | None = None
+    run_dir: str | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether this rate was sent on time and answered."""
+        return self.cause is None
+
+    @property
+    def proven_rate(self) -> float:
+        """What this step proves the client can do: where it kept its schedule, the rate at which answers came."""
+        return 0.0 if self.cause == "client" else min(self.rate, self.completed_rate)
+
+    def to_json(self) -> dict[str, Any]:
+        """The step as a row of result.json."""
+        return {"held": self.held, **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Where a search begins, how far it goes and how fine it ends.
+
+    ``growth``: factor between rates while they are held; its square while a worker is all but idle.
+    ``resolution``: the factor between held and not held at which bisecting ends. ``repeats`` 0: no repeating.
+    """
+
+    start: float = 8.0
+    growth: float = 2.0
+    max_rate: float = 20_000.0
+    resolution: float = 1.04
+    repeats: int = 8
+    repeat_factor: float = 1.03
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The highest rate held, the interval it lies in (``high`` None: no end was found) and every step."""
+
+    rate: float
+    low: float
+    high: float | None
+    limited_by: LimitedBy
+    steps: tuple[Step, ...]
+
+
+class _Ended(Exception):  # noqa: N818 - no error: the search has nothing more to find
+    def __init__(self, limited_by: LimitedBy) -> None:
+        self.limited_by: LimitedBy = limited_by
+
+
+def search(
+    measure: Callable[[float, Phase], Step], settings: Search, say: Callable[[str], None] = lambda _: None
+) -> Found:
+    """Grow until a rate is not held, bisect, then repeat around the found rate for an interval.
+
+    ``measure`` tries a rate once and may raise KeyboardInterrupt: what was found by then is returned, unless
+    nothing was. ``say`` hears what comes next.
+    """
+    seeker = _Seeker(measure, settings, say)
+    try:
+        held, not_held = seeker.narrow()
+        low, rate, high = seeker.repeat(held, not_held) if settings.repeats else (held, held, not_held)
+        return Found(rate, low, high, "client", tuple(seeker.steps))
+    except _Ended as end:
+        return seeker.at_least(end.limited_by)
+    except KeyboardInterrupt:
+        if not seeker.steps:
+            raise
+        return seeker.at_least("interrupted")
+
+
+class _Seeker:
+    """A search under way: the steps so far."""
+
+    def __init__(self, measure: Callable[[float, Phase], Step], settings: Search, say: Callable[[str], None]) -> None:
+        self._measure = measure
+        self._settings = settings
+        self._say = say
+        self.steps: list[Step] = []
+
+    def narrow(self) -> tuple[float, float]:
+        """A rate that is held and one that is not, close together.
+
+        What the machine did to two steps at once must not end the search too low: a rate somewhat higher still
+        is tried once, and where that is held the search goes on from there.
+        """
+        held, not_held = self._bisect(*self._bracket())
+        while (doubt := _rounded(not_held * self._settings.resolution)) < self._settings.max_rate:
+            if not self._try(doubt, "bisecting").held:
+                break
+            held, not_held = self._bisect(*self._grow(doubt))
+        return held, not_held
+
+    def repeat(self, held: float, not_held: float) -> tuple[float, float, float]:
+        """Up after a rate that is held, down after one that is not: low end, estimate and high end."""
+        repeats, factor = self._settings.repeats, self._settings.repeat_factor
+        levels = [_rounded(math.sqrt(held * not_held))]
+        self._say(f"Repeating {repeats} times around {levels[0]:g}/s.")
+        for _ in range(repeats):
+            up = self._holds(levels[-1], "repeating")
+            levels.append(_rounded(levels[-1] * factor if up else levels[-1] / factor))
+        return staircase(levels, factor)
+
+    def at_least(self, limited_by: LimitedBy) -> Found:
+        """What the steps prove where the client's own limit was not found."""
+        rate = max((step.proven_rate for step in self.steps), default=0.0)
+        high = min((step.rate for step in self.steps), default=None) if limited_by == "client" else None
+        return Found(rate, rate, high, limited_by, tuple(self.steps))
+
+    def _bracket(self) -> tuple[float, float]:
+        """A rate that is held and a higher one that is not; ends the search where one of them does not exist."""
+        rate = min(self._settings.start, self._settings.max_rate)
+        self._say(f"Growing from {rate:g}/s until a rate is not held.")
+        if not self._holds(rate, "growing"):
+            return self._shrink(rate)
+        return self._grow(rate)
+
+    def _grow(self, held: float) -> tuple[float, float]:
+        while held < self._settings.max_rate:
+            higher = min(_rounded(held * self._growth()), self._settings.max_rate)
+            if not self._holds(higher, "growing"):
+                return held, higher
+            held = higher
+        raise _Ended("max_rps")
+
+    def _bisect(self, held: float, not_held: float) -> tuple[float, float]:
+        """The same two rates, but close together."""
+        self._say(f"Bisecting between {held:g}/s and {not_held:g}/s.")
+        while not_held / held > self._settings.resolution:
+            middle = _rounded(math.sqrt(held * not_held))
+            if self._holds(middle, "bisecting"):
+                held = middle
+            else:
+                not_held = middle
+        return held, not_held
+
+    def _shrink(self, rate: float) -> tuple[float, float]:
+        while rate > LEAST_RATE:
+            lower = max(_rounded(rate / self._settings.growth), LEAST_RATE)
+            if self._holds(lower, "shrinking"):
+                return lower, rate
+            rate = lower
+        raise _Ended("client")
+
+    def _growth(self) -> float:
+        share = self.steps[-1].worker_cpu_share
+        growth = self._settings.growth
+        return growth**2 if share is not None and share < IDLE_CPU_SHARE else growth
+
+    def _holds(self, rate: float, phase: Phase) -> bool:
+        """Try a rate, and again where it is not held: a hiccup of the machine must not decide.
+
+        Repeating averages hiccups out by itself; but nobody but the client is blamed for a single step.
+        """
+        step = self._try(rate, phase)
+        if not step.held and (phase != "repeating" or step.cause != "client"):
+            step = self._try(rate, phase)
+        if step.cause in ("endpoint", "errors"):
+            raise _Ended(step.cause)
+        return step.held
+
+    def _try(self, rate: float, phase: Phase) -> Step:
+        step = self._measure(rate, phase)
+        self.steps.append(step)
+        return step
+
+
+def staircase(levels: Sequence[float], factor: float) -> tuple[float, float, float]:
+    """Low end, estimate and high end (95%) of the rate held half the time, from the levels of an up-and-down series.
+
+    The method of Dixon and Mood (1948, J. Am. Stat. Assoc. 43: 109-126), with the estimate for short series of
+    Brownlee, Hodges and Rosenblatt (1953, ibid. 48: 262-277): the mean of the levels without the first, with the
+    one that would have come next; here of their logarithms, since steps are factors. The interval is Student's
+    for that mean, and at least half a step to either side, which is as fine as the levels can tell.
+    """
+    logs = [math.log(level) for level in levels[1:]]
+    mean = statistics.fmean(logs)
+    spread = student_t_975(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    half = max(spread, math.log(factor) / 2)
+    return _rounded(math.exp(mean - half)), _rounded(math.exp(mean)), _rounded(math.exp(mean + half))
+
+
+def student_t_975(freedom: int) -> float:
+    """The 97.5% quantile of Student's t, for 3 degrees of freedom or more to 0.2%.
+
+    Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.5.
+    """
+    z = Z_975
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + sum(term / freedom**power for power, term in enumerate(terms, start=1))
+
+
+def _rounded(rate: float) -> float:
+    """Four digits: finer than any step, and readable."""
+    return float(f"{rate:.4g}")
