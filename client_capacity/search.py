@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-import statistics
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from client_capacity.staircase import rounded, staircase
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 Phase = Literal["growing", "shrinking", "bisecting", "repeating"]
 Cause = Literal["client", "endpoint", "errors"]
@@ -17,7 +18,7 @@ LimitedBy = Literal["client", "endpoint", "errors", "max_rps", "interrupted"]
 LEAST_RATE = 0.5
 IDLE_CPU_SHARE = 0.1
 LEAST_REPEATS = 4
-Z_975 = 1.959964
+TRIES, TRIES_DISTURBED = 2, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Step:
     """One rate, tried once. ``cause`` is who kept it from being held, ``reason`` what was seen; rates a second.
 
     CPU shares: of one core, the mean of the workers; of all cores, for the host. None where nobody measured it.
+    ``disturbed``: other programs took the worker's core, so that the step says little.
     """
 
     phase: Phase
@@ -40,6 +42,7 @@ class Step:
     max_rss_bytes: int = 0
     host_cpu_share: float | None = None
     blocked_by: str | None = None
+    disturbed: bool = False
     run_dir: str | None = None
 
     @property
@@ -126,21 +129,33 @@ class _Seeker:
         is tried once, and where that is held the search goes on from there.
         """
         held, not_held = self._bisect(*self._bracket())
-        while (doubt := _rounded(not_held * self._settings.resolution)) < self._settings.max_rate:
+        while (doubt := rounded(not_held * self._settings.resolution)) < self._settings.max_rate:
             if not self._try(doubt, "bisecting").held:
                 break
             held, not_held = self._bisect(*self._grow(doubt))
         return held, not_held
 
     def repeat(self, held: float, not_held: float) -> tuple[float, float, float]:
-        """Up after a rate that is held, down after one that is not: low end, estimate and high end."""
-        repeats, factor = self._settings.repeats, self._settings.repeat_factor
-        levels = [_rounded(math.sqrt(held * not_held))]
-        self._say(f"Repeating {repeats} times around {levels[0]:g}/s.")
-        for _ in range(repeats):
+        """Up after a rate that is held, down after one that is not: low end, estimate and high end.
+
+        A level held two factors above what was not held tells that the machine feigned that end: the search goes
+        on from there.
+        """
+        factor = self._settings.repeat_factor
+        levels = [self._between(held, not_held)]
+        while len(levels) <= self._settings.repeats:
             up = self._holds(levels[-1], "repeating")
-            levels.append(_rounded(levels[-1] * factor if up else levels[-1] / factor))
+            if up and levels[-1] > not_held * factor**2:
+                held, not_held = self._bisect(*self._grow(levels[-1]))
+                levels = [self._between(held, not_held)]
+            else:
+                levels.append(rounded(levels[-1] * factor if up else levels[-1] / factor))
         return staircase(levels, factor)
+
+    def _between(self, held: float, not_held: float) -> float:
+        level = rounded(math.sqrt(held * not_held))
+        self._say(f"Repeating {self._settings.repeats} times around {level:g}/s.")
+        return level
 
     def at_least(self, limited_by: LimitedBy) -> Found:
         """What the steps prove where the client's own limit was not found."""
@@ -158,7 +173,7 @@ class _Seeker:
 
     def _grow(self, held: float) -> tuple[float, float]:
         while held < self._settings.max_rate:
-            higher = min(_rounded(held * self._growth()), self._settings.max_rate)
+            higher = min(rounded(held * self._growth()), self._settings.max_rate)
             if not self._holds(higher, "growing"):
                 return held, higher
             held = higher
@@ -168,7 +183,7 @@ class _Seeker:
         """The same two rates, but close together."""
         self._say(f"Bisecting between {held:g}/s and {not_held:g}/s.")
         while not_held / held > self._settings.resolution:
-            middle = _rounded(math.sqrt(held * not_held))
+            middle = rounded(math.sqrt(held * not_held))
             if self._holds(middle, "bisecting"):
                 held = middle
             else:
@@ -177,7 +192,7 @@ class _Seeker:
 
     def _shrink(self, rate: float) -> tuple[float, float]:
         while rate > LEAST_RATE:
-            lower = max(_rounded(rate / self._settings.growth), LEAST_RATE)
+            lower = max(rounded(rate / self._settings.growth), LEAST_RATE)
             if self._holds(lower, "shrinking"):
                 return lower, rate
             rate = lower
@@ -191,51 +206,23 @@ class _Seeker:
     def _holds(self, rate: float, phase: Phase) -> bool:
         """Try a rate, and again where it is not held: a hiccup of the machine must not decide.
 
-        Repeating averages hiccups out by itself; but nobody but the client is blamed for a single step.
+        Repeating averages hiccups out by itself, unless it is the endpoint that is blamed.
         """
         step = self._try(rate, phase)
-        if not step.held and (phase != "repeating" or step.cause != "client"):
+        tries = 1
+        while not step.held and tries < self._tries(step):
             step = self._try(rate, phase)
+            tries += 1
         if step.cause in ("endpoint", "errors"):
             raise _Ended(step.cause)
         return step.held
+
+    def _tries(self, step: Step) -> int:
+        if step.disturbed:
+            return TRIES_DISTURBED
+        return 1 if step.phase == "repeating" and step.cause == "client" else TRIES
 
     def _try(self, rate: float, phase: Phase) -> Step:
         step = self._measure(rate, phase)
         self.steps.append(step)
         return step
-
-
-def staircase(levels: Sequence[float], factor: float) -> tuple[float, float, float]:
-    """Low end, estimate and high end (95%) of the rate held half the time, from the levels of an up-and-down series.
-
-    The method of Dixon and Mood (1948, J. Am. Stat. Assoc. 43: 109-126), with the estimate for short series of
-    Brownlee, Hodges and Rosenblatt (1953, ibid. 48: 262-277): the mean of the levels without the first, with the
-    one that would have come next; here of their logarithms, since steps are factors. The interval is Student's
-    for that mean, and at least half a step to either side, which is as fine as the levels can tell.
-    """
-    logs = [math.log(level) for level in levels[1:]]
-    mean = statistics.fmean(logs)
-    spread = student_t_975(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
-    half = max(spread, math.log(factor) / 2)
-    return _rounded(math.exp(mean - half)), _rounded(math.exp(mean)), _rounded(math.exp(mean + half))
-
-
-def student_t_975(freedom: int) -> float:
-    """The 97.5% quantile of Student's t, for 3 degrees of freedom or more to 0.2%.
-
-    Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.5.
-    """
-    z = Z_975
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return z + sum(term / freedom**power for power, term in enumerate(terms, start=1))
-
-
-def _rounded(rate: float) -> float:
-    """Four digits: finer than any step, and readable."""
-    return float(f"{rate:.4g}")

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import t as student
 
-from client_capacity.search import LEAST_RATE, Cause, Found, Phase, Search, Step, search, staircase, student_t_975
+from client_capacity.search import LEAST_RATE, Cause, Found, Phase, Search, Step, search
+from client_capacity.staircase import staircase, student_t_975
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -121,6 +122,27 @@ def test_a_rate_that_is_not_held_is_tried_again_before_it_counts() -> None:
     found = find(hiccup, max_rate=32)
     assert [step.rate for step in found.steps] == [8, 16, 16, 32]
     assert (found.limited_by, found.rate) == ("max_rps", 32)
+
+
+def test_a_step_in_which_others_took_the_core_is_tried_more_often() -> None:
+    def busy(rate: float, phase: Phase) -> Step:
+        return Step(phase, rate, "client" if rate > 100 else None, completed_rate=rate, disturbed=True)
+
+    steps = [step for step in find(busy).steps if step.phase == "growing" and not step.held]
+    assert [step.rate for step in steps] == [128] * 4
+
+
+@pytest.mark.parametrize("bad", [range(5, 7), range(5, 16), range(1, 3), range(8, 17)])
+def test_a_while_in_which_nothing_is_held_does_not_end_the_search_too_low(bad: range) -> None:
+    worker = Simulated(1000)
+    count = 0
+
+    def disturbed(rate: float, phase: Phase) -> Step:
+        nonlocal count
+        count += 1
+        return Step(phase, rate, "client", worker_cpu_share=0.5) if count in bad else worker(rate, phase)
+
+    assert find(disturbed).rate == pytest.approx(1000, rel=0.02)
 
 
 def test_the_most_that_is_tried_is_at_least_what_the_worker_holds() -> None:

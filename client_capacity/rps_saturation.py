@@ -1,0 +1,258 @@
+"""The highest rate that this client holds, and with how many workers: ``find_rps_saturation``."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from client_capacity.conditions import Conditions
+from client_capacity.search import Found, LimitedBy, Search, search
+from client_capacity.trial import Trials, trials
+from client_capacity.worker_saturation import (
+    HEADROOM,
+    at_least_text,
+    reason_text,
+    saturate_worker,
+    share_text,
+    steps_table,
+    store,
+)
+from inference_benchmarker.report import aligned
+from inference_benchmarker.run_dir import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from client_capacity.search import Step
+
+ClientLimit = LimitedBy | Literal["max_workers", "wanted"]
+
+KIND = "rps_saturation"
+TITLE = "CLIENT SATURATION – InferenceBenchmarker"
+LEAST_GAIN = 1.05
+GROWTH = 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class WorkersRow:
+    """What that many workers hold together, in requests/s. CPU shares are those of the highest step held.
+
+    ``limited_by`` None: the rate was given, not measured.
+    """
+
+    workers: int
+    rate: float
+    limited_by: LimitedBy | None
+    worker_cpu_share: float | None = None
+    host_cpu_share: float | None = None
+    steps: tuple[Step, ...] = ()
+
+    @classmethod
+    def of(cls, workers: int, found: Found) -> WorkersRow:
+        """The row that a search makes."""
+        held = [step for step in found.steps if step.held]
+        top = max(held, key=lambda step: step.rate, default=None)
+        return cls(
+            workers,
+            found.rate,
+            found.limited_by,
+            top.worker_cpu_share if top else None,
+            top.host_cpu_share if top else None,
+            found.steps,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as it stands in result.json."""
+        return {
+            **asdict(self),
+            "rate_per_worker": self.rate / self.workers,
+            "steps": [step.to_json() for step in self.steps],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RpsSaturation:
+    """What this client holds, in requests/s, and the fewest workers that hold it.
+
+    ``limited_by`` "client": more workers do not send more. Otherwise the client holds at least ``rate``.
+    """
+
+    rows: tuple[WorkersRow, ...]
+    limited_by: ClientLimit
+    conditions: Conditions
+    run_dir: Path | None = None
+    environment: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def rate(self) -> float:
+        """The ceiling."""
+        return max((row.rate for row in self.rows), default=0.0)
+
+    @property
+    def workers(self) -> int:
+        """The fewest workers that hold the ceiling, but for less than 5%."""
+        return next((row.workers for row in self.rows if row.rate * LEAST_GAIN > self.rate), 1)
+
+    def workers_for(self, rate: float) -> int | None:
+        """The fewest workers that hold a rate with room for hiccups, or without where none do.
+
+        None: not shown by what was measured; ``advice_for`` says what to do.
+        """
+        roomy = [row.workers for row in self.rows if row.rate * HEADROOM >= rate]
+        tight = [row.workers for row in self.rows if row.rate >= rate]
+        return next(iter(roomy + tight), None)
+
+    def advice_for(self, rate: float) -> str:
+        """What to do for a rate, in a sentence."""
+        workers = self.workers_for(rate)
+        if workers is None:
+            return self._beyond(rate)
+        held = next(row.rate for row in self.rows if row.workers == workers)
+        room = "" if held * HEADROOM >= rate else ", with little room for hiccups"
+        return f"For {rate:,g}/s use --workers {workers} ({workers} hold {held:,.4g}/s{room})."
+
+    def _beyond(self, rate: float) -> str:
+        if self.limited_by != "client":
+            return f"Whether this client can send {rate:,g}/s was not shown."
+        if not self.rate:
+            return f"This client cannot send {rate:,g}/s: make invoke cheaper."
+        clients = math.ceil(rate / (HEADROOM * self.rate))
+        return f"This client cannot send {rate:,g}/s: take a bigger machine, or {clients} like it with a part each."
+
+    def to_text(self) -> str:
+        """A table of workers, the steps behind it and what follows."""
+        lines = [TITLE, "-" * len(TITLE), *self._table(), *self._steps(), "", *self._closing()]
+        return "\n".join(lines) + "\n"
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of result.json; requests/s."""
+        wanted = self.conditions.wanted_rps
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "kind": KIND,
+            "rate": self.rate,
+            "workers": self.workers,
+            "limited_by": self.limited_by,
+            "wanted": None if wanted is None else {"rate": wanted, "workers": self.workers_for(wanted)},
+            "conditions": self.conditions.to_json(),
+            "environment": self.environment,
+            "rows": [row.to_json() for row in self.rows],
+        }
+
+    def _table(self) -> Iterator[str]:
+        rows = [["workers", "total/s", "a worker/s", "worker CPU", "host CPU", "limited by"]]
+        for row in self.rows:
+            rate = ("" if row.limited_by in ("client", None) else "≥ ") + f"{row.rate:,.4g}"
+            a_worker = f"{row.rate / row.workers:,.4g}"
+            shares = share_text(row.worker_cpu_share), share_text(row.host_cpu_share)
+            rows.append([str(row.workers), rate, a_worker, *shares, row.limited_by or "(given)"])
+        yield from aligned(rows)
+
+    def _steps(self) -> Iterator[str]:
+        for row in self.rows:
+            if row.steps:
+                yield ""
+                yield f"   {row.workers} worker{'s' if row.workers > 1 else ''}:"
+                yield from steps_table(row.steps)
+
+    def _closing(self) -> Iterator[str]:
+        if self.limited_by == "client":
+            yield f"This client holds {self.rate:,.4g}/s; use --workers {self.workers}: more do not send more."
+            yield f"Plan with up to {self.rate * HEADROOM:,.4g}/s (80%), which leaves room for hiccups."
+        else:
+            yield f"{at_least_text('This client', self.rate)} {self._reason()}"
+        if self.conditions.wanted_rps is not None:
+            yield self.advice_for(self.conditions.wanted_rps)
+        if self.run_dir is not None:
+            yield f"Run directory: {self.run_dir}"
+
+    def _reason(self) -> str:
+        if self.limited_by == "wanted":
+            return "Nothing higher was tried, since no more is wanted."
+        if self.limited_by == "max_workers":
+            return f"More than {self.rows[-1].workers} workers were not tried: raise --max-workers."
+        return reason_text(self.limited_by, self.rows[-1].steps)
+
+
+def find_rps_saturation(
+    factories_file: str | Path,
+    saturation_users: float | None = None,
+    *,
+    endpoint_name: str | None = None,
+    lag_limit_s: float = 0.005,
+    step_time_s: float = 3.0,
+    max_rps: float = 20_000,
+    wanted_rps: float | None = None,
+    max_workers: int | None = None,
+    output_dir: str | Path = ".tmp",
+    say: Callable[[str], None] = lambda _: None,
+) -> RpsSaturation:
+    """The highest rate that this client holds for the ``invoke`` of this file, and with how many workers.
+
+    ``saturation_users`` is the rate one worker holds, as ``find_worker_saturation`` found it (None: measured
+    first, more roughly). More workers are tried until all together hold less than 5% more, up to ``max_workers``
+    (default: one more than there are cores), or until they hold ``wanted_rps`` with room for hiccups. ``max_rps``
+    is the most that is tried per worker. Raises as ``find_worker_saturation`` does.
+    """
+    conditions = Conditions(
+        factories_file=Path(factories_file),
+        endpoint_name=endpoint_name,
+        lag_limit_s=lag_limit_s,
+        step_time_s=step_time_s,
+        max_rps=max_rps,
+        worker_rps=saturation_users,
+        wanted_rps=wanted_rps,
+        max_workers=max_workers,
+        output_dir=Path(output_dir),
+    )
+    return measure_client(conditions, say)
+
+
+def measure_client(conditions: Conditions, say: Callable[[str], None]) -> RpsSaturation:
+    """``find_rps_saturation`` of conditions that are put together; stored in a folder of its own."""
+    with trials(conditions, KIND, say) as tried:
+        rows, limited_by = _measure_rows(conditions, tried)
+        result = RpsSaturation(tuple(rows), limited_by, conditions, tried.folder, tried.environment)
+        store(result, tried.folder)
+        return result
+
+
+def _measure_rows(conditions: Conditions, tried: Trials) -> tuple[list[WorkersRow], ClientLimit]:
+    """A row for each number of workers, and why there are no more."""
+    enough = math.inf if conditions.wanted_rps is None else conditions.wanted_rps / HEADROOM
+    rows = [_first_row(conditions, tried, enough)]
+    most = conditions.max_workers or (os.cpu_count() or 1) + 1
+    while (end := _ended(rows, enough)) is None:
+        workers = rows[-1].workers + 1
+        if workers > most:
+            return rows, "max_workers"
+        tried.say(f"{workers} workers:")
+        limit = min(conditions.max_rps * workers, enough)
+        settings = Search(start=rows[-1].rate * LEAST_GAIN, growth=GROWTH, max_rate=limit, repeats=0)
+        try:
+            rows.append(WorkersRow.of(workers, search(tried.measure(workers), settings, tried.say)))
+        except KeyboardInterrupt:
+            return rows, "interrupted"
+    return rows, end
+
+
+def _first_row(conditions: Conditions, tried: Trials, enough: float) -> WorkersRow:
+    if conditions.worker_rps is not None:
+        return WorkersRow(1, conditions.worker_rps, None)
+    tried.say("1 worker:")
+    return WorkersRow.of(1, saturate_worker(tried, min(conditions.max_rps, enough), repeats=0))
+
+
+def _ended(rows: list[WorkersRow], enough: float) -> ClientLimit | None:
+    """Why no more workers are tried; None where they are."""
+    last = rows[-1]
+    if last.limited_by in ("endpoint", "errors", "interrupted"):
+        return last.limited_by
+    if last.rate >= enough:
+        return "wanted"
+    if not last.rate or (len(rows) > 1 and last.rate < LEAST_GAIN * rows[-2].rate):
+        return "client"
+    return None

@@ -1,0 +1,196 @@
+"""Tries a rate with a real wave and says whether it was held, and if not, who was in the way."""
+
+from __future__ import annotations
+
+import statistics
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from client_capacity.search import Cause, Phase, Step
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.finding import duration_text
+from inference_benchmarker.launch import run_wave, settle
+from inference_benchmarker.processes import Interrupts, counting_interrupts
+from inference_benchmarker.run_dir import make_stamped_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from client_capacity.conditions import Conditions
+    from inference_benchmarker.usage import Block
+    from inference_benchmarker.wave import Wave
+
+LEAST_SENT_SHARE = 0.99
+LEAST_COMPLETED_SHARE = 0.95
+MOST_FAILED_SHARE = 0.05
+NOTEWORTHY_STARVED_SHARE = 0.05
+
+
+@contextmanager
+def trials(conditions: Conditions, kind: str, say: Callable[[str], None]) -> Iterator[Trials]:
+    """Trials in a folder of their own, ``<UTC timestamp>_<kind>/``.
+
+    Raises BenchmarkError with every problem before anything is made; a folder in which nothing came about goes.
+    """
+    if problems := conditions.problems():
+        raise BenchmarkError("\n".join(problems))
+    settle(conditions.plan(1.0, 1, conditions.output_dir))
+    folder = make_stamped_folder(conditions.output_dir, kind)
+    try:
+        with counting_interrupts() as interrupts:
+            yield Trials(conditions, folder, say, interrupts)
+    finally:
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+
+class Trials:
+    """Tries rates one after the other, each in a wave whose run directory stays in ``folder``."""
+
+    def __init__(
+        self, conditions: Conditions, folder: Path, say: Callable[[str], None], interrupts: Interrupts
+    ) -> None:
+        self.folder = folder
+        self.say = say
+        self.environment: dict[str, Any] = {}
+        self._conditions = conditions
+        self._live = _Spoken(say)
+        self._interrupts = interrupts
+
+    def measure(self, workers: int) -> Callable[[float, Phase], Step]:
+        """What tries a rate with that many workers.
+
+        It raises KeyboardInterrupt after an interrupt; the wave that was cut short is no step.
+        """
+        return lambda rate, phase: self._try(rate, phase, workers)
+
+    def _try(self, rate: float, phase: Phase, workers: int) -> Step:
+        if self._interrupts.count:
+            raise KeyboardInterrupt
+        wave = run_wave(self._conditions.plan(rate, workers, self.folder), self._live)
+        if wave.disk_error:
+            raise BenchmarkError(f"{self.folder}: cannot be written ({wave.disk_error}).", "Give another --output-dir.")
+        if wave.interrupted:
+            raise KeyboardInterrupt
+        self.environment = wave.environment
+        step = step_of(wave, phase, self._conditions.lag_limit_s)
+        self.say(progress_line(step))
+        return step
+
+
+class _Spoken:
+    """Watches a wave for what a user must wait for; the same sentence is said once in a search."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._said: set[str] = set()
+
+    def say(self, message: str) -> None:
+        if message not in self._said:
+            self._said.add(message)
+            self._say(message)
+
+    def update(self, journal: Any, fresh: list[Any], now_ns: int) -> None:
+        """A step is too short to be followed."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def step_of(wave: Wave, phase: Phase, lag_limit_s: float) -> Step:
+    """What a wave says about its rate."""
+    cause, reason = shortfall(wave, lag_limit_s)
+    summary, lag = wave.summary, wave.summary.lag
+    cpu = [use.cpu_share for use in wave.workers if use.cpu_share is not None]
+    block = _longest_block(wave)
+    return Step(
+        phase=phase,
+        rate=wave.plan.target_rate or 0.0,
+        cause=cause,
+        reason=reason,
+        lag_p50_s=lag.percentile(50) if lag else None,
+        lag_p99_s=lag.percentile(99) if lag else None,
+        sent=summary.ledger.sent,
+        dropped=summary.ledger.dropped,
+        completed_rate=summary.rates.completed,
+        worker_cpu_share=statistics.fmean(cpu) if cpu else None,
+        max_rss_bytes=max((use.max_rss_bytes for use in wave.workers), default=0),
+        host_cpu_share=wave.host.cpu_share_mean if wave.host else None,
+        blocked_by=block.where if block and block.part != "tool" else None,
+        disturbed=cause == "client" and wave.plan.workers == 1 and _starved_share(wave) > NOTEWORTHY_STARVED_SHARE,
+        run_dir=wave.run_dir.path.name if wave.run_dir else None,
+    )
+
+
+def shortfall(wave: Wave, lag_limit_s: float) -> tuple[Cause | None, str]:
+    """Who kept a rate from being held, and what was seen of it; (None, "") where it was held.
+
+    Held: lag p99 within its limit, nothing dropped, 99% sent; and 95% completed, with no more than 5% failed. A client
+    that is late can look like a slow endpoint, but not the other way round: the lag is looked at first.
+    """
+    ledger, lag = wave.summary.ledger, wave.summary.lag
+    if wave.lost_workers or wave.primary_lost:
+        return "errors", "a process ended in mid-wave, see logs"
+    if lag is None or lag.percentile(99) > lag_limit_s:
+        return "client", _lateness(wave, lag_limit_s)
+    behind = answers_fall_behind(wave)
+    if ledger.dropped or ledger.sent < LEAST_SENT_SHARE * ledger.scheduled:
+        return "endpoint" if behind else "client", f"{ledger.dropped:,} of {ledger.scheduled:,} dropped"
+    if ledger.failed > MOST_FAILED_SHARE * ledger.sent:
+        return "errors", f"{ledger.failed:,} of {ledger.sent:,} failed, most by {wave.summary.errors[0].key}"
+    if behind:
+        return "endpoint", f"{wave.summary.rates.completed:,.4g}/s completed, answers take longer and longer"
+    return None, ""
+
+
+def answers_fall_behind(wave: Wave) -> bool:
+    """Whether the endpoint completes less than it is sent.
+
+    A share of the completed rate alone would blame an endpoint whose latency is long and uneven beside the step's
+    length; so latency must also have grown, its first quartile in the last third of the step above the third
+    quartile in the first; or requests were given up.
+    """
+    share = wave.summary.completed_share
+    if share is None or share >= LEAST_COMPLETED_SHARE:
+        return False
+    if wave.summary.ledger.abandoned > MOST_FAILED_SHARE * wave.summary.ledger.sent:
+        return True
+    answered = wave.records.where(~wave.records.outcome("failed"))
+    latency = answered.int("done") - answered.int("sent")  # in the order of the arrivals
+    third = len(latency) // 3
+    return third > 0 and bool(np.percentile(latency[-third:], 25) > np.percentile(latency[:third], 75))
+
+
+def _lateness(wave: Wave, lag_limit_s: float) -> str:
+    lag = wave.summary.lag
+    if lag is None:
+        return "nothing was sent"
+    parts = [f"lag p99 {duration_text(lag.percentile(99))} > {duration_text(lag_limit_s)}"]
+    if block := _longest_block(wave):
+        parts.append(f"blocked by {block.where}")
+    if (starved := _starved_share(wave)) > NOTEWORTHY_STARVED_SHARE:
+        parts.append(f"{starved:.0%} of the time no core was free")
+    return ", ".join(parts)
+
+
+def _starved_share(wave: Wave) -> float:
+    return max((use.starved_share or 0.0 for use in wave.workers), default=0.0)
+
+
+def _longest_block(wave: Wave) -> Block | None:
+    blocks = [use.block for use in wave.workers if use.block is not None]
+    return max(blocks, key=lambda block: block.longest_s, default=None)
+
+
+def progress_line(step: Step) -> str:
+    """A step in one line."""
+    word = "held" if step.held else "not held"
+    facts = [step.reason] if step.reason else []
+    if step.lag_p99_s is not None and not step.reason.startswith("lag"):
+        facts.insert(0, f"lag p99 {duration_text(step.lag_p99_s)}")
+    if step.worker_cpu_share is not None:
+        facts.append(f"worker CPU {step.worker_cpu_share:.0%}")
+    return f"{step.phase:<11} {step.rate:>8,g}/s {word:<9} {', '.join(facts)}"

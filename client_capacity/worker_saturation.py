@@ -1,0 +1,187 @@
+"""The highest rate that one worker holds for an ``invoke``: ``find_worker_saturation``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from client_capacity.conditions import Conditions
+from client_capacity.search import Found, LimitedBy, Search, Step, search
+from client_capacity.trial import Trials, trials
+from inference_benchmarker.finding import duration_text
+from inference_benchmarker.report import aligned
+from inference_benchmarker.run_dir import SCHEMA_VERSION, replace_file, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HEADROOM = 0.8
+KIND = "worker_saturation"
+TITLE = "WORKER SATURATION – InferenceBenchmarker"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSaturation:
+    """What one worker holds, in requests/s, with a 95% interval; ``high`` is None where no end was found.
+
+    ``limited_by`` other than "client": the client's own limit was not reached, it holds at least ``rate``.
+    """
+
+    rate: float
+    low: float
+    high: float | None
+    limited_by: LimitedBy
+    steps: tuple[Step, ...]
+    conditions: Conditions
+    run_dir: Path | None = None
+    environment: dict[str, Any] = field(default_factory=dict)
+
+    def to_text(self) -> str:
+        """A table of the steps and what follows from them."""
+        lines = [TITLE, "-" * len(TITLE), *steps_table(self.steps), "", *self._closing()]
+        return "\n".join(lines) + "\n"
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of result.json; seconds, bytes and requests/s."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "kind": KIND,
+            "rate": self.rate,
+            "interval": {"low": self.low, "high": self.high},
+            "limited_by": self.limited_by,
+            "conditions": self.conditions.to_json(),
+            "environment": self.environment,
+            "steps": [step.to_json() for step in self.steps],
+        }
+
+    def _closing(self) -> Iterator[str]:
+        if self.limited_by != "client":
+            yield f"{at_least_text('One worker', self.rate)} {reason_text(self.limited_by, self.steps)}"
+        elif self.rate:
+            yield f"One worker holds {self.rate:,g}/s (95% interval {self.low:,g} to {self.high:,g}/s){self._cause()}."
+            yield f"Give a worker up to {self.rate * HEADROOM:,.4g}/s (80%), which leaves room for hiccups."
+            yield "How many workers this machine can use: benchmark client rps-saturation"
+        else:
+            yield f"One worker does not even hold {self.high:g}/s: {self.steps[-1].reason}. Make invoke cheaper."
+        if disturbed := sum(step.disturbed for step in self.steps):
+            yield f"In {disturbed} of {len(self.steps)} steps other programs took the core: repeat on a quiet machine."
+        if self.run_dir is not None:
+            yield f"Run directory: {self.run_dir}"
+
+    def _cause(self) -> str:
+        """What held the loop up in most of the steps that were not held."""
+        places = [step.blocked_by for step in self.steps if step.cause == "client" and step.blocked_by]
+        return f"; what fills it: {max(places, key=places.count)}" if places else ""
+
+
+def find_worker_saturation(
+    factories_file: str | Path,
+    *,
+    endpoint_name: str | None = None,
+    lag_limit_s: float = 0.005,
+    step_time_s: float = 3.0,
+    repeats: int = 8,
+    max_rps: float = 20_000,
+    output_dir: str | Path = ".tmp",
+    say: Callable[[str], None] = lambda _: None,
+) -> WorkerSaturation:
+    """The highest open-loop rate that one worker holds for the ``invoke`` of this file, in one to two minutes.
+
+    Held: p99 of the schedule lag within ``lag_limit_s``, nothing dropped, 99% sent. Each rate is sent to the
+    endpoint for ``step_time_s``; ``repeats`` (0 or from 4 on) make the interval. ``say`` hears a line a step.
+    Raises BenchmarkError for a file or a value that cannot work, KeyboardInterrupt if interrupted before the
+    first step was over; later interrupts end the search with what was measured.
+    """
+    conditions = Conditions(
+        factories_file=Path(factories_file),
+        endpoint_name=endpoint_name,
+        lag_limit_s=lag_limit_s,
+        step_time_s=step_time_s,
+        repeats=repeats,
+        max_rps=max_rps,
+        output_dir=Path(output_dir),
+    )
+    return measure_worker(conditions, say)
+
+
+def measure_worker(conditions: Conditions, say: Callable[[str], None]) -> WorkerSaturation:
+    """``find_worker_saturation`` of conditions that are put together; stored in a folder of its own."""
+    with trials(conditions, KIND, say) as tried:
+        found = saturate_worker(tried, conditions.max_rps, conditions.repeats)
+        result = WorkerSaturation(
+            found.rate,
+            found.low,
+            found.high,
+            found.limited_by,
+            found.steps,
+            conditions,
+            tried.folder,
+            tried.environment,
+        )
+        store(result, tried.folder)
+        return result
+
+
+def saturate_worker(tried: Trials, max_rate: float, repeats: int) -> Found:
+    """The search itself, with one worker."""
+    return search(tried.measure(1), Search(max_rate=max_rate, repeats=repeats), tried.say)
+
+
+def store(result: Any, folder: Path) -> None:
+    """Write result.json and result.txt."""
+    write_json(folder / "result.json", result.to_json())
+    replace_file(folder / "result.txt", result.to_text())
+
+
+def at_least_text(who: str, rate: float) -> str:
+    """What is known where the client's own limit was not found."""
+    return f"{who} holds at least {rate:,.4g}/s." if rate else "No rate was held."
+
+
+def reason_text(limited_by: LimitedBy, steps: tuple[Step, ...]) -> str:
+    """Why the client's own limit was not found, and what to do."""
+    seen = f" ({steps[-1].reason})" if steps and steps[-1].reason else ""
+    return _NOT_THE_CLIENT[limited_by].format(seen=seen)
+
+
+_NOT_THE_CLIENT = {
+    "endpoint": "The endpoint was the limit, not this client{seen}: to measure the client alone, give it an endpoint "
+    "that answers at once, as --demo does.",
+    "errors": "Requests failed{seen}: make the endpoint answer, and begin again.",
+    "max_rps": "Nothing higher was tried: raise --max-rps to see where it ends.",
+    "interrupted": "Interrupted before the limit was found.",
+}
+
+
+def steps_table(steps: tuple[Step, ...]) -> Iterator[str]:
+    """A row for each step."""
+    header = ["", "rate/s", "held", "lag p50", "lag p99", "dropped", "completed/s", "worker CPU", "memory", "host CPU"]
+    rows = [header, *(_row(step) for step in steps)]
+    notes = ["", *(step.reason for step in steps)]
+    for line, note in zip(aligned(rows), notes, strict=True):
+        yield f"{line}  {note}".rstrip()
+
+
+def _row(step: Step) -> list[str]:
+    return [
+        step.phase,
+        f"{step.rate:,g}",
+        "yes" if step.held else "no",
+        _duration(step.lag_p50_s),
+        _duration(step.lag_p99_s),
+        f"{step.dropped:,}",
+        f"{step.completed_rate:,.4g}",
+        share_text(step.worker_cpu_share),
+        f"{step.max_rss_bytes / 1e6:.0f} MB",
+        share_text(step.host_cpu_share),
+    ]
+
+
+def _duration(seconds: float | None) -> str:
+    return "-" if seconds is None else duration_text(seconds)
+
+
+def share_text(share: float | None) -> str:
+    """A share in percent, or a dash."""
+    return "-" if share is None else f"{share:.0%}"
