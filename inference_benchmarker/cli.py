@@ -20,6 +20,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.flags import (
     ENDPOINT_FLAGS,
     FLAGS,
+    Flag,
     Reader,
     endpoint_config,
     fill_in_demo,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan import WavePlan
     from inference_benchmarker.wave import Wave
 
-BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
+NOTHING_FOUND, BAD_INPUT, BROKEN, INTERRUPTED = 1, 2, 3, 130
 ALTERNATIVES = (("client_rps", "concurrency"), ("arrivals", "concurrency"), ("factories_file", "locust_file"))
 DEMO_URL = "BENCHMARK_DEMO_URL"
 
@@ -48,6 +49,7 @@ Sends an evenly paced wave of requests to an inference endpoint and prints a res
 _EPILOG = """\
 other commands (each with --help):
   benchmark report DIR         print a run again; finalise one that was cut off
+  benchmark client             what this machine can send: worker-saturation, rps-saturation, limits
   benchmark endpoint           the embedded endpoint alone, to try things against
 
 exit codes: 0 valid and every limit met, 1 a limit was missed, 2 bad input,
@@ -86,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    commands: dict[str, Callable[[list[str]], int]] = {"report": _report, "endpoint": _endpoint}
+    commands: dict[str, Callable[[list[str]], int]] = {"report": _report, "client": _client, "endpoint": _endpoint}
     if arguments and arguments[0] in commands:
         return commands[arguments[0]](arguments[1:])
     if arguments and arguments[0] in ("--init", "--self-test"):
@@ -144,6 +146,59 @@ def _endpoint(arguments: list[str]) -> int:
     return 0
 
 
+def _client(arguments: list[str]) -> int:
+    from inference_benchmarker.client_flags import CLIENT_HELP, SATURATION
+
+    command, rest = (arguments or ["--help"])[0], arguments[1:]
+    if command in ("-h", "--help"):
+        print(CLIENT_HELP, end="")
+        return 0
+    if command == "limits":
+        return _client_limits(rest)
+    if command not in SATURATION:
+        known = ", ".join([*SATURATION, "limits"])
+        raise BenchmarkError(f"There is no command {command!r} of benchmark client.", f"Commands are {known}.")
+    return _saturation(command, rest)
+
+
+def _client_limits(arguments: list[str]) -> int:
+    parser = _Parser(prog="benchmark client limits", description="File descriptors and ports, and what they allow.")
+    parser.add_argument("--json", action="store_true", help="print the limits as JSON")
+    options = parser.parse_args(arguments)
+    from client_capacity.limits import find_file_descriptors_limit
+
+    _print_result(find_file_descriptors_limit(), as_json=options.json)
+    return 0
+
+
+def _saturation(command: str, arguments: list[str]) -> int:
+    from inference_benchmarker.client_flags import SATURATION, SATURATION_EPILOG, make_conditions
+
+    description, flags = SATURATION[command]
+    parser = _Parser(
+        prog=f"benchmark client {command}",
+        description=description,
+        epilog=SATURATION_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage=f"benchmark client {command} [--demo | --factories-file FILE] [options]",
+        allow_abbrev=False,
+    )
+    _add_flags(parser, flags)
+    options, problems = _parsed(parser, arguments)
+    conditions = make_conditions(options, problems)
+    say = _say_nothing if options["quiet"] else _say
+    with _instant_endpoint() if options["demo"] else nullcontext():
+        from client_capacity.rps_saturation import measure_client
+        from client_capacity.worker_saturation import measure_worker
+
+        measure = measure_worker if command == "worker-saturation" else measure_client
+        found = measure(conditions, say)
+    _print_result(found, as_json=options["json"])
+    if found.limited_by == "interrupted":
+        return INTERRUPTED
+    return 0 if found.rate else NOTHING_FOUND
+
+
 def _wave_parser() -> _Parser:
     parser = _Parser(
         prog="benchmark",
@@ -154,7 +209,12 @@ def _wave_parser() -> _Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"benchmark {__version__}")
-    for title, flags in FLAGS.items():
+    _add_flags(parser, FLAGS)
+    return parser
+
+
+def _add_flags(parser: _Parser, groups: dict[str, list[Flag]]) -> None:
+    for title, flags in groups.items():
         group = parser.add_argument_group(title)
         for flag, metavar, text in flags:
             if metavar is None:
@@ -163,14 +223,17 @@ def _wave_parser() -> _Parser:
                 group.add_argument(flag, metavar=metavar, action="append", help=text)
             else:
                 group.add_argument(flag, metavar=metavar, help=text)
-    return parser
+
+
+def _parsed(parser: _Parser, arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """The flags as text, and a problem for each argument that is none."""
+    parsed, unknown = parser.parse_known_args(arguments)
+    return vars(parsed), [f"Unknown argument {argument!r}. See `{parser.prog} --help`." for argument in unknown]
 
 
 def _wave_options(parser: _Parser, arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
     """Flags as text (nothing converted yet), from the command line and the configuration file."""
-    parsed, unknown = parser.parse_known_args(arguments)
-    options = vars(parsed)
-    problems = [f"Unknown argument {argument!r}. See `benchmark --help`." for argument in unknown]
+    options, problems = _parsed(parser, arguments)
     if options["config"] is not None:
         configured, found = read_config(Path(options["config"]), options)
         problems += found
@@ -191,6 +254,16 @@ def _demo_endpoint(plan: WavePlan) -> Iterator[WavePlan]:
     with start(EndpointConfig()) as endpoint:
         os.environ[DEMO_URL] = endpoint.url
         yield replace(plan, url=endpoint.url) if plan.locust_file is not None and plan.url is None else plan
+
+
+@contextmanager
+def _instant_endpoint() -> Iterator[None]:
+    """The embedded endpoint without a service time: what is measured against it is the client."""
+    from inference_benchmarker.demo_endpoint import EndpointConfig, start
+
+    with start(EndpointConfig(service="none")) as endpoint:
+        os.environ[DEMO_URL] = endpoint.url
+        yield
 
 
 def _endpoint_parser() -> _Parser:
@@ -218,6 +291,14 @@ def _live(plan: WavePlan, *, quiet: bool | None) -> Live:
 
 def _print_wave(wave: Wave, *, as_json: bool | None) -> None:
     print(json.dumps(wave.to_json(), indent=2) + "\n" if as_json else wave.text(), end="", flush=True)
+
+
+def _print_result(found: Any, *, as_json: bool | None) -> None:
+    print(json.dumps(found.to_json(), indent=2) + "\n" if as_json else found.to_text(), end="", flush=True)
+
+
+def _say_nothing(_: str) -> None:
+    """--quiet."""
 
 
 def _say(message: str) -> None:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 DEMO_DEFAULTS = {"client_rps": "100", "obs_time": "10", "workers": "2"}
 DEMO_FACTORIES = Path("demo") / "factories_demo.py"
 
-FLAGS: dict[str, list[tuple[str, str | None, str]]] = {
+Flag = tuple[str, str | None, str]  # the flag, the name of its value (None: a switch), what it means
+
+FLAGS: dict[str, list[Flag]] = {
     "endpoint": [
         (
             "--factories-file",
@@ -63,6 +65,11 @@ FLAGS: dict[str, list[tuple[str, str | None, str]]] = {
     ],
     "processes and output": [
         ("--sample-client-hw", None, "record CPU, memory and network of this client during the wave"),
+        (
+            "--calibrate",
+            None,
+            "measure first what this tool itself adds at this rate on this host (a few seconds)",
+        ),
         ("--port", "P", "the primary's port on loopback (default 5557; the next free one if taken)"),
         ("--ui", None, "Locust's web page while the wave runs, on loopback, port 8089 or the next free one"),
         ("--output-dir", "DIR", "where the run directory goes (default .tmp)"),
@@ -234,7 +241,7 @@ def fill_in_demo(options: dict[str, Any]) -> None:
         if options[name] is None and options[replaced] is None:
             options[name] = value
     if options["factories_file"] is None and options["locust_file"] is None:
-        options["factories_file"] = str(_demo_factories())
+        options["factories_file"] = str(demo_factories())
 
 
 def endpoint_config(options: dict[str, Any], problems: list[str]) -> EndpointConfig:
@@ -262,7 +269,8 @@ def endpoint_config(options: dict[str, Any], problems: list[str]) -> EndpointCon
     return config
 
 
-def _demo_factories() -> Path:
+def demo_factories() -> Path:
+    """The factories file of the embedded endpoint."""
     from importlib.util import find_spec
 
     spec = find_spec("factories")

@@ -6,19 +6,26 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
 import inference_benchmarker
+from client_capacity import rps_saturation, worker_saturation
+from client_capacity.conditions import Conditions
 from inference_benchmarker import cli, launch
 from inference_benchmarker.plan import ClosedLoop, OpenLoop, WavePlan
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from inference_benchmarker.demo_endpoint import EndpointConfig
 
 FACTORIES = """
 def invoke_factory():
@@ -334,6 +341,94 @@ def plan_json(run: Path, text: str) -> None:
     (run / "spool.bin").write_bytes(b"")
 
 
+SEARCHES = ["worker-saturation", "rps-saturation"]
+SEARCH_FLAGS = ["--lag-limit", "--step-time", "--max-rps"]
+
+
+class TestClient:
+    @pytest.fixture
+    def searches(self, monkeypatch: pytest.MonkeyPatch) -> list[Conditions]:
+        """The conditions of the searches that would have been made."""
+        made: list[Conditions] = []
+
+        def measure(conditions: Conditions, say: Callable[[str], None]) -> None:
+            made.append(conditions)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(worker_saturation, "measure_worker", measure)
+        monkeypatch.setattr(rps_saturation, "measure_client", measure)
+        return made
+
+    @pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
+    def test_bare_it_prints_help(self, capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+        assert cli.main(["client", *arguments]) == 0
+        out = capsys.readouterr().out
+        assert all(command in out for command in (*SEARCHES, "limits"))
+
+    def test_an_unknown_command_is_one_sentence(self, capsys: pytest.CaptureFixture[str]) -> None:
+        (problem,) = problems(capsys, "client", "nope")
+        assert problem == (
+            "There is no command 'nope' of benchmark client. Commands are worker-saturation, rps-saturation, limits."
+        )
+
+    @pytest.mark.parametrize("command", SEARCHES)
+    def test_without_an_endpoint_there_is_nothing_to_send_to(
+        self, capsys: pytest.CaptureFixture[str], command: str
+    ) -> None:
+        (problem,) = problems(capsys, "client", command)
+        assert problem == "No endpoint: give --factories-file FILE (or --demo to try it out)."
+
+    @pytest.mark.parametrize("value", [*NONSENSE, "0", "-1", "1e300", "1e999999999"])
+    @pytest.mark.parametrize("flag", SEARCH_FLAGS)
+    @pytest.mark.parametrize("command", SEARCHES)
+    def test_nonsense_is_one_sentence(
+        self, capsys: pytest.CaptureFixture[str], command: str, flag: str, value: str
+    ) -> None:
+        (problem,) = problems(capsys, "client", command, "--factories-file", "f.py", f"{flag}={value}")
+        assert problem.startswith(f"{flag} must be ")
+
+    def test_everything_that_is_wrong_is_said_at_once(self, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("bad.py").write_text("def invoke_factory(: pass")
+        wrong = "--worker-rps x --client-rps 0 --max-workers 1.5 --step-time 1e9 --repeats 4 --factories-file bad.py"
+        found = problems(capsys, "client", "rps-saturation", *wrong.split())
+        starts = ["Unknown argument '--repeats'", "Unknown argument '4'", "--worker-rps must", "--max-workers must"]
+        starts += ["--step-time must", "--client-rps must", "bad.py"]
+        assert len(found) == len(starts)
+        assert all(problem.startswith(start) for problem, start in zip(found, starts, strict=True))
+
+    def test_its_flags_become_conditions(self, searches: list[Conditions]) -> None:
+        of_both = "--factories-file f.py --endpoint-name e --lag-limit 0.01 --step-time 2 --max-rps 500 --output-dir o"
+        assert cli.main(["client", "worker-saturation", *of_both.split(), "--repeats", "0"]) == 130
+        assert cli.main(["client", "rps-saturation", *of_both.split(), "--worker-rps=9", "--client-rps=40"]) == 130
+        worker = Conditions(Path("f.py"), "e", 0.01, 2, 0, 500, output_dir=Path("o"))
+        assert searches == [worker, replace(worker, repeats=8, worker_rps=9, wanted_rps=40)]
+
+    def test_defaults_are_the_documented_ones(self, searches: list[Conditions]) -> None:
+        cli.main(["client", "worker-saturation", "--factories-file", "f.py"])
+        assert searches == [Conditions(Path("f.py"))]
+        assert (searches[0].lag_limit_s, searches[0].step_time_s, searches[0].output_dir) == (0.005, 3, Path(".tmp"))
+
+    def test_the_demo_endpoint_answers_at_once(
+        self, searches: list[Conditions], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        started = []
+
+        def start(config: EndpointConfig) -> nullcontext[SimpleNamespace]:
+            started.append(config.service)
+            return nullcontext(SimpleNamespace(url="http://127.0.0.1:1"))
+
+        monkeypatch.setattr("inference_benchmarker.demo_endpoint.start", start)
+        monkeypatch.setenv(cli.DEMO_URL, "")
+        cli.main(["client", "rps-saturation", "--demo"])
+        cli.main(["client", "rps-saturation", "--demo", "--factories-file", "f.py"])
+        assert started == ["none", "none"]
+        assert [str(conditions.factories_file).split("/")[-1] for conditions in searches] == [
+            "factories_demo.py",
+            "f.py",
+        ]
+        assert os.environ[cli.DEMO_URL] == "http://127.0.0.1:1"
+
+
 def test_bare_it_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([]) == 0
     out = capsys.readouterr().out
@@ -365,9 +460,11 @@ def test_a_fault_of_ours_keeps_its_traceback_and_is_no_missed_threshold(
     [
         "from inference_benchmarker import cli\ntry: cli.main(['--help'])\nexcept SystemExit: pass",
         "from inference_benchmarker import cli\ncli.main(['--client-rps', 'x'])",
+        "from inference_benchmarker import cli\ncli.main(['client'])",
+        "from inference_benchmarker import cli\ncli.main(['client', 'worker-saturation', '--repeats', 'x'])",
         "import inference_benchmarker, client_capacity, server_capacity, visualization, factories",
     ],
-    ids=["help", "bad input", "import"],
+    ids=["help", "bad input", "client", "bad input of client", "import"],
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(program: str) -> None:
     assert imported(program) == []

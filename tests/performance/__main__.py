@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from tests.performance import ceiling, memory, overhead, pacing, stall, startup, streams, truth
+from tests.performance import ceiling, memory, overhead, pacing, saturation, stall, startup, streams, truth
 from tests.performance.figures import Program, machine
 
 PROGRAMS = {
@@ -20,6 +20,7 @@ PROGRAMS = {
     "stall": stall.PROGRAM,
     "startup": startup.PROGRAM,
     "memory": memory.PROGRAM,
+    "saturation": saturation.PROGRAM,
 }
 
 

@@ -1,0 +1,253 @@
+"""What a client holds: searches with real waves, and what is made of their findings."""
+
+from __future__ import annotations
+
+import json
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from client_capacity.conditions import Conditions
+from client_capacity.rps_saturation import RpsSaturation, WorkersRow
+from client_capacity.search import Found, LimitedBy, Step
+from client_capacity.worker_saturation import WorkerSaturation
+from inference_benchmarker.wave import Wave
+
+if TYPE_CHECKING:
+    from tests.bench import Bench, Finished
+
+BUSY = """
+import time
+
+
+def invoke_factory():
+    return spin_for_5_ms
+
+
+def spin_for_5_ms(payload):
+    end = time.perf_counter() + 0.005
+    while time.perf_counter() < end:
+        pass
+
+
+def payload_factory():
+    return {"pre_computed": True, "input": [0]}
+"""
+TRUTH = 1 / 0.00502
+QUICK = ("--step-time", "0.5", "--output-dir", "runs")
+CONDITIONS = Conditions(Path("f.py"))
+STEP = Step("growing", 8, completed_rate=8, run_dir="a")
+LATE = Step("growing", 16, "client", "lag p99 20 ms > 5 ms", blocked_by="spin (f.py:3)")
+
+
+def worker(limited_by: LimitedBy, *steps: Step, rate: float = 12, high: float | None = 14) -> WorkerSaturation:
+    return WorkerSaturation(rate, 10, high, limited_by, steps, CONDITIONS, Path("runs/x_worker_saturation"))
+
+
+def row(workers: int, rate: float, limited_by: LimitedBy | None = "client") -> WorkersRow:
+    return WorkersRow(workers, rate, limited_by, 0.9, 0.5, (STEP,))
+
+
+class TestWorkerResult:
+    def test_a_limit_of_the_client_names_the_rate_its_interval_and_what_fills_it(self) -> None:
+        text = worker("client", STEP, LATE).to_text()
+        assert "One worker holds 12/s (95% interval 10 to 14/s); what fills it: spin (f.py:3)." in text
+        assert "Give a worker up to 9.6/s (80%)" in text
+        assert text.splitlines()[-1] == "Run directory: runs/x_worker_saturation"
+
+    @pytest.mark.parametrize(
+        ("limited_by", "what"),
+        [
+            ("endpoint", "The endpoint was the limit, not this client (12/s completed): to measure the client alone"),
+            ("errors", "Requests failed (12/s completed): make the endpoint answer"),
+            ("max_rps", "Nothing higher was tried: raise --max-rps"),
+            ("interrupted", "Interrupted before the limit was found."),
+        ],
+    )
+    def test_where_another_is_the_limit_the_client_holds_at_least_that(self, limited_by: LimitedBy, what: str) -> None:
+        text = worker(limited_by, STEP, replace(LATE, reason="12/s completed"), high=None).to_text()
+        assert f"One worker holds at least 12/s. {what}" in text
+
+    def test_nothing_held_is_said(self) -> None:
+        assert "One worker does not even hold 14/s: lag p99 20 ms > 5 ms." in worker("client", LATE, rate=0).to_text()
+        assert "No rate was held. Requests failed" in worker("errors", LATE, rate=0, high=None).to_text()
+
+    def test_a_machine_that_was_not_quiet_is_said(self) -> None:
+        text = worker("client", STEP, replace(LATE, disturbed=True)).to_text()
+        assert "In 1 of 2 steps other programs took the core: repeat on a quiet machine." in text
+
+    def test_the_table_has_a_row_a_step_with_its_reason(self) -> None:
+        rows = worker("client", STEP, LATE).to_text().splitlines()[2:5]
+        assert rows[0].split()[:2] == ["rate/s", "held"]
+        assert rows[1].split()[:3] == ["growing", "8", "yes"]
+        assert rows[2].endswith("lag p99 20 ms > 5 ms")
+
+    def test_as_json_it_has_every_step(self) -> None:
+        data = json.loads(json.dumps(worker("client", STEP, LATE).to_json()))
+        assert (data["schema_version"], data["kind"], data["rate"]) == (1, "worker_saturation", 12)
+        assert data["interval"] == {"low": 10, "high": 14}
+        assert [step["held"] for step in data["steps"]] == [True, False]
+        assert data["conditions"]["lag_limit_s"] == 0.005
+
+
+class TestClientResult:
+    @staticmethod
+    def of(*rows: WorkersRow, limited_by: Any = "client", wanted: float | None = None) -> RpsSaturation:
+        return RpsSaturation(rows, limited_by, replace(CONDITIONS, wanted_rps=wanted))
+
+    def test_the_fewest_workers_that_hold_nearly_the_most_are_to_be_used(self) -> None:
+        found = self.of(row(1, 1000), row(2, 1900), row(3, 1950))
+        assert (found.rate, found.workers) == (1950, 2)
+        assert "This client holds 1,950/s; use --workers 2: more do not send more." in found.to_text()
+
+    @pytest.mark.parametrize(
+        ("rate", "workers"), [(1, 1), (800, 1), (801, 2), (1520, 2), (1530, 3), (1900, 2), (1950, 3), (1951, None)]
+    )
+    def test_workers_for_a_rate_have_room_where_there_is_any(self, rate: float, workers: int | None) -> None:
+        assert self.of(row(1, 1000), row(2, 1900), row(3, 1950)).workers_for(rate) == workers
+
+    def test_a_rate_beyond_the_client_gets_advice(self) -> None:
+        found = self.of(row(1, 1000), row(2, 1000), wanted=3000)
+        assert "This client cannot send 3,000/s: take a bigger machine, or 4 like it with a part each." in (
+            found.to_text()
+        )
+        assert found.to_json()["wanted"] == {"rate": 3000, "workers": None}
+        assert "was not shown" in self.of(row(1, 1000, "endpoint"), limited_by="endpoint").advice_for(2000)
+        assert "make invoke cheaper" in self.of(row(1, 0)).advice_for(1)
+
+    def test_a_rate_that_is_tight_is_said(self) -> None:
+        found = self.of(row(1, 1000), row(2, 1900))
+        assert found.advice_for(700) == "For 700/s use --workers 1 (1 hold 1,000/s)."
+        assert found.advice_for(1800).endswith("(2 hold 1,900/s, with little room for hiccups).")
+
+    def test_a_given_rate_is_told_from_a_measured_one(self) -> None:
+        found = self.of(WorkersRow(1, 1000, None), row(2, 1800, "endpoint"), limited_by="endpoint")
+        lines = found.to_text().splitlines()
+        assert lines[3].split() == ["1", "1,000", "1,000", "-", "-", "(given)"]
+        assert lines[4].split()[:4] == ["2", "≥", "1,800", "900"]
+        assert "This client holds at least 1,800/s. The endpoint was the limit" in found.to_text()
+
+    def test_a_row_has_the_hardware_of_the_highest_step_held(self) -> None:
+        steps = (STEP, replace(STEP, rate=9, worker_cpu_share=0.4, host_cpu_share=0.2), LATE)
+        made = WorkersRow.of(2, Found(9, 9, 16, "client", steps))
+        assert (made.worker_cpu_share, made.host_cpu_share) == (0.4, 0.2)
+        assert made.to_json()["rate_per_worker"] == 4.5
+
+
+def saturate(bench: Bench, command: str, factories: str, *flags: str, **options: Any) -> tuple[Finished, Path]:
+    """A search and its result's directory."""
+    folder = bench.folder()
+    done = bench.run("client", command, *QUICK, *flags, factories=None, folder=write(folder, factories), **options)
+    (result,) = (folder / "runs").iterdir()
+    return done, result
+
+
+def write(folder: Path, factories: str) -> Path:
+    """The folder with the factories file in it."""
+    (folder / "f.py").write_text(factories)
+    return folder
+
+
+@pytest.mark.process
+def test_a_busy_invoke_is_found_out(bench: Bench) -> None:
+    done, folder = saturate(
+        bench, "worker-saturation", BUSY, "--factories-file", "f.py", "--repeats", "4", "--lag-limit", "0.05", "--json"
+    )
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found == json.loads((folder / "result.json").read_text())
+    assert found["limited_by"] == "client"
+    assert 0.3 * TRUTH < found["rate"] < 1.1 * TRUTH
+    assert found["interval"]["low"] < found["rate"] < found["interval"]["high"]
+    assert any("spin_for_5_ms" in step["reason"] for step in found["steps"])
+    assert folder.name.endswith("_worker_saturation")
+    check_steps(folder, found["steps"])
+    lines = done.err.splitlines()
+    assert sum(" held " in line for line in lines) == len(found["steps"])
+    assert "One worker holds" in (folder / "result.txt").read_text()
+
+
+def check_steps(folder: Path, steps: list[dict[str, Any]]) -> None:
+    """Each step is a wave that can be loaded, and nothing else is there."""
+    assert {path.name for path in folder.iterdir()} == {"result.json", "result.txt"} | {s["run_dir"] for s in steps}
+    for step in steps:
+        wave = Wave.load(folder / step["run_dir"])
+        assert wave.plan.target_rate == step["rate"]
+        assert wave.ledger.sent == step["sent"]
+        assert wave.plan.workers == 1
+
+
+CALLS = """
+from sender import post
+
+
+def invoke_factory():
+    return post
+
+
+def payload_factory():
+    return {"pre_computed": True, "input": list(range(1000))}
+"""
+
+
+@pytest.mark.process
+def test_an_endpoint_that_is_the_limit_is_named(bench: Bench) -> None:
+    with bench.endpoint(servers=2, service_s=0.02) as endpoint:
+        done = bench.run(
+            "client", "worker-saturation", "--step-time", "1", "--lag-limit", "0.2", factories=CALLS, target=endpoint
+        )
+    assert done.code == 0, done.err
+    assert "One worker holds at least " in done.out
+    assert "The endpoint was the limit, not this client (" in done.out
+    (folder,) = (done_dir for done_dir in Path(done.out.split("Run directory: ")[1].strip()).parts[-1:])
+    assert folder.endswith("_worker_saturation")
+
+
+@pytest.mark.process
+def test_failing_requests_end_the_search(bench: Bench) -> None:
+    failing = BUSY.replace("end = time", "raise ValueError(1)\n    end = time")
+    done, folder = saturate(bench, "worker-saturation", failing, "--factories-file", "f.py", "--quiet")
+    assert (done.code, done.err) == (1, "")
+    found = json.loads((folder / "result.json").read_text())
+    assert (found["limited_by"], found["rate"], len(found["steps"])) == ("errors", 0, 2)
+    assert "most by ValueError" in found["steps"][0]["reason"]
+    assert "No rate was held. Requests failed (" in done.out
+
+
+@pytest.mark.process
+def test_workers_for_a_wanted_rate(bench: Bench) -> None:
+    flags = ("--factories-file", "f.py", "--worker-rps", "5", "--client-rps", "8", "--lag-limit", "0.5", "--json")
+    done, folder = saturate(bench, "rps-saturation", BUSY, *flags)
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found["wanted"] == {"rate": 8, "workers": 2}
+    assert [(row["workers"], row["limited_by"]) for row in found["rows"]] == [(1, None), (2, "max_rps")]
+    assert found["limited_by"] == "wanted"
+    assert "For 8/s use --workers 2" in (folder / "result.txt").read_text()
+
+
+@pytest.mark.process
+def test_ctrl_c_keeps_what_was_measured(bench: Bench) -> None:
+    folder = write(bench.folder(), BUSY)
+    running = bench.start(
+        "client", "worker-saturation", *QUICK, "--factories-file", "f.py", factories=None, folder=folder
+    )
+    running.wait_for(lambda: running.err.count(" held ") >= 2, "two steps")
+    running.signal(signal.SIGINT)
+    done = running.finish()
+    assert done.code == 130
+    assert "One worker holds at least " in done.out
+    assert "Interrupted before the limit was found." in done.out
+
+
+@pytest.mark.process
+def test_a_file_that_cannot_work_leaves_nothing(bench: Bench) -> None:
+    folder = write(bench.folder(), BUSY.replace('"input": [0]', '"input": []'))
+    done = bench.run("client", "worker-saturation", *QUICK, "--factories-file", "f.py", factories=None, folder=folder)
+    assert done.code == 2
+    assert "Traceback" not in done.err
+    assert "f.py" in done.err
+    assert list((folder / "runs").iterdir()) == []
