@@ -56,8 +56,8 @@ class Nobody:
         """Nothing to close."""
 
 
-def run_wave(plan: WavePlan, live: Live | None = None) -> Wave:
-    """Run one wave and return it, stored in its run directory.
+def run_wave(plan: WavePlan, live: Live | None = None, calibration: dict[str, Any] | None = None) -> Wave:
+    """Run one wave and return it, stored in its run directory. ``calibration``: what one found, to be kept with it.
 
     Raises BenchmarkError, before any load is sent, for a plan or a factories file that cannot work;
     KeyboardInterrupt if interrupted before the wave began. Later interrupts end the wave early and it is
@@ -65,7 +65,7 @@ def run_wave(plan: WavePlan, live: Live | None = None) -> Wave:
     """
     plan = settle(plan)
     live = live or Nobody()
-    run_dir = _make_run_dir(plan)
+    run_dir = _make_run_dir(plan, calibration)
     try:
         with counting_interrupts() as interrupts:
             with Processes(plan, run_dir) as processes:
@@ -211,10 +211,13 @@ class _Conductor:
         self._live.update(self.journal, self.journal.read(), time.monotonic_ns() - self._t0)
 
 
-def _make_run_dir(plan: WavePlan) -> RunDir:
+def _make_run_dir(plan: WavePlan, calibration: dict[str, Any] | None) -> RunDir:
     run_dir = RunDir.create(plan.output_dir)
+    facts: dict[str, Any] = {"environment": describe_environment(plan)}
+    if calibration is not None:
+        facts["calibration"] = calibration
     try:
-        write_json(run_dir.plan, {**plan.public_json(), "environment": describe_environment(plan)})
+        write_json(run_dir.plan, {**plan.public_json(), **facts})
     except OSError as error:
         _discard(run_dir)
         raise cannot_write(plan.output_dir, error) from None

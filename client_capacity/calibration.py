@@ -1,0 +1,114 @@
+"""Measures what this tool itself adds, before a wave: the plan's load against nothing, and against a local echo."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import inference_benchmarker
+from client_capacity.overhead import Calibration, Run
+from inference_benchmarker.demo_endpoint import EndpointConfig, start
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.launch import Nobody, run_wave, settle
+from inference_benchmarker.plan import Bounds, OpenLoop, WavePlan
+from inference_benchmarker.processes import Interrupts, counting_interrupts
+
+if TYPE_CHECKING:
+    from inference_benchmarker.launch import Live
+    from inference_benchmarker.wave import Wave
+
+CALIBRATION_S = Decimal(2)
+LONGEST_S = Decimal(5)
+WARMUP_S = Decimal("0.5")
+DRAIN_S = Decimal(5)
+LEAST_REQUESTS = 20
+MOST_REQUESTS = 20_000
+MOST_WARMUP_REQUESTS = 5_000
+
+# By path, never imported: this process must not be patched
+_FACTORIES = Path(inference_benchmarker.__file__).parent / "clients" / "calibration"
+NULL, ECHO = _FACTORIES / "null.py", _FACTORIES / "echo.py"
+
+
+def calibrate(plan: WavePlan, live: Live | None = None) -> Calibration:
+    """Run the plan's load for a few seconds against an invoke that does nothing, and against a local echo.
+
+    Raises BenchmarkError for a plan that cannot run, RuntimeError where a process was lost, KeyboardInterrupt if
+    interrupted: nothing of the plan's own wave was sent then. Leaves no files.
+    """
+    plan = settle(plan)  # the seed is drawn here, so that both runs have the same arrivals
+    seconds = calibration_bounds(plan).duration_s
+    (live or Nobody()).say(f"Calibrating: up to {seconds:.2g} s against nothing, then against a local echo.")
+    with tempfile.TemporaryDirectory(prefix="benchmark_calibration_") as folder, counting_interrupts() as interrupts:
+        null = _run(calibration_plan(plan, NULL, Path(folder)), interrupts)
+        with start(EndpointConfig(servers=1, service="none")) as endpoint:  # one that takes no time is always free
+            echo = _run(calibration_plan(plan, ECHO, Path(folder), endpoint.url), interrupts)
+        _heed(interrupts)
+    return Calibration(null, echo)
+
+
+def calibration_plan(plan: WavePlan, factories: Path, folder: Path, endpoint_name: str | None = None) -> WavePlan:
+    """The plan's load, processes and per-request work against another endpoint, with no limits to meet."""
+    return replace(
+        plan,
+        bounds=calibration_bounds(plan),
+        factories_file=factories,
+        endpoint_name=endpoint_name,
+        locust_file=None,
+        url=None,
+        warmup_s=_warmup_s(plan),
+        drain_timeout_s=DRAIN_S,
+        success_threshold=0.0,
+        slos=(),
+        ui=False,
+        sample_client_hw=False,
+        output_dir=folder,
+        name=None,
+    )
+
+
+def calibration_bounds(plan: WavePlan) -> Bounds:
+    """``CALIBRATION_S`` of sending; longer, up to ``LONGEST_S``, where too few requests would fall into it."""
+    seconds = CALIBRATION_S
+    if isinstance(plan.load, OpenLoop):
+        seconds = min(LONGEST_S, max(CALIBRATION_S, LEAST_REQUESTS / plan.load.rate))
+    return Bounds(seconds, MOST_REQUESTS)
+
+
+def _warmup_s(plan: WavePlan) -> Decimal:
+    """Enough for what is done once; bounded, or a rate that cannot be kept would begin with a backlog."""
+    if isinstance(plan.load, OpenLoop):
+        return min(WARMUP_S, MOST_WARMUP_REQUESTS / plan.load.rate)
+    return WARMUP_S
+
+
+def _run(plan: WavePlan, interrupts: Interrupts) -> Run | None:
+    _heed(interrupts)
+    wave = run_wave(plan, Nobody())
+    _check(wave)
+    return Run.of(wave, wave.summary)
+
+
+def _heed(interrupts: Interrupts) -> None:
+    """Act on an interrupt that came between waves, when nothing is left half done."""
+    if interrupts.count:
+        raise KeyboardInterrupt
+
+
+def _check(wave: Wave) -> None:
+    """What would make a calibration's numbers someone else's is no result."""
+    if wave.interrupted:
+        raise KeyboardInterrupt
+    if wave.disk_error is not None:
+        raise BenchmarkError(
+            f"The calibration cannot write to {tempfile.gettempdir()} ({wave.disk_error}).",
+            "Free some space there, or run without the calibration.",
+        )
+    if wave.primary_lost or wave.lost_workers:
+        assert wave.run_dir is not None
+        log = wave.run_dir.primary_log if wave.primary_lost else wave.run_dir.worker_log(wave.lost_workers[0])
+        tail = log.read_text(errors="replace")[-2000:]  # the log itself goes with the temporary folder
+        raise RuntimeError(f"the calibration lost its primary or a worker; the log ends with:\n{tail}")
