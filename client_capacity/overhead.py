@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from inference_benchmarker.plan import NS
 from inference_benchmarker.finding import duration_text
+from inference_benchmarker.plan import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
