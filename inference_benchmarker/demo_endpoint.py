@@ -64,6 +64,7 @@ class Endpoint:
         service = service_times(config.service, config.service_s, config.cv, config.seed)
         self._queue = QueueModel(config.servers, service, config.queue_limit, round(config.cold_start_s * NS))
         self._next_fate = fates(config)
+        self._error_status = config.error_status
         self._metrics = Metrics()
         table = self._table(config)
         self._routes = Routes(table)
@@ -136,7 +137,7 @@ class Endpoint:
             return
         self._log.schedule(sequence, job.start_ns, job.finish_ns)
         if fate is Fate.ERROR:
-            reply = dialect.failure(500, "The model failed, as configured.", sequence)
+            reply = dialect.failure(self._error_status, "The model failed, as configured.", sequence)
         exchange = Exchange(connection, route, sequence, job=job, reply=reply, fate=fate)
         self._put(exchange) if exchange.due_ns() > request.complete_ns else self._advance(exchange)
         self._set_alarm()

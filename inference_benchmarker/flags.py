@@ -89,7 +89,8 @@ ENDPOINT_FLAGS = (
     ("--service-time", "0.02", "S", "its mean in seconds"),
     ("--cv", "1", "X", "standard deviation / mean of the lognormal service time"),
     ("--queue-limit", None, "N", "requests that may wait; the next gets 503 (default: no limit)"),
-    ("--error-share", "0", "F", "share of requests that get a 500"),
+    ("--error-share", "0", "F", "share of requests that get an error"),
+    ("--error-status", "500", "N", "the HTTP status of that error"),
     ("--close-share", "0", "F", "share of requests whose connection closes within the answer"),
     ("--hang-share", "0", "F", "share of requests that are never answered"),
     ("--cold-start", "0", "S", "seconds the first request of each server takes longer"),
@@ -257,6 +258,7 @@ def endpoint_config(options: dict[str, Any], problems: list[str]) -> EndpointCon
         "queue_limit": read.integer("queue_limit"),
         **{name: float(read.decimal(name)) for name in ("error_share", "close_share", "hang_share")},
         "cold_start_s": float(read.decimal("cold_start")),
+        "error_status": read.integer("error_status"),
         "tokens": read.integer("tokens"),
         "seed": read.integer("seed"),
     }

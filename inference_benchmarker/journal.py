@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from inference_benchmarker.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
+from inference_benchmarker.distribution import Distribution
 from inference_benchmarker.record import Ledger, split_batch
 from inference_benchmarker.spool import BATCH, SpoolReader
+from inference_benchmarker.usage import LoopDelay, Sample, WorkerUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,13 +28,26 @@ class WorkerJournal:
     at: int = 0
     final: bool = False
     lost_at: int | None = None
-    cpu_s: float = 0.0
-    max_rss_bytes: int = 0
+    silence_ns: int = 0
+    use: dict[str, Any] = field(default_factory=dict)
+    delays_us: list[int] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     base: list[npt.NDArray[Any]] = field(default_factory=list)
     streams: list[npt.NDArray[Any]] = field(default_factory=list)
     gaps: list[npt.NDArray[np.uint32]] = field(default_factory=list)
+
+    @property
+    def worker_use(self) -> WorkerUse:
+        """What the worker used, as its last report tells."""
+        if not self.use:
+            return WorkerUse()
+        delay = Distribution.of(self.delays_us)
+        summed = None
+        if delay is not None:
+            p50, p99 = delay.percentile(50), delay.percentile(99)
+            summed = asdict(LoopDelay(delay.count, p50 / 1e6, p99 / 1e6, delay.maximum / 1e6))
+        return WorkerUse.from_json({**self.use, "silence_s": self.silence_ns / 1e9, "loop_delay": summed})
 
     def columns(self, number: int) -> WorkerColumns:
         """All batches joined."""
@@ -56,6 +71,7 @@ class Journal:
         self.start: dict[str, Any] | None = None
         self.stop_at: int | None = None
         self.ended = False
+        self.samples: list[Sample] = []
 
     def add_spool(self, path: Path) -> None:
         """Go on in another file: the first one's disk was full."""
@@ -89,6 +105,8 @@ class Journal:
                 self.stop_at = event["at"]
             case "lost":
                 self.workers[event["worker"]].lost_at = event["at"]
+            case "client":
+                self.samples += [Sample(*values) for values in event["samples"]]
             case "end":
                 self.ended = True
 
@@ -96,8 +114,10 @@ class Journal:
         meta, base, streams, gaps = split_batch(data)
         worker = self.workers[meta["worker"]]
         worker.ledger = Ledger.from_json(meta["ledger"])
+        worker.silence_ns = max(worker.silence_ns, meta["at"] - max(worker.at, 0))
         worker.at, worker.final = meta["at"], meta["final"]
-        worker.cpu_s, worker.max_rss_bytes = meta["cpu_s"], meta["max_rss_bytes"]
+        worker.delays_us += meta["use"].pop("delays_us")
+        worker.use = meta["use"]
         worker.labels += meta["labels"]
         worker.errors += meta["errors"]
         for key, text in meta["texts"]:

@@ -12,6 +12,7 @@ from inference_benchmarker.record import Ledger
 
 if TYPE_CHECKING:
     from inference_benchmarker.columns import Records
+    from inference_benchmarker.usage import HostUse, ProcessUse, WorkerUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +49,13 @@ class Window:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerUse:
-    """What one worker process used up between wave start and its last report."""
-
-    cpu_s: float
-    max_rss_bytes: int
-
-
 @dataclass(frozen=True)
 class Observed:
-    """A finished wave. ``records`` are the window's, ``warmup`` those before it."""
+    """A finished wave.
+
+    ``records`` are the window's, ``warmup`` those before it; ``caps`` how many requests each worker could have
+    in flight; ``processes`` the series that ``--sample-client-hw`` asks for.
+    """
 
     plan: WavePlan
     window: Window
@@ -70,7 +67,11 @@ class Observed:
     interrupted: bool = False
     disk_error: str | None = None
     error_texts: dict[str, list[str]] = field(default_factory=dict)
+    caps: tuple[int, ...] = ()
     workers: tuple[WorkerUse, ...] = ()
+    host: HostUse | None = None
+    processes: tuple[ProcessUse, ...] = ()
+    calibration: dict[str, Any] | None = None
     environment: dict[str, Any] = field(default_factory=dict)
 
     @property

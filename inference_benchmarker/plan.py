@@ -23,6 +23,7 @@ MAX_RATE = 1_000_000
 MAX_CONCURRENCY = 1_000_000
 MAX_WORKERS = 1_000
 MAX_SECONDS = 30 * 24 * 3600
+DEFAULT_MAX_IN_FLIGHT = 10_000
 
 Arrivals = Literal["constant", "poisson"]
 
@@ -234,7 +235,9 @@ class WavePlan:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> WavePlan:
         """The plan that ``to_json`` described."""
-        values = {key: value for key, value in data.items() if key not in ("schema_version", "environment")}
+        values = {
+            key: value for key, value in data.items() if key not in ("schema_version", "environment", "calibration")
+        }
         load = dict(values.pop("load"))
         kind = load.pop("kind")
         if kind == "open":

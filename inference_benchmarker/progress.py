@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from inference_benchmarker.distribution import Distribution
+from inference_benchmarker.finding import duration_text
 from inference_benchmarker.plan import NS, OpenLoop, WavePlan
 from inference_benchmarker.record import OK, OUTCOME
-from inference_benchmarker.verdict import duration_text
 
 if TYPE_CHECKING:
     from inference_benchmarker.journal import Journal

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from client_capacity import context
+from client_capacity.bottleneck import CLIENT_CODES
 from inference_benchmarker.distribution import PERCENTILES, Distribution
+from inference_benchmarker.finding import Finding, duration_text, percent_text
 from inference_benchmarker.run_dir import SCHEMA_VERSION
-from inference_benchmarker.verdict import CLIENT_CODES, Finding, Verdict, duration_text, percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.observed import Observed
     from inference_benchmarker.summary import Summary
+    from inference_benchmarker.verdict import Verdict
 
 _INDENT = "   "
 _TITLE = "RESULTS – InferenceBenchmarker"
@@ -39,6 +42,8 @@ def to_text(observed: Observed, summary: Summary, verdict: Verdict, run_dir: Pat
         _errors_section(summary),
         _accounts_section(summary),
         _warmup_section(summary),
+        _client_section(observed, verdict),
+        _processes_section(observed),
         _findings_section(verdict),
         _closing(verdict, run_dir, observed.plan.name),
     ]
@@ -73,7 +78,13 @@ def to_json(observed: Observed, summary: Summary, verdict: Verdict) -> dict[str,
         ],
         "warmup": None if summary.warmup is None else _warmup_json(summary.warmup),
         "server_metrics": None,
-        "client": {"workers": [{"cpu_s": use.cpu_s, "max_rss_bytes": use.max_rss_bytes} for use in observed.workers]},
+        "calibration": observed.calibration,
+        "client": {
+            "caps": list(observed.caps),
+            "workers": [use.to_json() for use in observed.workers],
+            "host": None if observed.host is None else observed.host.to_json(),
+            "processes": [process.to_json() for process in observed.processes],
+        },
     }
 
 
@@ -199,6 +210,22 @@ def _warmup_section(summary: Summary) -> Iterator[str]:
     yield f"{_INDENT}Warm-up:          {', '.join(facts)} (in no other number)"
 
 
+def _client_section(observed: Observed, verdict: Verdict) -> Iterator[str]:
+    """What this client did, where it was the limit, was asked about, or something on it was out of the ordinary."""
+    if observed.calibration is not None:
+        yield from (f"{_INDENT}Calibration:      {line}" for line in observed.calibration["lines"])
+    if not observed.workers or not (verdict.limited_by == "client" or observed.processes or context.notable(observed)):
+        return
+    yield from aligned(context.worker_rows(observed))
+    if observed.host is not None:
+        yield f"{_INDENT}host: {context.host_line(observed.host)}"
+
+
+def _processes_section(observed: Observed) -> Iterator[str]:
+    if observed.processes:
+        yield from aligned(list(context.process_rows(observed.processes)))
+
+
 def _findings_section(verdict: Verdict) -> Iterator[str]:
     for finding in verdict.findings:
         facts = f"{finding.measured} (limit {finding.limit}). {finding.advice}"
@@ -217,6 +244,8 @@ def _closing(verdict: Verdict, run_dir: Path | None, name: str | None) -> Iterat
     notes = []
     if verdict.interrupted:
         notes.append("interrupted")
+    if verdict.limited_by:
+        notes.append(f"{verdict.limited_by}-limited")
     if missed:
         notes.append(f"{missed} threshold{'s' if missed > 1 else ''} missed")
     yield verdict.word + (f" ({', '.join(notes)})" if notes else "")

@@ -7,8 +7,11 @@ client did not offer the load that was planned, so the numbers do not describe t
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from client_capacity.bottleneck import CLIENT_CODES, SERVER_LIMITED, limits_found
+from inference_benchmarker.finding import Finding, duration_text, percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,29 +21,9 @@ if TYPE_CHECKING:
     from inference_benchmarker.slo import Slo
     from inference_benchmarker.summary import Summary
 
-Severity = Literal["invalid", "missed", "warning"]
-
 LEAST_SENT_SHARE = 0.99
-LAG_FLOOR_S = 0.005
-LAG_SHARE_OF_LATENCY = 0.1
-CLIENT_CODES = frozenset({"schedule_lag", "descriptors"})
 
 EXIT_VALID, EXIT_MISSED, EXIT_BAD_INPUT, EXIT_INVALID, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something a reader of the numbers must know: what was measured, against which limit, and what to do."""
-
-    code: str
-    severity: Severity
-    measured: str
-    limit: str
-    advice: str
-
-    def to_json(self) -> dict[str, str]:
-        """The finding as strings."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +44,12 @@ class Verdict:
         return "VALID" if self.valid else "INVALID"
 
     @property
+    def limited_by(self) -> str | None:
+        """Which side the findings blame: ``client``, ``server`` or neither."""
+        codes = {finding.code for finding in self.findings}
+        return "client" if codes & CLIENT_CODES else "server" if SERVER_LIMITED in codes else None
+
+    @property
     def exit_code(self) -> int:
         """130 interrupted, 3 INVALID, 1 a threshold missed, 0 neither."""
         if self.interrupted:
@@ -75,6 +64,7 @@ class Verdict:
             "verdict": self.word,
             "exit_code": self.exit_code,
             "interrupted": self.interrupted,
+            "limited_by": self.limited_by,
             "findings": [finding.to_json() for finding in self.findings],
         }
 
@@ -83,19 +73,13 @@ def judge(observed: Observed, summary: Summary) -> Verdict:
     """All findings on a wave, the gravest first."""
     found = [
         *_process_findings(observed),
-        *_load_findings(observed, summary),
+        *_load_findings(observed),
+        *limits_found(observed, summary),
         *_threshold_findings(observed, summary),
         *_sample_findings(observed, summary),
     ]
     order = {"invalid": 0, "missed": 1, "warning": 2}
     return Verdict(tuple(sorted(found, key=lambda finding: order[finding.severity])), observed.interrupted)
-
-
-def lag_limit_s(summary: Summary) -> float:
-    """Lag p99 above max(5 ms, 10% of the median latency; of the median TTFT for streams) spoils the numbers."""
-    typical = summary.ttft or summary.latency
-    median = typical.percentile(50) if typical else 0.0
-    return max(LAG_FLOOR_S, LAG_SHARE_OF_LATENCY * median)
 
 
 def _process_findings(observed: Observed) -> Iterator[Finding]:
@@ -135,7 +119,7 @@ def _process_findings(observed: Observed) -> Iterator[Finding]:
         )
 
 
-def _load_findings(observed: Observed, summary: Summary) -> Iterator[Finding]:
+def _load_findings(observed: Observed) -> Iterator[Finding]:
     ledger = observed.ledger
     if ledger.dropped:
         yield Finding(
@@ -165,38 +149,6 @@ def _load_findings(observed: Observed, summary: Summary) -> Iterator[Finding]:
             f"{number:,}",
             "Requests did not come back, so the next ones were never sent: bound them with --request-timeout.",
         )
-    if observed.open_loop and summary.lag is not None:
-        lag, limit = summary.lag.percentile(99), lag_limit_s(summary)
-        if lag > limit:
-            yield Finding(
-                "schedule_lag",
-                "invalid",
-                f"p99 {duration_text(lag, limit)}",
-                duration_text(limit),
-                _lag_advice(summary),
-            )
-    if exhausted := sum(
-        row.count for row in summary.errors if "EMFILE" in row.key or "Too many open files" in str(row)
-    ):
-        yield Finding(
-            "descriptors",
-            "warning",
-            f"{exhausted:,} requests failed for want of file descriptors",
-            "0",
-            "Raise the limit (ulimit -n 65536) or spread the load over more --workers.",
-        )
-
-
-def _lag_advice(summary: Summary) -> str:
-    if summary.build is not None and summary.build.mean > 0.001:
-        return (
-            f"Building a payload takes {duration_text(summary.build.mean)} on average: "
-            'compute payloads before the wave ("pre_computed": True), or use more --workers.'
-        )
-    return (
-        "The client cannot keep this pace: use more --workers (about one a core), a lower --client-rps, "
-        "or a bigger client."
-    )
 
 
 def _threshold_findings(observed: Observed, summary: Summary) -> Iterator[Finding]:
@@ -284,30 +236,3 @@ def _scarcest_sample(observed: Observed, summary: Summary) -> tuple[Distribution
     """The highest percentile that is reported or limited, and the sample it is taken from."""
     limits = [float(slo.stat[1:]) for slo in observed.plan.slos if slo.stat[1:2].isdigit()]
     return summary.latency, max([99.0, *limits])
-
-
-def percent_text(share: float, *others: float) -> str:
-    """Four significant digits, or as many as it takes not to look like 100% or another share that it is not."""
-    beside = {1.0, *others} - {share}
-    for digits in range(4, 18):
-        text = f"{100 * share:.{digits}g}%"
-        if all(text != f"{100 * other:.{digits}g}%" for other in beside):
-            break
-    return text
-
-
-def duration_text(seconds: float, beside: float | None = None) -> str:
-    """Three significant digits in the unit that fits: 0.02 ms, 20.1 ms, 1.92 s; more to differ from ``beside``."""
-    for digits in range(3, 18):
-        text = _rounded(seconds, digits)
-        if beside is None or seconds == beside or text != _rounded(beside, digits):
-            break
-    return text
-
-
-def _rounded(seconds: float, digits: int) -> str:
-    value, unit = (seconds, "s") if abs(seconds) >= 0.9995 else (seconds * 1e3, "ms")
-    if abs(value) >= 99.95:
-        return f"{value:.{digits - 3}f} {unit}"
-    tiny = 0 < abs(value) < 0.01
-    return f"{value:.{digits}f} {unit}" if tiny else f"{value:.{digits}g} {unit}"

@@ -23,7 +23,7 @@ from inference_benchmarker.columns import SCHEMA, Records
 from inference_benchmarker.distribution import Distribution
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.journal import Journal
-from inference_benchmarker.observed import Observed, Window, WorkerUse, settle_ledgers
+from inference_benchmarker.observed import Observed, Window, settle_ledgers
 from inference_benchmarker.pacing import TokenBucket
 from inference_benchmarker.plan import NS, WavePlan
 from inference_benchmarker.record import Ledger
@@ -31,6 +31,7 @@ from inference_benchmarker.redact import redact, secret_values
 from inference_benchmarker.run_dir import RunDir, read_json, replace_file, write_json
 from inference_benchmarker.spool import is_locked
 from inference_benchmarker.summary import Summary, summarise
+from inference_benchmarker.usage import HostUse, ProcessUse, WorkerUse
 from inference_benchmarker.verdict import Verdict, judge
 from inference_benchmarker.version import __version__
 
@@ -104,6 +105,7 @@ class Wave(Observed):
             raise BenchmarkError(f"{run_dir.path}: no request was recorded in it.", "The wave ended before it began.")
         records = journal.records()
         index = records.int("index")
+        described = read_json(run_dir.plan)
         lost = {number for number, worker in enumerate(journal.workers) if not worker.final}
         wave = cls(
             plan=plan,
@@ -116,8 +118,11 @@ class Wave(Observed):
             interrupted=interrupted or (journal.stop_at is not None and disk_error is None),
             disk_error=disk_error,
             error_texts=journal.texts,
-            workers=tuple(WorkerUse(w.cpu_s, w.max_rss_bytes) for w in journal.workers),
-            environment=read_json(run_dir.plan).get("environment", {}),
+            caps=tuple(journal.start["caps"]),
+            workers=tuple(worker.worker_use for worker in journal.workers),
+            **_client(plan, journal),
+            calibration=described.get("calibration"),
+            environment=described.get("environment", {}),
         )
         wave.run_dir = run_dir
         return wave
@@ -162,7 +167,11 @@ class Wave(Observed):
             interrupted=facts["interrupted"],
             disk_error=facts["disk_error"],
             error_texts={row["key"]: row["texts"] for row in facts["errors"]},
-            workers=tuple(WorkerUse(**worker) for worker in facts["client"]["workers"]),
+            caps=tuple(facts["client"]["caps"]),
+            workers=tuple(WorkerUse.from_json(worker) for worker in facts["client"]["workers"]),
+            host=None if facts["client"]["host"] is None else HostUse(**facts["client"]["host"]),
+            processes=tuple(ProcessUse.from_json(process) for process in facts["client"]["processes"]),
+            calibration=facts["calibration"],
             environment=facts["environment"],
         )
 
@@ -266,6 +275,19 @@ def _window(plan: WavePlan, journal: Journal, records: Records) -> Window:
         duration_ns=max(last, 0),
         stopped_at_ns=journal.stop_at,
     )
+
+
+def _client(plan: WavePlan, journal: Journal) -> dict[str, Any]:
+    """What host and processes used while the wave sent; where it was shorter than a sample, what there is."""
+    assert journal.start is not None
+    begun = journal.start["wall_ns"] / NS
+    planned = TokenBucket.of(plan).duration_ns(journal.stop_at)
+    ended = float("inf") if planned is None else begun + planned / NS + 1
+    samples = [sample for sample in journal.samples if begun <= sample.unix_s <= ended] or journal.samples
+    return {
+        "host": HostUse.of(samples, **journal.start["host"]),
+        "processes": ProcessUse.of(samples) if plan.sample_client_hw else (),
+    }
 
 
 def _by_second(at: Any, values: Any, seconds: int, percent: float) -> list[str]:

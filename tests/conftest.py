@@ -47,6 +47,11 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     bench.close()
 
 
+@pytest.fixture
+def alone() -> None:
+    """For a test whose wave must not share the machine with those of other tests."""
+
+
 class SideBySide:
     """Runs the tests that take nothing but ``bench`` on threads, some at a time, in the order they are collected.
 

@@ -249,6 +249,11 @@ def test_boto3_invokes_and_reads_the_errors() -> None:
     ):
         client(endpoint).invoke_endpoint(EndpointName="e", Body=b"{}")
     assert failed.value.response["ResponseMetadata"]["HTTPStatusCode"] == 500
+    with (
+        start(EndpointConfig(service="none", error_share=1, error_status=503)) as endpoint,
+        pytest.raises(ClientError, match=r"ServiceUnavailable.*as configured"),
+    ):
+        client(endpoint).invoke_endpoint(EndpointName="e", Body=b"{}")
 
 
 def test_a_chat_completion_in_one_piece(instant: RunningEndpoint) -> None:
@@ -451,6 +456,7 @@ def test_everything_wrong_with_a_configuration_is_said_at_once() -> None:
             cv=-1,
             queue_limit=-1,
             error_share=2,
+            error_status=200,
             cold_start_s=float("inf"),
             tokens=True,
             seed="x",  # type: ignore[arg-type]
@@ -462,6 +468,7 @@ def test_everything_wrong_with_a_configuration_is_said_at_once() -> None:
         "cv",
         "queue_limit",
         "error_share",
+        "error_status",
         "cold_start_s",
         "tokens",
         "seed",

@@ -23,8 +23,10 @@ from inference_benchmarker.record import NONE, BatchWriter, Ledger
 from inference_benchmarker.run_dir import SCHEMA_VERSION, RunDir, read_json, replace_file, write_json
 from inference_benchmarker.spool import SpoolWriter
 from tests.conftest import ROOT
+from tests.test_spool import use
 from tests.test_summary import MS, on_time, open_plan
 
+HOST = {"cores": 2, "memory_total_bytes": 8 << 30, "ephemeral_ports": 28_232}
 PLAN = replace(open_plan("10", "2"), workers=2, seed=1, factories_file=Path("/nowhere/f.py"))
 
 
@@ -33,14 +35,14 @@ def spooled(parent: Path, *, silent: int | None = None, ended: bool = True, plan
     run_dir = RunDir.create(parent)
     write_json(run_dir.plan, plan.public_json())
     spool = SpoolWriter(run_dir.spool)
-    spool.event(event="start", t0=5, wall_ns=1_700_000_000 * NS)
+    spool.event(event="start", t0=5, wall_ns=1_700_000_000 * NS, caps=[5, 5], host=HOST)
     for worker in range(plan.workers):
         writer = BatchWriter()
         mine = [record for record in on_time(plan) if record.worker == worker]
         for record in mine:
             writer.add(record.index, record.due, record.sent, record.done, 0, NONE, writer.labels["a"], 0, 0)
         ledger = Ledger(sent=len(mine), ok=len(mine)).to_json()
-        meta = {"worker": worker, "at": 2 * NS, "final": worker != silent, "cpu_s": 0.5, "max_rss_bytes": 9}
+        meta = {"worker": worker, "at": 2 * NS, "final": worker != silent, "use": use(cpu_s=0.5)}
         spool.batch(writer.take({**meta, "ledger": ledger}))
     if ended:
         spool.event(event="end", at=2 * NS)
@@ -159,7 +161,7 @@ class TestWave:
         writer = BatchWriter()
         writer.add(19, 1_900 * MS, 1_900 * MS, 70 * NS, 0, NONE, 0, 0, 2)
         ledger = Ledger(sent=11, ok=10, abandoned=1).to_json()
-        meta = {"worker": 1, "at": 70 * NS, "final": True, "ledger": ledger, "cpu_s": 0, "max_rss_bytes": 0}
+        meta = {"worker": 1, "at": 70 * NS, "final": True, "ledger": ledger, "use": use()}
         spool.batch(writer.take(meta))
         spool.close()
         assert Wave.load(run_dir.path).window.duration_ns == 1_920 * MS

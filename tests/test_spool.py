@@ -14,8 +14,10 @@ import pytest
 from inference_benchmarker.journal import Journal
 from inference_benchmarker.record import HAS_STREAM, NONE, BatchWriter, Ledger
 from inference_benchmarker.spool import BATCH, EVENT, SpoolReader, SpoolWriter, is_locked
+from inference_benchmarker.usage import WorkerUse
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 FRAMES = [(EVENT, b'{"event": "x"}'), (BATCH, b""), (BATCH, bytes(range(256))), (EVENT, b"{}")]
@@ -167,6 +169,13 @@ print(spool.path)
     assert len(read(path)) == len(read(other)) == 2
 
 
+def use(*, delays_us: Sequence[int] = (), **facts: Any) -> dict[str, Any]:
+    """What a worker tells of itself in a report."""
+    told = WorkerUse(**facts).to_json()
+    del told["silence_s"], told["loop_delay"]
+    return {**told, "delays_us": list(delays_us)}
+
+
 class Wave:
     """A spool as a primary writes it."""
 
@@ -177,7 +186,7 @@ class Wave:
 
     def batch(self, worker: int, *, final: bool = False, at: int = 0, **counts: int) -> None:
         ledger = Ledger(**counts).to_json()
-        meta = {"worker": worker, "at": at, "final": final, "ledger": ledger, "cpu_s": 0.5, "max_rss_bytes": 7}
+        meta = {"worker": worker, "at": at, "final": final, "ledger": ledger, "use": use(cpu_s=0.5, delays_us=[1, 3])}
         self.spool.batch(self.writers[worker].take(meta))
 
 
@@ -240,7 +249,7 @@ class TestJournal:
         wave.journal.read()
         assert wave.journal.ledger == Ledger(sent=9, ok=9)
         assert [(worker.at, worker.final) for worker in wave.journal.workers] == [(20, True), (11, False)]
-        assert [(worker.cpu_s, worker.max_rss_bytes) for worker in wave.journal.workers] == [(0.5, 7)] * 2
+        assert [worker.worker_use.cpu_s for worker in wave.journal.workers] == [0.5] * 2
 
     def test_each_read_gives_the_new_rows_only(self, wave: Wave) -> None:
         wave.writers[0].add(0, 0, 0, 1, 0, NONE, 0, 0, 0)

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from client_capacity.bottleneck import lag_limit_s
+from inference_benchmarker.finding import Finding, duration_text, percent_text
 from inference_benchmarker.plan import NS
 from inference_benchmarker.record import Ledger, RequestRecord
 from inference_benchmarker.slo import Slo
 from inference_benchmarker.summary import summarise
-from inference_benchmarker.verdict import Finding, Verdict, duration_text, judge, lag_limit_s, percent_text
+from inference_benchmarker.verdict import Verdict, judge
 from tests.test_summary import MS, closed_plan, observe, on_time, open_plan, streamed
 
 if TYPE_CHECKING:
@@ -174,9 +176,9 @@ def test_the_closed_loop_has_no_schedule_to_be_late_for() -> None:
 
 def test_a_slow_build_is_named_as_the_cause_of_lag() -> None:
     observed = wave(lambda r: late(NS)(r)._replace(build_ns=100 * MS))
-    (finding,) = verdict_of(observed).findings
-    assert finding.code == "schedule_lag"
-    assert "pre_computed" in finding.advice
+    lag, building = verdict_of(observed).findings
+    assert (lag.code, building.code) == ("schedule_lag", "payload_building")
+    assert "pre_computed" in lag.advice
 
 
 def test_the_gravest_finding_comes_first() -> None:

@@ -22,7 +22,7 @@ class EndpointConfig:
     ``servers`` requests are in service at a time, for ``service_s`` seconds on average (``service``: none,
     fixed, exponential or lognormal; ``cv`` = standard deviation / mean of the last). ``queue_limit`` requests
     may wait, the next gets 503; None: no limit. Of those accepted, each by a draw of its own from ``seed``,
-    ``error_share`` get a 500 after their service, ``close_share`` see the connection close within the answer
+    ``error_share`` get ``error_status`` after their service, ``close_share`` see the connection close within the answer
     and ``hang_share`` never get one. The first request of each server takes ``cold_start_s`` longer.
     ``tokens``: those of a chat completion whose request sets no limit.
     """
@@ -33,6 +33,7 @@ class EndpointConfig:
     cv: float = 1.0
     queue_limit: int | None = None
     error_share: float = 0.0
+    error_status: int = 500
     close_share: float = 0.0
     hang_share: float = 0.0
     cold_start_s: float = 0.0
@@ -45,6 +46,8 @@ class EndpointConfig:
             problems.append(f"service is {self.service!r}: it must be one of {', '.join(SERVICE_KINDS)}")
         elif self.service != "none" and self.service_s == 0:
             problems.append("service_s is 0: for no service time at all, service is 'none'")
+        if type(self.error_status) is not int or not 400 <= self.error_status <= 599:
+            problems.append(f"error_status is {self.error_status!r}: it must be an HTTP status from 400 to 599")
         if not problems and self.error_share + self.close_share + self.hang_share > 1:
             problems.append("error_share, close_share and hang_share are more than 1 together")
         if problems:

@@ -27,9 +27,10 @@ from locust.env import Environment
 from locust.exception import RPCError
 from locust.stats import stats_history
 
+from client_capacity.sampler import host_constants, sample_regularly
 from inference_benchmarker.locust_runtime import ACK, BATCH, READY, STOP, WaveUser, free_ports, options, set_up_logging
 from inference_benchmarker.pacing import TokenBucket
-from inference_benchmarker.plan import NS, ClosedLoop, WavePlan
+from inference_benchmarker.plan import DEFAULT_MAX_IN_FLIGHT, NS, ClosedLoop, WavePlan
 from inference_benchmarker.primary.shape import TokenBucketShape
 from inference_benchmarker.primary.stats_files import StatsFiles
 from inference_benchmarker.record import Ledger, split_batch
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
 
     from locust.runners import MasterRunner
 
-DEFAULT_MAX_IN_FLIGHT = 10_000
+    from inference_benchmarker.usage import Sample
+
 STOP_NOTICE_NS = 50_000_000  # so that every worker hears of a stop before it takes effect
 GRACE_NS = 10 * NS
 ABORT_GRACE_NS = NS
@@ -101,8 +103,7 @@ class Primary:
         if self._cancelled():
             return
         stats = StatsFiles(self.environment, self.run_dir.locust_stats)
-        if self.plan.sample_client_hw:
-            self._start_sampler()
+        self._start_sampler()
         self._start_wave()
         self._follow()
         stats.finish()
@@ -200,7 +201,8 @@ class Primary:
         wall = time.time_ns() + t0 - time.monotonic_ns()
         for member in self.members:
             member.last_report = t0
-        self._spool.event(event="start", t0=t0, wall_ns=wall, caps=self._caps(), port=self.runner.server.port)
+        port = self.runner.server.port
+        self._spool.event(event="start", t0=t0, wall_ns=wall, caps=self._caps(), port=port, host=host_constants())
         caps = dict(zip((member.client_id for member in self.members), self._caps(), strict=True))
         self.shape.hand_out(t0, caps)
         self._t0 = t0
@@ -319,11 +321,16 @@ class Primary:
         self._tell("page", port=port)
 
     def _start_sampler(self) -> None:
-        from client_capacity.sampler import sample_regularly
+        """Sample the host once a second; with --sample-client-hw also each process, into client.csv as well."""
+        processes, path = {}, None
+        if self.plan.sample_client_hw:
+            processes = {"primary": os.getpid(), "benchmark": os.getppid()}
+            processes |= {f"worker_{number}": member.pid for number, member in enumerate(self.members)}
+            path = self.run_dir.client_csv
+        gevent.spawn(sample_regularly, processes, gevent.sleep, self._note_samples, path)
 
-        processes = {"primary": os.getpid(), "benchmark": os.getppid()}
-        processes |= {f"worker_{number}": member.pid for number, member in enumerate(self.members)}
-        gevent.spawn(sample_regularly, self.run_dir.client_csv, processes, gevent.sleep)
+    def _note_samples(self, samples: Iterable[Sample]) -> None:
+        self._note(event="client", samples=list(samples))
 
     def _now(self) -> int:
         assert self._t0 is not None

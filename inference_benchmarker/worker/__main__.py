@@ -14,7 +14,6 @@ import gc
 import json
 import logging
 import os
-import resource
 import time
 from functools import partial
 from typing import Any, BinaryIO
@@ -42,6 +41,7 @@ from inference_benchmarker.record import BatchWriter
 from inference_benchmarker.redact import redact, secret_values
 from inference_benchmarker.worker.requests import InvokeRequests, Requests
 from inference_benchmarker.worker.scheduler import ClosedLoopScheduler, OpenLoopScheduler, Scheduler
+from inference_benchmarker.worker.watch import Watch, open_descriptors
 
 REPORT_INTERVAL_S = 0.5
 RESEND_AFTER_S = 2.0
@@ -94,7 +94,7 @@ class Worker:
         self._t0 = 0
         self._sequence = 0
         self._unacknowledged: dict[int, tuple[float, dict[str, Any]]] = {}
-        self._cpu_s = 0.0
+        self._watch = Watch()
         self._environment = Environment(
             user_classes=[WaveUser],
             events=locust.events,
@@ -114,6 +114,7 @@ class Worker:
         reporter = gevent.spawn(self._report_regularly)
         self._wait_until_over()
         reporter.kill()
+        self._watch.stop()
         self._scheduler.close()
         self._requests.abandon()
         self._runner.stop()
@@ -134,14 +135,22 @@ class Worker:
         self._runner.send_message(READY, ready)
 
     def _on_start(self, msg: Any, **_: Any) -> None:
+        try:
+            self._start(msg)
+        except BaseException:  # Locust would log it and leave a worker behind that never sends
+            logger.exception("the worker cannot start")
+            os._exit(1)
+
+    def _start(self, msg: Any) -> None:
         self._t0 = msg.data["t0"]
         self._requests = self._make_requests()
         self._scheduler = self._make_scheduler(msg.data["cap"])
         gevent.sleep(0)  # lets the first slots reach their place
         gc.collect()
         gc.freeze()
-        self._cpu_s = time.process_time()
+        self._watch.start()
         self._scheduler.start(self._t0)
+        gevent.spawn_later(max(0, -self._now()) / 1e9, self._watch.begin)
         self._started.set()
 
     def _on_stop(self, msg: Any, **_: Any) -> None:
@@ -205,8 +214,7 @@ class Worker:
             "at": self._now(),
             "final": final,
             "ledger": self._requests.ledger.to_json(),
-            "cpu_s": time.process_time() - self._cpu_s,
-            "max_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "use": self._watch.facts(self._requests.slots, sending=not self._scheduler.exhausted.is_set()),
         }
         message = {
             "worker": self.number,
@@ -229,9 +237,7 @@ class Worker:
 
 def _free_descriptors() -> int:
     """How many descriptors are left for requests."""
-    probe = os.open(os.devnull, os.O_RDONLY)  # the lowest free number tells how many are open
-    os.close(probe)
-    return max(1, raise_descriptor_limit() - probe - SPARE_DESCRIPTORS)
+    return max(1, raise_descriptor_limit() - open_descriptors() - SPARE_DESCRIPTORS)
 
 
 def _take_stdin() -> BinaryIO:

@@ -1,0 +1,95 @@
+"""The rows that stand beside the client's findings: what its workers and its host did during the wave. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.finding import duration_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from inference_benchmarker.observed import Observed
+    from inference_benchmarker.usage import HostUse, ProcessUse, WorkerUse
+
+HEADER = ("Client", "CPU", "no core free", "loop p99", "longest block", "GC", "memory", "connections", "open files")
+NOTABLE_STEAL = 0.02
+NOTABLE_PAUSE_S = 0.01
+NOTABLE_MEMORY = 0.05
+_BARS = "▁▂▃▄▅▆▇█"
+_MIB = 1 << 20
+
+
+def notable(observed: Observed) -> bool:
+    """Whether something beside the findings is worth a look: stolen or throttled CPU, little memory, long GC pauses."""
+    host = observed.host
+    pauses = any(worker.collections.longest_s > NOTABLE_PAUSE_S for worker in observed.workers)
+    if host is None:
+        return pauses
+    scarce = (host.memory_available_bytes or host.memory_total_bytes) < NOTABLE_MEMORY * host.memory_total_bytes
+    stolen = (host.steal_share_mean or 0.0) > NOTABLE_STEAL
+    return pauses or scarce or stolen or bool(host.throttled_s)
+
+
+def worker_rows(observed: Observed) -> list[list[str]]:
+    """A header and a row a worker; ``-`` where something is not known."""
+    return [list(HEADER), *(_worker_row(number, use) for number, use in enumerate(observed.workers))]
+
+
+def _worker_row(number: int, use: WorkerUse) -> list[str]:
+    gc = use.collections
+    return [
+        f"worker {number}",
+        _percent(use.cpu_share),
+        _percent(use.starved_share),
+        "-" if use.loop_delay is None else duration_text(use.loop_delay.p99_s),
+        "-" if use.loop_delay is None else duration_text(use.loop_delay.max_s),
+        f"{gc.pauses:,}" + (f" (max {duration_text(gc.longest_s)})" if gc.pauses else ""),
+        f"{use.max_rss_bytes / _MIB:,.0f} MiB",
+        f"{use.connections.opened:,}",
+        f"{use.descriptors:,}",
+    ]
+
+
+def host_line(host: HostUse) -> str:
+    """The host in one line."""
+    facts = [f"CPU {_percent(host.cpu_share_mean)} of {host.cores} cores (max {_percent(host.cpu_share_max)})"]
+    if host.steal_share_mean is not None:
+        facts.append(f"{_percent(host.steal_share_mean)} stolen by other guests")
+    if host.throttled_s is not None:
+        facts.append(
+            f"{duration_text(host.throttled_s)} throttled by the cgroup" if host.throttled_s else "not throttled"
+        )
+    if host.memory_available_bytes is not None:
+        facts.append(
+            f"{host.memory_available_bytes / _MIB:,.0f} of {host.memory_total_bytes / _MIB:,.0f} MiB memory free"
+        )
+    sent, received = host.network_sent_bytes_per_s, host.network_received_bytes_per_s
+    facts.append(f"network {_rate(sent)} out, {_rate(received)} in")
+    return ", ".join(facts)
+
+
+def process_rows(processes: tuple[ProcessUse, ...]) -> Iterator[list[str]]:
+    """A header and a row a process, with its CPU over the wave's time as bars up to its own maximum."""
+    yield ["Process", "CPU mean", "CPU max", "memory max", "CPU over time"]
+    for process in processes:
+        yield [
+            process.process.replace("_", " "),
+            f"{process.cpu_percent_mean:.0f}%",
+            f"{process.cpu_percent_max:.0f}%",
+            f"{process.memory_bytes_max / _MIB:,.0f} MiB",
+            _bars(process.cpu_series),
+        ]
+
+
+def _bars(values: tuple[float, ...]) -> str:
+    top = max(100.0, *values)  # a core, or more where more is used
+    return "".join(_BARS[min(int(value / top * len(_BARS)), len(_BARS) - 1)] for value in values)
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.0f}%" if share >= 0.1 else f"{100 * share:.1f}%"
+
+
+def _rate(bytes_per_s: float) -> str:
+    return f"{bytes_per_s / 1e6:.3g} MB/s"

@@ -1,0 +1,50 @@
+"""What a reader of a wave's numbers must know, and how shares and times are written in it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+Severity = Literal["invalid", "missed", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something a reader of the numbers must know: what was measured, against which limit, and what to do."""
+
+    code: str
+    severity: Severity
+    measured: str
+    limit: str
+    advice: str
+
+    def to_json(self) -> dict[str, str]:
+        """The finding as strings."""
+        return asdict(self)
+
+
+def percent_text(share: float, *others: float) -> str:
+    """Four significant digits, or as many as it takes not to look like 100% or another share that it is not."""
+    beside = {1.0, *others} - {share}
+    for digits in range(4, 18):
+        text = f"{100 * share:.{digits}g}%"
+        if all(text != f"{100 * other:.{digits}g}%" for other in beside):
+            break
+    return text
+
+
+def duration_text(seconds: float, beside: float | None = None) -> str:
+    """Three significant digits in the unit that fits: 0.02 ms, 20.1 ms, 1.92 s; more to differ from ``beside``."""
+    for digits in range(3, 18):
+        text = _rounded(seconds, digits)
+        if beside is None or seconds == beside or text != _rounded(beside, digits):
+            break
+    return text
+
+
+def _rounded(seconds: float, digits: int) -> str:
+    value, unit = (seconds, "s") if abs(seconds) >= 0.9995 else (seconds * 1e3, "ms")
+    if abs(value) >= 99.95:
+        return f"{value:.{digits - 3}f} {unit}"
+    tiny = 0 < abs(value) < 0.01
+    return f"{value:.{digits}f} {unit}" if tiny else f"{value:.{digits}g} {unit}"

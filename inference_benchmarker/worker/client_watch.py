@@ -1,0 +1,165 @@
+"""Watches what client libraries do beneath ``invoke``: connections, full pools, waits for a connection, retries.
+
+Nothing here runs once a request but where a library does more than it was asked for.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os.path
+import random
+import sys
+from collections import Counter
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from gevent.socket import AF_INET, AF_INET6, SOCK_STREAM, socket
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import FrameType
+
+    from inference_benchmarker.worker.requests import Slot
+
+MOST_LOOKS = 50  # requests in flight that are looked at, at a time
+# What this host answers itself, before anything has left it.
+LOCAL_ERRORS = frozenset(
+    (
+        *(errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.EADDRINUSE, errno.ENOBUFS),
+        *(errno.ENETDOWN, errno.ENETUNREACH, errno.EPERM, errno.EACCES),
+    )
+)
+# Where a greenlet is parked that waits for a connection: the end of a file's path, and the function.
+POOL_WAITS = (
+    ("geventhttpclient/connectionpool.py", "get_socket"),
+    ("urllib3/connectionpool.py", "_get_conn"),
+    ("httpcore/_sync/connection_pool.py", "wait_for_connection"),
+)
+LOCKS = ("threading.py", "queue.py", "_synchronization.py")
+FULL_POOL = "Connection pool is full"
+
+
+class ClientWatch:
+    """Counts since the last ``begin``; one for a process, because it hooks into the libraries for good."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
+        self._random = random.Random()
+        self._hooked: set[str] = set()
+        self._hook_sockets()
+        logging.getLogger("urllib3.connectionpool").addFilter(self._on_pool_message)
+
+    def begin(self) -> None:
+        """Forget what the warm-up did."""
+        self._counts.clear()
+        self._refused.clear()
+
+    def facts(self) -> dict[str, Any]:
+        """The fields of ``usage.Connections``."""
+        names = ("opened", "discarded", "looked_at", "waiting", "retries")
+        return {**{name: self._counts[name] for name in names}, "refused": dict(self._refused)}
+
+    def look(self, slots: Iterable[Slot]) -> None:
+        """See what some of the requests in flight wait for; hook into libraries that came since."""
+        self.hook()
+        in_flight = [slot for slot in slots if slot.token is not None]
+        if len(in_flight) > MOST_LOOKS:
+            in_flight = self._random.sample(in_flight, MOST_LOOKS)
+        for slot in in_flight:
+            self._counts["looked_at"] += 1
+            if _waits_for_connection(slot.greenlet.gr_frame):
+                self._counts["waiting"] += 1
+
+    def _hook_sockets(self) -> None:
+        connect, connect_ex, make = socket.connect, socket.connect_ex, socket.__init__
+
+        @wraps(connect)
+        def counted_connect(sock: Any, address: Any) -> Any:
+            try:
+                result = connect(sock, address)
+            except OSError as error:
+                self._refuse(error.errno)
+                raise
+            self._opened(sock)
+            return result
+
+        @wraps(connect_ex)
+        def counted_connect_ex(sock: Any, address: Any) -> Any:
+            result = connect_ex(sock, address)
+            if result:
+                self._refuse(result)
+            else:
+                self._opened(sock)
+            return result
+
+        @wraps(make)
+        def counted_make(sock: Any, *args: Any, **kwargs: Any) -> None:
+            try:
+                make(sock, *args, **kwargs)
+            except OSError as error:
+                self._refuse(error.errno)
+                raise
+
+        socket.connect, socket.connect_ex, socket.__init__ = counted_connect, counted_connect_ex, counted_make
+
+    def _opened(self, sock: Any) -> None:
+        if sock.family in (AF_INET, AF_INET6) and sock.type & SOCK_STREAM:
+            self._counts["opened"] += 1
+
+    def _refuse(self, number: int | None) -> None:
+        if number in LOCAL_ERRORS:
+            self._refused[errno.errorcode[number]] += 1
+
+    def _on_pool_message(self, record: logging.LogRecord) -> bool:
+        """Count urllib3's warning; only the first goes to the log, which would else hold a line a request."""
+        if not str(record.msg).startswith(FULL_POOL):
+            return True
+        self._counts["discarded"] += 1
+        return self._counts["discarded"] == 1
+
+    def hook(self) -> None:
+        """Count the retries of the libraries that are loaded by now.
+
+        After each attempt botocore asks whether to try again; urllib3 makes the next ``Retry``, or raises.
+        """
+        self._count_if("botocore.endpoint", "Endpoint", "_needs_retry", _tries_again)
+        self._count_if("urllib3.util.retry", "Retry", "increment", _is_no_redirect)
+
+    def _count_if(self, module: str, owner: str, method: str, retried: Callable[[Any, dict[str, Any]], bool]) -> None:
+        if module in self._hooked or module not in sys.modules:
+            return
+        self._hooked.add(module)
+        holder = getattr(sys.modules[module], owner, None)
+        original = getattr(holder, method, None)
+        if original is None:  # a version that works otherwise: its retries are not seen
+            return
+
+        @wraps(original)
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            if retried(result, kwargs):
+                self._counts["retries"] += 1
+            return result
+
+        setattr(holder, method, counted)
+
+
+def _waits_for_connection(frame: FrameType | None) -> bool:
+    """Whether a parked greenlet stands in a pool that has no connection to give; a lock's own frames are skipped."""
+    while frame is not None and frame.f_code.co_filename.endswith(LOCKS):
+        frame = frame.f_back
+    if frame is None:
+        return False
+    path = frame.f_code.co_filename.replace(os.path.sep, "/")
+    return any(path.endswith(end) and frame.f_code.co_name == function for end, function in POOL_WAITS)
+
+
+def _tries_again(answer: Any, _: Any) -> bool:
+    return bool(answer)
+
+
+def _is_no_redirect(_: Any, arguments: dict[str, Any]) -> bool:
+    response = arguments.get("response")
+    return not (response is not None and response.get_redirect_location())
