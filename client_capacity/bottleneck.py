@@ -13,7 +13,6 @@ import numpy as np
 
 from inference_benchmarker.finding import Finding, duration_text, percent_text
 from inference_benchmarker.plan import DEFAULT_MAX_IN_FLIGHT, NS
-from inference_benchmarker.usage import Connections, WorkerUse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.finding import Severity
     from inference_benchmarker.observed import Observed
     from inference_benchmarker.summary import Summary
+    from inference_benchmarker.usage import Connections, WorkerUse
 
 LAG_FLOOR_S = 0.005
 LAG_SHARE_OF_LATENCY = 0.1
@@ -143,8 +143,8 @@ def _is_starved(worker: WorkerUse) -> bool:
 
 def _starved_advice(worker: WorkerUse) -> str:
     return (
-        f"A worker waited {percent_text(worker.starved_share or 0.0)} of the time for a free core: run less beside it, or "
-        "use a bigger client; --sample-client-hw shows what each process of the wave took."
+        f"A worker waited {percent_text(worker.starved_share or 0.0)} of the time for a free core: run less beside it, "
+        "or use a bigger client; --sample-client-hw shows what each process of the wave took."
     )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import socket
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bench import Bench, Finished
+if TYPE_CHECKING:
+    from tests.bench import Bench, Finished
 
 pytestmark = pytest.mark.process
 
@@ -66,7 +68,7 @@ def test_an_invoke_that_computes_too_long_is_named(bench: Bench) -> None:
 
 
 def test_in_the_closed_loop_too(bench: Bench) -> None:
-    """There is no schedule to be late for: without this, the client's own work would pass for the endpoint's latency."""
+    """It has no schedule to be late for: without this, the client's own work would pass for the endpoint's latency."""
     with bench.endpoint(servers=50, service_s=0.001) as endpoint:
         factories = SPIN.replace("def invoke(payload):", "def invoke(payload):\n        post(0)")
         wave = bench.run(
