@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from client_capacity.conditions import Conditions
-    from inference_benchmarker.usage import Block
     from inference_benchmarker.wave import Wave
 
 LEAST_SENT_SHARE = 0.99
@@ -105,7 +104,6 @@ def step_of(wave: Wave, phase: Phase, lag_limit_s: float) -> Step:
     cause, reason = shortfall(wave, lag_limit_s)
     summary, lag = wave.summary, wave.summary.lag
     cpu = [use.cpu_share for use in wave.workers if use.cpu_share is not None]
-    block = _longest_block(wave)
     return Step(
         phase=phase,
         rate=wave.plan.target_rate or 0.0,
@@ -119,7 +117,7 @@ def step_of(wave: Wave, phase: Phase, lag_limit_s: float) -> Step:
         worker_cpu_share=statistics.fmean(cpu) if cpu else None,
         max_rss_bytes=max((use.max_rss_bytes for use in wave.workers), default=0),
         host_cpu_share=wave.host.cpu_share_mean if wave.host else None,
-        blocked_by=block.where if block and block.part != "tool" else None,
+        blocked_by=_blocked_by(wave),
         disturbed=cause == "client" and wave.plan.workers == 1 and _starved_share(wave) > NOTEWORTHY_STARVED_SHARE,
         run_dir=wave.run_dir.path.name if wave.run_dir else None,
     )
@@ -169,8 +167,8 @@ def _lateness(wave: Wave, lag_limit_s: float) -> str:
     if lag is None:
         return "nothing was sent"
     parts = [f"lag p99 {duration_text(lag.percentile(99))} > {duration_text(lag_limit_s)}"]
-    if block := _longest_block(wave):
-        parts.append(f"blocked by {block.where}")
+    if where := _blocked_by(wave):
+        parts.append(f"blocked by {where}")
     if (starved := _starved_share(wave)) > NOTEWORTHY_STARVED_SHARE:
         parts.append(f"{starved:.0%} of the time no core was free")
     return ", ".join(parts)
@@ -180,9 +178,11 @@ def _starved_share(wave: Wave) -> float:
     return max((use.starved_share or 0.0 for use in wave.workers), default=0.0)
 
 
-def _longest_block(wave: Wave) -> Block | None:
-    blocks = [use.block for use in wave.workers if use.block is not None]
-    return max(blocks, key=lambda block: block.longest_s, default=None)
+def _blocked_by(wave: Wave) -> str | None:
+    """The user's code that held a worker's loop up for longest."""
+    blocks = [use.block for use in wave.workers if use.block is not None and use.block.part != "tool"]
+    longest = max(blocks, key=lambda block: block.longest_s, default=None)
+    return longest.where if longest else None
 
 
 def progress_line(step: Step) -> str:

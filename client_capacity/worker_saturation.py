@@ -25,6 +25,8 @@ TITLE = "WORKER SATURATION – InferenceBenchmarker"
 class WorkerSaturation:
     """What one worker holds, in requests/s, with a 95% interval; ``high`` is None where no end was found.
 
+    Without repeats the interval's ends are the highest rate held and the lowest that was not.
+
     ``limited_by`` other than "client": the client's own limit was not reached, it holds at least ``rate``.
     """
 
@@ -59,7 +61,7 @@ class WorkerSaturation:
         if self.limited_by != "client":
             yield f"{at_least_text('One worker', self.rate)} {reason_text(self.limited_by, self.steps)}"
         elif self.rate:
-            yield f"One worker holds {self.rate:,g}/s (95% interval {self.low:,g} to {self.high:,g}/s){self._cause()}."
+            yield f"One worker holds {self.rate:,g}/s ({self._interval()}){self._cause()}."
             yield f"Give a worker up to {self.rate * HEADROOM:,.4g}/s (80%), which leaves room for hiccups."
             yield "How many workers this machine can use: benchmark client rps-saturation"
         else:
@@ -69,9 +71,14 @@ class WorkerSaturation:
         if self.run_dir is not None:
             yield f"Run directory: {self.run_dir}"
 
+    def _interval(self) -> str:
+        if not self.conditions.repeats:
+            return f"{self.high:,g}/s was not held"
+        return f"95% interval {self.low:,g} to {self.high:,g}/s"
+
     def _cause(self) -> str:
-        """What held the loop up in most of the steps that were not held."""
-        places = [step.blocked_by for step in self.steps if step.cause == "client" and step.blocked_by]
+        """What held the loop up in most of the steps."""
+        places = [step.blocked_by for step in self.steps if step.blocked_by]
         return f"; what fills it: {max(places, key=places.count)}" if places else ""
 
 

@@ -15,6 +15,7 @@ from client_capacity.rps_saturation import RpsSaturation, WorkersRow
 from client_capacity.search import Found, LimitedBy, Step
 from client_capacity.worker_saturation import WorkerSaturation
 from inference_benchmarker.wave import Wave
+from tests.bench import SENDER
 
 if TYPE_CHECKING:
     from tests.bench import Bench, Finished
@@ -36,8 +37,19 @@ def spin_for_5_ms(payload):
 def payload_factory():
     return {"pre_computed": True, "input": [0]}
 """
+CALLS = """
+from sender import post
+
+
+def invoke_factory():
+    return post
+
+
+def payload_factory():
+    return {"pre_computed": True, "input": list(range(1000))}
+"""
 TRUTH = 1 / 0.00502
-QUICK = ("--step-time", "0.5", "--output-dir", "runs")
+QUICK = ("--factories-file", "f.py", "--step-time", "0.5", "--output-dir", "runs")
 CONDITIONS = Conditions(Path("f.py"))
 STEP = Step("growing", 8, completed_rate=8, run_dir="a")
 LATE = Step("growing", 16, "client", "lag p99 20 ms > 5 ms", blocked_by="spin (f.py:3)")
@@ -137,36 +149,35 @@ class TestClientResult:
         assert made.to_json()["rate_per_worker"] == 4.5
 
 
+def write(folder: Path, factories: str) -> Path:
+    """The folder with a factories file in it, and what sends for it."""
+    (folder / "f.py").write_text(factories)
+    (folder / "sender.py").write_text(SENDER)
+    return folder
+
+
 def saturate(bench: Bench, command: str, factories: str, *flags: str, **options: Any) -> tuple[Finished, Path]:
     """A search and its result's directory."""
-    folder = bench.folder()
-    done = bench.run("client", command, *QUICK, *flags, factories=None, folder=write(folder, factories), **options)
+    folder = write(bench.folder(), factories)
+    done = bench.run("client", command, *QUICK, *flags, factories=None, folder=folder, **options)
     (result,) = (folder / "runs").iterdir()
     return done, result
 
 
-def write(folder: Path, factories: str) -> Path:
-    """The folder with the factories file in it."""
-    (folder / "f.py").write_text(factories)
-    return folder
-
-
 @pytest.mark.process
 def test_a_busy_invoke_is_found_out(bench: Bench) -> None:
-    done, folder = saturate(
-        bench, "worker-saturation", BUSY, "--factories-file", "f.py", "--repeats", "4", "--lag-limit", "0.05", "--json"
-    )
+    flags = ("--repeats", "0", "--lag-limit", "0.02", "--json")
+    done, folder = saturate(bench, "worker-saturation", BUSY, *flags)
     assert done.code == 0, done.err
     found = json.loads(done.out)
     assert found == json.loads((folder / "result.json").read_text())
     assert found["limited_by"] == "client"
-    assert 0.3 * TRUTH < found["rate"] < 1.1 * TRUTH
-    assert found["interval"]["low"] < found["rate"] < found["interval"]["high"]
+    assert 0.3 * TRUTH < found["rate"] < 1.3 * TRUTH  # a busy machine holds less; a short step lets more pass
+    assert found["interval"]["low"] == found["rate"] < found["interval"]["high"]
     assert any("spin_for_5_ms" in step["reason"] for step in found["steps"])
     assert folder.name.endswith("_worker_saturation")
     check_steps(folder, found["steps"])
-    lines = done.err.splitlines()
-    assert sum(" held " in line for line in lines) == len(found["steps"])
+    assert sum("held " in line for line in done.err.splitlines()) == len(found["steps"])
     assert "One worker holds" in (folder / "result.txt").read_text()
 
 
@@ -180,36 +191,23 @@ def check_steps(folder: Path, steps: list[dict[str, Any]]) -> None:
         assert wave.plan.workers == 1
 
 
-CALLS = """
-from sender import post
-
-
-def invoke_factory():
-    return post
-
-
-def payload_factory():
-    return {"pre_computed": True, "input": list(range(1000))}
-"""
-
-
 @pytest.mark.process
 def test_an_endpoint_that_is_the_limit_is_named(bench: Bench) -> None:
     with bench.endpoint(servers=2, service_s=0.02) as endpoint:
-        done = bench.run(
-            "client", "worker-saturation", "--step-time", "1", "--lag-limit", "0.2", factories=CALLS, target=endpoint
-        )
+        flags = ("--step-time", "1", "--lag-limit", "0.2")
+        done, folder = saturate(bench, "worker-saturation", CALLS, *flags, target=endpoint)
     assert done.code == 0, done.err
     assert "One worker holds at least " in done.out
     assert "The endpoint was the limit, not this client (" in done.out
-    (folder,) = (done_dir for done_dir in Path(done.out.split("Run directory: ")[1].strip()).parts[-1:])
-    assert folder.endswith("_worker_saturation")
+    found = json.loads((folder / "result.json").read_text())
+    assert (found["limited_by"], found["interval"]["high"]) == ("endpoint", None)
+    assert 30 < found["rate"] < 130
 
 
 @pytest.mark.process
 def test_failing_requests_end_the_search(bench: Bench) -> None:
     failing = BUSY.replace("end = time", "raise ValueError(1)\n    end = time")
-    done, folder = saturate(bench, "worker-saturation", failing, "--factories-file", "f.py", "--quiet")
+    done, folder = saturate(bench, "worker-saturation", failing, "--lag-limit", "1", "--quiet")
     assert (done.code, done.err) == (1, "")
     found = json.loads((folder / "result.json").read_text())
     assert (found["limited_by"], found["rate"], len(found["steps"])) == ("errors", 0, 2)
@@ -219,7 +217,7 @@ def test_failing_requests_end_the_search(bench: Bench) -> None:
 
 @pytest.mark.process
 def test_workers_for_a_wanted_rate(bench: Bench) -> None:
-    flags = ("--factories-file", "f.py", "--worker-rps", "5", "--client-rps", "8", "--lag-limit", "0.5", "--json")
+    flags = ("--worker-rps", "5", "--client-rps", "8", "--lag-limit", "1", "--json")
     done, folder = saturate(bench, "rps-saturation", BUSY, *flags)
     assert done.code == 0, done.err
     found = json.loads(done.out)
@@ -232,10 +230,8 @@ def test_workers_for_a_wanted_rate(bench: Bench) -> None:
 @pytest.mark.process
 def test_ctrl_c_keeps_what_was_measured(bench: Bench) -> None:
     folder = write(bench.folder(), BUSY)
-    running = bench.start(
-        "client", "worker-saturation", *QUICK, "--factories-file", "f.py", factories=None, folder=folder
-    )
-    running.wait_for(lambda: running.err.count(" held ") >= 2, "two steps")
+    running = bench.start("client", "worker-saturation", *QUICK, "--lag-limit", "1", factories=None, folder=folder)
+    running.wait_for(lambda: running.err.count("/s held ") >= 2, "two steps")
     running.signal(signal.SIGINT)
     done = running.finish()
     assert done.code == 130
@@ -246,7 +242,7 @@ def test_ctrl_c_keeps_what_was_measured(bench: Bench) -> None:
 @pytest.mark.process
 def test_a_file_that_cannot_work_leaves_nothing(bench: Bench) -> None:
     folder = write(bench.folder(), BUSY.replace('"input": [0]', '"input": []'))
-    done = bench.run("client", "worker-saturation", *QUICK, "--factories-file", "f.py", factories=None, folder=folder)
+    done = bench.run("client", "worker-saturation", *QUICK, factories=None, folder=folder)
     assert done.code == 2
     assert "Traceback" not in done.err
     assert "f.py" in done.err
