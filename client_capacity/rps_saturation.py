@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from client_capacity.conditions import Conditions
 from client_capacity.search import Found, LimitedBy, Search, search
+from client_capacity.staircase import rate_text
 from client_capacity.trial import Trials, trials
 from client_capacity.worker_saturation import (
     HEADROOM,
@@ -112,15 +113,16 @@ class RpsSaturation:
             return self._beyond(rate)
         held = next(row.rate for row in self.rows if row.workers == workers)
         room = "" if held * HEADROOM >= rate else ", with little room for hiccups"
-        return f"For {rate:,g}/s use --workers {workers} ({workers} hold {held:,.4g}/s{room})."
+        return f"For {rate_text(rate)}/s use --workers {workers} ({workers} hold {rate_text(held)}/s{room})."
 
     def _beyond(self, rate: float) -> str:
         if self.limited_by != "client":
-            return f"Whether this client can send {rate:,g}/s was not shown."
+            return f"Whether this client can send {rate_text(rate)}/s was not shown."
         if not self.rate:
-            return f"This client cannot send {rate:,g}/s: make invoke cheaper."
+            return f"This client cannot send {rate_text(rate)}/s: make invoke cheaper."
         clients = math.ceil(rate / (HEADROOM * self.rate))
-        return f"This client cannot send {rate:,g}/s: take a bigger machine, or {clients} like it with a part each."
+        what = f"take a bigger machine, or {clients} like it with a part each"
+        return f"This client cannot send {rate_text(rate)}/s: {what}."
 
     def to_text(self) -> str:
         """A table of workers, the steps behind it and what follows."""
@@ -145,8 +147,8 @@ class RpsSaturation:
     def _table(self) -> Iterator[str]:
         rows = [["workers", "total/s", "a worker/s", "worker CPU", "host CPU", "limited by"]]
         for row in self.rows:
-            rate = ("" if row.limited_by in ("client", None) else "≥ ") + f"{row.rate:,.4g}"
-            a_worker = f"{row.rate / row.workers:,.4g}"
+            rate = ("" if row.limited_by in ("client", None) else "≥ ") + rate_text(row.rate)
+            a_worker = rate_text(row.rate / row.workers)
             shares = share_text(row.worker_cpu_share), share_text(row.host_cpu_share)
             rows.append([str(row.workers), rate, a_worker, *shares, row.limited_by or "(given)"])
         yield from aligned(rows)
@@ -160,8 +162,8 @@ class RpsSaturation:
 
     def _closing(self) -> Iterator[str]:
         if self.limited_by == "client":
-            yield f"This client holds {self.rate:,.4g}/s; use --workers {self.workers}: more do not send more."
-            yield f"Plan with up to {self.rate * HEADROOM:,.4g}/s (80%), which leaves room for hiccups."
+            yield f"This client holds {rate_text(self.rate)}/s; use --workers {self.workers}: more do not send more."
+            yield f"Plan with up to {rate_text(self.rate * HEADROOM)}/s (80%), which leaves room for hiccups."
         else:
             yield f"{at_least_text('This client', self.rate)} {self._reason()}"
         if self.conditions.wanted_rps is not None:

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from client_capacity.staircase import rounded, staircase
+from client_capacity.staircase import rate_text, rounded, staircase
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,7 +154,7 @@ class _Seeker:
 
     def _between(self, held: float, not_held: float) -> float:
         level = rounded(math.sqrt(held * not_held))
-        self._say(f"Repeating {self._settings.repeats} times around {level:g}/s.")
+        self._say(f"Repeating {self._settings.repeats} times around {rate_text(level)}/s.")
         return level
 
     def at_least(self, limited_by: LimitedBy) -> Found:
@@ -166,7 +166,7 @@ class _Seeker:
     def _bracket(self) -> tuple[float, float]:
         """A rate that is held and a higher one that is not; ends the search where one of them does not exist."""
         rate = min(rounded(self._settings.start), self._settings.max_rate)
-        self._say(f"Growing from {rate:g}/s until a rate is not held.")
+        self._say(f"Growing from {rate_text(rate)}/s until a rate is not held.")
         if not self._holds(rate, "growing"):
             return self._shrink(rate)
         return self._grow(rate)
@@ -181,7 +181,7 @@ class _Seeker:
 
     def _bisect(self, held: float, not_held: float) -> tuple[float, float]:
         """The same two rates, but close together."""
-        self._say(f"Bisecting between {held:g}/s and {not_held:g}/s.")
+        self._say(f"Bisecting between {rate_text(held)}/s and {rate_text(not_held)}/s.")
         while not_held / held > self._settings.resolution:
             middle = rounded(math.sqrt(held * not_held))
             if self._holds(middle, "bisecting"):

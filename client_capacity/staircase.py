@@ -45,3 +45,8 @@ def student_t_975(freedom: int) -> float:
 def rounded(rate: float) -> float:
     """Four digits: finer than any step, and readable."""
     return float(f"{rate:.4g}")
+
+
+def rate_text(rate: float) -> str:
+    """A rate as it is printed, in four digits."""
+    return f"{rounded(rate):,g}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from client_capacity.search import Cause, Phase, Step
+from client_capacity.staircase import rate_text
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.finding import duration_text
 from inference_benchmarker.launch import run_wave, settle
@@ -140,7 +141,7 @@ def shortfall(wave: Wave, lag_limit_s: float) -> tuple[Cause | None, str]:
     if ledger.failed > MOST_FAILED_SHARE * ledger.sent:
         return "errors", f"{ledger.failed:,} of {ledger.sent:,} failed, most by {wave.summary.errors[0].key}"
     if behind:
-        return "endpoint", f"{wave.summary.rates.completed:,.4g}/s completed, answers take longer and longer"
+        return "endpoint", f"{rate_text(wave.summary.rates.completed)}/s completed, answers take longer and longer"
     return None, ""
 
 
@@ -193,4 +194,4 @@ def progress_line(step: Step) -> str:
         facts.insert(0, f"lag p99 {duration_text(step.lag_p99_s)}")
     if step.worker_cpu_share is not None:
         facts.append(f"worker CPU {step.worker_cpu_share:.0%}")
-    return f"{step.phase:<11} {step.rate:>8,g}/s {word:<9} {', '.join(facts)}"
+    return f"{step.phase:<11} {rate_text(step.rate):>8}/s {word:<9} {', '.join(facts)}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from client_capacity.conditions import Conditions
 from client_capacity.search import Found, LimitedBy, Search, Step, search
+from client_capacity.staircase import rate_text
 from client_capacity.trial import Trials, trials
 from inference_benchmarker.finding import duration_text
 from inference_benchmarker.report import aligned
@@ -61,11 +62,12 @@ class WorkerSaturation:
         if self.limited_by != "client":
             yield f"{at_least_text('One worker', self.rate)} {reason_text(self.limited_by, self.steps)}"
         elif self.rate:
-            yield f"One worker holds {self.rate:,g}/s ({self._interval()}){self._cause()}."
-            yield f"Give a worker up to {self.rate * HEADROOM:,.4g}/s (80%), which leaves room for hiccups."
+            yield f"One worker holds {rate_text(self.rate)}/s ({self._interval()}){self._cause()}."
+            yield f"Give a worker up to {rate_text(self.rate * HEADROOM)}/s (80%), which leaves room for hiccups."
             yield "How many workers this machine can use: benchmark client rps-saturation"
         else:
-            yield f"One worker does not even hold {self.high:g}/s: {self.steps[-1].reason}. Make invoke cheaper."
+            least = rate_text(self.high or 0)
+            yield f"One worker does not even hold {least}/s: {self.steps[-1].reason}. Make invoke cheaper."
         if disturbed := sum(step.disturbed for step in self.steps):
             yield f"In {disturbed} of {len(self.steps)} steps other programs took the core: repeat on a quiet machine."
         if self.run_dir is not None:
@@ -73,8 +75,8 @@ class WorkerSaturation:
 
     def _interval(self) -> str:
         if not self.conditions.repeats:
-            return f"{self.high:,g}/s was not held"
-        return f"95% interval {self.low:,g} to {self.high:,g}/s"
+            return f"{rate_text(self.high or 0)}/s was not held"
+        return f"95% interval {rate_text(self.low)} to {rate_text(self.high or 0)}/s"
 
     def _cause(self) -> str:
         """What held the loop up in most of the steps."""
@@ -143,7 +145,7 @@ def store(result: Any, folder: Path) -> None:
 
 def at_least_text(who: str, rate: float) -> str:
     """What is known where the client's own limit was not found."""
-    return f"{who} holds at least {rate:,.4g}/s." if rate else "No rate was held."
+    return f"{who} holds at least {rate_text(rate)}/s." if rate else "No rate was held."
 
 
 def reason_text(limited_by: LimitedBy, steps: tuple[Step, ...]) -> str:
@@ -173,12 +175,12 @@ def steps_table(steps: tuple[Step, ...]) -> Iterator[str]:
 def _row(step: Step) -> list[str]:
     return [
         step.phase,
-        f"{step.rate:,g}",
+        rate_text(step.rate),
         "yes" if step.held else "no",
         _duration(step.lag_p50_s),
         _duration(step.lag_p99_s),
         f"{step.dropped:,}",
-        f"{step.completed_rate:,.4g}",
+        rate_text(step.completed_rate),
         share_text(step.worker_cpu_share),
         f"{step.max_rss_bytes / 1e6:.0f} MB",
         share_text(step.host_cpu_share),
