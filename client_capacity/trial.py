@@ -136,12 +136,14 @@ def shortfall(wave: Wave, lag_limit_s: float) -> tuple[Cause | None, str]:
     if lag is None or lag.percentile(99) > lag_limit_s:
         return "client", _lateness(wave, lag_limit_s)
     behind = answers_fall_behind(wave)
+    missing = ledger.scheduled - ledger.sent
     if ledger.dropped or ledger.sent < LEAST_SENT_SHARE * ledger.scheduled:
-        return "endpoint" if behind else "client", f"{ledger.dropped:,} of {ledger.scheduled:,} dropped"
+        return "endpoint" if behind else "client", f"{missing:,} of {ledger.scheduled:,} not sent"
     if ledger.failed > MOST_FAILED_SHARE * ledger.sent:
         return "errors", f"{ledger.failed:,} of {ledger.sent:,} failed, most by {wave.summary.errors[0].key}"
     if behind:
-        return "endpoint", f"{rate_text(wave.summary.rates.completed)}/s completed, answers take longer and longer"
+        what = f"{ledger.abandoned:,} never answered" if ledger.abandoned else "answers take longer and longer"
+        return "endpoint", f"{rate_text(wave.summary.rates.completed)}/s completed, {what}"
     return None, ""
 
 
