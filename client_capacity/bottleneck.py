@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from inference_benchmarker.finding import Severity
     from inference_benchmarker.observed import Observed
     from inference_benchmarker.summary import Summary
-    from inference_benchmarker.usage import Connections, WorkerUse
+    from inference_benchmarker.usage import Connections, LoopDelay, WorkerUse
 
 LAG_FLOOR_S = 0.005
 LAG_SHARE_OF_LATENCY = 0.1
 CPU_LIMIT = 0.9  # of a core, as Locust's own warning; but over the whole wave, not ten seconds of it
-LEAST_BEATS = 100  # fewer have no p99
+LEAST_BEATS = 20
+BEATS_FOR_P99 = 300  # of fewer, p95: so that three beats or more were late, not one by a hiccup of the machine
 BUILD_FLOOR_S = 0.001
 BUILD_SHARE = 0.1
 DISCARDED_SHARE = 0.01
@@ -163,28 +164,35 @@ def _worker_cpu(case: _Case) -> Iterator[Finding]:
 
 def _loop_blocked(case: _Case) -> Iterator[Finding]:
     """In the closed loop this is what the schedule lag is in the open one, so it makes the wave INVALID there."""
-    delayed = [worker for worker in case.workers if worker.loop_delay and worker.loop_delay.count >= LEAST_BEATS]
-    worst = max(delayed, key=lambda worker: worker.loop_delay.p99_s if worker.loop_delay else 0.0, default=None)
-    if worst is None or worst.loop_delay is None:
-        return
-    delay, limit = worst.loop_delay.p99_s, lag_limit_s(case.summary)
-    if delay > limit:
+    late = [(_late_beats(worker.loop_delay), worker) for worker in case.workers if worker.loop_delay]
+    (percent, delay), worst = max(late, key=lambda entry: entry[0][1], default=((0, 0.0), None))
+    limit = lag_limit_s(case.summary)
+    if worst is not None and delay > limit:
         yield Finding(
             "loop_blocked",
             "warning" if case.observed.open_loop else "invalid",
-            f"p99 {duration_text(delay, limit)} until the event loop comes round{_culprit(worst)}",
+            f"p{percent} {duration_text(delay, limit)} until the event loop comes round{_culprit(worst)}",
             duration_text(limit),
             _block_advice(case, worst),
         )
+
+
+def _late_beats(delay: LoopDelay) -> tuple[int, float]:
+    """The percentile that this many beats have, and its value."""
+    if delay.count < LEAST_BEATS:
+        return 0, 0.0
+    return (99, delay.p99_s) if delay.count >= BEATS_FOR_P99 else (95, delay.p95_s)
 
 
 def _culprit(worker: WorkerUse) -> str:
     """Who held the loop up, and for how long at most."""
     block = worker.block
     where = ""
-    if block is not None and not _is_starved(worker):
+    if block is not None:
         name = {"invoke": block.where, "payload": f"payload building, {block.where}", "tool": "the tool itself"}
         where = f", held up by {name[block.part]}, {duration_text(block.longest_s)} at the longest"
+    if (worker.starved_share or 0.0) > STARVED_SHARE:
+        where += f"; the worker waited {percent_text(worker.starved_share or 0.0)} of the time for a free core"
     if worker.silence_s > HEARTBEAT_LOSS_S:
         where += f"; a worker was silent for {duration_text(worker.silence_s)}, Locust's heartbeats missed"
     return where

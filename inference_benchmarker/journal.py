@@ -45,8 +45,8 @@ class WorkerJournal:
         delay = Distribution.of(self.delays_us)
         summed = None
         if delay is not None:
-            p50, p99 = delay.percentile(50), delay.percentile(99)
-            summed = asdict(LoopDelay(delay.count, p50 / 1e6, p99 / 1e6, delay.maximum / 1e6))
+            p50, p95, p99 = (delay.percentile(percent) / 1e6 for percent in (50, 95, 99))
+            summed = asdict(LoopDelay(delay.count, p50, p95, p99, delay.maximum / 1e6))
         return WorkerUse.from_json({**self.use, "silence_s": self.silence_ns / 1e9, "loop_delay": summed})
 
     def columns(self, number: int) -> WorkerColumns:

@@ -38,6 +38,7 @@ class LoopDelay:
 
     count: int
     p50_s: float
+    p95_s: float
     p99_s: float
     max_s: float
 

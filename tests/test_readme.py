@@ -9,15 +9,17 @@ import shlex
 import subprocess
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from client_capacity import bottleneck
 from inference_benchmarker import cli, flags, verdict, wave
 from inference_benchmarker.columns import SCHEMA
 from inference_benchmarker.demo_endpoint import EndpointConfig, listen, start
+from inference_benchmarker.usage import HostUse, ProcessUse, Sample, WorkerUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -312,12 +314,24 @@ def first_cells(text: str) -> list[str]:
 
 
 def test_every_finding_is_documented() -> None:
-    source = Path(verdict.__file__).read_text()
-    codes = set(re.findall(r'Finding\(\s*"(\w+)"', source))
-    table = re.findall(r"^\| `(\w+)` \| (invalid|missed|warning) \|", section("Verdict"), re.MULTILINE)
-    assert {code for code, _ in table} == codes
+    source = Path(verdict.__file__).read_text() + Path(bottleneck.__file__).read_text()
+    codes = set(re.findall(r'Finding\(\s*"(\w+)"', source)) | {bottleneck.SERVER_LIMITED}
+    table = re.findall(r"^\| `(\w+)` \| (.*?) \|", section("Verdict"), re.MULTILINE)
+    assert {code for code, _ in table if code.islower()} == codes
     for code, severity in table:
-        assert re.search(rf'"{code}",\s*"{severity}"', source), code
+        name = "SERVER_LIMITED" if code == bottleneck.SERVER_LIMITED else f'"{code}"'
+        sometimes = " or " in severity or "," in severity
+        assert sometimes or re.search(rf'{name},\s*"{severity}"', source), code
+    printed = section("Verdict").split("**Who was the limit.**")[1].split("CLIENT BOTTLENECK")[0]
+    assert set(re.findall(r"`(\w+_\w+|descriptors|ports)`", printed)) - {"limited_by"} == bottleneck.CLIENT_CODES
+
+
+def test_the_clients_evidence_is_documented() -> None:
+    assert first_cells(section("Client")) == [field.name for field in fields(WorkerUse)]
+    for name in (*[field.name for field in fields(HostUse)], *[field.name for field in fields(ProcessUse)]):
+        assert f"`{name}`" in section("Client"), name
+    for name in Sample._fields:
+        assert f"`{name}`" in section("client.csv"), name
 
 
 def test_the_columns_of_requests_are_documented() -> None:

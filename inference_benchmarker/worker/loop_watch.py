@@ -1,6 +1,6 @@
 """Watches the event loop from inside: how promptly it comes round, and what runs while it does not.
 
-A beat comes at random instants, a hundred a second; how late it is handled is how long any answer or arrival
+A beat comes at random instants, fifty a second; how late it is handled is how long any answer or arrival
 waits at that moment. Random, because a steady beat could fall into step with evenly spaced requests and always
 look when they do not. While a beat is late a timer signal interrupts the running code: its frames tell who holds
 the loop up. No signal is sent while beats are in time.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.usage import Part
 
-BEAT_NS = (5_000_000, 15_000_000)  # the least and the longest time between two beats
+BEAT_NS = (10_000_000, 30_000_000)  # least and longest time between beats: waking an idle process is what they cost
 LATE_NS = 5_000_000  # from here on somebody is asked for; as the least limit of the schedule lag
 MOST_FRAMES = 200
 MOST_STACK = 12
