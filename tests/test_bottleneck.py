@@ -1,0 +1,703 @@
+"""Who is blamed for a wave: every finding on either side of its limit, the endpoint only where the client is clean."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from client_capacity import bottleneck
+from client_capacity.bottleneck import CLIENT_CODES, SERVER_LIMITED, limits_found
+from inference_benchmarker.plan import DEFAULT_MAX_IN_FLIGHT, NS
+from inference_benchmarker.record import RequestRecord
+from inference_benchmarker.summary import summarise
+from inference_benchmarker.usage import Block, Connections, HostUse, LoopDelay, WorkerUse
+from inference_benchmarker.verdict import judge
+from tests.test_summary import MS, closed_plan, observe, on_time, open_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from inference_benchmarker.finding import Finding
+    from inference_benchmarker.observed import Observed
+    from inference_benchmarker.plan import WavePlan
+
+PLAN = open_plan("100", "10")
+HOST = HostUse(
+    cores=8,
+    cpu_share_mean=0.1,
+    cpu_share_max=0.2,
+    steal_share_mean=0.0,
+    memory_available_bytes=1 << 30,
+    memory_total_bytes=2 << 30,
+    throttled_s=0.0,
+    time_wait=0,
+    ephemeral_ports=1000,
+    network_sent_bytes_per_s=0.0,
+    network_received_bytes_per_s=0.0,
+)
+ROOMY = (DEFAULT_MAX_IN_FLIGHT,)
+BUILD = "pre_computed"
+
+
+def wave(
+    change: Callable[[RequestRecord], RequestRecord | None] = lambda record: record,
+    *workers: WorkerUse,
+    plan: WavePlan = PLAN,
+    **more: Any,
+) -> Observed:
+    """A faultless wave, changed in one thing, of workers that used this much."""
+    changed = [change(record) for record in on_time(plan)]
+    kept = [record for record in changed if record is not None]
+    return observe(plan, kept, workers=workers, **{"caps": ROOMY, "host": HOST, **more})
+
+
+def closed(*workers: WorkerUse, latency_ns: int = 20 * MS, sent: int = 100) -> Observed:
+    """A faultless closed loop of one user."""
+    records = [RequestRecord(n, 0, n * latency_ns, n * latency_ns, (n + 1) * latency_ns) for n in range(sent)]
+    return observe(closed_plan(1, "2"), records, workers=workers, caps=(1,), host=HOST)
+
+
+def found(observed: Observed) -> dict[str, Finding]:
+    """The findings by their code, each of them once."""
+    findings = limits_found(observed, summarise(observed))
+    by_code = {finding.code: finding for finding in findings}
+    assert len(by_code) == len(findings)
+    return by_code
+
+
+def only(observed: Observed, code: str) -> Finding:
+    """The one finding there is."""
+    findings = found(observed)
+    assert list(findings) == [code]
+    return findings[code]
+
+
+def late(nanoseconds: int, latency: int = 20 * MS) -> Callable[[RequestRecord], RequestRecord]:
+    return lambda r: r._replace(sent=r.due + nanoseconds, done=r.due + nanoseconds + latency)
+
+
+def built_in(nanoseconds: int, latency: int = 20 * MS) -> Callable[[RequestRecord], RequestRecord]:
+    return lambda r: r._replace(sent=r.due + nanoseconds, done=r.due + nanoseconds + latency, build_ns=nanoseconds)
+
+
+def failing(count: int, error: str) -> Callable[[RequestRecord], RequestRecord]:
+    return lambda r: r._replace(outcome="failed", error=error) if r.index < count else r
+
+
+def delayed(p99_s: float, count: int = 1000, p95_s: float = 0.0, **more: Any) -> WorkerUse:
+    delay = LoopDelay(count=count, p50_s=0.0, p95_s=p95_s, p99_s=p99_s, max_s=2 * p99_s)
+    return WorkerUse(loop_delay=delay, **more)
+
+
+def block(part: Any = "invoke", where: str = "spin (mine.py:3)") -> Block:
+    return Block(part, where, 0.9, 0.0123)
+
+
+def connected(**counts: Any) -> WorkerUse:
+    return WorkerUse(connections=Connections(**counts))
+
+
+def test_a_faultless_wave_has_no_finding() -> None:
+    assert found(wave()) == {}
+    assert found(wave(lambda record: record, WorkerUse(cpu_share=0.5, starved_share=0.05))) == {}
+    assert found(closed(WorkerUse())) == {}
+
+
+def test_what_the_client_is_blamed_for_is_a_closed_list() -> None:
+    assert {
+        "schedule_lag",
+        "worker_cpu",
+        "loop_blocked",
+        "payload_building",
+        "payload_failed",
+        "connection_pool",
+        "descriptors",
+        "ports",
+        "local_network",
+    } == CLIENT_CODES
+    assert SERVER_LIMITED not in CLIENT_CODES
+    assert "hidden_retries" not in CLIENT_CODES
+
+
+class TestScheduleLag:
+    def test_at_the_limit_nothing_is_said(self) -> None:
+        assert found(wave(late(5 * MS))) == {}
+        assert found(wave(late(30 * MS, 300 * MS))) == {}
+
+    @pytest.mark.parametrize(
+        ("lag_ns", "latency_ns", "limit"), [(5_000_001, 20 * MS, "5 ms"), (31 * MS, 300 * MS, "30 ms")]
+    )
+    def test_above_it_the_wave_is_invalid(self, lag_ns: int, latency_ns: int, limit: str) -> None:
+        lag = only(wave(late(lag_ns, latency_ns)), "schedule_lag")
+        assert (lag.severity, lag.limit) == ("invalid", limit)
+        assert lag.measured.startswith("p99 ")
+        assert lag.measured != f"p99 {limit}"
+
+    def test_the_time_a_payload_took_is_no_lag(self) -> None:
+        assert "schedule_lag" not in found(wave(built_in(100 * MS)))
+
+    def test_without_a_cause_the_advice_is_more_workers(self) -> None:
+        advice = only(wave(late(NS), WorkerUse()), "schedule_lag").advice
+        assert advice.startswith("The client cannot keep this pace: use more --workers")
+
+    def test_a_payload_that_takes_its_time_is_named_before_any_other_cause(self) -> None:
+        def change(r: RequestRecord) -> RequestRecord:
+            return r._replace(sent=r.due + NS, done=r.due + NS + 20 * MS, build_ns=MS + 1000)
+
+        starved = WorkerUse(starved_share=0.5, block=block())
+        lag = found(wave(change, starved))["schedule_lag"]
+        assert lag.advice.startswith("Building a payload takes ")
+        assert BUILD in lag.advice
+        quick = wave(lambda r: change(r)._replace(build_ns=MS - 1000), starved)
+        assert found(quick)["schedule_lag"].advice.startswith("A worker waited 50% of the time for a free core")
+
+    def test_a_worker_that_had_no_core_is_named_before_what_it_ran(self) -> None:
+        workers = (WorkerUse(block=block(), cpu_share=0.4), WorkerUse(starved_share=0.2, block=block(), cpu_share=0.1))
+        advice = only(wave(late(NS), *workers), "schedule_lag").advice
+        assert advice.startswith("A worker waited 20% of the time for a free core")
+        assert "--sample-client-hw" in advice
+
+    @pytest.mark.parametrize(("starved", "cpu"), [(0.1, 0.0), (0.3, 0.3), (0.3, 0.8), (None, None), (0.05, 0.01)])
+    def test_a_worker_that_ran_as_much_as_it_waited_was_not_starved(
+        self, starved: float | None, cpu: float | None
+    ) -> None:
+        worker = WorkerUse(starved_share=starved, cpu_share=cpu, block=block())
+        advice = only(wave(late(NS), worker), "schedule_lag").advice
+        assert advice.startswith("spin (mine.py:3) keeps the worker from sending on time: make it cheaper, or use more")
+
+    def test_only_a_block_in_invoke_is_named_as_one(self) -> None:
+        workers = (WorkerUse(block=block("tool", "run")), WorkerUse(block=block("payload", "build")))
+        advice = only(wave(late(NS), *workers), "schedule_lag").advice
+        assert advice.startswith("The client cannot keep this pace")
+
+
+class TestMoreWorkers:
+    @pytest.mark.parametrize(
+        ("workers", "cores", "text"),
+        [
+            (1, None, "use more --workers; `benchmark client worker-saturation` tells what one can send"),
+            (7, 8, "use more --workers (this host has 8 cores); `benchmark client worker-saturation` tells"),
+            (8, 8, "All 8 cores have a worker: a bigger client, several of them, or a lower --client-rps"),
+            (9, 8, "`benchmark client rps-saturation` tells what this one can send"),
+            (1, 1, "All 1 cores have a worker"),
+        ],
+    )
+    def test_it_knows_the_cores(self, workers: int, cores: int | None, text: str) -> None:
+        host = None if cores is None else replace(HOST, cores=cores)
+        plan = replace(PLAN, workers=workers)
+        assert text in only(wave(late(NS), plan=plan, host=host, caps=ROOMY * workers), "schedule_lag").advice
+
+
+class TestWorkerCpu:
+    @pytest.mark.parametrize("share", [None, 0.0, 0.5, 0.9])
+    def test_up_to_nine_tenths_of_a_core_is_fine(self, share: float | None) -> None:
+        assert found(wave(late(0), WorkerUse(cpu_share=share))) == {}
+
+    def test_above_it_the_busiest_is_named(self) -> None:
+        workers = (WorkerUse(cpu_share=0.93), WorkerUse(), WorkerUse(cpu_share=0.97))
+        busy = only(wave(late(0), *workers), "worker_cpu")
+        assert (busy.severity, busy.limit) == ("warning", "90%")
+        assert busy.measured == "worker 2 used 97% of a core while it sent"
+        assert busy.advice.startswith("Make invoke cheaper, or use more --workers")
+
+    def test_a_hair_above_it_does_not_look_like_the_limit(self) -> None:
+        busy = only(wave(late(0), WorkerUse(cpu_share=0.9000001)), "worker_cpu")
+        assert "90.00001%" in busy.measured
+
+    def test_it_counts_in_the_closed_loop_too(self) -> None:
+        assert only(closed(WorkerUse(cpu_share=0.95)), "worker_cpu").severity == "warning"
+
+
+class TestLoopBlocked:
+    def test_at_the_limit_nothing_is_said(self) -> None:
+        assert found(wave(late(0), delayed(0.005))) == {}
+        assert found(wave(late(0, 300 * MS), delayed(0.03))) == {}
+
+    @pytest.mark.parametrize(
+        ("latency_ns", "delay_s", "limit"), [(20 * MS, 0.00501, "5 ms"), (300 * MS, 0.031, "30 ms")]
+    )
+    def test_above_it_the_open_loop_warns(self, latency_ns: int, delay_s: float, limit: str) -> None:
+        blocked = only(wave(late(0, latency_ns), delayed(delay_s)), "loop_blocked")
+        assert (blocked.severity, blocked.limit) == ("warning", limit)
+
+    def test_in_the_closed_loop_the_wave_is_invalid(self) -> None:
+        assert only(closed(delayed(0.006)), "loop_blocked").severity == "invalid"
+        assert found(closed(delayed(0.005))) == {}
+
+    @pytest.mark.parametrize(
+        ("count", "measured"),
+        [(0, None), (19, None), (20, "p95 8 ms"), (299, "p95 8 ms"), (300, "p99 9000 ms"), (10_000, "p99 9000 ms")],
+    )
+    def test_the_percentile_is_one_that_so_many_beats_have(self, count: int, measured: str | None) -> None:
+        findings = found(wave(late(0), delayed(9.0, count, 0.008)))
+        assert [f.measured.split(" until")[0].replace("9 s", "9000 ms") for f in findings.values()] == (
+            [] if measured is None else [measured]
+        )
+
+    def test_few_beats_whose_p95_is_in_time_are_in_time(self) -> None:
+        assert found(wave(late(0), delayed(9.0, 299, 0.005))) == {}
+
+    def test_a_worker_with_too_few_beats_hides_no_other(self) -> None:
+        workers = (delayed(9.0, count=19, p95_s=9.0), WorkerUse(), delayed(0.01, block=block()), delayed(0.006))
+        assert only(wave(late(0), *workers), "loop_blocked").measured.startswith("p99 10 ms until")
+
+    @pytest.mark.parametrize(
+        ("found_there", "named", "advice"),
+        [
+            (
+                block(),
+                ", held up by spin (mine.py:3), 12.3 ms at the longest",
+                "make it shorter, or use more --workers",
+            ),
+            (block("payload", "b (m.py:1)"), ", held up by payload building, b (m.py:1), 12.3 ms at", BUILD),
+            (
+                block("tool", "run (x.py:1)"),
+                ", held up by the tool itself, 12.3 ms at the longest",
+                "Use more --workers",
+            ),
+            (None, "comes round", "The host did not run the worker in time"),
+        ],
+    )
+    def test_what_held_it_up_is_named_with_one_thing_to_do(
+        self, found_there: Block | None, named: str, advice: str
+    ) -> None:
+        blocked = only(wave(late(0), delayed(0.02, block=found_there)), "loop_blocked")
+        assert named in blocked.measured
+        assert advice in blocked.advice
+        assert ("held up" in blocked.measured) == (found_there is not None)
+
+    def test_invoke_is_not_blamed_for_a_worker_that_had_no_core(self) -> None:
+        starved = delayed(0.02, block=block(), starved_share=0.3, cpu_share=0.2)
+        blocked = only(wave(late(0), starved), "loop_blocked")
+        assert "30% of the time for a free core" in blocked.measured + blocked.advice
+        assert "spin" not in blocked.advice
+        assert blocked.advice.startswith("A worker waited 30% of the time for a free core")
+
+    @pytest.mark.parametrize(("starved", "told"), [(None, False), (0.1, False), (0.11, True)])
+    def test_waiting_for_a_core_is_told_even_where_it_was_not_the_cause(
+        self, starved: float | None, told: bool
+    ) -> None:
+        blocked = only(wave(late(0), delayed(0.02, block=block(), starved_share=starved, cpu_share=0.5)), "loop_blocked")
+        assert blocked.measured.endswith("; the worker waited 11% of the time for a free core") == told
+        assert "held up by spin (mine.py:3)" in blocked.measured
+        assert "make it shorter" in blocked.advice
+
+    @pytest.mark.parametrize(("silence_s", "told"), [(3.0, False), (3.001, True), (60.0, True)])
+    def test_a_silence_of_three_heartbeats_is_told(self, silence_s: float, told: bool) -> None:
+        blocked = only(wave(late(0), delayed(0.02, silence_s=silence_s)), "loop_blocked")
+        assert ("Locust's heartbeats missed" in blocked.measured) == told
+
+
+class TestPayloadBuilding:
+    def test_below_a_tenth_of_the_latency_it_is_fine(self) -> None:
+        assert found(wave(built_in(2 * MS - 1000))) == {}
+        assert found(wave(built_in(MS - 1000, 2 * MS))) == {}  # never a limit below 1 ms
+
+    @pytest.mark.parametrize(
+        ("build_ns", "latency_ns", "limit"), [(2 * MS + 1000, 20 * MS, "2 ms"), (1_001_000, MS, "1 ms")]
+    )
+    def test_above_it_the_share_is_in_the_response_time(self, build_ns: int, latency_ns: int, limit: str) -> None:
+        building = only(wave(built_in(build_ns, latency_ns)), "payload_building")
+        assert (building.severity, building.limit) == ("warning", limit)
+        assert building.measured.endswith("on average")
+        assert BUILD in building.advice
+
+    def test_where_it_was_caught_a_millisecond_is_enough(self) -> None:
+        workers = (WorkerUse(block=block()), WorkerUse(block=block("payload", "build (mine.py:9)")))
+        assert found(wave(built_in(MS - 1000), *workers)) == {}
+        caught = only(wave(built_in(MS + 1000), *workers), "payload_building")
+        assert (caught.measured, caught.limit) == ("1.001 ms on average in build (mine.py:9)", "1 ms")
+
+    def test_what_invoke_held_up_is_no_payload(self) -> None:
+        assert found(wave(built_in(MS + 1000), WorkerUse(block=block()))) == {}
+
+
+SEVERITIES = [(10, "warning"), (11, "invalid")]  # of 1,000 arrivals
+
+
+class TestPayloadFailed:
+    @pytest.mark.parametrize(("count", "severity"), SEVERITIES)
+    def test_more_than_one_in_a_hundred_were_not_offered(self, count: int, severity: str) -> None:
+        failed = only(wave(failing(count, "PayloadError KeyError")), "payload_failed")
+        assert (failed.severity, failed.limit) == (severity, "0")
+        assert failed.measured == f"{count} payloads could not be built (PayloadError KeyError)"
+
+    def test_all_its_kinds_are_counted_and_the_most_frequent_named(self) -> None:
+        def change(r: RequestRecord) -> RequestRecord:
+            kinds = {0: "PayloadError KeyError", 1: "PayloadError", 2: "PayloadError", 3: "ValueError"}
+            return r._replace(outcome="failed", error=kinds[r.index]) if r.index in kinds else r
+
+        assert only(wave(change), "payload_failed").measured == "3 payloads could not be built (PayloadError)"
+
+    @pytest.mark.parametrize("error", ["ValueError", "PayloadErrors", "MyError PayloadError"])
+    def test_another_error_is_none(self, error: str) -> None:
+        assert found(wave(failing(3, error))) == {}
+
+
+class TestConnectionPool:
+    @pytest.mark.parametrize("discarded", [0, 1, 10])
+    def test_a_discard_in_a_hundred_requests_is_fine(self, discarded: int) -> None:
+        assert found(wave(late(0), connected(opened=1000, discarded=discarded))) == {}
+
+    def test_more_of_them_are_a_full_pool(self) -> None:
+        workers = (connected(opened=7, discarded=5), connected(opened=8, discarded=6))
+        pool = only(wave(late(0), *workers), "connection_pool")
+        assert pool.measured == "11 connections discarded by a full pool, 15 opened for 1,000 requests"
+        assert (pool.severity, pool.limit) == ("warning", "1% of requests")
+        assert "A new connection for each further request is in the latency" in pool.advice
+
+    @pytest.mark.parametrize(
+        ("looked_at", "waiting", "named"),
+        [(19, 19, False), (20, 1, False), (20, 2, True), (100, 5, False), (100, 6, True), (0, 0, False)],
+    )
+    def test_more_than_a_twentieth_that_wait_are_too_many(self, looked_at: int, waiting: int, named: bool) -> None:
+        findings = found(wave(late(0), connected(looked_at=looked_at, waiting=waiting)))
+        assert ("connection_pool" in findings) == named
+        if named:
+            pool = findings["connection_pool"]
+            assert (
+                pool.measured
+                == f"{100 * waiting // looked_at}% of the requests in flight waited for their pool's connections"
+            )
+            assert pool.limit == "5%"
+            assert pool.advice.startswith("That wait is in the latency")
+
+    def test_a_full_pool_goes_before_a_wait(self) -> None:
+        pool = only(wave(late(0), connected(discarded=500, looked_at=100, waiting=90)), "connection_pool")
+        assert "discarded" in pool.measured
+
+    def test_the_advice_is_the_size_that_the_busiest_worker_needs(self) -> None:
+        def change(r: RequestRecord) -> RequestRecord:
+            return r._replace(done=r.done + (NS if r.worker == 1 else 0))
+
+        plan = replace(PLAN, workers=2)  # of 50/s each: a second of worker 1 holds 50 requests, and 20 ms the last
+        pool = only(wave(change, connected(discarded=500), plan=plan), "connection_pool")
+        assert "max_pool_connections=51)" in pool.advice
+
+    @settings(max_examples=60, deadline=None)
+    @given(
+        st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(1, 30)), max_size=25),
+    )
+    def test_most_in_flight_is_what_counting_finds(self, spans: list[tuple[int, int, int]]) -> None:
+        records = [
+            RequestRecord(index, worker, 0, sent, sent + length) for index, (worker, sent, length) in enumerate(spans)
+        ]
+        expected = max(
+            (
+                sum(r.worker == worker and r.sent <= instant < r.done for r in records)
+                for worker in range(3)
+                for instant in range(61)
+            ),
+            default=0,
+        )
+        observed = observe(closed_plan(3, workers=3), records)
+        assert bottleneck._most_in_flight(observed) == expected
+
+
+class TestHiddenRetries:
+    def test_each_is_told_and_nobody_is_blamed(self) -> None:
+        retries = only(wave(late(0), connected(retries=1), connected(retries=1233)), "hidden_retries")
+        assert retries.measured == "1,234 retries of the client library beneath 1,000 requests"
+        assert (retries.severity, retries.limit) == ("warning", "0")
+        observed = wave(late(0), connected(retries=3))
+        assert judge(observed, summarise(observed)).limited_by is None
+
+
+def without(count: int) -> Callable[[RequestRecord], RequestRecord | None]:
+    return lambda r: None if r.index < count else r
+
+
+class TestDescriptors:
+    @pytest.mark.parametrize(("open_at_most", "near"), [(900, False), (901, True), (1000, True)])
+    def test_near_the_limit_it_warns(self, open_at_most: int, near: bool) -> None:
+        workers = (
+            WorkerUse(descriptors=5, descriptor_limit=1000),
+            WorkerUse(descriptors=open_at_most, descriptor_limit=1000),
+        )
+        findings = found(wave(late(0), *workers))
+        assert ("descriptors" in findings) == near
+        if near:
+            few = findings["descriptors"]
+            assert (few.severity, few.limit) == ("warning", "1,000 open files")
+            assert few.measured == f"a worker had {open_at_most:,} file descriptors open"
+
+    @pytest.mark.parametrize(("count", "severity"), SEVERITIES)
+    @pytest.mark.parametrize("error", ["OSError EMFILE", "SomeError"])
+    def test_requests_that_failed_for_want_of_them_were_not_offered(
+        self, count: int, severity: str, error: str
+    ) -> None:
+        texts = {"SomeError": ["[Errno 24] Too many open files"]}
+        few = only(wave(failing(count, error), WorkerUse(descriptor_limit=128), error_texts=texts), "descriptors")
+        assert few.measured == f"{count} requests failed for want of file descriptors"
+        assert (few.severity, few.limit) == (severity, "128 open files")
+
+    @pytest.mark.parametrize("name", ["EMFILE", "ENFILE"])
+    def test_refused_sockets_count_where_requests_failed(self, name: str) -> None:
+        worker = connected(refused={name: 40})
+        few = only(wave(failing(5, "ConnectionError"), worker), "descriptors")
+        assert few.measured == "5 requests failed for want of file descriptors"
+        assert found(wave(late(0), worker)) == {}
+
+    def test_a_cap_that_they_set_is_named_where_arrivals_were_dropped(self) -> None:
+        worker = WorkerUse(descriptor_limit=128)
+        few = only(wave(without(2), worker, dropped=[2], caps=(90,)), "descriptors")
+        assert few.measured == "file descriptors allowed 90 requests in flight, so arrivals were dropped"
+        assert few.severity == "warning"
+        assert found(wave(late(0), worker, caps=(90,))) == {}
+
+    def test_a_cap_of_the_user_or_the_full_one_says_nothing_about_them(self) -> None:
+        mine = replace(PLAN, max_in_flight=90)
+        assert found(wave(without(2), plan=mine, dropped=[2], caps=(90,))) == {}
+        plan = replace(PLAN, workers=3)
+        assert found(wave(without(2), plan=plan, dropped=[1, 1, 0], caps=(3334, 3333, 3333))) == {}
+
+    def test_a_failure_goes_before_a_cap_and_a_cap_before_nearness(self) -> None:
+        near = WorkerUse(descriptors=128, descriptor_limit=128)
+        capped = wave(without(2), near, dropped=[2], caps=(90,))
+        assert "allowed 90" in only(capped, "descriptors").measured
+        failed = [r._replace(outcome="failed", error="OSError EMFILE") for r in on_time(PLAN)[2:7]] + on_time(PLAN)[7:]
+        observed = observe(PLAN, failed, dropped=[2], caps=(90,), workers=(near,))
+        assert "5 requests failed" in only(observed, "descriptors").measured
+
+
+class TestPorts:
+    @pytest.mark.parametrize(("count", "severity"), SEVERITIES)
+    @pytest.mark.parametrize("name", ["EADDRNOTAVAIL", "EADDRINUSE"])
+    def test_requests_that_failed_for_want_of_one_were_not_offered(self, count: int, severity: str, name: str) -> None:
+        ports = only(wave(failing(count, "OSError"), connected(refused={name: 500})), "ports")
+        assert ports.measured == f"{count} requests failed for want of a free local port"
+        assert (ports.severity, ports.limit) == (severity, "1,000 ports")
+
+    def test_without_a_host_the_limit_is_none_of_them(self) -> None:
+        observed = wave(failing(3, "OSError"), connected(refused={"EADDRINUSE": 3}), host=None)
+        assert only(observed, "ports").limit == "0"
+
+    @pytest.mark.parametrize(("time_wait", "near"), [(None, False), (900, False), (901, True)])
+    def test_near_the_limit_it_warns(self, time_wait: int | None, near: bool) -> None:
+        findings = found(wave(host=replace(HOST, time_wait=time_wait)))
+        assert ("ports" in findings) == near
+        if near:
+            assert findings["ports"].measured == "901 closed connections hold a local port"
+            assert findings["ports"].severity == "warning"
+
+    def test_an_unknown_number_of_ports_has_no_nearness(self) -> None:
+        assert found(wave(host=replace(HOST, time_wait=10**6, ephemeral_ports=None))) == {}
+
+
+class TestLocalNetwork:
+    NAMES = ("ENETUNREACH", "ENETDOWN", "ENOBUFS", "EPERM", "EACCES")
+
+    @pytest.mark.parametrize(("count", "severity"), SEVERITIES)
+    @pytest.mark.parametrize("name", NAMES)
+    def test_what_this_host_refused_never_reached_the_endpoint(self, name: str, count: int, severity: str) -> None:
+        refused = only(wave(failing(count, "OSError"), connected(refused={name: count})), "local_network")
+        assert refused.measured == f"{count} connections were refused by this host itself ({name})"
+        assert (refused.severity, refused.limit) == (severity, "0")
+
+    def test_all_workers_and_kinds_are_counted(self) -> None:
+        workers = (connected(refused={"ENETUNREACH": 2}), connected(refused={"EPERM": 1, "ENETUNREACH": 1}))
+        refused = only(wave(failing(9, "OSError"), *workers), "local_network")
+        assert refused.measured == "4 connections were refused by this host itself (ENETUNREACH, EPERM)"
+
+    def test_where_every_request_was_answered_in_the_end_it_is_no_limit(self) -> None:
+        assert found(wave(late(0), connected(refused={"ENETUNREACH": 40}))) == {}
+
+    def test_a_refusal_of_the_endpoint_is_none_of_this_host(self) -> None:
+        assert found(wave(failing(30, "ConnectionRefusedError"), connected(refused={"ECONNREFUSED": 30}))) == {}
+
+
+def queue(dues: Sequence[float], services: Iterable[float], servers: int) -> list[float]:
+    """Latencies of a first-come first-served queue, in seconds."""
+    free = [0.0] * servers
+    latencies = []
+    for due, service in zip(dues, services, strict=True):
+        done = max(due, heapq.heappop(free)) + service
+        heapq.heappush(free, done)
+        latencies.append(done - due)
+    return latencies
+
+
+def answered(plan: WavePlan, latencies: Iterable[float], **more: Any) -> Observed:
+    """An open loop sent on time and answered after these latencies."""
+    records = [
+        r._replace(done=r.sent + round(latency * NS)) for r, latency in zip(on_time(plan), latencies, strict=True)
+    ]
+    return observe(plan, records, **{"caps": ROOMY, "host": HOST, **more})
+
+
+def queued(rate: int, number: int, share: float, servers: int) -> Observed:
+    """A wave against servers that together answer ``share`` of the arrival rate, each request in the same time."""
+    plan = open_plan(str(rate), None, number)
+    return answered(plan, queue([n / rate for n in range(number)], [servers / (share * rate)] * number, servers))
+
+
+def overloaded(**more: Any) -> Observed:
+    """400/s against an endpoint that answers 200/s; ``more`` is what else there was."""
+    plan = more.pop("plan", open_plan("400", "2"))
+    latencies = queue([n / 400 for n in range(800)], [0.02] * 800, 4)
+    return answered(plan, latencies, **more)
+
+
+class TestServerLimited:
+    @settings(max_examples=60, deadline=None)
+    @given(
+        rate=st.integers(20, 2000),
+        number=st.integers(200, 1500),
+        share=st.floats(0.05, 0.93, exclude_max=True),
+        servers=st.integers(1, 10),
+    )
+    def test_an_endpoint_that_falls_behind_is_named(self, rate: int, number: int, share: float, servers: int) -> None:
+        limited = only(queued(rate, number, share, servers), SERVER_LIMITED)
+        assert (limited.severity, limited.limit) == ("warning", "95% answered")
+        assert f"/s completed of {rate}/s, latency grew from " in limited.measured
+        assert limited.measured.endswith(", while the schedule lag stayed at p99 0 ms")
+
+    @settings(max_examples=60, deadline=None)
+    @given(
+        rate=st.integers(20, 2000),
+        number=st.integers(80, 1500),
+        share=st.floats(0.97, 3.0),
+        servers=st.integers(1, 10),
+    )
+    def test_an_endpoint_that_nearly_keeps_up_is_not(self, rate: int, number: int, share: float, servers: int) -> None:
+        assert found(queued(rate, number, share, servers)) == {}
+
+    @pytest.mark.parametrize("servers", [1, 4, 16])
+    @pytest.mark.parametrize("share", [0.5, 0.8, 0.9])
+    def test_service_times_that_vary_do_not_hide_it(self, share: float, servers: int) -> None:
+        random = np.random.default_rng(7)
+        plan = open_plan("200", None, 4000)
+        services = random.exponential(servers / (share * 200), 4000)
+        observed = answered(plan, queue([n / 200 for n in range(4000)], services.tolist(), servers))
+        assert set(found(observed)) == {SERVER_LIMITED}
+
+    @pytest.mark.parametrize("share", [1.2, 1.5, 3.0])
+    def test_a_queue_that_comes_and_goes_is_no_growth(self, share: float) -> None:
+        named = 0
+        for seed in range(20):
+            random = np.random.default_rng(seed)
+            services = random.exponential(4 / (share * 100), 1000)
+            latencies = queue([n / 100 for n in range(1000)], services.tolist(), 4)
+            named += bool(found(answered(PLAN, latencies)))
+        assert named == 0
+
+    def test_stationary_latencies_are_no_growth_however_heavy_their_tail(self) -> None:
+        """Short waves, down to ten median latencies: chance alone must not name the endpoint in 1 of 200."""
+        named = 0
+        for seed in range(300):
+            random = np.random.default_rng(seed)
+            number, rate = int(random.integers(200, 2001)), int(random.integers(20, 401))
+            median = number / rate / random.uniform(10, 200)
+            spread = math.sqrt(math.log1p(random.uniform(1, 2) ** 2))
+            latencies = median * np.exp(random.normal(0, spread, number))
+            named += bool(found(answered(open_plan(str(rate), None, number), latencies.tolist())))
+        assert named <= 1
+
+    def test_too_few_arrivals_in_a_quarter_say_nothing(self) -> None:
+        assert found(queued(10, 76, 0.5, 1)) == {}
+        assert set(found(queued(10, 80, 0.5, 1))) == {SERVER_LIMITED}
+
+    def test_a_client_that_is_blamed_is_the_only_one(self) -> None:
+        assert set(found(overloaded())) == {SERVER_LIMITED}
+        assert set(found(overloaded(workers=(WorkerUse(cpu_share=0.95),)))) == {"worker_cpu"}
+        assert set(found(overloaded(workers=(connected(discarded=700),)))) == {"connection_pool"}
+
+    def test_retries_hide_no_endpoint(self) -> None:
+        assert set(found(overloaded(workers=(connected(retries=7),)))) == {"hidden_retries", SERVER_LIMITED}
+
+    def test_the_verdict_says_which_side(self) -> None:
+        observed = overloaded()
+        verdict = judge(observed, summarise(observed))
+        assert (verdict.limited_by, verdict.word, verdict.exit_code) == ("server", "VALID", 0)
+
+    def test_latency_that_falls_is_no_growth(self) -> None:
+        assert found(answered(PLAN, [2 - n / 1000 for n in range(1000)])) == {}
+
+    def test_a_jump_within_the_wave_is_told_as_growth(self) -> None:
+        assert set(found(answered(PLAN, [0.02 if n < 600 else 0.52 for n in range(1000)]))) == {SERVER_LIMITED}
+
+    def test_a_closed_loop_offers_no_more_than_is_answered(self) -> None:
+        records, now = [], 0
+        for index in range(100):
+            latency = (10 + index) * MS
+            records.append(RequestRecord(index, 0, now, now, now + latency))
+            now += latency
+        assert found(observe(closed_plan(1, str(now / NS)), records, host=HOST, caps=(1,))) == {}
+
+    def test_abandoned_requests_count_with_their_age(self) -> None:
+        """Those of the last half never came back: the drain of a second ended them."""
+        plan = open_plan("100", "4")
+        records = [
+            r._replace(outcome="abandoned", done=5 * NS) if r.due >= 2 * NS else r._replace(done=r.sent + 20 * MS)
+            for r in on_time(plan)
+        ]
+        limited = only(observe(plan, records, host=HOST, caps=ROOMY), SERVER_LIMITED)
+        assert limited.measured.startswith("50/s completed of 100/s, latency grew from 20 ms to 1.5")
+
+    def test_after_a_stop_the_quarters_are_of_what_was(self) -> None:
+        plan = open_plan("400", "100")
+        latencies = queue([n / 400 for n in range(800)], [0.02] * 800, 4)
+        records = [
+            RequestRecord(n, 0, due, due, due + round(1e9 * latencies[n]))
+            for n in range(800)
+            for due in (n * 2_500_000,)
+        ]
+        observed = observe(plan, records, stopped_at=2 * NS, host=HOST, caps=ROOMY)
+        assert set(found(observed)) == {SERVER_LIMITED}
+
+    @pytest.mark.parametrize(("dropped", "named"), [(0, False), (50, False), (51, True), (500, True)])
+    def test_arrivals_dropped_at_the_default_cap_name_it(self, dropped: int, named: bool) -> None:
+        findings = found(wave(without(dropped), dropped=[dropped]))
+        assert (SERVER_LIMITED in findings) == named
+        if named:
+            assert "and 10,000 requests were in flight" in findings[SERVER_LIMITED].measured
+
+    def test_a_cap_of_the_user_says_nothing_about_the_endpoint(self) -> None:
+        plan = replace(PLAN, max_in_flight=10_000)
+        assert found(wave(without(500), plan=plan, dropped=[500])) == {}
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            "HTTPError 429",
+            "HTTPError 503",
+            "ClientError ThrottlingException",
+            "ClientError TooManyRequestsException",
+            "ClientError ServiceUnavailable",
+        ],
+    )
+    @pytest.mark.parametrize(("count", "named"), [(50, False), (51, True), (1000, True)])
+    def test_more_than_a_twentieth_refused_name_it(self, error: str, count: int, named: bool) -> None:
+        findings = found(wave(failing(count, error)))
+        assert (SERVER_LIMITED in findings) == named
+        if named:
+            assert f"{count:,} of 1,000 requests were refused ({error})" in findings[SERVER_LIMITED].measured
+
+    @pytest.mark.parametrize(
+        "error", ["HTTPError 500", "HTTPError 403", "TimeoutError", "ConnectionResetError", "ValueError"]
+    )
+    def test_another_failure_is_no_refusal(self, error: str) -> None:
+        assert found(wave(failing(500, error))) == {}
+
+    def test_refusals_of_all_kinds_are_added_up_in_either_loop(self) -> None:
+        kinds = ("HTTPError 429", "HTTPError 503", "HTTPError 500")
+        records = [
+            RequestRecord(
+                n, 0, n * MS, n * MS, n * MS + MS, "failed" if n < 9 else "ok", "", kinds[n % 3] if n < 9 else None
+            )
+            for n in range(100)
+        ]
+        limited = only(observe(closed_plan(1), records, host=HOST, caps=(1,)), SERVER_LIMITED)
+        assert limited.measured.startswith("6 of 100 requests were refused (HTTPError 429)")
+
+
+@pytest.mark.parametrize("stopped_at", [0, 1])
+def test_a_wave_of_nothing_finds_nothing(stopped_at: int) -> None:
+    assert found(observe(PLAN, [], stopped_at=stopped_at, caps=ROOMY)) == {}

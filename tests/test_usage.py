@@ -1,0 +1,189 @@
+"""What a wave used up: it comes back from JSON as it went, and samples become means, maxima or None."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_benchmarker.usage import (
+    HOST,
+    SERIES_LENGTH,
+    Block,
+    Collections,
+    Connections,
+    HostUse,
+    LoopDelay,
+    ProcessUse,
+    Sample,
+    WorkerUse,
+)
+
+seconds = st.floats(0, 1e6)
+counts = st.integers(0, 2**40)
+shares = st.none() | st.floats(0, 2)
+worker_uses = st.builds(
+    WorkerUse,
+    cpu_s=seconds,
+    max_rss_bytes=counts,
+    cpu_share=shares,
+    starved_share=shares,
+    silence_s=seconds,
+    loop_delay=st.none()
+    | st.builds(LoopDelay, count=counts, p50_s=seconds, p95_s=seconds, p99_s=seconds, max_s=seconds),
+    block=st.none()
+    | st.builds(
+        Block,
+        part=st.sampled_from(["invoke", "payload", "tool"]),
+        share=seconds,
+        longest_s=seconds,
+        stack=st.lists(st.text(max_size=5), max_size=3).map(tuple),
+    ),
+    collections=st.builds(Collections, pauses=counts, total_s=seconds, longest_s=seconds),
+    connections=st.builds(
+        Connections,
+        opened=counts,
+        discarded=counts,
+        looked_at=counts,
+        waiting=counts,
+        retries=counts,
+        refused=st.dictionaries(st.sampled_from(["EMFILE", "EPERM"]), counts),
+    ),
+    descriptors=counts,
+    descriptor_limit=counts,
+)
+
+
+@given(worker_uses)
+def test_a_workers_use_comes_back_from_json_as_it_went(use: WorkerUse) -> None:
+    assert WorkerUse.from_json(json.loads(json.dumps(use.to_json()))) == use
+
+
+def test_nothing_known_comes_back_as_nothing_known() -> None:
+    assert WorkerUse.from_json(json.loads(json.dumps(WorkerUse().to_json()))) == WorkerUse()
+
+
+def test_reading_leaves_what_was_read_as_it_was() -> None:
+    data = WorkerUse(block=Block("tool", "here", 1.0, 0.5, ("a", "b"))).to_json()
+    before = json.dumps(data)
+    WorkerUse.from_json(data)
+    assert json.dumps(data) == before
+
+
+process_uses = st.builds(
+    ProcessUse,
+    cpu_percent_mean=seconds,
+    cpu_percent_max=seconds,
+    cpu_series=st.lists(seconds, max_size=60).map(tuple),
+)
+
+
+@given(process_uses)
+def test_a_processes_use_comes_back_from_json_as_it_went(use: ProcessUse) -> None:
+    assert ProcessUse.from_json(json.loads(json.dumps(use.to_json()))) == use
+
+
+def of_host(cpu_percent: float, **more: Any) -> Sample:
+    return Sample(0.0, HOST, cpu_percent, 1000)._replace(**more)
+
+
+def host_use(*samples: Sample, cores: int = 4, ephemeral_ports: int | None = 28_232) -> HostUse | None:
+    return HostUse.of(samples, cores=cores, memory_total_bytes=5000, ephemeral_ports=ephemeral_ports)
+
+
+class TestHostUse:
+    def test_it_is_of_the_hosts_samples_alone(self) -> None:
+        assert host_use() is None
+        assert host_use(Sample(0.0, "worker_0", 90.0, 1)) is None
+        alone = host_use(of_host(40.0))
+        assert host_use(Sample(0.0, "worker_0", 90.0, 1, 10**9, 10**9), of_host(40.0)) == alone
+
+    def test_shares_are_of_all_cores(self) -> None:
+        use = host_use(of_host(40.0, steal_percent=4.0), of_host(200.0, steal_percent=12.0), cores=4)
+        assert use is not None
+        assert use.cpu_share_mean == pytest.approx(0.3)
+        assert use.cpu_share_max == pytest.approx(0.5)
+        assert use.steal_share_mean == pytest.approx(0.02)
+
+    def test_memory_is_the_least_time_wait_the_most_and_throttling_the_sum(self) -> None:
+        use = host_use(
+            of_host(1.0, memory_available_bytes=700, time_wait=5, throttled_s=0.25),
+            of_host(1.0, memory_available_bytes=300, time_wait=9, throttled_s=0.5),
+            of_host(1.0, memory_available_bytes=900, time_wait=2, throttled_s=0.0),
+        )
+        assert use is not None
+        assert (use.memory_available_bytes, use.memory_total_bytes) == (300, 5000)
+        assert (use.time_wait, use.ephemeral_ports, use.throttled_s) == (9, 28_232, 0.75)
+
+    def test_the_network_is_the_mean_of_all_seconds(self) -> None:
+        use = host_use(
+            of_host(1.0, network_sent_bytes=100, network_received_bytes=10),
+            of_host(1.0, network_sent_bytes=500, network_received_bytes=30),
+        )
+        assert use is not None
+        assert (use.network_sent_bytes_per_s, use.network_received_bytes_per_s) == (300, 20)
+
+    def test_what_no_sample_tells_is_none_and_not_zero(self) -> None:
+        use = host_use(of_host(1.0), of_host(1.0), ephemeral_ports=None)
+        assert use is not None
+        assert (use.steal_share_mean, use.memory_available_bytes, use.throttled_s) == (None, None, None)
+        assert (use.time_wait, use.ephemeral_ports) == (None, None)
+
+    def test_what_some_samples_tell_is_of_those(self) -> None:
+        use = host_use(
+            of_host(1.0, steal_percent=8.0, memory_available_bytes=7, time_wait=0, throttled_s=0.0), of_host(1.0)
+        )
+        assert use is not None
+        assert use.steal_share_mean == pytest.approx(0.02)
+        assert use.memory_available_bytes == 7
+        assert (use.time_wait, use.throttled_s) == (0, 0.0)
+
+    def test_it_comes_back_from_json_as_it_went(self) -> None:
+        for use in (host_use(of_host(1.0)), host_use(of_host(40.0, steal_percent=4.0, time_wait=3, throttled_s=0.1))):
+            assert use is not None
+            assert HostUse(**json.loads(json.dumps(use.to_json()))) == use
+
+
+def seconds_of(process: str, *cpu: float, memory: int = 100) -> list[Sample]:
+    return [Sample(float(second), process, percent, memory + second) for second, percent in enumerate(cpu)]
+
+
+class TestProcessUse:
+    def test_each_process_has_one_in_the_order_in_which_they_appear(self) -> None:
+        samples = [*seconds_of("b", 1.0), *seconds_of("a", 2.0, 4.0), *seconds_of("b", 3.0)]
+        first, second = ProcessUse.of(samples)
+        assert (first.process, first.cpu_series) == ("b", (1.0, 3.0))
+        assert (second.process, second.cpu_series) == ("a", (2.0, 4.0))
+
+    def test_without_a_sample_there_is_none(self) -> None:
+        assert ProcessUse.of([]) == ()
+
+    def test_it_has_the_mean_and_the_maxima(self) -> None:
+        (use,) = ProcessUse.of(seconds_of("worker_0", 10.0, 60.04, 20.0))
+        assert (use.cpu_percent_mean, use.cpu_percent_max, use.memory_bytes_max) == (30.0, 60.04, 102)
+
+    @pytest.mark.parametrize(
+        ("samples", "series"), [(1, 1), (59, 59), (60, 60), (61, 31), (120, 60), (121, 41), (3600, 60)]
+    )
+    def test_the_series_is_never_longer_than_a_line(self, samples: int, series: int) -> None:
+        (use,) = ProcessUse.of(seconds_of("p", *[7.0] * samples))
+        assert use.cpu_series == (7.0,) * series
+
+    def test_a_longer_series_is_of_means_in_order(self) -> None:
+        (use,) = ProcessUse.of(seconds_of("p", *map(float, range(2 * SERIES_LENGTH))))
+        assert use.cpu_series == tuple(2 * second + 0.5 for second in range(SERIES_LENGTH))
+
+    def test_the_last_mean_is_of_what_is_left(self) -> None:
+        (use,) = ProcessUse.of(seconds_of("p", *[10.0] * 60, 90.0))
+        assert use.cpu_series[-1] == 90.0
+
+    @given(st.lists(st.floats(0, 800), min_size=1, max_size=400))
+    def test_no_value_of_the_series_is_outside_of_what_was_sampled(self, cpu: list[float]) -> None:
+        (use,) = ProcessUse.of(seconds_of("p", *cpu))
+        assert len(use.cpu_series) <= SERIES_LENGTH
+        assert min(cpu) - 0.051 <= min(use.cpu_series)
+        assert max(use.cpu_series) <= max(cpu) + 0.051
+        assert use.cpu_percent_max == max(cpu)
