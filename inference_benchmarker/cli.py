@@ -115,9 +115,16 @@ def _wave(arguments: list[str]) -> int:
     with _demo_endpoint(plan) if options["demo"] else nullcontext(plan) as plan:
         from inference_benchmarker.launch import run_wave
 
-        wave = run_wave(plan, _live(plan, quiet=options["quiet"]))
+        live = _live(plan, quiet=options["quiet"])
+        wave = run_wave(plan, live, _calibration(plan, live) if options["calibrate"] else None)
     _print_wave(wave, as_json=options["json"])
     return wave.verdict.exit_code
+
+
+def _calibration(plan: WavePlan, live: Live) -> dict[str, Any]:
+    from client_capacity.calibration import calibrate
+
+    return calibrate(plan, live).to_json()
 
 
 def _report(arguments: list[str]) -> int:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 MARK = "BENCHMARK_TEST_MARK"
 NS = 1_000_000_000
+OF_A_BUSY_MACHINE = {"schedule_lag", "loop_blocked", "worker_cpu"}
 
 # Beside every factories file: tells the endpoint the payload as the request's id, so that its log names arrivals.
 SENDER = """
@@ -291,8 +292,7 @@ class Finished:
     def findings(self) -> dict[str, str]:
         """Severity by code, but for what a busy machine adds."""
         found = {finding["code"]: finding["severity"] for finding in self.summary["findings"]}
-        found.pop("schedule_lag", None)
-        return found
+        return {code: severity for code, severity in found.items() if code not in OF_A_BUSY_MACHINE}
 
     @property
     def invalid(self) -> set[str]:

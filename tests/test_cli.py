@@ -47,7 +47,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[WavePlan]:
     """The plans that would have been run; the wave itself ends before it begins."""
     made: list[WavePlan] = []
 
-    def run(plan: WavePlan, _live: Any = None) -> None:
+    def run(plan: WavePlan, _live: Any = None, _calibration: Any = None) -> None:
         made.append(plan)
         raise KeyboardInterrupt
 
