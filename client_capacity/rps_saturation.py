@@ -150,8 +150,13 @@ class RpsSaturation:
             rate = ("" if row.limited_by in ("client", None) else "≥ ") + rate_text(row.rate)
             a_worker = rate_text(row.rate / row.workers)
             shares = share_text(row.worker_cpu_share), share_text(row.host_cpu_share)
-            rows.append([str(row.workers), rate, a_worker, *shares, row.limited_by or "(given)"])
+            rows.append([str(row.workers), rate, a_worker, *shares, self._limit_of(row)])
         yield from aligned(rows)
+
+    def _limit_of(self, row: WorkersRow) -> str:
+        if row.limited_by == "max_rps" and row is self.rows[-1]:
+            return self.limited_by
+        return row.limited_by or "(given)"
 
     def _steps(self) -> Iterator[str]:
         for row in self.rows:

@@ -172,9 +172,9 @@ def test_a_busy_invoke_is_found_out(bench: Bench) -> None:
     found = json.loads(done.out)
     assert found == json.loads((folder / "result.json").read_text())
     assert found["limited_by"] == "client"
-    assert 0.3 * TRUTH < found["rate"] < 1.3 * TRUTH  # a busy machine holds less; a short step lets more pass
+    assert 0.1 * TRUTH < found["rate"] < 1.3 * TRUTH  # a busy machine holds less; a short step lets more pass
     assert found["interval"]["low"] == found["rate"] < found["interval"]["high"]
-    assert any("spin_for_5_ms" in step["reason"] for step in found["steps"])
+    assert any("spin_for_5_ms" in (step["blocked_by"] or "") for step in found["steps"])
     assert folder.name.endswith("_worker_saturation")
     check_steps(folder, found["steps"])
     assert sum("held " in line for line in done.err.splitlines()) == len(found["steps"])
