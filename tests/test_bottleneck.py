@@ -284,7 +284,8 @@ class TestLoopBlocked:
     def test_waiting_for_a_core_is_told_even_where_it_was_not_the_cause(
         self, starved: float | None, told: bool
     ) -> None:
-        blocked = only(wave(late(0), delayed(0.02, block=block(), starved_share=starved, cpu_share=0.5)), "loop_blocked")
+        worker = delayed(0.02, block=block(), starved_share=starved, cpu_share=0.5)
+        blocked = only(wave(late(0), worker), "loop_blocked")
         assert blocked.measured.endswith("; the worker waited 11% of the time for a free core") == told
         assert "held up by spin (mine.py:3)" in blocked.measured
         assert "make it shorter" in blocked.advice
@@ -589,12 +590,12 @@ class TestServerLimited:
         assert named == 0
 
     def test_stationary_latencies_are_no_growth_however_heavy_their_tail(self) -> None:
-        """Short waves, down to ten median latencies: chance alone must not name the endpoint in 1 of 200."""
+        """Waves from two median latencies to two hundred: chance alone must not name the endpoint in 1 of 200."""
         named = 0
         for seed in range(300):
             random = np.random.default_rng(seed)
             number, rate = int(random.integers(200, 2001)), int(random.integers(20, 401))
-            median = number / rate / random.uniform(10, 200)
+            median = number / rate / math.exp(random.uniform(math.log(2), math.log(200)))
             spread = math.sqrt(math.log1p(random.uniform(1, 2) ** 2))
             latencies = median * np.exp(random.normal(0, spread, number))
             named += bool(found(answered(open_plan(str(rate), None, number), latencies.tolist())))
@@ -624,12 +625,9 @@ class TestServerLimited:
         assert set(found(answered(PLAN, [0.02 if n < 600 else 0.52 for n in range(1000)]))) == {SERVER_LIMITED}
 
     def test_a_closed_loop_offers_no_more_than_is_answered(self) -> None:
-        records, now = [], 0
-        for index in range(100):
-            latency = (10 + index) * MS
-            records.append(RequestRecord(index, 0, now, now, now + latency))
-            now += latency
-        assert found(observe(closed_plan(1, str(now / NS)), records, host=HOST, caps=(1,))) == {}
+        opened = overloaded()
+        assert set(found(opened)) == {SERVER_LIMITED}
+        assert found(observe(closed_plan(400, "2"), list(opened.records), host=HOST, caps=(400,))) == {}
 
     def test_abandoned_requests_count_with_their_age(self) -> None:
         """Those of the last half never came back: the drain of a second ended them."""
@@ -685,6 +683,14 @@ class TestServerLimited:
     )
     def test_another_failure_is_no_refusal(self, error: str) -> None:
         assert found(wave(failing(500, error))) == {}
+
+    @pytest.mark.xfail(reason="the most frequent error is named, whatever it is", strict=True)
+    def test_a_more_frequent_failure_is_not_named_as_a_refusal(self) -> None:
+        def change(r: RequestRecord) -> RequestRecord:
+            error = "HTTPError 500" if r.index < 200 else "HTTPError 503" if r.index < 300 else None
+            return r if error is None else r._replace(outcome="failed", error=error)
+
+        assert "100 of 1,000 requests were refused (HTTPError 503)" in only(wave(change), SERVER_LIMITED).measured
 
     def test_refusals_of_all_kinds_are_added_up_in_either_loop(self) -> None:
         kinds = ("HTTPError 429", "HTTPError 503", "HTTPError 500")
