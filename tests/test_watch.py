@@ -684,6 +684,8 @@ class TestWaitsForConnection:
         held = pool.get_socket()
         assert client_watch._waits_for_connection(frame_of(pool.get_socket))
         assert not client_watch._waits_for_connection(frame_of(lambda: held.recv(1)))
+        gevent.sleep(0)  # the readers are gone
+        held.close()
 
     def test_urllib3s_pool_under_gevents_patches(self, listening: tuple[str, int]) -> None:
         """In a process of its own, because the patches are for good."""
