@@ -26,7 +26,8 @@ def notable(observed: Observed) -> bool:
     pauses = any(worker.collections.longest_s > NOTABLE_PAUSE_S for worker in observed.workers)
     if host is None:
         return pauses
-    scarce = (host.memory_available_bytes or host.memory_total_bytes) < NOTABLE_MEMORY * host.memory_total_bytes
+    free = host.memory_available_bytes
+    scarce = free is not None and free < NOTABLE_MEMORY * host.memory_total_bytes
     stolen = (host.steal_share_mean or 0.0) > NOTABLE_STEAL
     return pauses or scarce or stolen or bool(host.throttled_s)
 
@@ -83,7 +84,7 @@ def process_rows(processes: tuple[ProcessUse, ...]) -> Iterator[list[str]]:
 
 
 def _bars(values: tuple[float, ...]) -> str:
-    top = max(100.0, *values)  # a core, or more where more is used
+    top = max((100.0, *values))  # a core, or more where more is used
     return "".join(_BARS[min(int(value / top * len(_BARS)), len(_BARS) - 1)] for value in values)
 
 

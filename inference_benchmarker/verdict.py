@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from client_capacity.bottleneck import CLIENT_CODES, SERVER_LIMITED, limits_found
+from client_capacity.bottleneck import limited_by, limits_found
 from inference_benchmarker.finding import Finding, duration_text, percent_text
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ class Verdict:
     @property
     def limited_by(self) -> str | None:
         """Which side the findings blame: ``client``, ``server`` or neither."""
-        codes = {finding.code for finding in self.findings}
-        return "client" if codes & CLIENT_CODES else "server" if SERVER_LIMITED in codes else None
+        return limited_by(self.findings)
 
     @property
     def exit_code(self) -> int:

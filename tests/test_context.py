@@ -159,7 +159,6 @@ class TestNotable:
         assert ("worker 1" in text_of(observed)) is expected
 
 
-@pytest.mark.xfail(reason="0 is taken for not known", strict=True)
 def test_a_host_without_any_memory_left_is_notable() -> None:
     assert notable(wave(host=replace(FULL_HOST, memory_available_bytes=0)))
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from client_capacity import bottleneck
+from client_capacity import bottleneck, endpoint_findings, network_findings, worker_findings
 from inference_benchmarker import cli, flags, verdict, wave
 from inference_benchmarker.columns import SCHEMA
 from inference_benchmarker.demo_endpoint import EndpointConfig, listen, start
@@ -35,6 +35,7 @@ LAUNCHER_FLAGS = {"--init", "--venv", "--with-aiperf", "--self-test"}
 NOT_HERE = ("git clone ", "cd inference-benchmarker", "./benchmark --self-test", "pip install ")
 ENDPOINT_LINE = "benchmark endpoint --port 8080"
 SIDE_BY_SIDE = 4
+JUDGES = (verdict, worker_findings, network_findings, endpoint_findings)
 RUN_DIR = re.compile(r"\.tmp/\d{8}T\d{6}Z_benchmark")
 SHORTER = (
     (re.compile(r"--obs-time \d+"), "--obs-time 0.5"),
@@ -315,12 +316,12 @@ def first_cells(text: str) -> list[str]:
 
 
 def test_every_finding_is_documented() -> None:
-    source = Path(verdict.__file__).read_text() + Path(bottleneck.__file__).read_text()
-    codes = set(re.findall(r'Finding\(\s*"(\w+)"', source)) | {bottleneck.SERVER_LIMITED}
+    source = "".join(Path(str(module.__file__)).read_text() for module in JUDGES)
+    codes = set(re.findall(r'Finding\(\s*"(\w+)"', source)) | {endpoint_findings.SERVER_LIMITED}
     table = re.findall(r"^\| `(\w+)` \| (.*?) \|", section("Verdict"), re.MULTILINE)
     assert {code for code, _ in table if code.islower()} == codes
     for code, severity in table:
-        name = "SERVER_LIMITED" if code == bottleneck.SERVER_LIMITED else f'"{code}"'
+        name = "SERVER_LIMITED" if code == endpoint_findings.SERVER_LIMITED else f'"{code}"'
         sometimes = " or " in severity or "," in severity
         assert sometimes or re.search(rf'{name},\s*"{severity}"', source), code
     printed = section("Verdict").split("**Who was the limit.**")[1].split("CLIENT BOTTLENECK")[0]

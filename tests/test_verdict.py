@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from client_capacity.bottleneck import lag_limit_s
+from client_capacity.worker_findings import lag_limit_s
 from inference_benchmarker.finding import Finding, duration_text, percent_text
 from inference_benchmarker.plan import NS
 from inference_benchmarker.record import Ledger, RequestRecord

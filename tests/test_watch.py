@@ -382,12 +382,12 @@ class TestLoopWatch:
         loop._arm(now)
         remaining, interval = timer()
         assert 50 < remaining <= 60.002
-        assert interval == pytest.approx(0.001)
+        assert interval == 0, "one at a time"
 
     def test_stop_ends_the_beats_and_disarms_the_timer(self, loop: LoopWatch) -> None:
         loop.start()
         some_beats(loop)
-        assert timer()[1] > 0
+        assert timer()[0] > 0
         loop.stop()
         assert timer() == (0, 0)
         loop.delays.clear()
@@ -426,7 +426,6 @@ class TestLoopWatch:
         assert signal.getsignal(signal.SIGALRM) is mine
         assert timer()[0] > 100
 
-    @pytest.mark.xfail(reason="the timer that was armed for the watch goes on every LATE_NS, for good", strict=True)
     def test_a_handler_that_comes_in_mid_wave_is_not_called_by_the_watchs_timer(self, loop: LoopWatch) -> None:
         called: list[int] = []
         loop.start()
@@ -442,18 +441,16 @@ POOL_LOG = logging.getLogger("urllib3.connectionpool")
 
 
 @pytest.fixture
-def hooks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def hooks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put back what a ClientWatch hooks into for good."""
     for holder, names in (
         (socket, ("connect", "connect_ex", "__init__")),
         (Retry, ("increment",)),
         (BotocoreEndpoint, ("_needs_retry",)),
+        (POOL_LOG, ("warning",)),
     ):
         for name in names:
             monkeypatch.setattr(holder, name, getattr(holder, name))
-    filters = list(POOL_LOG.filters)
-    yield
-    POOL_LOG.filters[:] = filters
 
 
 @pytest.fixture
@@ -552,6 +549,15 @@ class TestFullPool:
             pool._put_conn(pool._new_conn())
         assert client.facts()["discarded"] == 3
         assert sum("Connection pool is full" in record.getMessage() for record in caplog.records) == 1
+
+    def test_a_user_who_silences_urllib3_does_not_silence_the_count(
+        self, client: ClientWatch, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(POOL_LOG, "disabled", True)
+        pool = urllib3.HTTPConnectionPool("127.0.0.1", 9, maxsize=1)
+        for connection in [pool._get_conn(), pool._get_conn()]:
+            pool._put_conn(connection)
+        assert client.facts()["discarded"] == 1
 
     def test_a_pool_that_has_room_discards_nothing(self, client: ClientWatch) -> None:
         pool = urllib3.HTTPConnectionPool("127.0.0.1", 9, maxsize=2)

@@ -150,7 +150,10 @@ class Worker:
         gc.freeze()
         self._watch.start()
         self._scheduler.start(self._t0)
-        gevent.spawn_later(max(0, -self._now()) / 1e9, self._watch.begin)
+        if self.plan.warmup_ns:
+            gevent.spawn_later(max(0, -self._now()) / 1e9, self._watch.begin)
+        else:
+            self._watch.begin()
         self._started.set()
 
     def _on_stop(self, msg: Any, **_: Any) -> None:

@@ -49,7 +49,7 @@ class ClientWatch:
         self._random = random.Random()
         self._hooked: set[str] = set()
         self._hook_sockets()
-        logging.getLogger("urllib3.connectionpool").addFilter(self._on_pool_message)
+        self._hook_pools()
 
     def begin(self) -> None:
         """Forget what the warm-up did."""
@@ -112,12 +112,19 @@ class ClientWatch:
         if number in LOCAL_ERRORS:
             self._refused[errno.errorcode[number]] += 1
 
-    def _on_pool_message(self, record: logging.LogRecord) -> bool:
-        """Count urllib3's warning; only the first goes to the log, which would else hold a line a request."""
-        if not str(record.msg).startswith(FULL_POOL):
-            return True
-        self._counts["discarded"] += 1
-        return self._counts["discarded"] == 1
+    def _hook_pools(self) -> None:
+        """Count urllib3's warnings, at whatever level it logs; only the first is logged, or each request had a line."""
+        log = logging.getLogger("urllib3.connectionpool")
+        warn = log.warning
+
+        def counted_warning(message: object, *args: Any, **kwargs: Any) -> None:
+            if str(message).startswith(FULL_POOL):
+                self._counts["discarded"] += 1
+                if self._counts["discarded"] > 1:
+                    return
+            warn(message, *args, **kwargs)
+
+        log.warning = counted_warning  # type: ignore[assignment,method-assign]
 
     def hook(self) -> None:
         """Count the retries of the libraries that are loaded by now.

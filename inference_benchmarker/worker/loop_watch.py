@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 BEAT_NS = (10_000_000, 30_000_000)  # least and longest time between beats: waking an idle process is what they cost
 LATE_NS = 5_000_000  # from here on somebody is asked for; as the least limit of the schedule lag
+LONGEST_S = (BEAT_NS[1] + LATE_NS) / 1e9
 MOST_FRAMES = 200
 MOST_STACK = 12
 _REQUESTS = Requests.execute.__code__.co_filename
@@ -81,8 +82,8 @@ class LoopWatch:
     def stop(self) -> None:
         """Beat no more."""
         self._alarm.stop()
-        if self._holds_signal():
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        if self._holds_signal() or 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= LONGEST_S:
+            signal.setitimer(signal.ITIMER_REAL, 0)  # ours, or soon: at the process's end it would kill it
 
     def take_delays(self) -> list[int]:
         """The beats' delays (µs) since the last call."""
@@ -110,7 +111,7 @@ class LoopWatch:
     def _arm(self, now: int) -> None:
         self._alarm.arm(self._due)
         if self._holds_signal():
-            signal.setitimer(signal.ITIMER_REAL, (self._due - now + LATE_NS) / 1e9, LATE_NS / 1e9)
+            signal.setitimer(signal.ITIMER_REAL, (self._due - now + LATE_NS) / 1e9)
 
     def _holds_signal(self) -> bool:
         """Whether the signal is still ours: the user's code may have taken it since."""
@@ -121,6 +122,8 @@ class LoopWatch:
         """Note what runs now, if the beat is late; called by the signal, so it must not raise."""
         if monotonic_ns() - self._due < LATE_NS:
             return
+        if self._holds_signal():  # one by one: none comes after the user's code has taken over
+            signal.setitimer(signal.ITIMER_REAL, LATE_NS / 1e9)
         frames = _frames(frame)
         found = blamed(frames)
         if found is None:

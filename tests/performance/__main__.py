@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from tests.performance import ceiling, memory, overhead, pacing, saturation, stall, startup, streams, truth
+from tests.performance import ceiling, limits, memory, overhead, pacing, saturation, stall, startup, streams, truth
 from tests.performance.figures import Program, machine
 
 PROGRAMS = {
@@ -17,6 +17,7 @@ PROGRAMS = {
     "overhead": overhead.PROGRAM,
     "streams": streams.PROGRAM,
     "truth": truth.PROGRAM,
+    "limits": limits.PROGRAM,
     "stall": stall.PROGRAM,
     "startup": startup.PROGRAM,
     "memory": memory.PROGRAM,

@@ -1,0 +1,131 @@
+"""Whether the limit lay between the workers and the network: pools, descriptors, ports, this host's refusals. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from inference_benchmarker.finding import Finding, percent_text
+from inference_benchmarker.plan import DEFAULT_MAX_IN_FLIGHT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from client_capacity.case import Case
+    from inference_benchmarker.observed import Observed
+    from inference_benchmarker.summary import Summary
+
+DISCARDED_SHARE = 0.01
+WAITING_SHARE = 0.05
+LEAST_LOOKS = 20
+NEAR = 0.9
+
+
+def network_findings(case: Case) -> Iterator[Finding]:
+    """The findings on what client libraries and the host's kernel did beneath ``invoke``."""
+    for check in (_connection_pool, _descriptors, _ports, _local_network, _hidden_retries):
+        yield from check(case)
+
+
+def _connection_pool(case: Case) -> Iterator[Finding]:
+    sent = case.summary.ledger.sent
+    discarded, opened = case.total(lambda c: c.discarded), case.total(lambda c: c.opened)
+    looked_at, waiting = case.total(lambda c: c.looked_at), case.total(lambda c: c.waiting)
+    if sent and discarded / sent > DISCARDED_SHARE:
+        measured = f"{discarded:,} connections discarded by a full pool, {opened:,} opened for {sent:,} requests"
+        yield Finding(
+            "connection_pool",
+            "warning",
+            measured,
+            f"{percent_text(DISCARDED_SHARE)} of requests",
+            _pool_advice(case, "A new connection for each further request is in the latency"),
+        )
+    elif looked_at >= LEAST_LOOKS and waiting / looked_at > WAITING_SHARE:
+        measured = f"{percent_text(waiting / looked_at)} of the requests in flight waited for their pool's connections"
+        advice = _pool_advice(case, "That wait is in the latency")
+        yield Finding("connection_pool", "warning", measured, percent_text(WAITING_SHARE), advice)
+
+
+def _pool_advice(case: Case, effect: str) -> str:
+    size = f"{_most_in_flight(case.observed):,}"
+    return (
+        f"{effect}: the client's pool must hold all requests in flight of a worker, here up to {size} (boto3: "
+        f"Config(max_pool_connections={size}), requests: HTTPAdapter(pool_maxsize), "
+        "geventhttpclient: concurrency)."
+    )
+
+
+def _most_in_flight(observed: Observed) -> int:
+    """The most requests that one worker had in flight at a time."""
+    records = observed.records
+    most = 0
+    for worker in range(observed.plan.workers):
+        mine = records.int("worker") == worker
+        sent, done = np.sort(records.int("sent")[mine]), np.sort(records.int("done")[mine])
+        over = np.searchsorted(done, sent, side="right")
+        most = max(most, int((np.arange(1, len(sent) + 1) - over).max(initial=0)))
+    return most
+
+
+def _hidden_retries(case: Case) -> Iterator[Finding]:
+    retries, sent = case.total(lambda c: c.retries), case.summary.ledger.sent
+    if retries:
+        yield Finding(
+            "hidden_retries",
+            "warning",
+            f"{retries:,} retries of the client library beneath {sent:,} requests",
+            "0",
+            "Failed attempts and the pauses after them are in the latency instead of the error count: turn retries off "
+            '(boto3: Config(retries={"mode": "standard", "total_max_attempts": 1}), requests: max_retries=0).',
+        )
+
+
+def _descriptors(case: Case) -> Iterator[Finding]:
+    limit = max((worker.descriptor_limit for worker in case.workers), default=0)
+    peak = max((worker.descriptors for worker in case.workers), default=0)
+    advice = "Raise the limit (ulimit -Hn 65536) or use more --workers; `benchmark client limits` tells more."
+    failed = max(case.refused("EMFILE", "ENFILE"), _out_of_files(case.summary))
+    cap = sum(case.observed.caps)
+    capped = case.observed.plan.max_in_flight is None and 0 < cap < DEFAULT_MAX_IN_FLIGHT
+    if failed:
+        measured, severity = f"{failed:,} requests failed for want of file descriptors", case.of_failed_here(failed)
+    elif capped and case.summary.ledger.dropped:
+        measured, severity = f"file descriptors allowed {cap:,} requests in flight, so arrivals were dropped", "warning"
+    elif limit and peak > NEAR * limit:
+        measured, severity = f"a worker had {peak:,} file descriptors open", "warning"
+    else:
+        return
+    yield Finding("descriptors", severity, measured, f"{limit:,} open files", advice)
+
+
+def _out_of_files(summary: Summary) -> int:
+    """Requests whose error says so itself."""
+    return sum(row.count for row in summary.errors if "EMFILE" in row.key or "Too many open files" in str(row.texts))
+
+
+def _ports(case: Case) -> Iterator[Finding]:
+    host = case.observed.host
+    ports = None if host is None else host.ephemeral_ports
+    failed = case.refused("EADDRNOTAVAIL", "EADDRINUSE")
+    limit = "0" if ports is None else f"{ports:,} ports"
+    advice = "Let the client keep its connections open (a session, a pool): each closed one holds a port for 60 s."
+    if failed:
+        measured = f"{failed:,} requests failed for want of a free local port"
+        yield Finding("ports", case.of_failed_here(failed), measured, limit, advice)
+    elif ports and host is not None and (host.time_wait or 0) > NEAR * ports:
+        yield Finding("ports", "warning", f"{host.time_wait:,} closed connections hold a local port", limit, advice)
+
+
+def _local_network(case: Case) -> Iterator[Finding]:
+    names = ("ENETUNREACH", "ENETDOWN", "ENOBUFS", "EPERM", "EACCES")
+    failed = case.refused(*names)
+    if failed:
+        seen = ", ".join(name for name in names if case.refused(name))
+        yield Finding(
+            "local_network",
+            case.of_failed_here(failed),
+            f"{failed:,} connections were refused by this host itself ({seen})",
+            "0",
+            "They never reached the endpoint: look at this host's routes, firewall and network buffers.",
+        )
