@@ -105,7 +105,10 @@ class WorkerUse:
 
     def to_json(self) -> dict[str, Any]:
         """The worker's part of summary.json."""
-        return asdict(self)
+        data = asdict(self)
+        if self.block is not None:
+            data["block"]["stack"] = list(self.block.stack)
+        return data
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> WorkerUse:
@@ -199,7 +202,7 @@ class ProcessUse:
 
     def to_json(self) -> dict[str, Any]:
         """The process's part of summary.json."""
-        return asdict(self)
+        return {**asdict(self), "cpu_series": list(self.cpu_series)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> ProcessUse:

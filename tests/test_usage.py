@@ -59,7 +59,9 @@ worker_uses = st.builds(
 
 @given(worker_uses)
 def test_a_workers_use_comes_back_from_json_as_it_went(use: WorkerUse) -> None:
-    assert WorkerUse.from_json(json.loads(json.dumps(use.to_json()))) == use
+    told = use.to_json()
+    assert json.loads(json.dumps(told)) == told, "as a file has it"
+    assert WorkerUse.from_json(json.loads(json.dumps(told))) == use
 
 
 def test_nothing_known_comes_back_as_nothing_known() -> None:
