@@ -843,3 +843,17 @@ class TestWatch:
         assert watch.facts([], sending=True)["starved_share"] == 0
         stat.write_text("5 3000000000 7\n")
         assert watch.facts([], sending=True)["starved_share"] > 0
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a quirk of Linux")
+def test_the_largest_memory_is_not_the_parents() -> None:
+    """Getrusage's maximum survives exec, so a large parent would show as a large worker."""
+    script = """
+import subprocess, sys
+ballast = bytearray(300 << 20)
+ballast[::4096] = b"x" * len(ballast[::4096])
+subprocess.run([sys.executable, "-c", sys.argv[1]], check=True)
+"""
+    told = "from inference_benchmarker.worker.watch import max_rss_bytes; print(max_rss_bytes())"
+    done = subprocess.run([sys.executable, "-c", script, told], capture_output=True, text=True, timeout=60, check=True)
+    assert 10 << 20 < int(done.stdout) < 250 << 20

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import resource
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.worker.requests import Slot
 
+_STATUS = Path("/proc/self/status")
 _SCHEDSTAT = Path("/proc/self/schedstat")  # ns on a CPU, ns waiting for one; of the main thread
 
 
@@ -66,7 +69,7 @@ class Watch:
             delays = []
         return {
             "cpu_s": time.process_time() - self._cpu_s,
-            "max_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "max_rss_bytes": max_rss_bytes(),
             "delays_us": delays,
             "block": self._loop.worst(),
             "collections": self._pauses.facts(),
@@ -75,6 +78,14 @@ class Watch:
             "descriptor_limit": self._limit,
             **self._sending,
         }
+
+
+def max_rss_bytes() -> int:
+    """The largest resident memory so far. On Linux getrusage's starts at that of the parent, which is not ours."""
+    with suppress(OSError, IndexError, ValueError):
+        return int(_STATUS.read_bytes().split(b"VmHWM:")[1].split()[0]) * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def open_descriptors() -> int:
