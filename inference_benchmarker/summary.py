@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from inference_benchmarker.observed import Observed, Window
 
 
+LATE_NS = 5_000_000  # a lag that is allowed, as the schedule lag's least limit
+
+
 @dataclass(frozen=True, slots=True)
 class Rates:
     """Requests a second over the planned duration T (over the real one where the plan has none)."""
@@ -184,10 +187,19 @@ def _rates(observed: Observed) -> Rates:
     return Rates(
         target=observed.plan.target_rate,
         scheduled=ledger.scheduled / seconds if observed.open_loop and seconds else None,
-        sent=ledger.sent / seconds if seconds else 0.0,
+        sent=_sent_in_time(observed) / seconds if seconds else 0.0,
         completed=_completed_rate(observed.records, window),
         server_rps=ledger.completed / duration if duration else 0.0,
     )
+
+
+def _sent_in_time(observed: Observed) -> int:
+    """Requests taken up by the end of the plan: what a late client sends afterwards was not sent at the planned rate."""
+    planned_ns, records = observed.window.planned_ns, observed.records
+    if planned_ns is None:
+        return observed.ledger.sent
+    late = records.int("sent") - records.int("build_ns") >= planned_ns + LATE_NS
+    return observed.ledger.sent - int(np.count_nonzero(late))
 
 
 def _completed_rate(records: Records, window: Window) -> float:

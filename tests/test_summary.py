@@ -215,6 +215,13 @@ class TestRates:
         assert (summary.planned_s, summary.ledger.scheduled) == (4.0, 40)
         assert summary.rates.sent == summary.rates.completed == 10.0
 
+    @pytest.mark.parametrize(("late_ms", "rate"), [(0, 10.0), (100, 10.0), (104, 10.0), (105, 9.9), (1_000, 9.1)])
+    def test_what_a_late_client_sends_after_the_end_is_not_its_rate(self, late_ms: int, rate: float) -> None:
+        plan = open_plan("10", "10")  # the last of 100 is due 100 ms before the end
+        records = [r._replace(sent=r.due + late_ms * MS, done=r.due + 9 * NS) for r in on_time(plan)]
+        summary = summarise(observe(plan, records))
+        assert (summary.rates.sent, summary.ledger.sent) == (rate, 100)
+
     def test_a_closed_loop_has_no_target(self) -> None:
         plan = closed_plan(1, "1")
         records = [RequestRecord(n, 0, n * 100 * MS, n * 100 * MS, (n + 1) * 100 * MS) for n in range(10)]
