@@ -194,7 +194,7 @@ def _rates(observed: Observed) -> Rates:
 
 
 def _sent_in_time(observed: Observed) -> int:
-    """Requests taken up by the end of the plan: what a late client sends afterwards was not sent at the planned rate."""
+    """Requests taken up by the end of the plan: what a late client sends afterwards is not part of that rate."""
     planned_ns, records = observed.window.planned_ns, observed.records
     if planned_ns is None:
         return observed.ledger.sent
