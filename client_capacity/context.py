@@ -52,22 +52,23 @@ def _worker_row(number: int, use: WorkerUse) -> list[str]:
     ]
 
 
-def host_line(host: HostUse) -> str:
-    """The host in one line."""
-    facts = [f"CPU {_percent(host.cpu_share_mean)} of {host.cores} cores (max {_percent(host.cpu_share_max)})"]
+def host_lines(host: HostUse) -> Iterator[str]:
+    """The host's CPU, then its memory and network."""
+    cpu = [f"CPU {_percent(host.cpu_share_mean)} of {host.cores} cores (max {_percent(host.cpu_share_max)})"]
     if host.steal_share_mean is not None:
-        facts.append(f"{_percent(host.steal_share_mean)} stolen by other guests")
+        cpu.append(f"{_percent(host.steal_share_mean)} stolen by other guests")
     if host.throttled_s is not None:
-        facts.append(
+        cpu.append(
             f"{duration_text(host.throttled_s)} throttled by the cgroup" if host.throttled_s else "not throttled"
         )
+    yield "host: " + ", ".join(cpu)
+    rest = []
     if host.memory_available_bytes is not None:
-        facts.append(
-            f"{host.memory_available_bytes / _MIB:,.0f} of {host.memory_total_bytes / _MIB:,.0f} MiB memory free"
-        )
+        free, total = host.memory_available_bytes / _MIB, host.memory_total_bytes / _MIB
+        rest.append(f"{free:,.0f} of {total:,.0f} MiB memory free")
     sent, received = host.network_sent_bytes_per_s, host.network_received_bytes_per_s
-    facts.append(f"network {_rate(sent)} out, {_rate(received)} in")
-    return ", ".join(facts)
+    rest.append(f"network {_rate(sent)} out, {_rate(received)} in")
+    yield "      " + ", ".join(rest)
 
 
 def process_rows(processes: tuple[ProcessUse, ...]) -> Iterator[list[str]]:

@@ -218,7 +218,7 @@ def _client_section(observed: Observed, verdict: Verdict) -> Iterator[str]:
         return
     yield from aligned(context.worker_rows(observed))
     if observed.host is not None:
-        yield f"{_INDENT}host: {context.host_line(observed.host)}"
+        yield from (_INDENT + line for line in context.host_lines(observed.host))
 
 
 def _processes_section(observed: Observed) -> Iterator[str]:

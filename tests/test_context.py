@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from client_capacity.context import HEADER, host_line, notable, process_rows, worker_rows
+from client_capacity.context import HEADER, host_lines, notable, process_rows, worker_rows
 from inference_benchmarker.report import aligned, to_text
 from inference_benchmarker.summary import summarise
 from inference_benchmarker.usage import Collections, Connections, HostUse, LoopDelay, ProcessUse, WorkerUse
@@ -100,17 +100,21 @@ class TestRows:
 
 class TestHostLine:
     def test_a_host_of_which_all_is_known(self) -> None:
-        assert host_line(FULL_HOST) == (
-            "CPU 26% of 8 cores (max 50%), 1.2% stolen by other guests, not throttled, "
-            "3,000 of 16,000 MiB memory free, network 1.5 MB/s out, 12.3 MB/s in"
-        )
+        assert list(host_lines(FULL_HOST)) == [
+            "host: CPU 26% of 8 cores (max 50%), 1.2% stolen by other guests, not throttled",
+            "      3,000 of 16,000 MiB memory free, network 1.5 MB/s out, 12.3 MB/s in",
+        ]
 
     def test_what_is_not_known_is_not_told(self) -> None:
-        assert host_line(SPARSE_HOST) == "CPU 26% of 8 cores (max 50%), network 1.5 MB/s out, 12.3 MB/s in"
+        assert list(host_lines(SPARSE_HOST)) == [
+            "host: CPU 26% of 8 cores (max 50%)",
+            "      network 1.5 MB/s out, 12.3 MB/s in",
+        ]
 
     def test_throttling_is_told_by_its_time(self) -> None:
-        assert "250 ms throttled by the cgroup" in host_line(replace(FULL_HOST, throttled_s=0.25))
-        assert "not throttled" not in host_line(replace(FULL_HOST, throttled_s=0.25))
+        first, _ = host_lines(replace(FULL_HOST, throttled_s=0.25))
+        assert "250 ms throttled by the cgroup" in first
+        assert "not throttled" not in first
 
 
 class TestProcessRows:
@@ -175,7 +179,7 @@ class TestReport:
         assert "CLIENT BOTTLENECK detected: worker_cpu, worker 0 used 95% of a core" in text
         for line in aligned(worker_rows(observed)):
             assert line in text.splitlines()
-        assert f"   host: {host_line(FULL_HOST)}" in text.splitlines()
+        assert {f"   {line}" for line in host_lines(FULL_HOST)} <= set(text.splitlines())
         assert text.index("   host: ") < text.index("CLIENT BOTTLENECK") < text.index("VALID (client-limited)")
         assert "Process" not in text
 
