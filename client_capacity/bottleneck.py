@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from client_capacity.case import Case
 from client_capacity.endpoint_findings import SERVER_LIMITED, endpoint_findings
-from client_capacity.network_findings import network_findings
+from client_capacity.network_findings import network_findings, waits_for_pool
 from client_capacity.worker_findings import worker_findings
 
 if TYPE_CHECKING:
@@ -30,18 +30,23 @@ CLIENT_CODES = frozenset(
         "descriptors",
         "ports",
         "local_network",
+        "heartbeats_missed",
     }
 )
+# With these the client itself made answers late or missing. The others also follow from an endpoint that is too slow:
+# more requests in flight overflow pools and take more descriptors.
+CAUSES = frozenset({"schedule_lag", "loop_blocked", "payload_failed", "local_network", "heartbeats_missed"})
 
 
 def limits_found(observed: Observed, summary: Summary) -> list[Finding]:
-    """What limited the wave on this side; ``server_limited`` where nothing did and the endpoint fell behind."""
+    """What was found on this side; ``server_limited`` where none of it explains that the endpoint fell behind."""
     case = Case(observed, summary)
     found = [*worker_findings(case), *network_findings(case)]
-    return found if limited_by(found) == "client" else [*found, *endpoint_findings(case)]
+    caused_here = waits_for_pool(case) or any(finding.code in CAUSES for finding in found)
+    return found if caused_here else [*found, *endpoint_findings(case)]
 
 
 def limited_by(findings: Iterable[Finding]) -> str | None:
     """Which side the findings blame: ``client``, ``server`` or neither."""
     codes = {finding.code for finding in findings}
-    return "client" if codes & CLIENT_CODES else "server" if SERVER_LIMITED in codes else None
+    return "server" if SERVER_LIMITED in codes else "client" if codes & CLIENT_CODES else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -38,9 +40,8 @@ class Case:
         return sum(count(worker.connections) for worker in self.workers)
 
     def refused(self, *names: str) -> int:
-        """Connections this host refused; none counts where every request was answered in the end."""
-        refused = self.total(lambda connections: sum(connections.refused.get(name, 0) for name in names))
-        return min(refused, self.summary.ledger.failed)
+        """Requests that failed because this host refused something, by errno."""
+        return self.total(lambda connections: sum(connections.refused.get(name, 0) for name in names))
 
     def of_failed_here(self, count: int) -> Severity:
         """A request that failed before it left was not offered: more than 1% of them, and the plan was not."""
@@ -55,3 +56,15 @@ class Case:
             )
         spread = "" if self.cores is None else f" (this host has {self.cores} cores)"
         return f"use more --workers{spread}; `benchmark client worker-saturation` tells what one can send"
+
+
+def most_in_flight(observed: Observed) -> int:
+    """The most requests that one worker had in flight at a time."""
+    records = observed.records
+    most = 0
+    for worker in range(observed.plan.workers):
+        mine = records.int("worker") == worker
+        sent, done = np.sort(records.int("sent")[mine]), np.sort(records.int("done")[mine])
+        over = np.searchsorted(done, sent, side="right")
+        most = max(most, int((np.arange(1, len(sent) + 1) - over).max(initial=0)))
+    return most

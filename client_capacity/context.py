@@ -16,20 +16,24 @@ HEADER = ("Client", "CPU", "no core free", "loop p99", "longest block", "GC", "m
 NOTABLE_STEAL = 0.02
 NOTABLE_PAUSE_S = 0.01
 NOTABLE_MEMORY = 0.05
+LEAST_RECONNECTS = 20
+RECONNECTS = 0.5  # of the requests: a client or an endpoint that does not keep connections open
 _BARS = "▁▂▃▄▅▆▇█"
 _MIB = 1 << 20
 
 
 def notable(observed: Observed) -> bool:
-    """Whether something beside the findings is worth a look: stolen or throttled CPU, little memory, long GC pauses."""
+    """Whether something beside the findings is worth a look: the host, long GC pauses, a connection per request."""
     host = observed.host
     pauses = any(worker.collections.longest_s > NOTABLE_PAUSE_S for worker in observed.workers)
+    opened = sum(worker.connections.opened for worker in observed.workers)
+    reconnects = opened > max(RECONNECTS * observed.ledger.sent, LEAST_RECONNECTS)
     if host is None:
-        return pauses
+        return pauses or reconnects
     free = host.memory_available_bytes
     scarce = free is not None and free < NOTABLE_MEMORY * host.memory_total_bytes
     stolen = (host.steal_share_mean or 0.0) > NOTABLE_STEAL
-    return pauses or scarce or stolen or bool(host.throttled_s)
+    return pauses or reconnects or scarce or stolen or bool(host.throttled_s)
 
 
 def worker_rows(observed: Observed) -> list[list[str]]:

@@ -15,37 +15,61 @@ if TYPE_CHECKING:
 
     from client_capacity.case import Case
     from inference_benchmarker.columns import Floats
+    from inference_benchmarker.summary import ErrorRow
 
 SERVER_LIMITED = "server_limited"
 ANSWERED_SHARE = 0.95
 LEAST_REQUESTS = 20
 LEAST_ERRORS = 4
 STEADY_SHARE = 0.2
-REFUSALS = (" 429", " 503", "Throttl", "TooManyRequests", "ServiceUnavailable")  # in an error's key: no capacity
+FILLED = 2
+# In an error's key: the endpoint had no capacity for the request.
+REFUSALS = (" 429", " 503", "Throttl", "TooManyRequests", "ServiceUnavailable", "Timeout")
 
 
 def endpoint_findings(case: Case) -> Iterator[Finding]:
-    """The endpoint fell behind while the client was clean: requests queued there, or it refused some."""
-    measured = _dropped_for_the_endpoint(case) or _queue_growth(case) or _refusals(case)
+    """The endpoint fell behind: fewer requests were completed than arrived, and one of the reasons below was seen."""
+    if not _fell_behind(case):
+        return
+    measured = _queue_filled(case) or _queue_growth(case) or _refusals(case)
     if measured is not None:
-        lag = case.summary.lag
+        rates, lag = case.summary.rates, case.summary.lag
         clean = "" if lag is None else f", while the schedule lag stayed at p99 {duration_text(lag.percentile(99))}"
         yield Finding(
             SERVER_LIMITED,
             "warning",
-            measured + clean,
-            f"{percent_text(ANSWERED_SHARE)} answered",
+            f"{rates.completed:.4g}/s completed of {rates.scheduled or rates.sent:.4g}/s, {measured}{clean}",
+            percent_text(ANSWERED_SHARE),
             "More arrives than the endpoint answers, so latency tells how long the wave was, not how fast the endpoint "
             "is: find the rate it holds with lower --client-rps, or scale it.",
         )
 
 
-def _dropped_for_the_endpoint(case: Case) -> str | None:
-    """Ten thousand requests in flight; a cap that the user set lower says nothing about the endpoint."""
-    ledger = case.summary.ledger
-    if ledger.dropped <= (1 - ANSWERED_SHARE) * ledger.scheduled or case.observed.plan.max_in_flight is not None:
+def _fell_behind(case: Case) -> bool:
+    """Whether less than 95% of the scheduled rate was completed, failures that tell nothing of capacity left out."""
+    summary = case.summary
+    share, scheduled = summary.completed_share, summary.ledger.scheduled
+    if share is None or not summary.ledger.ok:
+        return False
+    unrelated = (summary.ledger.failed - sum(row.count for row in _refused_rows(case))) / scheduled
+    return share < ANSWERED_SHARE * (1 - unrelated)
+
+
+def _queue_filled(case: Case) -> str | None:
+    """Arrivals were dropped at the cap while requests waited at the endpoint: latency is twice that of the first ones.
+
+    Where it is not, the cap is too low for an endpoint that is just far away or slow.
+    """
+    ledger, records = case.summary.ledger, case.observed.records
+    if ledger.dropped <= (1 - ANSWERED_SHARE) * ledger.scheduled:
         return None
-    return f"{_completed_of_scheduled(case)}, and {sum(case.observed.caps):,} requests were in flight"
+    latency = (records.int("done") - records.int("sent")) / NS
+    first, last = float(np.median(latency[:LEAST_REQUESTS])), float(np.median(latency[-LEAST_REQUESTS:]))
+    if last < FILLED * first:
+        return None
+    return (
+        f"latency grew from {duration_text(first)} to {duration_text(last)} with {sum(case.observed.caps):,} in flight"
+    )
 
 
 def _queue_growth(case: Case) -> str | None:
@@ -74,7 +98,7 @@ def _queue_growth(case: Case) -> str | None:
     slope = growth / (planned / NS / 2)
     if growth < LEAST_ERRORS * error or not steady or 1 / (1 + max(slope, 0.0)) >= ANSWERED_SHARE:
         return None
-    return f"{_completed_of_scheduled(case)}, latency grew from {duration_text(before)} to {duration_text(after)}"
+    return f"latency grew from {duration_text(before)} to {duration_text(after)}"
 
 
 def _median_error(values: Floats) -> float:
@@ -84,14 +108,12 @@ def _median_error(values: Floats) -> float:
 
 
 def _refusals(case: Case) -> str | None:
-    sent = case.summary.ledger.sent
-    rows = [row for row in case.summary.errors if any(word in row.key for word in REFUSALS)]
+    sent, rows = case.summary.ledger.sent, _refused_rows(case)
     refused = sum(row.count for row in rows)
     if not sent or refused / sent <= 1 - ANSWERED_SHARE:
         return None
-    return f"{refused:,} of {sent:,} requests were refused ({rows[0].key})"
+    return f"{refused:,} of {sent:,} requests were refused or timed out ({rows[0].key})"
 
 
-def _completed_of_scheduled(case: Case) -> str:
-    rates = case.summary.rates
-    return f"{rates.completed:.4g}/s completed of {rates.scheduled or rates.sent:.4g}/s"
+def _refused_rows(case: Case) -> list[ErrorRow]:
+    return [row for row in case.summary.errors if any(word in row.key for word in REFUSALS)]

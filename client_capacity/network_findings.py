@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from client_capacity.case import most_in_flight
 from inference_benchmarker.finding import Finding, percent_text
 from inference_benchmarker.plan import DEFAULT_MAX_IN_FLIGHT
 
@@ -13,8 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from client_capacity.case import Case
-    from inference_benchmarker.observed import Observed
-    from inference_benchmarker.summary import Summary
+    from inference_benchmarker.usage import Connections
 
 DISCARDED_SHARE = 0.01
 WAITING_SHARE = 0.05
@@ -28,44 +26,40 @@ def network_findings(case: Case) -> Iterator[Finding]:
         yield from check(case)
 
 
+def waits_for_pool(case: Case) -> bool:
+    """Whether requests queued in this client, for a connection of their pool: then latency is not the endpoint's."""
+    return _waiting_share(case) > WAITING_SHARE
+
+
+def _waiting_share(case: Case) -> float:
+    looked_at = case.total(lambda c: c.looked_at)
+    return case.total(lambda c: c.waiting) / looked_at if looked_at >= LEAST_LOOKS else 0.0
+
+
 def _connection_pool(case: Case) -> Iterator[Finding]:
     sent = case.summary.ledger.sent
     discarded, opened = case.total(lambda c: c.discarded), case.total(lambda c: c.opened)
-    looked_at, waiting = case.total(lambda c: c.looked_at), case.total(lambda c: c.waiting)
-    if sent and discarded / sent > DISCARDED_SHARE:
-        measured = f"{discarded:,} connections discarded by a full pool, {opened:,} opened for {sent:,} requests"
+    if waits_for_pool(case):
+        share = percent_text(_waiting_share(case))
+        measured = f"{share} of the requests in flight waited for their pool's connections"
+        advice = _pool_advice(case, "That wait is in the latency")
+        yield Finding("connection_pool", "warning", measured, percent_text(WAITING_SHARE), advice)
+    elif sent and discarded / sent > DISCARDED_SHARE:
         yield Finding(
             "connection_pool",
             "warning",
-            measured,
+            f"{discarded:,} connections discarded by a full pool, {opened:,} opened for {sent:,} requests",
             f"{percent_text(DISCARDED_SHARE)} of requests",
             _pool_advice(case, "A new connection for each further request is in the latency"),
         )
-    elif looked_at >= LEAST_LOOKS and waiting / looked_at > WAITING_SHARE:
-        measured = f"{percent_text(waiting / looked_at)} of the requests in flight waited for their pool's connections"
-        advice = _pool_advice(case, "That wait is in the latency")
-        yield Finding("connection_pool", "warning", measured, percent_text(WAITING_SHARE), advice)
 
 
 def _pool_advice(case: Case, effect: str) -> str:
-    size = f"{_most_in_flight(case.observed):,}"
+    size = most_in_flight(case.observed)
     return (
         f"{effect}: the client's pool must hold all requests in flight of a worker, here up to {size} (boto3: "
-        f"Config(max_pool_connections={size}), requests: HTTPAdapter(pool_maxsize), "
-        "geventhttpclient: concurrency)."
+        f"Config(max_pool_connections={size}), requests: HTTPAdapter(pool_maxsize), geventhttpclient: concurrency)."
     )
-
-
-def _most_in_flight(observed: Observed) -> int:
-    """The most requests that one worker had in flight at a time."""
-    records = observed.records
-    most = 0
-    for worker in range(observed.plan.workers):
-        mine = records.int("worker") == worker
-        sent, done = np.sort(records.int("sent")[mine]), np.sort(records.int("done")[mine])
-        over = np.searchsorted(done, sent, side="right")
-        most = max(most, int((np.arange(1, len(sent) + 1) - over).max(initial=0)))
-    return most
 
 
 def _hidden_retries(case: Case) -> Iterator[Finding]:
@@ -84,8 +78,8 @@ def _hidden_retries(case: Case) -> Iterator[Finding]:
 def _descriptors(case: Case) -> Iterator[Finding]:
     limit = max((worker.descriptor_limit for worker in case.workers), default=0)
     peak = max((worker.descriptors for worker in case.workers), default=0)
-    advice = "Raise the limit (ulimit -Hn 65536) or use more --workers; `benchmark client limits` tells more."
-    failed = max(case.refused("EMFILE", "ENFILE"), _out_of_files(case.summary))
+    advice = "Use more --workers, or raise the limit (`benchmark client limits` tells how)."
+    failed = case.refused("EMFILE", "ENFILE")
     cap = sum(case.observed.caps)
     capped = case.observed.plan.max_in_flight is None and 0 < cap < DEFAULT_MAX_IN_FLIGHT
     if failed:
@@ -99,11 +93,6 @@ def _descriptors(case: Case) -> Iterator[Finding]:
     yield Finding("descriptors", severity, measured, f"{limit:,} open files", advice)
 
 
-def _out_of_files(summary: Summary) -> int:
-    """Requests whose error says so itself."""
-    return sum(row.count for row in summary.errors if "EMFILE" in row.key or "Too many open files" in str(row.texts))
-
-
 def _ports(case: Case) -> Iterator[Finding]:
     host = case.observed.host
     ports = None if host is None else host.ephemeral_ports
@@ -113,8 +102,13 @@ def _ports(case: Case) -> Iterator[Finding]:
     if failed:
         measured = f"{failed:,} requests failed for want of a free local port"
         yield Finding("ports", case.of_failed_here(failed), measured, limit, advice)
-    elif ports and host is not None and (host.time_wait or 0) > NEAR * ports:
+    elif ports and host is not None and (host.time_wait or 0) > NEAR * ports and case.total(_opened) > ports / 2:
         yield Finding("ports", "warning", f"{host.time_wait:,} closed connections hold a local port", limit, advice)
+
+
+def _opened(connections: Connections) -> int:
+    """How many ports of the host this wave itself may hold."""
+    return connections.opened
 
 
 def _local_network(case: Case) -> Iterator[Finding]:
@@ -125,7 +119,7 @@ def _local_network(case: Case) -> Iterator[Finding]:
         yield Finding(
             "local_network",
             case.of_failed_here(failed),
-            f"{failed:,} connections were refused by this host itself ({seen})",
+            f"{failed:,} requests were refused by this host itself ({seen})",
             "0",
             "They never reached the endpoint: look at this host's routes, firewall and network buffers.",
         )

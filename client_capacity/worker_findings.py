@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from client_capacity.case import most_in_flight
 from inference_benchmarker.finding import Finding, duration_text, percent_text
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ HEARTBEAT_LOSS_S = 3.0  # Locust calls a worker missing when three heartbeats, o
 
 def worker_findings(case: Case) -> Iterator[Finding]:
     """The findings on this client's own processes."""
-    for check in (_schedule_lag, _loop_blocked, _payload_building, _payload_failed, _worker_cpu):
+    for check in (_schedule_lag, _loop_blocked, _heartbeats_missed, _payload_building, _payload_failed, _worker_cpu):
         yield from check(case)
 
 
@@ -39,12 +40,16 @@ def lag_limit_s(summary: Summary) -> float:
 
 def _schedule_lag(case: Case) -> Iterator[Finding]:
     summary = case.summary
-    if not case.observed.open_loop or summary.lag is None:
-        return
-    lag, limit = summary.lag.percentile(99), lag_limit_s(summary)
-    if lag > limit:
+    if _is_late(case) and summary.lag is not None:
+        lag, limit = summary.lag.percentile(99), lag_limit_s(summary)
         measured = f"p99 {duration_text(lag, limit)}"
         yield Finding("schedule_lag", "invalid", measured, duration_text(limit), _lag_advice(case))
+
+
+def _is_late(case: Case) -> bool:
+    """Whether the schedule lag is above its limit."""
+    lag = case.summary.lag
+    return case.observed.open_loop and lag is not None and lag.percentile(99) > lag_limit_s(case.summary)
 
 
 def _lag_advice(case: Case) -> str:
@@ -92,11 +97,14 @@ def _worker_cpu(case: Case) -> Iterator[Finding]:
 
 
 def _loop_blocked(case: Case) -> Iterator[Finding]:
-    """In the closed loop this is what the schedule lag is in the open one, so it makes the wave INVALID there."""
+    """In the closed loop this is what the schedule lag is in the open one, so it makes the wave INVALID there.
+
+    Where no worker ever had two requests in flight, nothing of the endpoint's waited while one of them computed.
+    """
     late = [(_late_beats(worker.loop_delay), worker) for worker in case.workers if worker.loop_delay]
     (percent, delay), worst = max(late, key=lambda entry: entry[0][1], default=((0, 0.0), None))
     limit = lag_limit_s(case.summary)
-    if worst is not None and delay > limit:
+    if worst is not None and delay > limit and (_is_late(case) or most_in_flight(case.observed) > 1):
         yield Finding(
             "loop_blocked",
             "warning" if case.observed.open_loop else "invalid",
@@ -119,19 +127,34 @@ def _culprit(worker: WorkerUse) -> str:
     where = ""
     if block is not None:
         name = {"invoke": block.where, "payload": f"payload building, {block.where}", "tool": "the tool itself"}
-        where = f", held up by {name[block.part]}, {duration_text(block.longest_s)} at the longest"
+        where = f", held up by {name[block.part]}, {duration_text(block.longest_s)} in a row at the longest"
     if (worker.starved_share or 0.0) > STARVED_SHARE:
         where += f"; the worker waited {percent_text(worker.starved_share or 0.0)} of the time for a free core"
-    if worker.silence_s > HEARTBEAT_LOSS_S:
-        where += f"; a worker was silent for {duration_text(worker.silence_s)}, Locust's heartbeats missed"
     return where
+
+
+def _heartbeats_missed(case: Case) -> Iterator[Finding]:
+    silent = [worker.silence_s for worker in case.workers]
+    longest = max(silent, default=0.0)
+    if longest > HEARTBEAT_LOSS_S:
+        yield Finding(
+            "heartbeats_missed",
+            "warning",
+            f"worker {silent.index(longest)} was silent for {duration_text(longest)}",
+            duration_text(HEARTBEAT_LOSS_S),
+            "It reports twice a second unless something holds it up: invoke, or a host that does not let it run. "
+            "Its log is in the run directory.",
+        )
 
 
 def _block_advice(case: Case, worker: WorkerUse) -> str:
     if _is_starved(worker):
         return _starved_advice(worker)
     if worker.block is None:
-        return "The host did not run the worker in time: run less beside it, or use a bigger client."
+        return (
+            "None of its code was seen running then: garbage collection, a thread that holds Python's lock, or other "
+            "programs kept it from running; --sample-client-hw shows what each process of the wave took."
+        )
     if worker.block.part == "payload":
         return f'Compute payloads before the wave ("pre_computed": True), or {case.more_workers()}.'
     if worker.block.part == "invoke":

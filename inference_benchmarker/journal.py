@@ -116,8 +116,8 @@ class Journal:
         worker.ledger = Ledger.from_json(meta["ledger"])
         worker.silence_ns = max(worker.silence_ns, meta["at"] - max(worker.at, 0))
         worker.at, worker.final = meta["at"], meta["final"]
-        worker.delays_us += meta["use"].pop("delays_us")
-        worker.use = meta["use"]
+        worker.use = meta.get("use", {})  # a spool of an older version has none
+        worker.delays_us += worker.use.pop("delays_us", [])
         worker.labels += meta["labels"]
         worker.errors += meta["errors"]
         for key, text in meta["texts"]:

@@ -204,6 +204,30 @@ def error_key(exception: BaseException) -> str:
     return f"{name} {detail}" if detail else name
 
 
+# What a host answers itself, before anything has left it.
+_LOCAL_ERRORS = frozenset(
+    (
+        *(errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.EADDRINUSE, errno.ENOBUFS),
+        *(errno.ENETDOWN, errno.ENETUNREACH, errno.EPERM, errno.EACCES),
+    )
+)
+_MAX_CAUSES = 16
+
+
+def local_errno(exception: BaseException) -> str | None:
+    """The errno by which this host refused the request, from the exception or those it came from; else None."""
+    causes: list[Any] = [exception]
+    for number in range(_MAX_CAUSES):
+        if number == len(causes):
+            return None
+        cause = causes[number]
+        if isinstance(cause, OSError) and cause.errno in _LOCAL_ERRORS:
+            return errno.errorcode[cause.errno]
+        further = (cause.__cause__, cause.__context__, _attribute(cause, "reason"), *cause.args[:1])
+        causes += [other for other in further if isinstance(other, BaseException) and other not in causes]
+    return None
+
+
 def _attribute(holder: Any, name: str) -> Any:
     """An attribute of the user's exception; one that raises (a property without its request) is none."""
     try:

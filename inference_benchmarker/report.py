@@ -229,7 +229,7 @@ def _processes_section(observed: Observed) -> Iterator[str]:
 def _findings_section(verdict: Verdict) -> Iterator[str]:
     for finding in verdict.findings:
         facts = f"{finding.measured} (limit {finding.limit}). {finding.advice}"
-        if finding.code in CLIENT_CODES:
+        if finding.code in CLIENT_CODES and verdict.limited_by == "client":
             yield f"{_INDENT}⚠️ CLIENT BOTTLENECK detected: {finding.code}, {facts}"
         else:
             yield f"{_INDENT}{_mark(finding)} {finding.code}: {facts}"

@@ -118,7 +118,7 @@ class Wave(Observed):
             interrupted=interrupted or (journal.stop_at is not None and disk_error is None),
             disk_error=disk_error,
             error_texts=journal.texts,
-            caps=tuple(journal.start["caps"]),
+            caps=tuple(journal.start.get("caps", ())),
             workers=tuple(worker.worker_use for worker in journal.workers),
             **_client(plan, journal),
             calibration=described.get("calibration"),
@@ -167,11 +167,7 @@ class Wave(Observed):
             interrupted=facts["interrupted"],
             disk_error=facts["disk_error"],
             error_texts={row["key"]: row["texts"] for row in facts["errors"]},
-            caps=tuple(facts["client"]["caps"]),
-            workers=tuple(WorkerUse.from_json(worker) for worker in facts["client"]["workers"]),
-            host=None if facts["client"]["host"] is None else HostUse(**facts["client"]["host"]),
-            processes=tuple(ProcessUse.from_json(process) for process in facts["client"]["processes"]),
-            calibration=facts["calibration"],
+            **_stored_client(facts),
             environment=facts["environment"],
         )
 
@@ -285,8 +281,22 @@ def _client(plan: WavePlan, journal: Journal) -> dict[str, Any]:
     ended = float("inf") if planned is None else begun + planned / NS + 1
     samples = [sample for sample in journal.samples if begun <= sample.unix_s <= ended] or journal.samples
     return {
-        "host": HostUse.of(samples, **journal.start["host"]),
+        "host": HostUse.of(samples, **journal.start["host"]) if "host" in journal.start else None,
         "processes": ProcessUse.of(samples) if plan.sample_client_hw else (),
+    }
+
+
+def _stored_client(facts: dict[str, Any]) -> dict[str, Any]:
+    """The client's part of a summary.json; one of an older version has less of it."""
+    client = facts["client"]
+    if "caps" not in client:
+        return {}
+    return {
+        "caps": tuple(client["caps"]),
+        "workers": tuple(WorkerUse.from_json(worker) for worker in client["workers"]),
+        "host": None if client["host"] is None else HostUse(**client["host"]),
+        "processes": tuple(ProcessUse.from_json(process) for process in client["processes"]),
+        "calibration": facts["calibration"],
     }
 
 

@@ -217,7 +217,7 @@ class Worker:
             "at": self._now(),
             "final": final,
             "ledger": self._requests.ledger.to_json(),
-            "use": self._watch.facts(self._requests.slots, sending=not self._scheduler.exhausted.is_set()),
+            "use": self._watch.facts(self._requests, sending=not self._scheduler.exhausted.is_set()),
         }
         message = {
             "worker": self.number,

@@ -5,7 +5,6 @@ Nothing here runs once a request but where a library does more than it was asked
 
 from __future__ import annotations
 
-import errno
 import logging
 import os.path
 import random
@@ -23,13 +22,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.worker.requests import Slot
 
 MOST_LOOKS = 50  # requests in flight that are looked at, at a time
-# What this host answers itself, before anything has left it.
-LOCAL_ERRORS = frozenset(
-    (
-        *(errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.EADDRINUSE, errno.ENOBUFS),
-        *(errno.ENETDOWN, errno.ENETUNREACH, errno.EPERM, errno.EACCES),
-    )
-)
 # Where a greenlet is parked that waits for a connection: the end of a file's path, and the function.
 POOL_WAITS = (
     ("geventhttpclient/connectionpool.py", "get_socket"),
@@ -45,7 +37,6 @@ class ClientWatch:
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
-        self._refused: Counter[str] = Counter()
         self._random = random.Random()
         self._hooked: set[str] = set()
         self._hook_sockets()
@@ -54,12 +45,10 @@ class ClientWatch:
     def begin(self) -> None:
         """Forget what the warm-up did."""
         self._counts.clear()
-        self._refused.clear()
 
     def facts(self) -> dict[str, Any]:
-        """The fields of ``usage.Connections``."""
-        names = ("opened", "discarded", "looked_at", "waiting", "retries")
-        return {**{name: self._counts[name] for name in names}, "refused": dict(self._refused)}
+        """The counts of ``usage.Connections``."""
+        return {name: self._counts[name] for name in ("opened", "discarded", "looked_at", "waiting", "retries")}
 
     def look(self, slots: Iterable[Slot]) -> None:
         """See what some of the requests in flight wait for; hook into libraries that came since."""
@@ -73,44 +62,26 @@ class ClientWatch:
                 self._counts["waiting"] += 1
 
     def _hook_sockets(self) -> None:
-        connect, connect_ex, make = socket.connect, socket.connect_ex, socket.__init__
+        connect, connect_ex = socket.connect, socket.connect_ex
 
         @wraps(connect)
         def counted_connect(sock: Any, address: Any) -> Any:
-            try:
-                result = connect(sock, address)
-            except OSError as error:
-                self._refuse(error.errno)
-                raise
+            result = connect(sock, address)
             self._opened(sock)
             return result
 
         @wraps(connect_ex)
         def counted_connect_ex(sock: Any, address: Any) -> Any:
             result = connect_ex(sock, address)
-            if result:
-                self._refuse(result)
-            else:
+            if not result:
                 self._opened(sock)
             return result
 
-        @wraps(make)
-        def counted_make(sock: Any, *args: Any, **kwargs: Any) -> None:
-            try:
-                make(sock, *args, **kwargs)
-            except OSError as error:
-                self._refuse(error.errno)
-                raise
-
-        socket.connect, socket.connect_ex, socket.__init__ = counted_connect, counted_connect_ex, counted_make
+        socket.connect, socket.connect_ex = counted_connect, counted_connect_ex
 
     def _opened(self, sock: Any) -> None:
         if sock.family in (AF_INET, AF_INET6) and sock.type & SOCK_STREAM:
             self._counts["opened"] += 1
-
-    def _refuse(self, number: int | None) -> None:
-        if number in LOCAL_ERRORS:
-            self._refused[errno.errorcode[number]] += 1
 
     def _hook_pools(self) -> None:
         """Count urllib3's warnings, at whatever level it logs; only the first is logged, or each request had a line."""

@@ -1,23 +1,24 @@
 """Watches the event loop from inside: how promptly it comes round, and what runs while it does not.
 
-A beat comes at random instants, fifty a second; how late it is handled is how long any answer or arrival
-waits at that moment. Random, because a steady beat could fall into step with evenly spaced requests and always
-look when they do not. While a beat is late a timer signal interrupts the running code: its frames tell who holds
-the loop up. No signal is sent while beats are in time.
+A beat comes at random instants, 25 a second; how late it is handled is how long any answer or arrival waits at
+that moment. Random, because a steady beat could fall into step with evenly spaced requests and always look when
+they do not. A thread of the system's (gevent's would be held up as well) looks now and then whether the beat is
+late, and while it is, at the frames of the code that runs. A signal would see more, but it breaks off system calls
+in the user's C code.
 """
 
 from __future__ import annotations
 
 import os.path
 import random
-import signal
+import sys
 import sysconfig
-from collections import defaultdict
 from dataclasses import dataclass
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
 from gevent.hub import Hub
+from gevent.monkey import get_original
 
 from inference_benchmarker.worker.requests import Requests
 from inference_benchmarker.worker.scheduler import Alarm
@@ -27,14 +28,16 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.usage import Part
 
-BEAT_NS = (10_000_000, 30_000_000)  # least and longest time between beats: waking an idle process is what they cost
+BEAT_NS = (20_000_000, 60_000_000)  # least and longest time between beats: waking an idle process is what they cost
 LATE_NS = 5_000_000  # from here on somebody is asked for; as the least limit of the schedule lag
-LONGEST_S = (BEAT_NS[1] + LATE_NS) / 1e9
+LOOK_S = (0.05, 0.15)  # between two looks whether a beat is late
+SWITCH_S = 0.0005  # the looking thread gets its turn within a call of some milliseconds, not at its end
 MOST_FRAMES = 200
 MOST_STACK = 12
 _REQUESTS = Requests.execute.__code__.co_filename
 _HERE = os.path.dirname(_REQUESTS)  # noqa: PTH120 - of a code object's name, as all paths here
 _LOCUST_FILE = os.path.join(_HERE, "locust_file.py")  # noqa: PTH118
+_WATCH = os.path.join(_HERE, "watch.py")  # noqa: PTH118
 _OURS = os.path.dirname(_HERE) + os.sep  # noqa: PTH120
 _HUB = Hub.run.__code__.co_filename
 _CALLS: dict[str, Part] = {"_attempt": "invoke", "_drive": "invoke", "_payload": "payload", "_payload_label": "payload"}
@@ -53,6 +56,15 @@ class Place:
     stack: tuple[str, ...] = ()
 
 
+@dataclass(slots=True)
+class _Seen:
+    """How often a place was seen in the present block, and its stack when it was last."""
+
+    place: Place
+    looks: int = 0
+    stack: tuple[str, ...] = ()
+
+
 class LoopWatch:
     """One worker's beats. ``delays`` are those since ``begin``, in µs; places are what blocked the loop."""
 
@@ -62,17 +74,17 @@ class LoopWatch:
         self._random = random.Random()
         self._due = 0
         self._places: dict[tuple[str, int], Place] = {}
-        self._block: dict[tuple[str, int], list[tuple[str, ...]]] = defaultdict(list)  # the stacks seen in this one
+        self._block: dict[tuple[str, int], _Seen] = {}
         self._looking = False
+        self._thread = get_original("_thread", "get_ident")()
 
     def start(self) -> None:
-        """Begin to beat; look at what runs where nobody else has a use for the signal."""
-        self._looking = signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
-        if self._looking:
-            signal.signal(signal.SIGALRM, self._look)
-            signal.siginterrupt(signal.SIGALRM, False)
+        """Begin to beat, and to look at what runs."""
         self._due = monotonic_ns()
-        self._arm(self._due)
+        self._alarm.arm(self._due)
+        self._looking = True
+        sys.setswitchinterval(SWITCH_S)
+        get_original("_thread", "start_new_thread")(self._look_regularly, ())
 
     def begin(self) -> None:
         """Forget what the warm-up showed."""
@@ -81,9 +93,8 @@ class LoopWatch:
 
     def stop(self) -> None:
         """Beat no more."""
+        self._looking = False
         self._alarm.stop()
-        if self._holds_signal() or 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= LONGEST_S:
-            signal.setitimer(signal.ITIMER_REAL, 0)  # ours, or soon: at the process's end it would kill it
 
     def take_delays(self) -> list[int]:
         """The beats' delays (µs) since the last call."""
@@ -92,10 +103,11 @@ class LoopWatch:
 
     def worst(self) -> dict[str, Any] | None:
         """The place that was found most often, as the fields of ``usage.Block``; None when nothing was found."""
-        if not self._places:
+        places = list(self._places.values())  # at once: the looking thread adds to them
+        if not places:
             return None
-        place = max(self._places.values(), key=lambda place: place.looks)
-        share = place.looks / sum(other.looks for other in self._places.values())
+        place = max(places, key=lambda place: place.looks)
+        share = place.looks / sum(other.looks for other in places)
         longest_s = place.longest_ns / 1e9
         return {"part": place.part, "where": place.where, "share": share, "longest_s": longest_s, "stack": place.stack}
 
@@ -106,24 +118,19 @@ class LoopWatch:
         while self._due <= now:  # every instant counts that passed meanwhile, or a block would hide its own length
             self.delays.append((now - self._due) // 1000)
             self._due += self._random.randint(*BEAT_NS)
-        self._arm(now)
-
-    def _arm(self, now: int) -> None:
         self._alarm.arm(self._due)
-        if self._holds_signal():
-            signal.setitimer(signal.ITIMER_REAL, (self._due - now + LATE_NS) / 1e9)
 
-    def _holds_signal(self) -> bool:
-        """Whether the signal is still ours: the user's code may have taken it since."""
-        self._looking = self._looking and signal.getsignal(signal.SIGALRM) == self._look
-        return self._looking
+    def _look_regularly(self) -> None:
+        """The looking thread: while a beat is late, look every five milliseconds."""
+        sleep, draw = get_original("time", "sleep"), random.Random()
+        while self._looking:
+            sleep(draw.uniform(*LOOK_S))
+            while self._looking and monotonic_ns() - self._due >= LATE_NS:
+                self._look(sys._current_frames().get(self._thread))  # noqa: SLF001 - the one way to another thread
+                sleep(LATE_NS / 1e9)
 
-    def _look(self, _number: int, frame: FrameType | None) -> None:
-        """Note what runs now, if the beat is late; called by the signal, so it must not raise."""
-        if monotonic_ns() - self._due < LATE_NS:
-            return
-        if self._holds_signal():  # one by one: none comes after the user's code has taken over
-            signal.setitimer(signal.ITIMER_REAL, LATE_NS / 1e9)
+    def _look(self, frame: FrameType | None) -> None:
+        """Note what runs now."""
         frames = _frames(frame)
         found = blamed(frames)
         if found is None:
@@ -134,20 +141,19 @@ class LoopWatch:
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = Place(part, described(code.co_qualname, code.co_filename, code.co_firstlineno))
+        seen = self._block.setdefault(key, _Seen(place))
         place.looks += 1
-        self._block[key].append(
-            tuple(
-                described(f.f_code.co_qualname, f.f_code.co_filename, f.f_lineno) for f in reversed(frames[:MOST_STACK])
-            )
+        seen.looks += 1
+        seen.stack = tuple(
+            described(f.f_code.co_qualname, f.f_code.co_filename, f.f_lineno) for f in reversed(frames[:MOST_STACK])
         )
 
     def _end_block(self, late_ns: int) -> None:
         """The loop came round: the block's length goes to the place that was seen most often in it."""
-        key = max(self._block, key=lambda key: len(self._block[key]))
-        place = self._places.get(key)
-        if place is not None and late_ns > place.longest_ns:
-            place.longest_ns, place.stack = late_ns, self._block[key][-1]
-        self._block.clear()
+        block, self._block = self._block, {}
+        seen = max(block.values(), key=lambda seen: seen.looks)
+        if late_ns > seen.place.longest_ns:
+            seen.place.longest_ns, seen.place.stack = late_ns, seen.stack
 
 
 def _frames(frame: FrameType | None) -> list[FrameType]:
@@ -165,6 +171,8 @@ def blamed(frames: list[FrameType]) -> tuple[Part, FrameType] | None:
     None while the loop only waits: then it is the host that did not let this process run.
     """
     for depth, frame in enumerate(frames):
+        if frame.f_code.co_filename == _WATCH:
+            return None  # our own callback of the garbage collector: it is what held the loop up
         if frame.f_code.co_filename.startswith(_OURS):
             part = _part(frame)
             if part is None or depth == 0:

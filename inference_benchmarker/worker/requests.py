@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from time import monotonic_ns
 from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from inference_benchmarker.record import (
     BatchWriter,
     Ledger,
     error_key,
+    local_errno,
 )
 
 if TYPE_CHECKING:
@@ -98,6 +100,7 @@ class Requests:
         self._timeout_s = request_timeout_s
         self._errors: dict[str, FailedRequestError] = {}
         self.ledger = Ledger()
+        self.refused: Counter[str] = Counter()  # requests that failed for want of something of this host's, by errno
         self.slots: list[Slot] = []
         self.t0 = 0
         self.open = True
@@ -163,6 +166,8 @@ class Requests:
         self._write(slot, token, FAILED, number)
         if token.index >= 0:
             self.ledger.failed += 1
+            if name := local_errno(slot.failure):
+                self.refused[name] += 1
             self._report(slot, self._errors.setdefault(key, FailedRequestError(key)))
 
     def _write(self, slot: Slot, token: Token, outcome: int, error: int = 0) -> None:

@@ -16,9 +16,7 @@ from inference_benchmarker.worker.client_watch import ClientWatch
 from inference_benchmarker.worker.loop_watch import LoopWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from inference_benchmarker.worker.requests import Slot
+    from inference_benchmarker.worker.requests import Requests
 
 _STATUS = Path("/proc/self/status")
 _SCHEDSTAT = Path("/proc/self/schedstat")  # ns on a CPU, ns waiting for one; of the main thread
@@ -55,12 +53,12 @@ class Watch:
         """The last request is over."""
         self._loop.stop()
 
-    def facts(self, slots: Iterable[Slot], *, sending: bool) -> dict[str, Any]:
+    def facts(self, requests: Requests, *, sending: bool) -> dict[str, Any]:
         """What is known now. ``delays_us`` are new with each call, all else is since ``begin``.
 
         CPU shares and the loop's delays are of the time it sent: waiting for the last answers would dilute them.
         """
-        self._client.look(slots)
+        self._client.look(requests.slots)
         self._descriptors = max(self._descriptors, open_descriptors())
         delays = self._loop.take_delays() if self._begun else []
         if self._begun and (sending or not self._sending):
@@ -73,7 +71,7 @@ class Watch:
             "delays_us": delays,
             "block": self._loop.worst(),
             "collections": self._pauses.facts(),
-            "connections": self._client.facts(),
+            "connections": {**self._client.facts(), "refused": dict(requests.refused)},
             "descriptors": self._descriptors,
             "descriptor_limit": self._limit,
             **self._sending,
