@@ -275,3 +275,62 @@ def test_an_endpoint_within_its_capacity_has_no_finding(bench: Bench, alone: Non
     assert (wave.summary["findings"], wave.summary["limited_by"]) == ([], None)
     assert (wave.code, wave.out.splitlines()[-2]) == (0, "VALID")
     assert "worker 0" not in wave.out
+
+
+def _limited(bench: Bench, *flags: object, factories: str | None = None, **endpoint: float) -> Finished:
+    """The wave, or the third of it, as above."""
+    for _ in range(3):
+        with bench.endpoint(**endpoint) as target:
+            given = {} if factories is None else {"factories": factories}
+            wave = bench.run(*flags, target=target, **given)
+        if wave.findings and "schedule_lag" not in {found["code"] for found in wave.summary["findings"]}:
+            break
+    return wave
+
+
+def test_an_overloaded_endpoint_is_named_though_the_clients_pool_overflows(bench: Bench, alone: None) -> None:
+    """The pool is too small because so many requests wait at the endpoint; a larger one would change nothing."""
+    factories = BOTO3.replace("ATTEMPTS", "1").replace("POOL", "10")
+    wave = _limited(bench, "--client-rps", 100, "--obs-time", 4, factories=factories, servers=1, service_s=0.02)
+    assert finding(wave, "connection_pool")["severity"] == "warning"
+    assert wave.summary["limited_by"] == "server"
+    assert "! connection_pool: " in wave.out
+    assert LINE not in wave.out
+
+
+def test_an_endpoint_that_lets_requests_time_out_is_named(bench: Bench, alone: None) -> None:
+    wave = _limited(bench, "--client-rps", 100, "--obs-time", 3, "--request-timeout", "0.5", servers=1, service_s=0.02)
+    assert "were refused or timed out (RequestTimeout)" in finding(wave, "server_limited")["measured"]
+
+
+def test_one_request_at_a_time_waits_for_nobody(bench: Bench) -> None:
+    factories = f"from sender import post\n{SPIN}".replace("spin(0.003)", "post(0)\n        spin(0.02)")
+    with bench.endpoint(servers=1, service_s=0.08) as endpoint:
+        wave = bench.run("--concurrency", 1, "--obs-time", 3, factories=factories, target=endpoint)
+    assert wave.summary["client"]["workers"][0]["loop_delay"]["max_s"] > 0.005
+    assert "loop_blocked" not in {found["code"] for found in wave.summary["findings"]}
+
+
+def test_what_the_users_code_waits_for_in_c_is_not_broken_off(bench: Bench) -> None:
+    """A signal would: poll() then returns early with EINTR, and a request fails that was fine."""
+    factories = """
+import ctypes
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def invoke_factory():
+    def invoke(payload):
+        if libc.poll(None, 0, 30) < 0:
+            raise OSError(ctypes.get_errno(), "poll")
+
+    return invoke
+
+
+def payload_factory():
+    return {"pre_computed": True, "input": [0]}
+"""
+    wave = bench.run("--client-rps", 20, "--obs-time", 3, factories=factories)
+    assert wave.outcomes() == {"ok": 60}
+    assert min(row["done"] - row["sent"] for row in wave.rows) >= 29_000_000
+    assert wave.summary["client"]["workers"][0]["block"]["where"].startswith("invoke_factory.<locals>.invoke (")
