@@ -111,6 +111,8 @@ def _wave(arguments: list[str]) -> int:
     options, problems = _wave_options(parser, arguments)
     if options["demo"]:
         fill_in_demo(options)
+    if options["calibrate"] and options["locust_file"]:
+        problems.append("--calibrate measures what factories cost; it has nothing to compare a --locust-file with.")
     plan = make_plan(options, problems)
     with _demo_endpoint(plan) if options["demo"] else nullcontext(plan) as plan:
         from inference_benchmarker.launch import run_wave
