@@ -17,6 +17,7 @@ import pytest
 
 from client_capacity.calibration import ECHO, NULL, calibration_bounds, calibration_plan
 from client_capacity.overhead import Calibration, Run, Times
+from inference_benchmarker import cli
 from inference_benchmarker.endpoint import load
 from inference_benchmarker.launch import run_wave
 from inference_benchmarker.pacing import TokenBucket
@@ -246,3 +247,11 @@ def test_a_calibration_survives_json(found: Calibration) -> None:
     data = json.loads(json.dumps(found.to_json()))
     assert data["lines"] == list(found.lines())
     assert Calibration.from_json(data) == found
+
+
+def test_a_locust_file_has_nothing_to_compare_with(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "users.py"
+    file.write_text("")
+    flags = f"--locust-file {file} --url http://127.0.0.1:9 --client-rps 1 --obs-time 1 --calibrate"
+    assert cli.main(flags.split()) == 2
+    assert "--calibrate measures what factories cost" in capsys.readouterr().err
