@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client_capacity import network_findings
-from client_capacity.bottleneck import CLIENT_CODES, limits_found
+from client_capacity.bottleneck import CAUSES, CLIENT_CODES, limits_found
+from client_capacity.case import most_in_flight
 from client_capacity.endpoint_findings import SERVER_LIMITED
-from inference_benchmarker.plan import DEFAULT_MAX_IN_FLIGHT, NS
+from inference_benchmarker.plan import DEFAULT_MAX_IN_FLIGHT, NS, OpenLoop
 from inference_benchmarker.record import RequestRecord
+from inference_benchmarker.report import to_text
 from inference_benchmarker.summary import summarise
 from inference_benchmarker.usage import Block, Connections, HostUse, LoopDelay, WorkerUse
 from inference_benchmarker.verdict import judge
@@ -59,10 +61,13 @@ def wave(
     return observe(plan, kept, workers=workers, **{"caps": ROOMY, "host": HOST, **more})
 
 
-def closed(*workers: WorkerUse, latency_ns: int = 20 * MS, sent: int = 100) -> Observed:
-    """A faultless closed loop of one user."""
-    records = [RequestRecord(n, 0, n * latency_ns, n * latency_ns, (n + 1) * latency_ns) for n in range(sent)]
-    return observe(closed_plan(1, "2"), records, workers=workers, caps=(1,), host=HOST)
+def closed(*workers: WorkerUse, users: int = 2, latency_ns: int = 20 * MS, sent: int = 100) -> Observed:
+    """A faultless closed loop of some users on one worker."""
+    records = [
+        RequestRecord(n, 0, n // users * latency_ns, n // users * latency_ns, (n // users + 1) * latency_ns)
+        for n in range(sent)
+    ]
+    return observe(closed_plan(users, "2"), records, workers=workers, caps=(users,), host=HOST)
 
 
 def found(observed: Observed) -> dict[str, Finding]:
@@ -122,7 +127,9 @@ def test_what_the_client_is_blamed_for_is_a_closed_list() -> None:
         "descriptors",
         "ports",
         "local_network",
+        "heartbeats_missed",
     } == CLIENT_CODES
+    assert CAUSES < CLIENT_CODES
     assert SERVER_LIMITED not in CLIENT_CODES
     assert "hidden_retries" not in CLIENT_CODES
 
@@ -232,6 +239,25 @@ class TestLoopBlocked:
         assert only(closed(delayed(0.006)), "loop_blocked").severity == "invalid"
         assert found(closed(delayed(0.005))) == {}
 
+    def test_where_a_worker_has_one_request_at_a_time_no_answer_waits_for_it(self) -> None:
+        assert found(closed(delayed(1.0), users=1)) == {}
+        apart = open_plan("10", "10")
+        assert found(wave(late(0), delayed(1.0), plan=apart)) == {}
+        observed = wave(late(0, 100 * MS + 1), delayed(1.0), plan=apart)
+        assert "loop_blocked" in found(observed), "each is answered as the next was sent"
+
+    def test_one_request_at_a_time_that_is_late_was_held_up(self) -> None:
+        observed = wave(late(6 * MS), delayed(1.0), plan=open_plan("10", "10"))
+        assert set(found(observed)) == {"schedule_lag", "loop_blocked"}
+
+    def test_one_of_two_workers_with_more_at_a_time_is_enough(self) -> None:
+        def change(r: RequestRecord) -> RequestRecord:
+            return r._replace(done=r.due + (300 if r.worker == 1 else 20) * MS)
+
+        plan = replace(open_plan("10", "10"), workers=2)
+        observed = wave(change, delayed(1.0), WorkerUse(), plan=plan, caps=(5000, 5000))
+        assert set(found(observed)) == {"loop_blocked"}
+
     @pytest.mark.parametrize(
         ("count", "measured"),
         [(0, None), (19, None), (20, "p95 8 ms"), (299, "p95 8 ms"), (300, "p99 9000 ms"), (10_000, "p99 9000 ms")],
@@ -254,16 +280,20 @@ class TestLoopBlocked:
         [
             (
                 block(),
-                ", held up by spin (mine.py:3), 12.3 ms at the longest",
+                ", held up by spin (mine.py:3), 12.3 ms in a row at the longest",
                 "make it shorter, or use more --workers",
             ),
-            (block("payload", "b (m.py:1)"), ", held up by payload building, b (m.py:1), 12.3 ms at", BUILD),
+            (
+                block("payload", "b (m.py:1)"),
+                ", held up by payload building, b (m.py:1), 12.3 ms in a row at the longest",
+                BUILD,
+            ),
             (
                 block("tool", "run (x.py:1)"),
-                ", held up by the tool itself, 12.3 ms at the longest",
+                ", held up by the tool itself, 12.3 ms in a row at the longest",
                 "Use more --workers",
             ),
-            (None, "comes round", "The host did not run the worker in time"),
+            (None, "comes round", "None of its code was seen running then"),
         ],
     )
     def test_what_held_it_up_is_named_with_one_thing_to_do(
@@ -291,10 +321,29 @@ class TestLoopBlocked:
         assert "held up by spin (mine.py:3)" in blocked.measured
         assert "make it shorter" in blocked.advice
 
-    @pytest.mark.parametrize(("silence_s", "told"), [(3.0, False), (3.001, True), (60.0, True)])
+    def test_a_starved_worker_of_which_nothing_was_seen_has_the_hosts_advice(self) -> None:
+        blocked = only(wave(late(0), delayed(0.02, starved_share=0.3, cpu_share=0.2)), "loop_blocked")
+        assert blocked.advice.startswith("A worker waited 30% of the time for a free core")
+        unseen = only(wave(late(0), delayed(0.02)), "loop_blocked")
+        assert "garbage collection, a thread that holds Python's lock, or other programs" in unseen.advice
+        assert "--sample-client-hw" in unseen.advice
+
+
+class TestHeartbeatsMissed:
+    @pytest.mark.parametrize(("silence_s", "told"), [(0.0, False), (3.0, False), (3.001, True), (60.0, True)])
     def test_a_silence_of_three_heartbeats_is_told(self, silence_s: float, told: bool) -> None:
-        blocked = only(wave(late(0), delayed(0.02, silence_s=silence_s)), "loop_blocked")
-        assert ("Locust's heartbeats missed" in blocked.measured) == told
+        findings = found(wave(late(0), WorkerUse(silence_s=0.5), WorkerUse(silence_s=silence_s)))
+        assert set(findings) == ({"heartbeats_missed"} if told else set())
+        if told:
+            missed = findings["heartbeats_missed"]
+            assert missed.measured.startswith("worker 1 was silent for ")
+            assert (missed.severity, missed.limit) == ("warning", "3 s")
+
+    def test_it_stands_beside_what_held_the_worker_up(self) -> None:
+        observed = closed(delayed(5.0, block=block(), silence_s=5.0))
+        assert set(found(observed)) == {"loop_blocked", "heartbeats_missed"}
+        verdict = judge(observed, summarise(observed))
+        assert verdict.limited_by == "client"
 
 
 class TestPayloadBuilding:
@@ -371,9 +420,15 @@ class TestConnectionPool:
             assert pool.limit == "5%"
             assert pool.advice.startswith("That wait is in the latency")
 
-    def test_a_full_pool_goes_before_a_wait(self) -> None:
+    def test_a_wait_goes_before_a_full_pool(self) -> None:
         pool = only(wave(late(0), connected(discarded=500, looked_at=100, waiting=90)), "connection_pool")
-        assert "discarded" in pool.measured
+        assert pool.measured == "90% of the requests in flight waited for their pool's connections"
+        few = only(wave(late(0), connected(discarded=500, looked_at=19, waiting=19)), "connection_pool")
+        assert few.measured.startswith("500 connections discarded")
+
+    def test_waits_are_counted_over_all_workers(self) -> None:
+        workers = (connected(looked_at=10, waiting=2), connected(looked_at=90, waiting=4))
+        assert only(wave(late(0), *workers), "connection_pool").measured.startswith("6% of the requests in flight")
 
     def test_the_advice_is_the_size_that_the_busiest_worker_needs(self) -> None:
         def change(r: RequestRecord) -> RequestRecord:
@@ -400,7 +455,7 @@ class TestConnectionPool:
             default=0,
         )
         observed = observe(closed_plan(3, workers=3), records)
-        assert network_findings._most_in_flight(observed) == expected
+        assert most_in_flight(observed) == expected
 
 
 class TestHiddenRetries:
@@ -431,21 +486,16 @@ class TestDescriptors:
             assert few.measured == f"a worker had {open_at_most:,} file descriptors open"
 
     @pytest.mark.parametrize(("count", "severity"), SEVERITIES)
-    @pytest.mark.parametrize("error", ["OSError EMFILE", "SomeError"])
-    def test_requests_that_failed_for_want_of_them_were_not_offered(
-        self, count: int, severity: str, error: str
-    ) -> None:
-        texts = {"SomeError": ["[Errno 24] Too many open files"]}
-        few = only(wave(failing(count, error), WorkerUse(descriptor_limit=128), error_texts=texts), "descriptors")
+    @pytest.mark.parametrize("name", ["EMFILE", "ENFILE"])
+    def test_requests_that_failed_for_want_of_them_were_not_offered(self, count: int, severity: str, name: str) -> None:
+        worker = replace(connected(refused={name: count}), descriptor_limit=128)
+        few = only(wave(failing(count, "ConnectionError"), worker), "descriptors")
         assert few.measured == f"{count} requests failed for want of file descriptors"
         assert (few.severity, few.limit) == (severity, "128 open files")
 
-    @pytest.mark.parametrize("name", ["EMFILE", "ENFILE"])
-    def test_refused_sockets_count_where_requests_failed(self, name: str) -> None:
-        worker = connected(refused={name: 40})
-        few = only(wave(failing(5, "ConnectionError"), worker), "descriptors")
-        assert few.measured == "5 requests failed for want of file descriptors"
-        assert found(wave(late(0), worker)) == {}
+    def test_the_workers_count_them_and_no_text_does(self) -> None:
+        texts = {"OSError EMFILE": ["[Errno 24] Too many open files"]}
+        assert found(wave(failing(5, "OSError EMFILE"), WorkerUse(descriptor_limit=128), error_texts=texts)) == {}
 
     def test_a_cap_that_they_set_is_named_where_arrivals_were_dropped(self) -> None:
         worker = WorkerUse(descriptor_limit=128)
@@ -465,7 +515,8 @@ class TestDescriptors:
         capped = wave(without(2), near, dropped=[2], caps=(90,))
         assert "allowed 90" in only(capped, "descriptors").measured
         failed = [r._replace(outcome="failed", error="OSError EMFILE") for r in on_time(PLAN)[2:7]] + on_time(PLAN)[7:]
-        observed = observe(PLAN, failed, dropped=[2], caps=(90,), workers=(near,))
+        refused = replace(near, connections=Connections(refused={"EMFILE": 5}))
+        observed = observe(PLAN, failed, dropped=[2], caps=(90,), workers=(refused,))
         assert "5 requests failed" in only(observed, "descriptors").measured
 
 
@@ -473,7 +524,7 @@ class TestPorts:
     @pytest.mark.parametrize(("count", "severity"), SEVERITIES)
     @pytest.mark.parametrize("name", ["EADDRNOTAVAIL", "EADDRINUSE"])
     def test_requests_that_failed_for_want_of_one_were_not_offered(self, count: int, severity: str, name: str) -> None:
-        ports = only(wave(failing(count, "OSError"), connected(refused={name: 500})), "ports")
+        ports = only(wave(failing(count, "OSError"), connected(refused={name: count})), "ports")
         assert ports.measured == f"{count} requests failed for want of a free local port"
         assert (ports.severity, ports.limit) == (severity, "1,000 ports")
 
@@ -483,14 +534,20 @@ class TestPorts:
 
     @pytest.mark.parametrize(("time_wait", "near"), [(None, False), (900, False), (901, True)])
     def test_near_the_limit_it_warns(self, time_wait: int | None, near: bool) -> None:
-        findings = found(wave(host=replace(HOST, time_wait=time_wait)))
+        findings = found(wave(late(0), connected(opened=900), host=replace(HOST, time_wait=time_wait)))
         assert ("ports" in findings) == near
         if near:
             assert findings["ports"].measured == "901 closed connections hold a local port"
             assert findings["ports"].severity == "warning"
 
+    @pytest.mark.parametrize(("opened", "near"), [((), False), ((500,), False), ((501,), True), ((250, 251), True)])
+    def test_ports_that_others_hold_are_not_this_waves(self, opened: tuple[int, ...], near: bool) -> None:
+        workers = [connected(opened=count) for count in opened]
+        assert ("ports" in found(wave(late(0), *workers, host=replace(HOST, time_wait=1000)))) == near
+
     def test_an_unknown_number_of_ports_has_no_nearness(self) -> None:
-        assert found(wave(host=replace(HOST, time_wait=10**6, ephemeral_ports=None))) == {}
+        worker = connected(opened=10**6)
+        assert found(wave(late(0), worker, host=replace(HOST, time_wait=10**6, ephemeral_ports=None))) == {}
 
 
 class TestLocalNetwork:
@@ -500,16 +557,13 @@ class TestLocalNetwork:
     @pytest.mark.parametrize("name", NAMES)
     def test_what_this_host_refused_never_reached_the_endpoint(self, name: str, count: int, severity: str) -> None:
         refused = only(wave(failing(count, "OSError"), connected(refused={name: count})), "local_network")
-        assert refused.measured == f"{count} connections were refused by this host itself ({name})"
+        assert refused.measured == f"{count} requests were refused by this host itself ({name})"
         assert (refused.severity, refused.limit) == (severity, "0")
 
     def test_all_workers_and_kinds_are_counted(self) -> None:
         workers = (connected(refused={"ENETUNREACH": 2}), connected(refused={"EPERM": 1, "ENETUNREACH": 1}))
         refused = only(wave(failing(9, "OSError"), *workers), "local_network")
-        assert refused.measured == "4 connections were refused by this host itself (ENETUNREACH, EPERM)"
-
-    def test_where_every_request_was_answered_in_the_end_it_is_no_limit(self) -> None:
-        assert found(wave(late(0), connected(refused={"ENETUNREACH": 40}))) == {}
+        assert refused.measured == "4 requests were refused by this host itself (ENETUNREACH, EPERM)"
 
     def test_a_refusal_of_the_endpoint_is_none_of_this_host(self) -> None:
         assert found(wave(failing(30, "ConnectionRefusedError"), connected(refused={"ECONNREFUSED": 30}))) == {}
@@ -547,6 +601,25 @@ def overloaded(**more: Any) -> Observed:
     return answered(plan, latencies, **more)
 
 
+def capped(cap: int, *, far: bool = False, **more: Any) -> Observed:
+    """As ``overloaded``, but arrivals are dropped while so many are in flight; ``far``: each takes a second."""
+    plan = more.pop("plan", open_plan("400", "2"))
+    free, records = [0] * 4, []
+    over: list[int] = []
+    for r in on_time(plan):
+        while over and over[0] <= r.due:
+            heapq.heappop(over)
+        if len(over) >= cap:
+            continue
+        done = r.due + NS if far else max(r.due, heapq.heappop(free)) + 20 * MS
+        if not far:
+            heapq.heappush(free, done)
+        heapq.heappush(over, done)
+        records.append(r._replace(done=done))
+    dropped = len(on_time(plan)) - len(records)
+    return observe(plan, records, dropped=[dropped], caps=(cap,), host=HOST, **more)
+
+
 class TestServerLimited:
     @settings(max_examples=60, deadline=None)
     @given(
@@ -557,7 +630,7 @@ class TestServerLimited:
     )
     def test_an_endpoint_that_falls_behind_is_named(self, rate: int, number: int, share: float, servers: int) -> None:
         limited = only(queued(rate, number, share, servers), SERVER_LIMITED)
-        assert (limited.severity, limited.limit) == ("warning", "95% answered")
+        assert (limited.severity, limited.limit) == ("warning", "95%")
         assert f"/s completed of {rate}/s, latency grew from " in limited.measured
         assert limited.measured.endswith(", while the schedule lag stayed at p99 0 ms")
 
@@ -606,10 +679,86 @@ class TestServerLimited:
         assert found(queued(10, 76, 0.5, 1)) == {}
         assert set(found(queued(10, 80, 0.5, 1))) == {SERVER_LIMITED}
 
-    def test_a_client_that_is_blamed_is_the_only_one(self) -> None:
-        assert set(found(overloaded())) == {SERVER_LIMITED}
-        assert set(found(overloaded(workers=(WorkerUse(cpu_share=0.95),)))) == {"worker_cpu"}
-        assert set(found(overloaded(workers=(connected(discarded=700),)))) == {"connection_pool"}
+    @pytest.mark.parametrize("servers", [1, 4, 16])
+    @pytest.mark.parametrize("arrivals", ["constant", "poisson"])
+    def test_a_load_of_nine_tenths_is_held(self, arrivals: Any, servers: int) -> None:
+        """Service times vary, and the queue with them: at the wave's end it is long as often as not."""
+        named = []
+        for seed in range(100):
+            plan = replace(PLAN, load=OpenLoop(Decimal(100), arrivals=arrivals), seed=seed)
+            dues = [r.due / NS for r in on_time(plan)]
+            services = np.random.default_rng(seed).exponential(servers * 0.9 / 100, len(dues))
+            if found(answered(plan, queue(dues, services.tolist(), servers))):
+                named.append(seed)
+        assert named == []
+
+    @pytest.mark.parametrize(
+        ("worker", "more", "code"),
+        [
+            (WorkerUse(cpu_share=0.95), {}, "worker_cpu"),
+            (connected(discarded=700), {}, "connection_pool"),
+            (WorkerUse(descriptors=127, descriptor_limit=128), {}, "descriptors"),
+            (WorkerUse(block=block("payload")), {"build_ns": 2 * MS}, "payload_building"),
+            (connected(opened=800), {"host": replace(HOST, time_wait=1000)}, "ports"),
+            (connected(refused={"EMFILE": 3}), {}, "descriptors"),
+        ],
+    )
+    def test_what_follows_from_an_endpoint_that_is_too_slow_does_not_hide_it(
+        self, worker: WorkerUse, more: dict[str, Any], code: str
+    ) -> None:
+        build_ns = more.pop("build_ns", 0)
+        observed = overloaded(workers=(worker,), **more)
+        if build_ns:
+            plan = observed.plan
+            records = [r._replace(sent=r.sent + build_ns, build_ns=build_ns) for r in observed.records]
+            observed = observe(plan, records, workers=(worker,), caps=ROOMY, host=HOST)
+        findings = found(observed)
+        assert set(findings) == {code, SERVER_LIMITED}
+        summary = summarise(observed)
+        verdict = judge(observed, summary)
+        assert verdict.limited_by == "server"
+        text = to_text(observed, summary, verdict)
+        assert "BOTTLENECK" not in text
+        for finding in findings.values():
+            assert f"   ! {finding.code}: {finding.measured}" in text
+        assert "VALID (server-limited" in text
+
+    def test_a_cap_that_descriptors_set_does_not_hide_it(self) -> None:
+        """At 200/s of 400/s half of the arrivals are dropped once 90 are in flight; the latency has grown by then."""
+        observed = capped(90)
+        findings = found(observed)
+        assert set(findings) == {"descriptors", SERVER_LIMITED}
+        assert "allowed 90 requests in flight" in findings["descriptors"].measured
+        assert " with 90 in flight, while the schedule lag" in findings[SERVER_LIMITED].measured
+
+    @pytest.mark.parametrize(
+        ("worker", "code"),
+        [
+            (delayed(1.0), "loop_blocked"),
+            (WorkerUse(silence_s=4.0), "heartbeats_missed"),
+            (connected(refused={"ENETUNREACH": 1}), "local_network"),
+            (connected(looked_at=100, waiting=50), "connection_pool"),
+            (connected(looked_at=100, waiting=50, discarded=500), "connection_pool"),
+        ],
+    )
+    def test_what_makes_answers_late_here_is_the_only_one(self, worker: WorkerUse, code: str) -> None:
+        observed = overloaded(workers=(worker,))
+        assert set(found(observed)) == {code}
+        summary = summarise(observed)
+        verdict = judge(observed, summary)
+        assert verdict.limited_by == "client"
+        assert f"⚠️ CLIENT BOTTLENECK detected: {code}, " in to_text(observed, summary, verdict)
+
+    def test_a_late_client_is_the_only_one(self) -> None:
+        observed = overloaded()
+        late_by = [r._replace(sent=r.sent + NS, done=r.done + NS) for r in observed.records]
+        assert set(found(observe(observed.plan, late_by, caps=ROOMY, host=HOST))) == {"schedule_lag"}
+
+    def test_payloads_that_failed_are_the_only_one(self) -> None:
+        observed = overloaded()
+        records = list(observed.records)
+        records[5] = records[5]._replace(outcome="failed", error="PayloadError KeyError")
+        assert set(found(observe(observed.plan, records, caps=ROOMY, host=HOST))) == {"payload_failed"}
 
     def test_retries_hide_no_endpoint(self) -> None:
         assert set(found(overloaded(workers=(connected(retries=7),)))) == {"hidden_retries", SERVER_LIMITED}
@@ -653,15 +802,36 @@ class TestServerLimited:
         assert set(found(observed)) == {SERVER_LIMITED}
 
     @pytest.mark.parametrize(("dropped", "named"), [(0, False), (50, False), (51, True), (500, True)])
-    def test_arrivals_dropped_at_the_default_cap_name_it(self, dropped: int, named: bool) -> None:
-        findings = found(wave(without(dropped), dropped=[dropped]))
-        assert (SERVER_LIMITED in findings) == named
-        if named:
-            assert "and 10,000 requests were in flight" in findings[SERVER_LIMITED].measured
+    def test_more_than_a_twentieth_dropped_while_latency_doubled_name_it(self, dropped: int, named: bool) -> None:
+        """A jump, which is no steady growth: the queue was full before the first quarter was over."""
 
-    def test_a_cap_of_the_user_says_nothing_about_the_endpoint(self) -> None:
-        plan = replace(PLAN, max_in_flight=10_000)
-        assert found(wave(without(500), plan=plan, dropped=[500])) == {}
+        def change(r: RequestRecord) -> RequestRecord | None:
+            return None if r.index >= 1000 - dropped else r._replace(done=r.sent + (20 if r.index < 100 else 40) * MS)
+
+        findings = found(wave(change, dropped=[dropped]))
+        assert set(findings) == ({SERVER_LIMITED} if named else set())
+        if named:
+            measured = findings[SERVER_LIMITED].measured
+            assert "latency grew from 20 ms to 40 ms with 10,000 in flight" in measured
+
+    def test_a_cap_too_low_for_an_endpoint_that_is_just_slow_names_nobody(self) -> None:
+        """Every answer takes a second, first and last alike."""
+        mine = replace(open_plan("400", "2"), max_in_flight=90)
+        observed = capped(90, far=True, plan=mine)
+        assert observed.ledger.dropped > 0.7 * observed.ledger.scheduled
+        assert found(observed) == {}
+
+    def test_a_cap_of_the_user_hides_no_queue(self) -> None:
+        observed = capped(90, plan=replace(open_plan("400", "2"), max_in_flight=90))
+        assert set(found(observed)) == {SERVER_LIMITED}
+
+    def test_a_wave_that_completed_what_arrived_names_nobody(self) -> None:
+        """Latency grows tenfold and steadily, by 180 ms in ten seconds: that is two answers in a hundred too few."""
+        observed = wave(lambda r: r._replace(done=r.sent + 20 * MS * (1 + r.index // 100)))
+        summary = summarise(observed)
+        assert summary.completed_share is not None
+        assert summary.completed_share > 0.95
+        assert found(observed) == {}
 
     @pytest.mark.parametrize(
         "error",
@@ -671,38 +841,57 @@ class TestServerLimited:
             "ClientError ThrottlingException",
             "ClientError TooManyRequestsException",
             "ClientError ServiceUnavailable",
+            "RequestTimeout",
+            "ReadTimeout",
+            "TimeoutError",
+            "ReadTimeoutError",
         ],
     )
-    @pytest.mark.parametrize(("count", "named"), [(50, False), (51, True), (1000, True)])
-    def test_more_than_a_twentieth_refused_name_it(self, error: str, count: int, named: bool) -> None:
+    @pytest.mark.parametrize(("count", "named"), [(40, False), (51, True), (600, True)])
+    def test_more_than_a_twentieth_refused_or_timed_out_name_it(self, error: str, count: int, named: bool) -> None:
         findings = found(wave(failing(count, error)))
         assert (SERVER_LIMITED in findings) == named
         if named:
-            assert f"{count:,} of 1,000 requests were refused ({error})" in findings[SERVER_LIMITED].measured
+            text = f"{count:,} of 1,000 requests were refused or timed out ({error})"
+            assert text in findings[SERVER_LIMITED].measured
 
-    @pytest.mark.parametrize(
-        "error", ["HTTPError 500", "HTTPError 403", "TimeoutError", "ConnectionResetError", "ValueError"]
-    )
+    def test_where_nothing_was_answered_nothing_is_known_of_its_capacity(self) -> None:
+        assert found(wave(failing(1000, "HTTPError 429"))) == {}
+
+    @pytest.mark.parametrize("error", ["HTTPError 500", "HTTPError 403", "ConnectionResetError", "ValueError"])
     def test_another_failure_is_no_refusal(self, error: str) -> None:
         assert found(wave(failing(500, error))) == {}
+
+    def test_failures_that_say_nothing_of_capacity_are_left_out(self) -> None:
+        """Half fail for another reason; of the rest one in twenty refused is too few, one in ten is not."""
+
+        def change(refused: int) -> Callable[[RequestRecord], RequestRecord]:
+            def changed(r: RequestRecord) -> RequestRecord:
+                error = "HTTPError 500" if r.index < 500 else "HTTPError 503" if r.index < 500 + refused else None
+                return r if error is None else r._replace(outcome="failed", error=error)
+
+            return changed
+
+        assert found(wave(change(20))) == {}
+        assert set(found(wave(change(100)))) == {SERVER_LIMITED}
 
     def test_a_more_frequent_failure_is_not_named_as_a_refusal(self) -> None:
         def change(r: RequestRecord) -> RequestRecord:
             error = "HTTPError 500" if r.index < 200 else "HTTPError 503" if r.index < 300 else None
             return r if error is None else r._replace(outcome="failed", error=error)
 
-        assert "100 of 1,000 requests were refused (HTTPError 503)" in only(wave(change), SERVER_LIMITED).measured
+        measured = only(wave(change), SERVER_LIMITED).measured
+        assert "100 of 1,000 requests were refused or timed out (HTTPError 503)" in measured
 
-    def test_refusals_of_all_kinds_are_added_up_in_either_loop(self) -> None:
-        kinds = ("HTTPError 429", "HTTPError 503", "HTTPError 500")
-        records = [
-            RequestRecord(
-                n, 0, n * MS, n * MS, n * MS + MS, "failed" if n < 9 else "ok", "", kinds[n % 3] if n < 9 else None
-            )
-            for n in range(100)
-        ]
-        limited = only(observe(closed_plan(1), records, host=HOST, caps=(1,)), SERVER_LIMITED)
-        assert limited.measured.startswith("6 of 100 requests were refused (HTTPError 429)")
+    def test_refusals_of_all_kinds_are_added_up(self) -> None:
+        kinds = ("HTTPError 429", "HTTPError 503", "RequestTimeout")
+        observed = wave(lambda r: r._replace(outcome="failed", error=kinds[r.index % 3]) if r.index < 60 else r)
+        measured = only(observed, SERVER_LIMITED).measured
+        assert "60 of 1,000 requests were refused or timed out (HTTPError 429)" in measured
+
+    def test_refusals_in_a_closed_loop_are_no_arrivals_left_unanswered(self) -> None:
+        records = [r._replace(outcome="failed", error="HTTPError 429") if r.index < 50 else r for r in closed().records]
+        assert found(observe(closed_plan(2), records, host=HOST, caps=(2,))) == {}
 
 
 @pytest.mark.parametrize("stopped_at", [0, 1])
