@@ -163,13 +163,33 @@ class TestNotable:
         assert ("worker 1" in text_of(observed)) is expected
 
 
+class TestReconnects:
+    """200 requests are sent."""
+
+    @pytest.mark.parametrize(("opened", "expected"), [((100,), False), ((101,), True), ((50, 51), True), ((0,), False)])
+    @pytest.mark.parametrize("host", [FULL_HOST, None])
+    def test_a_connection_for_every_other_request_is_notable(
+        self, host: HostUse | None, opened: tuple[int, ...], expected: bool
+    ) -> None:
+        observed = wave(*(WorkerUse(connections=Connections(opened=count)) for count in opened), host=host)
+        assert notable(observed) is expected
+        assert ("worker 0" in text_of(observed)) is expected
+
+    @pytest.mark.parametrize(("opened", "expected"), [(20, False), (21, True)])
+    def test_the_first_connections_of_a_short_wave_are_not(self, opened: int, expected: bool) -> None:
+        plan = open_plan("10", "1")
+        worker = WorkerUse(connections=Connections(opened=opened))
+        observed = observe(plan, on_time(plan), workers=(worker,), host=FULL_HOST, caps=(10_000,))
+        assert notable(observed) is expected
+
+
 def test_a_host_without_any_memory_left_is_notable() -> None:
     assert notable(wave(host=replace(FULL_HOST, memory_available_bytes=0)))
 
 
 class TestReport:
     def test_a_clean_wave_prints_nothing_of_the_client(self) -> None:
-        text = text_of(wave(FULL_WORKER))
+        text = text_of(wave(replace(FULL_WORKER, connections=Connections(opened=100))))
         assert "worker 0" not in text
         assert "host:" not in text
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import socket
+import subprocess
+import sys
 import urllib.error
 from email.message import Message
 from http import HTTPStatus
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
+import botocore.session
 import numpy as np
 import pytest
 import requests
+from botocore.config import Config
 from botocore.exceptions import ClientError, EndpointConnectionError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from urllib3.exceptions import MaxRetryError, NewConnectionError
 
 from inference_benchmarker.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
 from inference_benchmarker.record import (
@@ -35,6 +42,7 @@ from inference_benchmarker.record import (
     Names,
     RequestRecord,
     error_key,
+    local_errno,
     split_batch,
 )
 from inference_benchmarker.redact import HIDDEN, redact
@@ -277,6 +285,135 @@ def test_an_error_is_known_by_its_class_and_code(exception: BaseException, key: 
     assert error_key(exception) == key
     number, written = BatchWriter().error(exception)
     assert (number, written) == (1, key)
+
+
+def raised(cause: BaseException, *, implicit: bool = False) -> BaseException:
+    """An exception that was made of another one, or while it was handled."""
+    try:
+        try:
+            raise cause
+        except BaseException as error:
+            if implicit:
+                raise RuntimeError("of a client")  # noqa: B904 - the context is what is asked for
+            raise RuntimeError("of a client") from error
+    except RuntimeError as error:
+        return error
+
+
+def refused_by_kernel() -> str:
+    """The errno with which this host refuses TCP to the broadcast address, whatever its routes."""
+    with socket.socket() as probe:
+        return errno.errorcode[probe.connect_ex(("255.255.255.255", 9))]
+
+
+LOCAL = OSError(errno.EMFILE, "Too many open files")
+NEW_CONNECTION = NewConnectionError(cast("Any", None), "Failed to establish a new connection")
+NEW_CONNECTION.__cause__ = OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
+NO_ROUTE = raised(OSError(errno.ENETUNREACH, "Network is unreachable"))
+
+LOCAL_ERRORS: list[tuple[str, BaseException, str | None]] = [
+    ("itself", LOCAL, "EMFILE"),
+    ("a kind of it", PermissionError(errno.EACCES, "Permission denied"), "EACCES"),
+    ("not permitted", PermissionError(errno.EPERM, "Operation not permitted"), "EPERM"),
+    ("in use", OSError(errno.EADDRINUSE, "Address already in use"), "EADDRINUSE"),
+    ("no buffers", OSError(errno.ENOBUFS, "No buffer space available"), "ENOBUFS"),
+    ("the table is full", OSError(errno.ENFILE, "Too many open files in system"), "ENFILE"),
+    ("the network is down", OSError(errno.ENETDOWN, "Network is down"), "ENETDOWN"),
+    ("its cause", raised(LOCAL), "EMFILE"),
+    ("its context", raised(LOCAL, implicit=True), "EMFILE"),
+    ("a cause of its cause", raised(NO_ROUTE), "ENETUNREACH"),
+    ("its first argument", requests.ConnectionError(LOCAL), "EMFILE"),
+    ("its reason", urllib.error.URLError(LOCAL), "EMFILE"),
+    ("urllib3", MaxRetryError(cast("Any", None), "/", NEW_CONNECTION), "EADDRNOTAVAIL"),
+    ("requests", requests.ConnectionError(MaxRetryError(cast("Any", None), "/", NEW_CONNECTION)), "EADDRNOTAVAIL"),
+    ("the other side refused", ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), None),
+    ("the other side refused a client", raised(ConnectionRefusedError(errno.ECONNREFUSED, "refused")), None),
+    ("the other side broke off", ConnectionResetError(errno.ECONNRESET, "reset"), None),
+    ("an HTTP error", http_error(503), None),
+    ("an HTTP error that is an OSError", urllib.error.HTTPError("u", 24, "x", Message(), io.BytesIO()), None),
+    ("a throttled call", ClientError({"Error": {"Code": "ThrottlingException"}}, "X"), None),
+    ("no errno", OSError("Too many open files"), None),
+    ("an errno in a text only", ValueError("[Errno 24] Too many open files"), None),
+    ("a number that is none", requests.ConnectionError(24), None),
+    ("no arguments", ValueError(), None),
+    ("attributes that raise", RequestNotSetError(), None),
+]
+
+
+class TestLocalErrno:
+    @pytest.mark.parametrize(("exception", "name"), [row[1:] for row in LOCAL_ERRORS], ids=[r[0] for r in LOCAL_ERRORS])
+    def test_it_is_found_wherever_the_client_put_it(self, exception: BaseException, name: str | None) -> None:
+        assert local_errno(exception) == name
+
+    def test_a_chain_that_goes_round_ends(self) -> None:
+        one, other = ValueError("one"), ValueError("other")
+        one.__cause__, other.__cause__ = other, one
+        one.__context__ = other.__context__ = one
+        assert local_errno(one) is None
+        other.args = (LOCAL,)
+        assert local_errno(one) == "EMFILE"
+
+    def test_a_chain_without_an_end_is_given_up(self) -> None:
+        class EndlessError(Exception):
+            @property
+            def reason(self) -> Exception:
+                return EndlessError()
+
+        assert local_errno(EndlessError()) is None
+        deep: BaseException = LOCAL
+        for _ in range(1000):
+            deep = raised(deep)
+        assert local_errno(deep) is None
+
+    def test_a_real_connection_of_requests(self) -> None:
+        with pytest.raises(requests.ConnectionError) as error:
+            requests.get("http://255.255.255.255:9/", timeout=5)
+        assert local_errno(error.value) == refused_by_kernel()
+
+    def test_a_real_connection_that_the_other_side_refuses(self) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))  # bound and not listening: nobody else gets it, and it refuses
+            with pytest.raises(requests.ConnectionError) as error:
+                requests.get(f"http://127.0.0.1:{free.getsockname()[1]}/", timeout=5)
+        assert local_errno(error.value) is None
+
+    def test_a_real_connection_of_boto3(self) -> None:
+        client = botocore.session.Session().create_client(
+            "sagemaker-runtime",
+            region_name="eu-west-1",
+            endpoint_url="http://255.255.255.255:9",
+            aws_access_key_id="a",
+            aws_secret_access_key="b",
+            config=Config(retries={"mode": "standard", "total_max_attempts": 1}, proxies={}),
+        )
+        with pytest.raises(EndpointConnectionError) as error:
+            client.invoke_endpoint(EndpointName="e", Body=b"")
+        assert local_errno(error.value) == refused_by_kernel()
+
+    def test_a_real_want_of_descriptors(self) -> None:
+        """In a process of its own, which has none left."""
+        script = """
+import resource, socket, sys
+import requests, urllib3, idna
+from inference_benchmarker.record import local_errno
+session = requests.Session()
+session.trust_env = False
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+held = []
+try:
+    while True:
+        held.append(socket.socket())
+except OSError:
+    pass
+try:
+    session.get("http://127.0.0.1:9/")
+except requests.ConnectionError as error:
+    name = local_errno(error)
+held.clear()
+print(name)
+"""
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+        assert done.stdout.split() == ["EMFILE"], done.stderr
 
 
 def texts_of(writer: BatchWriter) -> list[list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -172,6 +173,42 @@ def test_every_sent_request_is_told_once_and_errors_share_one_exception() -> Non
     assert [str(event["exception"]) for event in bench.fired] == ["None", "ValueError"] * 2
     assert bench.fired[1]["exception"] is bench.fired[3]["exception"]
     assert bench.requests.ledger.failed == 2
+
+
+def test_what_this_host_refused_is_counted_by_its_errno() -> None:
+    errors: list[BaseException] = [
+        OSError(errno.EMFILE, "Too many open files"),
+        ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"),
+        OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address"),
+        ValueError("EMFILE"),
+    ]
+
+    def invoke(number: int) -> None:
+        try:
+            raise errors[number]
+        except OSError as error:
+            raise RuntimeError("of a client") from error
+
+    bench = Bench(Endpoint(invoke=invoke, payloads=list(range(4))))
+    bench.send(*range(8))
+    assert bench.requests.refused == {"EMFILE": 2, "EADDRNOTAVAIL": 2}
+    assert bench.requests.ledger.failed == 8
+
+
+def test_what_was_refused_in_the_warmup_or_answered_in_the_end_is_not() -> None:
+    def invoke(fails: bool) -> None:
+        try:
+            raise OSError(errno.EMFILE, "Too many open files")
+        except OSError:
+            if fails:
+                raise
+
+    warm = Bench(Endpoint(invoke=invoke, payloads=[True]))
+    warm.send(-3, -2, -1, 0)
+    assert warm.requests.refused == {"EMFILE": 1}
+    retried = Bench(Endpoint(invoke=invoke, payloads=[False]))
+    assert [record.outcome for record in retried.send(0, 1)] == ["ok", "ok"]
+    assert retried.requests.refused == {}
 
 
 def test_a_request_that_takes_longer_than_its_timeout_fails() -> None:

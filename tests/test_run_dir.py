@@ -22,6 +22,7 @@ from inference_benchmarker.plan import NS, WavePlan
 from inference_benchmarker.record import NONE, BatchWriter, Ledger
 from inference_benchmarker.run_dir import SCHEMA_VERSION, RunDir, read_json, replace_file, write_json
 from inference_benchmarker.spool import SpoolWriter
+from inference_benchmarker.usage import WorkerUse
 from tests.conftest import ROOT
 from tests.test_spool import use
 from tests.test_summary import MS, on_time, open_plan
@@ -104,6 +105,57 @@ class TestFiles:
         (tmp_path / "x.json").write_text(json.dumps({"schema_version": SCHEMA_VERSION + 1}))
         with pytest.raises(BenchmarkError, match=r"has schema version 2; this tool knows 1\. Update the tool"):
             read_json(tmp_path / "x.json")
+
+
+def of_the_version_before(run_dir: RunDir) -> None:
+    """Make a stored wave what the version before had written."""
+    facts = json.loads(run_dir.summary.read_text())
+    workers = [{"cpu_s": 0.5, "max_rss_bytes": 1 << 20} for _ in facts["client"]["workers"]]
+    facts["client"] = {"workers": workers}
+    del facts["calibration"], facts["limited_by"]
+    run_dir.summary.write_text(json.dumps(facts))
+
+
+def spooled_before(parent: Path) -> RunDir:
+    """A run directory as the primary of the version before left it, had it been killed before its end."""
+    run_dir = RunDir.create(parent)
+    write_json(run_dir.plan, PLAN.public_json())
+    spool = SpoolWriter(run_dir.spool)
+    spool.event(event="start", t0=5, wall_ns=1_700_000_000 * NS)
+    for worker in range(PLAN.workers):
+        writer = BatchWriter()
+        mine = [record for record in on_time(PLAN) if record.worker == worker]
+        for record in mine:
+            writer.add(record.index, record.due, record.sent, record.done, 0, NONE, writer.labels["a"], 0, 0)
+        ledger = Ledger(sent=len(mine), ok=len(mine)).to_json()
+        use = {"cpu_s": 0.5, "max_rss_bytes": 1 << 20}
+        spool.batch(writer.take({"worker": worker, "at": 2 * NS, "final": True, "ledger": ledger, **use}))
+    spool.close()
+    return run_dir
+
+
+class TestVersionBefore:
+    def test_its_summary_loads(self, tmp_path: Path) -> None:
+        run_dir = spooled(tmp_path)
+        first = Wave.load(run_dir.path)
+        of_the_version_before(run_dir)
+        again = Wave.load(run_dir.path)
+        assert list(again.records) == list(first.records)
+        assert (again.caps, again.workers, again.host, again.processes, again.calibration) == ((), (), None, (), None)
+        assert again.verdict.findings == first.verdict.findings
+        assert again.verdict.exit_code == 0
+        assert "RESULTS" in again.text()
+        again.save()
+        assert Wave.load(run_dir.path).to_json() == again.to_json()
+
+    def test_its_spool_is_finalised(self, tmp_path: Path) -> None:
+        run_dir = spooled_before(tmp_path)
+        wave = Wave.load(run_dir.path)
+        assert (len(wave.records), wave.lost_workers, wave.primary_lost) == (20, (), True)
+        assert (wave.caps, wave.host) == ((), None)
+        assert wave.workers == (WorkerUse(), WorkerUse())
+        assert not run_dir.spool.exists()
+        assert Wave.load(run_dir.path).to_json() == wave.to_json()
 
 
 class TestWave:

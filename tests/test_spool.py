@@ -251,6 +251,19 @@ class TestJournal:
         assert [(worker.at, worker.final) for worker in wave.journal.workers] == [(20, True), (11, False)]
         assert [worker.worker_use.cpu_s for worker in wave.journal.workers] == [0.5] * 2
 
+    def test_a_spool_of_the_version_before_tells_what_it_has(self, wave: Wave) -> None:
+        """Its start has neither caps nor host; a report has the CPU and memory beside the ledger, and no ``use``."""
+        wave.spool.event(event="start", t0=5, wall_ns=9)
+        old = {"at": 7, "final": True, "ledger": Ledger(sent=1, ok=1).to_json(), "cpu_s": 0.5, "max_rss_bytes": 1 << 20}
+        wave.writers[0].add(0, 0, 0, 1, 0, NONE, 0, 0, 0)
+        for worker in (0, 1):
+            wave.spool.batch(wave.writers[worker].take({"worker": worker, **old}))
+        wave.journal.read()
+        assert wave.journal.start == {"event": "start", "t0": 5, "wall_ns": 9}
+        assert wave.journal.ledger == Ledger(sent=2, ok=2)
+        assert [worker.worker_use for worker in wave.journal.workers] == [WorkerUse()] * 2
+        assert len(wave.journal.records()) == 1
+
     def test_each_read_gives_the_new_rows_only(self, wave: Wave) -> None:
         wave.writers[0].add(0, 0, 0, 1, 0, NONE, 0, 0, 0)
         wave.batch(0)

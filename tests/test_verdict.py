@@ -15,6 +15,7 @@ from inference_benchmarker.plan import NS
 from inference_benchmarker.record import Ledger, RequestRecord
 from inference_benchmarker.slo import Slo
 from inference_benchmarker.summary import summarise
+from inference_benchmarker.usage import Connections, WorkerUse
 from inference_benchmarker.verdict import Verdict, judge
 from tests.test_summary import MS, closed_plan, observe, on_time, open_plan, streamed
 
@@ -114,6 +115,25 @@ SITUATIONS: dict[str, tuple[Observed, list[str], str, int]] = {
         130,
     ),
     "nothing sent": (observe(PLAN, [], stopped_at=0), ["nothing_sent"], "INVALID", 3),
+    "descriptors used up by more than 1%": (
+        wave(
+            lambda r: r._replace(outcome="failed", error="OSError EMFILE") if r.index < 11 else r,
+            workers=(WorkerUse(connections=Connections(refused={"EMFILE": 11})),),
+        ),
+        ["descriptors"],
+        "INVALID",
+        3,
+    ),
+    "a silent worker": (wave(workers=(WorkerUse(silence_s=3.5),)), ["heartbeats_missed"], "VALID", 0),
+    "a full pool and an endpoint that times out": (
+        wave(
+            lambda r: r._replace(outcome="failed", error="ReadTimeout") if r.index % 10 == 0 else r,
+            workers=(WorkerUse(connections=Connections(opened=500, discarded=400)),),
+        ),
+        ["success_below_threshold", "connection_pool", "server_limited"],
+        "VALID",
+        1,
+    ),
     "few samples": (
         observe(open_plan("10", None, 99), on_time(open_plan("10", None, 99))),
         ["too_few_samples"],
@@ -122,7 +142,10 @@ SITUATIONS: dict[str, tuple[Observed, list[str], str, int]] = {
     ),
     "too few for p99.99": (wave(slos="p99.99<1s"), ["too_few_samples"], "VALID", 0),
     "descriptors used up": (
-        wave(lambda r: r._replace(outcome="failed", error="OSError EMFILE") if r.index < 9 else r),
+        wave(
+            lambda r: r._replace(outcome="failed", error="OSError EMFILE") if r.index < 9 else r,
+            workers=(WorkerUse(connections=Connections(refused={"EMFILE": 9})),),
+        ),
         ["descriptors"],
         "VALID",
         0,
@@ -140,6 +163,22 @@ def test_findings_verdict_and_exit_code(name: str) -> None:
     for finding in verdict.findings:
         assert all((finding.measured, finding.limit, finding.advice))
         assert finding.measured != finding.limit
+
+
+@pytest.mark.parametrize(
+    ("codes", "side"),
+    [
+        ((), None),
+        (("hidden_retries", "slo_missed", "too_few_samples"), None),
+        (("connection_pool",), "client"),
+        (("heartbeats_missed", "hidden_retries"), "client"),
+        (("server_limited",), "server"),
+        (("connection_pool", "worker_cpu", "server_limited"), "server"),
+    ],
+)
+def test_the_endpoint_where_it_is_named_is_the_limit(codes: tuple[str, ...], side: str | None) -> None:
+    verdict = Verdict(tuple(Finding(code, "warning", "1", "0", "a") for code in codes))
+    assert verdict.limited_by == verdict.to_json()["limited_by"] == side
 
 
 def test_exit_codes_go_by_precedence() -> None:
