@@ -256,7 +256,7 @@ def _first_row(conditions: Conditions, tried: Trials, enough: float) -> WorkersR
 def _ended(rows: list[WorkersRow], enough: float) -> ClientLimit | None:
     """Why no more workers are tried; None where they are."""
     last = rows[-1]
-    if last.limited_by in ("endpoint", "errors", "interrupted"):
+    if last.limited_by in ("server", "errors", "interrupted"):
         return last.limited_by
     if last.rate >= enough:
         return "wanted"

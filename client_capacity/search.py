@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Phase = Literal["growing", "shrinking", "bisecting", "repeating"]
-Cause = Literal["client", "endpoint", "errors"]
-LimitedBy = Literal["client", "endpoint", "errors", "max_rps", "interrupted"]
+Cause = Literal["client", "server", "errors"]
+LimitedBy = Literal["client", "server", "errors", "max_rps", "interrupted"]
 
 LEAST_RATE = 0.5
 IDLE_CPU_SHARE = 0.1
@@ -26,7 +26,8 @@ class Step:
     """One rate, tried once. ``cause`` is who kept it from being held, ``reason`` what was seen; rates a second.
 
     CPU shares: of one core, the mean of the workers; of all cores, for the host. None where nobody measured it.
-    ``disturbed``: other programs took the worker's core, so that the step says little.
+    ``finding``: the code of the wave's finding on which the client is blamed although it sent on time.
+    ``disturbed``: others seem to have taken the workers' cores, so that the step says little.
     """
 
     phase: Phase
@@ -42,6 +43,7 @@ class Step:
     max_rss_bytes: int = 0
     host_cpu_share: float | None = None
     blocked_by: str | None = None
+    finding: str | None = None
     disturbed: bool = False
     run_dir: str | None = None
 
@@ -213,7 +215,7 @@ class _Seeker:
         while not step.held and tries < self._tries(step):
             step = self._try(rate, phase)
             tries += 1
-        if step.cause in ("endpoint", "errors"):
+        if step.cause in ("server", "errors"):
             raise _Ended(step.cause)
         return step.held
 

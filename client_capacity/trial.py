@@ -6,27 +6,34 @@ import statistics
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from client_capacity.bottleneck import CLIENT_CODES
+from client_capacity.endpoint_findings import SERVER_LIMITED
 from client_capacity.search import Cause, Phase, Step
 from client_capacity.staircase import rate_text
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.finding import duration_text
 from inference_benchmarker.launch import run_wave, settle
 from inference_benchmarker.processes import Interrupts, counting_interrupts
+from inference_benchmarker.redact import redact
 from inference_benchmarker.run_dir import make_stamped_folder
+from inference_benchmarker.verdict import LEAST_SENT_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from client_capacity.conditions import Conditions
+    from inference_benchmarker.finding import Finding
     from inference_benchmarker.wave import Wave
 
-LEAST_SENT_SHARE = 0.99
 LEAST_COMPLETED_SHARE = 0.95
 MOST_FAILED_SHARE = 0.05
+HINDRANCES = CLIENT_CODES - {"worker_cpu", "payload_building"}
+RUN_OUT = frozenset({"descriptors", "ports"})  # requests fail for want of them the more, the higher the rate
 NOTEWORTHY_STARVED_SHARE = 0.05
+BUSY_HOST_SHARE = 0.95
+OWN_SHARE = 0.5
+LATE = "lag p99 >"
 
 
 @contextmanager
@@ -103,13 +110,14 @@ class _Spoken:
 def step_of(wave: Wave, phase: Phase, lag_limit_s: float) -> Step:
     """What a wave says about its rate."""
     cause, reason = shortfall(wave, lag_limit_s)
+    found = blamed(wave) if cause == "client" and not reason.startswith(LATE) else None
     summary, lag = wave.summary, wave.summary.lag
     cpu = [use.cpu_share for use in wave.workers if use.cpu_share is not None]
     return Step(
         phase=phase,
         rate=wave.plan.target_rate or 0.0,
         cause=cause,
-        reason=reason,
+        reason=redact(reason),
         lag_p50_s=lag.percentile(50) if lag else None,
         lag_p99_s=lag.percentile(99) if lag else None,
         sent=summary.ledger.sent,
@@ -119,7 +127,8 @@ def step_of(wave: Wave, phase: Phase, lag_limit_s: float) -> Step:
         max_rss_bytes=max((use.max_rss_bytes for use in wave.workers), default=0),
         host_cpu_share=wave.host.cpu_share_mean if wave.host else None,
         blocked_by=_blocked_by(wave),
-        disturbed=cause == "client" and wave.plan.workers == 1 and _starved_share(wave) > NOTEWORTHY_STARVED_SHARE,
+        finding=found.code if found else None,
+        disturbed=cause == "client" and others_took_cores(wave),
         run_dir=wave.run_dir.path.name if wave.run_dir else None,
     )
 
@@ -127,54 +136,84 @@ def step_of(wave: Wave, phase: Phase, lag_limit_s: float) -> Step:
 def shortfall(wave: Wave, lag_limit_s: float) -> tuple[Cause | None, str]:
     """Who kept a rate from being held, and what was seen of it; (None, "") where it was held.
 
-    Held: lag p99 within its limit, nothing dropped, 99% sent; and 95% completed, with no more than 5% failed. A client
-    that is late can look like a slow endpoint, but not the other way round: the lag is looked at first.
+    Held: lag p99 within its limit, nothing dropped, 99% sent, 95% of them answered without an error; and the wave's
+    verdict names nobody who kept the completed rate below 95%. A client that is late can look like a slow endpoint,
+    but not the other way round: the lag is looked at first. For the rest the verdict says who was the limit.
     """
     ledger, lag = wave.summary.ledger, wave.summary.lag
     if wave.lost_workers or wave.primary_lost:
         return "errors", "a process ended in mid-wave, see logs"
     if lag is None or lag.percentile(99) > lag_limit_s:
         return "client", _lateness(wave, lag_limit_s)
-    behind = answers_fall_behind(wave)
-    missing = ledger.scheduled - ledger.sent
     if ledger.dropped or ledger.sent < LEAST_SENT_SHARE * ledger.scheduled:
-        return "endpoint" if behind else "client", f"{missing:,} of {ledger.scheduled:,} not sent"
-    if ledger.failed > MOST_FAILED_SHARE * ledger.sent:
+        missing = f"{ledger.scheduled - ledger.sent:,} of {ledger.scheduled:,} not sent"
+        return _side(wave), ", ".join(filter(None, (missing, _seen(blamed(wave)))))
+    return _unanswered(wave)
+
+
+def _unanswered(wave: Wave) -> tuple[Cause | None, str]:
+    """The same of a wave that was sent on time."""
+    ledger, found = wave.summary.ledger, blamed(wave)
+    ran_out = found is not None and found.code in RUN_OUT and found.severity == "invalid"
+    if ledger.failed > MOST_FAILED_SHARE * ledger.sent and not ran_out:
         return "errors", f"{ledger.failed:,} of {ledger.sent:,} failed, most by {wave.summary.errors[0].key}"
-    if behind:
-        what = f"{ledger.abandoned:,} never answered" if ledger.abandoned else "answers take longer and longer"
-        return "endpoint", f"{rate_text(wave.summary.rates.completed)}/s completed, {what}"
+    if found is not None:
+        return _side(wave), _seen(found)
+    if ledger.abandoned > MOST_FAILED_SHARE * ledger.sent:
+        return "errors", f"{ledger.abandoned:,} of {ledger.sent:,} never answered"
     return None, ""
 
 
-def answers_fall_behind(wave: Wave) -> bool:
-    """Whether the endpoint completes less than it is sent.
+def blamed(wave: Wave) -> Finding | None:
+    """The finding of the wave's verdict that tells why less than what was sent on time was completed.
 
-    A share of the completed rate alone would blame an endpoint whose latency is long and uneven beside the step's
-    length; so latency must also have grown, its first quartile in the last third of the step above the third
-    quartile in the first; or requests were given up.
+    ``server_limited`` where the verdict is that; a finding on the client where less than 95% were completed, since
+    most of them only warn. A busy worker alone is none: whether it sends on time is seen at the lag.
     """
+    findings, side = wave.verdict.findings, wave.verdict.limited_by
+    if side == "server":
+        return next(finding for finding in findings if finding.code == SERVER_LIMITED)
     share = wave.summary.completed_share
-    if share is None or share >= LEAST_COMPLETED_SHARE:
-        return False
-    if wave.summary.ledger.abandoned > MOST_FAILED_SHARE * wave.summary.ledger.sent:
-        return True
-    answered = wave.records.where(~wave.records.outcome("failed"))
-    latency = answered.int("done") - answered.int("sent")  # in the order of the arrivals
-    third = len(latency) // 3
-    return third > 0 and bool(np.percentile(latency[-third:], 25) > np.percentile(latency[:third], 75))
+    if side is None or share is None or share >= LEAST_COMPLETED_SHARE:
+        return None
+    return next((finding for finding in findings if finding.code in HINDRANCES), None)
+
+
+def _seen(finding: Finding | None) -> str:
+    """What was found; a step's row shows the lag itself."""
+    if finding is None:
+        return ""
+    code = "" if finding.code == SERVER_LIMITED else f"{finding.code}: "
+    return code + finding.measured.partition(", while the schedule lag")[0]
+
+
+def _side(wave: Wave) -> Cause:
+    return "server" if wave.verdict.limited_by == "server" else "client"
 
 
 def _lateness(wave: Wave, lag_limit_s: float) -> str:
     lag = wave.summary.lag
     if lag is None:
         return "nothing was sent"
-    parts = [f"lag p99 {duration_text(lag.percentile(99))} > {duration_text(lag_limit_s)}"]
+    parts = [f"{LATE} {duration_text(lag_limit_s)}"]
     if where := _blocked_by(wave):
         parts.append(f"blocked by {where}")
     if (starved := _starved_share(wave)) > NOTEWORTHY_STARVED_SHARE:
         parts.append(f"{starved:.0%} of the time no core was free")
     return ", ".join(parts)
+
+
+def others_took_cores(wave: Wave) -> bool:
+    """Whether a worker waited for a core, or the host was busy with less than half of it the workers' doing.
+
+    With as many workers as cores these others may be the primary and an endpoint on this host.
+    """
+    if _starved_share(wave) > NOTEWORTHY_STARVED_SHARE:
+        return True
+    host, shares = wave.host, [use.cpu_share for use in wave.workers if use.cpu_share is not None]
+    if host is None or not shares or host.cpu_share_mean <= BUSY_HOST_SHARE:
+        return False
+    return sum(shares) / host.cores < OWN_SHARE * host.cpu_share_mean
 
 
 def _starved_share(wave: Wave) -> float:
@@ -191,9 +230,12 @@ def _blocked_by(wave: Wave) -> str | None:
 def progress_line(step: Step) -> str:
     """A step in one line."""
     word = "held" if step.held else "not held"
+    lag = None if step.lag_p99_s is None else duration_text(step.lag_p99_s)
     facts = [step.reason] if step.reason else []
-    if step.lag_p99_s is not None and not step.reason.startswith("lag"):
-        facts.insert(0, f"lag p99 {duration_text(step.lag_p99_s)}")
+    if lag is not None and step.reason.startswith(LATE):
+        facts = [step.reason.replace(LATE, f"lag p99 {lag} >", 1)]
+    elif lag is not None:
+        facts.insert(0, f"lag p99 {lag}")
     if step.worker_cpu_share is not None:
         facts.append(f"worker CPU {step.worker_cpu_share:.0%}")
     return f"{step.phase:<11} {rate_text(step.rate):>8}/s {word:<9} {', '.join(facts)}"

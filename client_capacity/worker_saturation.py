@@ -79,8 +79,13 @@ class WorkerSaturation:
         return f"95% interval {rate_text(self.low)} to {rate_text(self.high or 0)}/s"
 
     def _cause(self) -> str:
-        """What held the loop up in most of the steps."""
+        """What held the client up in most of the steps."""
         places = [step.blocked_by for step in self.steps if step.blocked_by]
+        found = [step.finding for step in self.steps if step.finding]
+        if found and len(found) >= len(places):
+            code = max(found, key=found.count)
+            seen = next(step.reason for step in reversed(self.steps) if step.finding == code)
+            return f"; what limits it: {seen}"
         return f"; what fills it: {max(places, key=places.count)}" if places else ""
 
 
@@ -155,9 +160,9 @@ def reason_text(limited_by: LimitedBy, steps: tuple[Step, ...]) -> str:
 
 
 _NOT_THE_CLIENT = {
-    "endpoint": "The endpoint was the limit, not this client{seen}: to measure the client alone, give it an endpoint "
+    "server": "The endpoint was the limit, not this client{seen}: to measure the client alone, give it an endpoint "
     "that answers at once, as --demo does.",
-    "errors": "Requests failed{seen}: make the endpoint answer, and begin again.",
+    "errors": "Requests failed{seen}: mend that, and begin again.",
     "max_rps": "Nothing higher was tried: raise --max-rps to see where it ends.",
     "interrupted": "Interrupted before the limit was found.",
 }

@@ -55,7 +55,7 @@ class Simulated:
             return "client"
         if rate > self._errors_above:
             return "errors"
-        return "endpoint" if rate > self._endpoint else None
+        return "server" if rate > self._endpoint else None
 
 
 def find(worker: Callable[[float, Phase], Step], **options: float) -> Found:
@@ -155,7 +155,7 @@ def test_the_most_that_is_tried_is_at_least_what_the_worker_holds() -> None:
 def test_where_the_endpoint_limits_the_worker_holds_at_least_that(capacity: float, share: float) -> None:
     endpoint = max(1.0, capacity * share)
     found = find(Simulated(capacity, endpoint=endpoint), start=4)
-    if found.limited_by == "endpoint":
+    if found.limited_by == "server":
         assert found.rate == pytest.approx(endpoint)
         assert found.high is None
     else:
@@ -164,7 +164,7 @@ def test_where_the_endpoint_limits_the_worker_holds_at_least_that(capacity: floa
 
 def test_an_endpoint_of_the_clients_own_capacity_is_either() -> None:
     found = find(Simulated(1000, endpoint=990))
-    assert found.limited_by in ("client", "endpoint")
+    assert found.limited_by in ("client", "server")
     assert found.rate == pytest.approx(1000, rel=0.05)
 
 

@@ -12,8 +12,9 @@ from client_capacity.conditions import Conditions
 from client_capacity.search import Step
 from client_capacity.trial import progress_line, shortfall, step_of
 from inference_benchmarker.plan import NS
-from inference_benchmarker.usage import Block, WorkerUse
+from inference_benchmarker.usage import Block, Connections, WorkerUse
 from inference_benchmarker.wave import Wave
+from tests.test_bottleneck import HOST
 from tests.test_summary import MS, observe, on_time, open_plan
 
 if TYPE_CHECKING:
@@ -66,13 +67,13 @@ def dropping_and_queueing(record: RequestRecord) -> RequestRecord | None:
     ("change", "cause", "reason"),
     [
         (lambda record: record, None, ""),
-        (late, "client", "lag p99 8 ms > 5 ms"),
-        (queueing, "endpoint", "/s completed, answers take longer and longer"),
+        (late, "client", "lag p99 > 5 ms"),
+        (queueing, "server", "latency grew from "),
         (uneven, None, ""),
         (failing, "errors", "30 of 300 failed, most by ValueError"),
-        (hanging, "endpoint", "/s completed, 30 never answered"),
+        (hanging, "errors", "30 of 300 never answered"),
         (dropping, "client", "30 of 300 not sent"),
-        (dropping_and_queueing, "endpoint", "30 of 300 not sent"),
+        (dropping_and_queueing, "server", "30 of 300 not sent"),
         (lambda record: late(failing(record)), "client", "lag p99"),
         (lambda _: None, "client", "nothing was sent"),
     ],
@@ -105,12 +106,55 @@ def test_a_lost_worker_ends_the_search() -> None:
     assert shortfall(wave(lost_workers=(0,)), LIMIT_S) == ("errors", "a process ended in mid-wave, see logs")
 
 
+POOL_OF_2 = Connections(opened=2, looked_at=300, waiting=290)
+
+
+def test_a_pool_that_is_too_small_is_the_clients_not_the_endpoints() -> None:
+    """The wave's own report says connection_pool; the search must not say the contrary."""
+    step = step_of(wave(queueing, workers=(WorkerUse(connections=POOL_OF_2),)), "growing", LIMIT_S)
+    assert (step.cause, step.finding) == ("client", "connection_pool")
+    assert step.reason == "connection_pool: 96.67% of the requests in flight waited for their pool's connections"
+
+
+def test_a_small_pool_that_answers_in_time_is_held() -> None:
+    assert shortfall(wave(workers=(WorkerUse(connections=POOL_OF_2),)), LIMIT_S) == (None, "")
+
+
+def test_a_pool_that_also_drops_is_named() -> None:
+    cause, reason = shortfall(wave(dropping_and_queueing, workers=(WorkerUse(connections=POOL_OF_2),)), LIMIT_S)
+    assert cause == "client"
+    assert reason.startswith("30 of 300 not sent, connection_pool: 9")
+
+
+def test_descriptors_that_run_out_are_not_the_endpoints_errors() -> None:
+    short = WorkerUse(connections=Connections(refused={"EMFILE": 30}))
+    cause, reason = shortfall(wave(failing, workers=(short,)), LIMIT_S)
+    assert (cause, reason) == ("client", "descriptors: 30 requests failed for want of file descriptors")
+
+
+def test_where_the_verdict_blames_the_endpoint_so_does_the_search() -> None:
+    slow = wave(queueing)
+    assert slow.verdict.limited_by == "server"
+    step = step_of(slow, "growing", LIMIT_S)
+    assert (step.cause, step.finding) == ("server", None)
+    assert "schedule lag" not in step.reason
+
+
+def test_a_busy_worker_that_is_on_time_is_not_blamed_for_long_and_uneven_latency() -> None:
+    assert shortfall(wave(uneven, workers=(WorkerUse(cpu_share=0.97),)), LIMIT_S) == (None, "")
+
+
+def test_secrets_in_a_reason_are_hidden() -> None:
+    leaking = wave(lambda r: r._replace(outcome="failed", error="GET https://me:hunter22@host"))
+    assert "hunter22" not in step_of(leaking, "growing", LIMIT_S).reason
+
+
 USE = WorkerUse(cpu_share=0.9, max_rss_bytes=50, block=Block("invoke", "spin (f.py:3)", 1.0, 0.01))
 
 
 def test_the_code_that_held_the_loop_up_is_named() -> None:
     step = step_of(wave(late, workers=(USE, replace(USE, cpu_share=0.7, block=None))), "growing", LIMIT_S)
-    assert step.reason == "lag p99 8 ms > 5 ms, blocked by spin (f.py:3)"
+    assert step.reason == "lag p99 > 5 ms, blocked by spin (f.py:3)"
     assert (step.blocked_by, step.max_rss_bytes) == ("spin (f.py:3)", 50)
     assert step.worker_cpu_share == pytest.approx(0.8)
     ours = replace(USE, block=Block("tool", "Worker.run (__main__.py:1)", 1.0, 0.01))
@@ -121,8 +165,20 @@ def test_a_step_in_which_others_took_the_core_is_disturbed() -> None:
     starved = replace(USE, block=None, starved_share=0.2)
     step = step_of(wave(late, workers=(starved,)), "growing", LIMIT_S)
     assert step.disturbed
-    assert step.reason == "lag p99 8 ms > 5 ms, 20% of the time no core was free"
+    assert step.reason == "lag p99 > 5 ms, 20% of the time no core was free"
+    assert step_of(wave(late, workers=(replace(USE, starved_share=0.0), starved)), "growing", LIMIT_S).disturbed
     assert not step_of(wave(workers=(starved,)), "growing", LIMIT_S).disturbed
+
+
+@pytest.mark.parametrize(
+    ("host_share", "worker_share", "disturbed"), [(1.0, 0.4, True), (1.0, 0.6, False), (0.9, 0.1, False)]
+)
+def test_a_host_that_is_busy_with_something_else_disturbs(
+    host_share: float, worker_share: float, disturbed: bool
+) -> None:
+    uses = tuple(replace(USE, cpu_share=2 * worker_share, starved_share=0.01) for _ in range(4))
+    busy = wave(late, workers=uses, host=replace(HOST, cores=8, cpu_share_mean=host_share))
+    assert step_of(busy, "growing", LIMIT_S).disturbed == disturbed
 
 
 def test_a_step_is_told_in_one_line() -> None:
@@ -131,6 +187,8 @@ def test_a_step_is_told_in_one_line() -> None:
     )
     line = progress_line(Step("bisecting", 1024, "errors", "3 failed", lag_p99_s=0.0004))
     assert line == "bisecting      1,024/s not held  lag p99 0.4 ms, 3 failed"
+    line = progress_line(Step("bisecting", 1024, "client", "lag p99 > 5 ms, blocked by f", lag_p99_s=0.02))
+    assert line.endswith("not held  lag p99 20 ms > 5 ms, blocked by f")
 
 
 @pytest.mark.parametrize(("rate", "seconds"), [(1000, "3.000"), (5, "4.000"), (0.5, "12.000")])
