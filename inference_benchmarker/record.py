@@ -216,15 +216,19 @@ _MAX_CAUSES = 16
 
 def local_errno(exception: BaseException) -> str | None:
     """The errno by which this host refused the request, from the exception or those it came from; else None."""
-    causes: list[Any] = [exception]
+    causes = [exception]
     for number in range(_MAX_CAUSES):
         if number == len(causes):
             return None
         cause = causes[number]
-        if isinstance(cause, OSError) and cause.errno in _LOCAL_ERRORS:
-            return errno.errorcode[cause.errno]
-        further = (cause.__cause__, cause.__context__, _attribute(cause, "reason"), *cause.args[:1])
-        causes += [other for other in further if isinstance(other, BaseException) and other not in causes]
+        code = _attribute(cause, "errno") if isinstance(cause, OSError) else None
+        if type(code) is int and code in _LOCAL_ERRORS:
+            return errno.errorcode[code]
+        arguments = _attribute(cause, "args")
+        further = [cause.__cause__, cause.__context__, _attribute(cause, "reason")]
+        further += arguments[:1] if isinstance(arguments, tuple) else ()
+        known = {id(other) for other in causes}  # an exception may compare in ways of its own
+        causes += [other for other in further if isinstance(other, BaseException) and id(other) not in known]
     return None
 
 

@@ -474,3 +474,21 @@ class TestLedger:
     )
     def test_a_broken_one_says_so(self, ledger: Ledger) -> None:
         assert not ledger.balanced
+
+
+def test_an_exception_that_compares_in_its_own_way_is_searched_all_the_same() -> None:
+    class ApiError(Exception):
+        def __eq__(self, other: object) -> bool:
+            raise ValueError("ambiguous")
+
+        __hash__ = None  # type: ignore[assignment]
+
+    class OddError(OSError):
+        errno = property(lambda _: [])
+        args = property(lambda _: 1 / 0)
+
+    error = ApiError()
+    error.__cause__ = ApiError()
+    error.__cause__.__cause__ = OddError()
+    error.__cause__.__cause__.__cause__ = OSError(errno.EMFILE, "none left")
+    assert local_errno(error) == "EMFILE"

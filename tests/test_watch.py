@@ -37,7 +37,7 @@ from inference_benchmarker.usage import Connections
 from inference_benchmarker.worker import client_watch, loop_watch
 from inference_benchmarker.worker import watch as worker_watch
 from inference_benchmarker.worker.client_watch import LOCKS, MOST_LOOKS, POOL_WAITS, ClientWatch
-from inference_benchmarker.worker.loop_watch import MOST_STACK, LoopWatch, blamed
+from inference_benchmarker.worker.loop_watch import MOST_STACK, LoopWatch, Place, blamed
 from inference_benchmarker.worker.requests import InvokeRequests, Slot
 from inference_benchmarker.worker.watch import Watch
 
@@ -938,3 +938,8 @@ subprocess.run([sys.executable, "-c", sys.argv[1]], check=True)
     told = "from inference_benchmarker.worker.watch import max_rss_bytes; print(max_rss_bytes())"
     done = subprocess.run([sys.executable, "-c", script, told], capture_output=True, text=True, timeout=60, check=True)
     assert 10 << 20 < int(done.stdout) < 250 << 20
+
+
+def test_a_place_that_is_just_being_noted_is_not_told(loop: LoopWatch) -> None:
+    loop._places["f", 1] = Place("invoke", "x")
+    assert loop.worst() is None

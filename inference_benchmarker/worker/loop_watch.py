@@ -103,7 +103,7 @@ class LoopWatch:
 
     def worst(self) -> dict[str, Any] | None:
         """The place that was found most often, as the fields of ``usage.Block``; None when nothing was found."""
-        places = list(self._places.values())  # at once: the looking thread adds to them
+        places = [place for place in list(self._places.values()) if place.looks]  # the looking thread adds to them
         if not places:
             return None
         place = max(places, key=lambda place: place.looks)
@@ -151,7 +151,7 @@ class LoopWatch:
     def _end_block(self, late_ns: int) -> None:
         """The loop came round: the block's length goes to the place that was seen most often in it."""
         block, self._block = self._block, {}
-        seen = max(block.values(), key=lambda seen: seen.looks)
+        seen = max(list(block.values()), key=lambda seen: seen.looks)
         if late_ns > seen.place.longest_ns:
             seen.place.longest_ns, seen.place.stack = late_ns, seen.stack
 
