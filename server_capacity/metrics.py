@@ -1,0 +1,79 @@
+"""What every stream of server metrics shares: what was asked for, what came back, and where configs are read.
+
+A stream (CloudWatch, Prometheus) is one module that turns its blocks of the endpoint configuration into a
+``Source``; the wave's window goes in, ``ServerMetric`` rows come out, and nothing is ever made up: what is
+missing is None with its reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The wave's window on the wall clock, in seconds since the epoch, and what the client knows of it.
+
+    ``begin``: the first request of all, warm-up and calibration included; ``start`` to ``end``: from the window's
+    start to the last answer. ``sent`` counts every request since ``begin``, because the server saw them all.
+    """
+
+    begin: float
+    start: float
+    end: float
+    sent: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerMetric:
+    """One metric over the wave: a value for each statistic that was asked for, None with ``reason`` where missing.
+
+    ``start`` and ``end`` are the seconds (unix) that the values really cover. ``series``: (bucket start, value) of
+    the statistic named ``series_of``. ``instances``: (bucket start, how many reported) where the stream tells.
+    """
+
+    stream: str
+    name: str
+    statistics: dict[str, float | None]
+    unit: str | None = None
+    namespace: str | None = None
+    dimensions: dict[str, str] = field(default_factory=dict)
+    start: float | None = None
+    end: float | None = None
+    complete: bool = True
+    reason: str | None = None
+    series_of: str | None = None
+    series: tuple[tuple[float, float], ...] = ()
+    instances: tuple[tuple[float, float], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The metric's part of server_metrics.json."""
+        return {
+            **asdict(self),
+            "series": [list(p) for p in self.series],
+            "instances": [list(p) for p in self.instances],
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> ServerMetric:
+        """The metric that ``to_json`` described."""
+        pairs = {name: tuple((float(a), float(b)) for a, b in data[name]) for name in ("series", "instances")}
+        return cls(**{**data, **pairs})
+
+
+class Source(Protocol):
+    """One stream's blocks, checked and ready to be asked."""
+
+    def begin(self) -> None:
+        """The wave is about to start: whoever must watch meanwhile (a scraper) starts now, without blocking."""
+
+    def collect(self, interval: Interval, say: Callable[[str], None]) -> list[ServerMetric]:
+        """Every metric over the window, waited for as long as the stream needs; ``say`` takes progress sentences.
+
+        Raises nothing for what the service does: an error is a reason. Ctrl-C (KeyboardInterrupt) ends the waiting
+        with what there is.
+        """
