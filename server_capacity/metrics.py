@@ -34,6 +34,8 @@ class ServerMetric:
 
     ``start`` and ``end`` are the seconds (unix) that the values really cover. ``series``: (bucket start, value) of
     the statistic named ``series_of``. ``instances``: (bucket start, how many reported) where the stream tells.
+    ``reason`` also says what a reader of the values must know. ``asked``: False where the configuration does not name
+    the metric and it was read to know when the data is complete.
     """
 
     stream: str
@@ -49,6 +51,7 @@ class ServerMetric:
     series_of: str | None = None
     series: tuple[tuple[float, float], ...] = ()
     instances: tuple[tuple[float, float], ...] = ()
+    asked: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """The metric's part of server_metrics.json."""

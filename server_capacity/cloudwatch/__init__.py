@@ -1,0 +1,10 @@
+"""The stream "cloudwatch": metrics that AWS services and agents publish, over the wave's window.
+
+``block`` reads the configuration, ``plan`` says what to ask, ``fetch`` asks, ``reading`` judges what came,
+``rows`` tells it, ``source`` waits for it.
+"""
+
+from server_capacity.cloudwatch.block import check_block
+from server_capacity.cloudwatch.source import make_source
+
+__all__ = ["check_block", "make_source"]

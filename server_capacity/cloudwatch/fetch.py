@@ -1,0 +1,288 @@
+"""Asks CloudWatch: the client and its credentials, batches, pages, and what an error means."""
+
+from __future__ import annotations
+
+import email.utils
+import re
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.redact import redact
+from server_capacity.buckets import MINUTE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from server_capacity.buckets import Span
+    from server_capacity.cloudwatch.plan import Query
+
+BATCH = 500
+ATTEMPTS = 8
+
+_CREDENTIALS_HINT = (
+    "Give credentials that may call cloudwatch:GetMetricData: `aws configure`, AWS_PROFILE, or AWS_ACCESS_KEY_ID"
+    " and AWS_SECRET_ACCESS_KEY."
+)
+_REGION_HINT = "Set AWS_REGION (or AWS_DEFAULT_REGION) to the endpoint's region, such as us-east-1."
+
+_THROTTLED = {"Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException", "LimitExceeded"}
+_DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "NotAuthorized"}
+_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
+_REFUSED = {
+    "AuthFailure",
+    "IncompleteSignature",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "MissingAuthenticationToken",
+    "OptInRequired",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a call brought nothing, in words; ``final``: asking again is of no use."""
+
+    text: str
+    final: bool
+
+
+@dataclass(slots=True)
+class Answer:
+    """What came for one query: bucket start -> value. ``note``: what CloudWatch remarked about it."""
+
+    points: dict[int, float] = field(default_factory=dict)
+    failure: Failure | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The answers by Id, and how many seconds CloudWatch's clock is ahead of ours (None: it did not say)."""
+
+    answers: dict[str, Answer]
+    ahead_s: float | None = None
+
+
+def make_client(attempts: int = ATTEMPTS) -> Any:
+    """A CloudWatch client. BenchmarkError, with everything that is missing, before anything is asked."""
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError
+
+    retries = {"mode": "standard", "total_max_attempts": attempts}
+    try:
+        session = boto3.Session()
+        problems = [*_credential_problems(session.get_credentials()), *_region_problems(session.region_name)]
+        if problems:
+            raise BenchmarkError("\n".join(problems))
+        return session.client("cloudwatch", config=Config(retries=retries, connect_timeout=5, read_timeout=20))
+    except (BotoCoreError, ValueError) as error:
+        raise BenchmarkError(
+            f"Stream cloudwatch: the AWS configuration cannot be used ({_first_line(error)}).", _CREDENTIALS_HINT
+        ) from None
+
+
+def fetch(client: Any, queries: Sequence[Query]) -> Fetched:
+    """Every query asked, in calls of one window and at most 500 queries; what failed says so in its answer."""
+    answers = {query.id: Answer() for query in queries}
+    clocks: list[float] = []
+    for window, together in _windows(queries).items():
+        for first in range(0, len(together), BATCH):
+            _ask(client, window, together[first : first + BATCH], answers, clocks)
+    return Fetched(answers, clocks[0] if clocks else None)
+
+
+def similar_dimensions(client: Any, namespace: str, name: str) -> list[dict[str, str]]:
+    """Under which dimensions CloudWatch had the metric in the last three hours; nothing where it does not say."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        page = client.list_metrics(Namespace=namespace, MetricName=name, RecentlyActive="PT3H")
+    except (BotoCoreError, ClientError):
+        return []
+    found = [{each["Name"]: each["Value"] for each in metric.get("Dimensions", [])} for metric in page["Metrics"]]
+    return [each for place, each in enumerate(found) if each not in found[:place]]
+
+
+def _credential_problems(credentials: Any) -> Iterator[str]:
+    from botocore.credentials import Credentials
+
+    if credentials is None:
+        yield f"Stream cloudwatch: there are no AWS credentials. {_CREDENTIALS_HINT}"
+    elif type(credentials) is Credentials:  # others are fetched when they are first used
+        parts = {
+            "access key": credentials.access_key,
+            "secret key": credentials.secret_key,
+            "session token": credentials.token,
+        }
+        for name, value in parts.items():
+            if value is not None and not re.fullmatch(r"[!#-&(-~]+", value):
+                yield (
+                    f"Stream cloudwatch: the AWS {name} is malformed (empty, or with blanks, quotes or other"
+                    f" characters that keys do not have). {_CREDENTIALS_HINT}"
+                )
+
+
+def _region_problems(region: str | None) -> Iterator[str]:
+    if not region:
+        yield f"Stream cloudwatch: there is no AWS region. {_REGION_HINT}"
+
+
+def _windows(queries: Iterable[Query]) -> dict[tuple[int, int], list[Query]]:
+    """Queries by start and end of the call. The end is a whole minute: CloudWatch loses a partial last one."""
+    windows: dict[tuple[int, int], list[Query]] = {}
+    for query in queries:
+        end = -(-query.span.end // MINUTE) * MINUTE
+        windows.setdefault((query.span.start, end), []).append(query)
+    return windows
+
+
+def _ask(
+    client: Any, window: tuple[int, int], queries: Sequence[Query], answers: dict[str, Answer], clocks: list[float]
+) -> None:
+    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.parsers import ResponseParserError
+
+    try:
+        _pages(client, window, queries, answers, clocks)
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "")
+        if len(queries) > 1 and "Validation" in code:  # one query must not cost the others
+            middle = len(queries) // 2
+            _ask(client, window, queries[:middle], answers, clocks)
+            _ask(client, window, queries[middle:], answers, clocks)
+            return
+        _fail(queries, answers, _service_failure(error))
+    except (BotoCoreError, ResponseParserError) as error:
+        _fail(queries, answers, _client_failure(error, client))
+
+
+def _pages(
+    client: Any, window: tuple[int, int], queries: Sequence[Query], answers: dict[str, Answer], clocks: list[float]
+) -> None:
+    request: dict[str, Any] = {
+        "MetricDataQueries": [_line(query) for query in queries],
+        "StartTime": datetime.fromtimestamp(window[0], UTC),
+        "EndTime": datetime.fromtimestamp(window[1], UTC),
+        "ScanBy": "TimestampAscending",
+    }
+    spans = {query.id: query.span for query in queries}
+    seen: set[str] = set()
+    remarks: list[str] = []
+    tokens: set[str] = set()
+    while True:
+        page = client.get_metric_data(**request)
+        clocks.extend(_ahead(page))
+        remarks += _remarks(page)
+        token = page.get("NextToken")
+        for result in page.get("MetricDataResults", []):
+            if (answer := answers.get(result.get("Id", ""))) is not None and result["Id"] in spans:
+                seen.add(result["Id"])
+                _merge(answer, result, spans[result["Id"]], more=bool(token))
+        if not token or token in tokens:
+            break
+        tokens.add(token)
+        request["NextToken"] = token
+    for query in queries:
+        _remark(answers[query.id], remarks, answered=query.id in seen)
+
+
+def _line(query: Query) -> dict[str, Any]:
+    metric = {
+        "Namespace": query.namespace,
+        "MetricName": query.name,
+        "Dimensions": [{"Name": name, "Value": value} for name, value in query.dimensions],
+    }
+    return {"Id": query.id, "MetricStat": {"Metric": metric, "Period": query.period, "Stat": query.statistic}}
+
+
+def _merge(answer: Answer, result: dict[str, Any], span: Span, *, more: bool) -> None:
+    """A page's part of a query: the same Id comes on several pages, the last status holds, and pages end a part."""
+    for moment, value in zip(result.get("Timestamps", []), result.get("Values", []), strict=False):
+        bucket = int(moment.timestamp())
+        if bucket in span:
+            answer.points[bucket] = float(value)
+    remarks = _remarks(result)
+    status = result.get("StatusCode", "Complete")
+    answer.failure = None if more and status == "PartialData" else _status_failure(status, remarks)
+    if remarks and answer.failure is None:
+        answer.note = "; ".join(remarks)
+
+
+def _status_failure(status: str, remarks: list[str]) -> Failure | None:
+    more = f" ({'; '.join(remarks)})" if remarks else ""
+    if status == "PartialData":
+        return Failure(f"CloudWatch gave only part of the data{more}", final=False)
+    if status == "InternalError":
+        return Failure(f"CloudWatch had an internal error{more}; try again later", final=False)
+    if status == "Forbidden":
+        return Failure(f"CloudWatch forbids reading this metric (another account or region?){more}", final=True)
+    return None
+
+
+def _remark(answer: Answer, remarks: list[str], *, answered: bool) -> None:
+    text = "; ".join(remarks)
+    if not answered:
+        answer.failure = Failure(f"CloudWatch left this query out{f' ({text})' if text else ''}", final=False)
+    elif text:
+        answer.note = f"{answer.note}; {text}" if answer.note else text
+
+
+def _remarks(part: dict[str, Any]) -> list[str]:
+    texts = [message.get("Value") or message.get("Code") for message in part.get("Messages") or []]
+    return [redact(str(text)) for text in texts if text]
+
+
+def _ahead(page: dict[str, Any]) -> Iterator[float]:
+    """How far the clock of the service is ahead of this machine's, from the answer's Date header."""
+    date = page.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+    try:
+        yield email.utils.parsedate_to_datetime(date).timestamp() - time.time()
+    except (TypeError, ValueError):
+        return
+
+
+def _fail(queries: Iterable[Query], answers: dict[str, Answer], failure: Failure) -> None:
+    for query in queries:
+        answers[query.id].failure = failure
+
+
+def _service_failure(error: Any) -> Failure:
+    details = error.response.get("Error", {})
+    code, message = str(details.get("Code", "")), _first_line(details.get("Message", ""))
+    said = f"{code}: {message}" if message else code
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if code in _THROTTLED or status == 429:
+        attempts = error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0) + 1
+        return Failure(f"CloudWatch throttled the queries, also at attempt {attempts} ({said}); try again later", False)
+    if code in _DENIED:
+        return Failure(f"these credentials may not read CloudWatch: allow cloudwatch:GetMetricData ({said})", True)
+    if code in _EXPIRED:
+        return Failure(f"the AWS credentials have expired: renew them ({said})", True)
+    if code in _REFUSED or status in (401, 403):
+        return Failure(f"AWS does not accept these credentials: check keys, session token and clock ({said})", True)
+    if status >= 500:
+        return Failure(f"CloudWatch failed with HTTP {status} ({said}); try again later", False)
+    return Failure(f"CloudWatch refused the query ({said})", True)
+
+
+def _client_failure(error: Exception, client: Any) -> Failure:
+    from botocore.exceptions import ConnectionError as NoConnection
+    from botocore.exceptions import HTTPClientError
+
+    said = _first_line(error)
+    if isinstance(error, NoConnection | HTTPClientError):
+        address, region = client.meta.endpoint_url, client.meta.region_name
+        return Failure(redact(f"no connection to {address}: check network, proxy and region {region} ({said})"), True)
+    return Failure(f"CloudWatch could not be asked ({type(error).__name__}: {said})", True)
+
+
+def _first_line(error: object) -> str:
+    line = str(error).strip().split("\n", 1)[0].rstrip(".")
+    return redact(line if len(line) <= 300 else f"{line[:300]}...")

@@ -1,0 +1,131 @@
+"""What has come of the data and whether more will: one poll, judged. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from server_capacity.cloudwatch.fetch import Answer, Failure
+    from server_capacity.cloudwatch.plan import Wanted
+    from server_capacity.metrics import Interval
+
+PATIENCE_PERIODS = 3
+"""A metric of which nothing has come this many periods (and its lag) after the wave is not waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The answers of one poll at ``now`` (unix seconds), beside those of the poll before."""
+
+    wanted: Sequence[Wanted]
+    answers: Mapping[str, Answer]
+    interval: Interval
+    now: float
+    before: Reading | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing more is waited for."""
+        return not self.lacking
+
+    @property
+    def lacking(self) -> list[Wanted]:
+        """The metrics that still miss data which may come."""
+        return [each for each in self.wanted if not self.has_all(each)]
+
+    def has_all(self, wanted: Wanted) -> bool:
+        """Whether the metric's data is all there, or will not come."""
+        failure = self.failure(wanted)
+        if failure is not None:
+            return failure.final
+        return self.counted(wanted) and self._has_last(wanted)
+
+    def counted(self, wanted: Wanted) -> bool:
+        """Whether CloudWatch has counted the requests we sent, as far as anything counts them for this metric."""
+        counter = self.counter_of(wanted)
+        if counter is None or self._final(counter):
+            return True
+        total = self.total(counter)
+        if total is None:
+            return self._past_patience(counter)
+        settled = self.before is not None and self.before.total(counter) == total
+        return total >= self.interval.sent and (settled or self._past_patience(counter))
+
+    def total(self, counter: Wanted) -> float | None:
+        """Requests counted by all counters of one kind, so over several endpoints; None where none has data."""
+        sums = [self.points(each, "Sum") for each in self.wanted if each.counts and each.group == counter.group]
+        found = [sum(points.values()) for points in sums if points]
+        return sum(found) if found else None
+
+    def counter_of(self, wanted: Wanted) -> Wanted | None:
+        """The metric that counts the requests of the same endpoint."""
+        return None if wanted.counter is None else self.wanted[wanted.counter]
+
+    def points(self, wanted: Wanted, statistic: str) -> Mapping[int, float]:
+        """A value a bucket."""
+        return self.answers[wanted.series_id(statistic)].points
+
+    def buckets(self, wanted: Wanted) -> set[int]:
+        """The buckets in which anything of the metric has come."""
+        return {bucket for statistic in wanted.series for bucket in self.points(wanted, statistic)}
+
+    def failure(self, wanted: Wanted) -> Failure | None:
+        """The first failure among the metric's queries; one that may pass goes before one that stays."""
+        found = [self.answers[query.id].failure for query in wanted.queries()]
+        failures = [each for each in found if each is not None]
+        return min(failures, key=lambda failure: failure.final, default=None)
+
+    def is_empty(self, wanted: Wanted) -> bool:
+        """Whether nothing came of the metric."""
+        return not self.buckets(wanted)
+
+    def progress(self) -> str:
+        """What is waited for, as a sentence."""
+        parts = []
+        totals = {each.group: self.total(each) for each in self.wanted if each.counts}
+        if totals and (missing := [total or 0 for total in totals.values() if (total or 0) < self.interval.sent]):
+            parts.append(f"{min(missing):,.0f} of {self.interval.sent:,} requests counted")
+        if late := sum(not self._has_last(each) for each in self.wanted):
+            parts.append(f"{late} of {len(self.wanted)} metrics without their last values")
+        return ", ".join(parts) or "the last values may still change"
+
+    def _has_last(self, wanted: Wanted) -> bool:
+        buckets = self.buckets(wanted)
+        if not buckets:
+            if wanted.sparse and self._counter_has_data(wanted):
+                return True
+            return self._past_patience(wanted) or self._others_came(wanted)
+        if wanted.kind == "gauge":
+            span = wanted.inside or wanted.around
+            return span.end - wanted.period in buckets and self.now >= span.end
+        if wanted.sparse:
+            return True
+        counter = self.counter_of(wanted)
+        if counter is not None and (counted := self.buckets(counter)):
+            return max(buckets) + wanted.period > max(counted)
+        unchanged = self.before is not None and self.before.buckets(wanted) == buckets
+        return wanted.around.end - wanted.period in buckets or (unchanged and self._past_patience(wanted))
+
+    def _others_came(self, wanted: Wanted) -> bool:
+        """Whether others of the same publisher were complete a poll ago: a GPU's metric on an instance without one."""
+        before = self.before
+        return before is not None and any(
+            (other.namespace, other.dimensions, other.period) == (wanted.namespace, wanted.dimensions, wanted.period)
+            and not before.is_empty(other)
+            and before._has_last(other)  # noqa: SLF001 - another reading's, not another's
+            for other in self.wanted
+        )
+
+    def _counter_has_data(self, wanted: Wanted) -> bool:
+        counter = self.counter_of(wanted)
+        return counter is not None and bool(self.buckets(counter))
+
+    def _final(self, wanted: Wanted) -> bool:
+        failure = self.failure(wanted)
+        return failure is not None and failure.final
+
+    def _past_patience(self, wanted: Wanted) -> bool:
+        return self.now >= self.interval.end + wanted.lag + PATIENCE_PERIODS * wanted.period

@@ -1,0 +1,152 @@
+"""The CloudWatch source: asks until the data of the wave is complete, or it is no use to wait."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from server_capacity.cloudwatch.block import Block
+from server_capacity.cloudwatch.fetch import Answer, Failure, Fetched, fetch, make_client, similar_dimensions
+from server_capacity.cloudwatch.plan import Wanted, plan
+from server_capacity.cloudwatch.reading import Reading
+from server_capacity.cloudwatch.rows import Ending, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from server_capacity.metrics import Interval, ServerMetric
+
+LIMIT_PERIODS, LEAST_LIMIT_S, MOST_LIMIT_S = 5, 60.0, 900.0
+"""Beyond its lag a metric is waited for this many periods, within these limits."""
+
+POLLS_A_PERIOD, LEAST_POLL_S, MOST_POLL_S = 4, 1.0, 15.0
+LOOK_UPS = 5
+SAME_CLOCK_S = 3.0
+"""A Date header tells whole seconds and travels; below this the clocks are the same."""
+
+
+def make_source(blocks: list[dict[str, Any]]) -> CloudWatch:
+    """The checked blocks, ready to be asked. BenchmarkError where credentials or region are missing or malformed."""
+    return CloudWatch([Block.of(block) for block in blocks], make_client())
+
+
+class CloudWatch:
+    """Implements ``Source``. ``clock`` is in unix seconds; it and ``sleep`` only serve the waiting."""
+
+    def __init__(
+        self,
+        blocks: Sequence[Block],
+        client: Any,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._blocks = blocks
+        self._client = client
+        self._clock = clock
+        self._sleep = sleep
+
+    def begin(self) -> None:
+        """Nothing has to watch meanwhile: CloudWatch keeps what it was told."""
+
+    def collect(self, interval: Interval, say: Callable[[str], None]) -> list[ServerMetric]:
+        """Every metric over the window; waits until it is complete. Ctrl-C ends the waiting with what there is."""
+        say(self._announcement())
+        waiting = _Waiting(self._blocks, self._client, interval, self._clock)
+        interrupted = False
+        try:
+            self._wait(waiting, say)
+        except KeyboardInterrupt:
+            interrupted = True
+        reading = waiting.reading or _nothing(waiting.wanted, interval, self._clock())
+        similar = {} if interrupted else self._similar(reading)
+        return rows(reading, Ending(interrupted, waiting.ahead_s, similar))
+
+    def _announcement(self) -> str:
+        longest = max(self._blocks, key=lambda block: block.lag + block.period)
+        return (
+            f"⏳ Fetching metrics from stream: cloudwatch (waiting {longest.lag + longest.period:g}s (longest lag:"
+            f" {longest.lag:g} + period: {longest.period}) for propagation)..."
+        )
+
+    def _wait(self, waiting: _Waiting, say: Callable[[str], None]) -> None:
+        interval_s = poll_interval(min(block.period for block in self._blocks))
+        said = ""
+        while True:
+            reading = waiting.poll()
+            deadline = waiting.deadline
+            if reading.complete or reading.now >= deadline:
+                return
+            if waiting.polls > 2 and (text := reading.progress()) != said:
+                said = text
+                say(f"   cloudwatch: {text}; waiting {deadline - reading.now:.0f}s at most")
+            self._sleep(min(interval_s, deadline - reading.now))
+
+    def _similar(self, reading: Reading) -> dict[tuple[str, str], list[dict[str, str]]]:
+        """Where else CloudWatch has what did not come; a few look-ups, for hints only."""
+        empty = dict.fromkeys(
+            (each.namespace, each.name)
+            for each in reading.wanted
+            if each.asked and not each.sparse and reading.is_empty(each) and reading.failure(each) is None
+        )
+        try:
+            return {key: similar_dimensions(self._client, *key) for key in list(empty)[:LOOK_UPS]}
+        except KeyboardInterrupt:
+            return {}
+
+
+class _Waiting:
+    """The polls so far. The window moves once, where CloudWatch's clock is not ours."""
+
+    def __init__(self, blocks: Sequence[Block], client: Any, interval: Interval, clock: Callable[[], float]) -> None:
+        self._blocks = blocks
+        self._client = client
+        self._clock = clock
+        self._interval = interval
+        self.wanted = plan(blocks, interval)
+        self.ahead_s = 0.0
+        self.polls = 0
+        self.reading: Reading | None = None
+
+    @property
+    def deadline(self) -> float:
+        """When waiting ends in any case, unix seconds."""
+        return self._interval.end + max(block.lag + wait_limit(block.period) for block in self._blocks)
+
+    def poll(self) -> Reading:
+        """Everything asked once more."""
+        fetched = self._fetch()
+        ahead_s = fetched.ahead_s or 0.0
+        if self.polls == 0 and abs(ahead_s) > SAME_CLOCK_S:
+            self._move(ahead_s)
+            fetched = self._fetch()
+        self.polls += 1
+        before = replace(self.reading, before=None) if self.reading else None
+        now = self._clock() + self.ahead_s
+        self.reading = Reading(self.wanted, fetched.answers, self._interval, now, before)
+        return self.reading
+
+    def _fetch(self) -> Fetched:
+        return fetch(self._client, [query for wanted in self.wanted for query in wanted.queries()])
+
+    def _move(self, ahead_s: float) -> None:
+        old = self._interval
+        self.ahead_s = ahead_s
+        self._interval = replace(old, begin=old.begin + ahead_s, start=old.start + ahead_s, end=old.end + ahead_s)
+        self.wanted = plan(self._blocks, self._interval)
+
+
+def poll_interval(period: float) -> float:
+    """Seconds between polls: some in each period."""
+    return min(MOST_POLL_S, max(LEAST_POLL_S, period / POLLS_A_PERIOD))
+
+
+def wait_limit(period: float) -> float:
+    """How long after the wave and its lag a metric is waited for, in seconds."""
+    return min(MOST_LIMIT_S, max(LEAST_LIMIT_S, LIMIT_PERIODS * period))
+
+
+def _nothing(wanted: Sequence[Wanted], interval: Interval, now: float) -> Reading:
+    failure = Failure("the waiting was interrupted before CloudWatch had answered", final=False)
+    answers = {query.id: Answer(failure=failure) for each in wanted for query in each.queries()}
+    return Reading(wanted, answers, interval, now)

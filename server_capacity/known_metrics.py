@@ -1,0 +1,241 @@
+"""What AWS documents about the metrics of inference platforms: where each lives, its unit, its statistics, its kind.
+
+Only for reading and for hints: a metric that does not stand here is asked for like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+Kind = Literal["count", "time", "gauge"]
+"""How a metric is read: requests and errors counted, times of requests, or a state of the server."""
+
+SAGEMAKER, INSTANCES = "AWS/SageMaker", "/aws/sagemaker/Endpoints"
+COMPONENTS = "/aws/sagemaker/InferenceComponents"
+LAMBDA, BALANCER, ECS, BEDROCK = "AWS/Lambda", "AWS/ApplicationELB", "AWS/ECS", "AWS/Bedrock"
+TASKS = "ECS/ContainerInsights"
+
+VARIANT = ("EndpointName", "VariantName")
+COMPONENT = ("InferenceComponentName",)
+_ENDPOINT = ("EndpointName",)
+_FUNCTION, _MODEL = ("FunctionName",), ("ModelId",)
+_LOAD_BALANCER, _TARGETS = ("LoadBalancer",), ("TargetGroup", "LoadBalancer")
+_SERVICE = ("ClusterName", "ServiceName")
+
+_ALL = ("Average", "Sum", "Minimum", "Maximum", "SampleCount", "percentiles")
+_NO_PERCENTILES = _ALL[:-1]
+_EXTREMES = ("Minimum", "Maximum")
+_SUM, _SUM_OR_SHARE = ("Sum",), ("Average", "Sum")
+
+_GAUGE = re.compile(
+    r"Utilization|Reservation|^Concurrent|^ModelConcurrent|Loaded|Backlog|(?:Active|InUse)\w*Count|HealthyHost"
+    r"|RunningTask|PendingTask|DesiredTask|Waiting|Running|QueueLength|QueueDepth|Capacity$"
+)
+_TIME = re.compile(r"Latency|ResponseTime|Duration|TimeToFirstToken|ProcessingTime|ModelSetupTime|TimeIn")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One metric as documented. ``dimensions``: the sets it is published with; ``sparse``: only when it happens."""
+
+    namespace: str
+    unit: str
+    kind: Kind
+    statistics: tuple[str, ...]
+    dimensions: tuple[tuple[str, ...], ...]
+    only: str = ""
+    sparse: bool = False
+
+
+def _many(names: str, known: Known) -> list[tuple[str, Known]]:
+    return [(name, known) for name in names.split()]
+
+
+_MICROSECONDS = Known(SAGEMAKER, "Microseconds", "time", _ALL, (VARIANT, COMPONENT))
+_PERCENT = Known(INSTANCES, "Percent", "gauge", _ALL, (VARIANT,))
+_MULTI_MODEL = "only multi-model endpoints publish it"
+_COMPONENTS_ONLY = "only endpoints with inference components publish it"
+_ASYNC = "only asynchronous endpoints publish it"
+_STREAMS = "only endpoints that answer in streams publish it"
+_GPU = "only instances with a GPU publish it"
+
+_ROWS = [
+    *_many("Invocations", Known(SAGEMAKER, "Count", "count", (*_SUM, "SampleCount"), (VARIANT, COMPONENT))),
+    *_many("InvocationsPerInstance", Known(SAGEMAKER, "Count", "count", _SUM, (VARIANT,))),
+    *_many("InvocationsPerCopy", Known(SAGEMAKER, "Count", "count", _SUM, (COMPONENT,), _COMPONENTS_ONLY)),
+    *_many(
+        "Invocation4XXErrors Invocation5XXErrors InvocationModelErrors",
+        Known(SAGEMAKER, "Count", "count", _SUM_OR_SHARE, (VARIANT, COMPONENT)),
+    ),
+    *_many("ModelLatency", _MICROSECONDS),
+    *_many("OverheadLatency", Known(SAGEMAKER, "Microseconds", "time", _NO_PERCENTILES, (VARIANT, COMPONENT))),
+    *_many(
+        "ModelSetupTime",
+        Known(SAGEMAKER, "Microseconds", "time", _ALL, (VARIANT,), "only serverless endpoints publish it", sparse=True),
+    ),
+    *_many("ConcurrentRequestsPerModel", Known(SAGEMAKER, "Count", "gauge", _EXTREMES, (VARIANT,))),
+    *_many("ConcurrentRequestsPerCopy", Known(SAGEMAKER, "Count", "gauge", _EXTREMES, (COMPONENT,), _COMPONENTS_ONLY)),
+    *_many(
+        "NoCapacityInvocationFailures",
+        Known(SAGEMAKER, "Count", "count", _SUM, (COMPONENT,), _COMPONENTS_ONLY, sparse=True),
+    ),
+    *_many(
+        "FirstChunkLatency FirstChunkModelLatency FirstChunkOverheadLatency",
+        Known(SAGEMAKER, "Microseconds", "time", _ALL, (VARIANT, COMPONENT), _STREAMS),
+    ),
+    *_many("MidStreamErrors", Known(SAGEMAKER, "Count", "count", _SUM_OR_SHARE, (VARIANT, COMPONENT), _STREAMS)),
+    *_many(
+        "ModelLoadingWaitTime ModelDownloadingTime ModelLoadingTime ModelUnloadingTime",
+        Known(SAGEMAKER, "Microseconds", "count", _NO_PERCENTILES, (VARIANT,), _MULTI_MODEL, sparse=True),
+    ),
+    *_many(
+        "ModelCacheHit", Known(SAGEMAKER, "None", "count", ("Average", "Sum", "SampleCount"), (VARIANT,), _MULTI_MODEL)
+    ),
+    *_many(
+        "ApproximateBacklogSize ApproximateBacklogSizePerInstance HasBacklogWithoutCapacity",
+        Known(SAGEMAKER, "Count", "gauge", ("Average", "Minimum", "Maximum"), (_ENDPOINT,), _ASYNC),
+    ),
+    *_many(
+        "ApproximateAgeOfOldestRequest",
+        Known(SAGEMAKER, "Seconds", "gauge", ("Average", "Minimum", "Maximum"), (_ENDPOINT,), _ASYNC),
+    ),
+    *_many(
+        "InvocationsProcessed InvocationFailures ExpiredRequests RequestDownloadFailures ResponseUploadFailures",
+        Known(SAGEMAKER, "Count", "count", _SUM, (VARIANT,), _ASYNC, sparse=True),
+    ),
+    *_many(
+        "TimeInBacklog TotalProcessingTime",
+        Known(SAGEMAKER, "Milliseconds", "time", _NO_PERCENTILES, (VARIANT,), _ASYNC),
+    ),
+    *_many(
+        "RequestDownloadLatency ResponseUploadLatency",
+        Known(SAGEMAKER, "Microseconds", "time", _NO_PERCENTILES, (VARIANT,), _ASYNC),
+    ),
+    *_many("CPUUtilization MemoryUtilization DiskUtilization", _PERCENT),
+    *_many(
+        "GPUUtilization GPUMemoryUtilization",
+        Known(INSTANCES, "Percent", "gauge", _ALL, (VARIANT,), _GPU),
+    ),
+    *_many("LoadedModelCount", Known(INSTANCES, "Count", "gauge", _NO_PERCENTILES, (VARIANT,), _MULTI_MODEL)),
+    *_many(
+        "CPUUtilizationNormalized GPUUtilizationNormalized GPUMemoryUtilizationNormalized"
+        " CPUReservation GPUReservation MemoryReservation",
+        Known(INSTANCES, "Percent", "gauge", _ALL, (VARIANT,), _COMPONENTS_ONLY),
+    ),
+    *_many(
+        "CPUUtilizationNormalized GPUUtilizationNormalized GPUMemoryUtilizationNormalized MemoryUtilizationNormalized",
+        Known(COMPONENTS, "Percent", "gauge", _ALL, (COMPONENT,)),
+    ),
+    *_many("Invocations Errors Throttles", Known(LAMBDA, "Count", "count", _SUM, (_FUNCTION,))),
+    *_many("Duration", Known(LAMBDA, "Milliseconds", "time", _ALL, (_FUNCTION,))),
+    *_many("ConcurrentExecutions", Known(LAMBDA, "Count", "gauge", ("Maximum", "Average"), (_FUNCTION,))),
+    *_many("RequestCount", Known(BALANCER, "Count", "count", _SUM, (_LOAD_BALANCER, _TARGETS))),
+    *_many("RequestCountPerTarget", Known(BALANCER, "Count", "count", _SUM, (_TARGETS, ("TargetGroup",)))),
+    *_many("TargetResponseTime", Known(BALANCER, "Seconds", "time", _ALL, (_LOAD_BALANCER, _TARGETS))),
+    *_many(
+        "HTTPCode_Target_2XX_Count HTTPCode_Target_4XX_Count HTTPCode_Target_5XX_Count TargetConnectionErrorCount",
+        Known(BALANCER, "Count", "count", _SUM, (_LOAD_BALANCER, _TARGETS), sparse=True),
+    ),
+    *_many(
+        "HTTPCode_ELB_4XX_Count HTTPCode_ELB_5XX_Count RejectedConnectionCount NewConnectionCount",
+        Known(BALANCER, "Count", "count", _SUM, (_LOAD_BALANCER,), sparse=True),
+    ),
+    *_many("HealthyHostCount UnHealthyHostCount", Known(BALANCER, "Count", "gauge", _NO_PERCENTILES, (_TARGETS,))),
+    *_many("CPUUtilization MemoryUtilization", Known(ECS, "Percent", "gauge", _ALL, (_SERVICE, ("ClusterName",)))),
+    *_many("RunningTaskCount", Known(TASKS, "Count", "gauge", _NO_PERCENTILES, (_SERVICE,))),
+    *_many("Invocations", Known(BEDROCK, "Count", "count", ("Sum", "SampleCount"), (_MODEL,))),
+    *_many("InvocationLatency", Known(BEDROCK, "Milliseconds", "time", _ALL, (_MODEL,))),
+    *_many("TimeToFirstToken", Known(BEDROCK, "Milliseconds", "time", _ALL, (_MODEL,), _STREAMS)),
+    *_many("InputTokenCount OutputTokenCount", Known(BEDROCK, "Count", "count", _ALL, (_MODEL,))),
+    *_many(
+        "InvocationClientErrors InvocationServerErrors InvocationThrottles",
+        Known(BEDROCK, "Count", "count", ("Sum", "SampleCount"), (_MODEL,), sparse=True),
+    ),
+]
+KNOWN: dict[tuple[str, str], Known] = {(known.namespace, name): known for name, known in _ROWS}
+NAMESPACES = tuple(dict.fromkeys(namespace for namespace, _ in KNOWN))
+
+
+def kind_of(namespace: str, name: str) -> Kind:
+    """How the metric is read: as documented, else by what its name says."""
+    if known := KNOWN.get((namespace, name)):
+        return known.kind
+    if _GAUGE.search(name):
+        return "gauge"
+    return "time" if _TIME.search(name) else "count"
+
+
+def unit_of(namespace: str, name: str) -> str | None:
+    """The documented unit."""
+    known = KNOWN.get((namespace, name))
+    return known.unit if known else None
+
+
+def hint(namespace: str, name: str, dimensions: Collection[str], statistics: Collection[str]) -> str:
+    """Why CloudWatch may have nothing under this name, and what to change; it calls no wrong name an error."""
+    known = KNOWN.get((namespace, name))
+    if known is None:
+        return _elsewhere(namespace, name)
+    if wrong := _dimensions_hint(name, known, dimensions):
+        return wrong
+    if known.sparse:
+        also = f" ({known.only})" if known.only else ""
+        return f"CloudWatch has it only once it happened{also}"
+    if absent := unpublished(namespace, name, statistics):
+        return absent
+    if known.only:
+        return known.only
+    return f"is there an endpoint with these values of {_listed(dimensions)} in this region, and did it get requests?"
+
+
+def unpublished(namespace: str, name: str, statistics: Collection[str]) -> str:
+    """Which of the statistics AWS does not document for the metric, and which it does; empty where all are."""
+    known = KNOWN.get((namespace, name))
+    if known is None:
+        return ""
+    absent = [statistic for statistic in statistics if _family(statistic) not in known.statistics]
+    if not absent:
+        return ""
+    return f"{namespace} documents {_listed(known.statistics)} for {name}, not {_listed(absent)}"
+
+
+def nearest(word: str, words: Collection[str]) -> str:
+    """The question "Did you mean X?", after a blank, where a word comes close; else nothing."""
+    by_lower = {candidate.lower(): candidate for candidate in words}
+    found = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    return f" Did you mean {by_lower[found[0]]!r}?" if found else ""
+
+
+def _elsewhere(namespace: str, name: str) -> str:
+    homes = [home for home, known_name in KNOWN if known_name == name]
+    if namespace not in NAMESPACES and (close := nearest(namespace, homes or NAMESPACES)):
+        return f"CloudWatch has no namespace {namespace!r} that we know.{close}"
+    if homes:
+        return f"{name} lives in {_listed(homes, 'or')}, not in {namespace}"
+    names = [known_name for home, known_name in KNOWN if home == namespace]
+    return f"no metric {name} is documented for {namespace}.{nearest(name, names)}"
+
+
+def _dimensions_hint(name: str, known: Known, dimensions: Collection[str]) -> str:
+    given = set(dimensions)
+    if any(set(expected) <= given for expected in known.dimensions):
+        return ""
+    expected = min(known.dimensions, key=lambda names: len(set(names) ^ given))
+    missing = [dimension for dimension in expected if dimension not in given]
+    example = " (often AllTraffic)" if "VariantName" in missing else ""
+    return f"{name} is published with {_listed(expected)}: add the dimension {_listed(missing)}{example}"
+
+
+def _family(statistic: str) -> str:
+    return statistic if statistic in _ALL else "percentiles"
+
+
+def _listed(words: Collection[str], last: str = "and") -> str:
+    *most, final = words or ("nothing",)
+    return f"{', '.join(most)} {last} {final}" if most else final

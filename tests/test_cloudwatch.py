@@ -1,0 +1,512 @@
+from __future__ import annotations
+
+import email.utils
+import math
+import random
+import socket
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.errors import BenchmarkError
+from server_capacity.cloudwatch import check_block, make_source
+from server_capacity.cloudwatch.block import Block
+from server_capacity.cloudwatch.fetch import make_client
+from server_capacity.cloudwatch.source import CloudWatch, poll_interval, wait_limit
+from server_capacity.metrics import Interval, ServerMetric
+from tests.fake_cloudwatch import Clock, FakeCloudWatch, error, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NOON = 1_782_129_600  # 2026-06-22 12:00:00 UTC
+WAVE = Interval(begin=NOON + 17, start=NOON + 17, end=NOON + 167, sent=1500)
+HERE = {"EndpointName": "e", "VariantName": "AllTraffic"}
+DIMENSIONS = [{"Name": name, "Value": value} for name, value in HERE.items()]
+SAGEMAKER, INSTANCES = "AWS/SageMaker", "/aws/sagemaker/Endpoints"
+BUSY = 312.0
+
+
+def block(namespace: str = SAGEMAKER, /, **metrics: list[str] | int) -> dict[str, Any]:
+    period, lag = metrics.pop("Period", 60), metrics.pop("Lag", 30)
+    return {
+        "stream": "cloudwatch",
+        "Namespace": namespace,
+        "Dimensions": DIMENSIONS,
+        "Period": period,
+        "Lag": lag,
+        "Metrics": list(metrics),
+        "Statistics": list(metrics.values()),
+    }
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(WAVE.end)
+
+
+@pytest.fixture
+def fake(clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeCloudWatch]:
+    fake = FakeCloudWatch(clock)
+    alone(monkeypatch, tmp_path)
+    with serving(fake) as address:
+        for name, value in {
+            "AWS_ACCESS_KEY_ID": "demo",
+            "AWS_SECRET_ACCESS_KEY": "demo",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL_CLOUDWATCH": address,
+        }.items():
+            monkeypatch.setenv(name, value)
+        yield fake
+
+
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An environment in which boto3 finds nothing of the machine's own."""
+    import os
+
+    for name in [name for name in os.environ if name.startswith(("AWS_", "BOTO"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "no-config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "no-credentials"))
+
+
+def collect(
+    fake: FakeCloudWatch,
+    *blocks: dict[str, Any],
+    interval: Interval = WAVE,
+    attempts: int = 1,
+    said: list[str] | None = None,
+) -> dict[str, ServerMetric]:
+    assert [problem for each in blocks for problem in check_block(each, "block")] == []
+    source = CloudWatch([Block.of(each) for each in blocks], make_client(attempts), fake.clock, fake.clock.sleep)
+    source.begin()
+    found = source.collect(interval, (said if said is not None else []).append)
+    assert [ServerMetric.from_json(each.to_json()) for each in found] == found
+    return {each.name: each for each in found}
+
+
+def requests(fake: FakeCloudWatch, number: int = 1500, dimensions: dict[str, str] = HERE) -> list[float]:
+    """So many requests over the wave, and their latencies in µs: longer from the second minute on."""
+    generator = random.Random(7)
+    latencies = []
+    for index in range(number):
+        at = WAVE.start + (index + 0.5) * (WAVE.end - WAVE.start) / number
+        latencies.append(generator.expovariate(1 / (50_000 if at < NOON + 60 else 150_000)))
+        fake.put(SAGEMAKER, "Invocations", dimensions, (at, 1.0))
+        fake.put(SAGEMAKER, "ModelLatency", dimensions, (at, latencies[-1]))
+        fake.put(SAGEMAKER, "Invocation5XXErrors", dimensions, (at, float(index % 100 == 0)))
+    return latencies
+
+
+def gauge(fake: FakeCloudWatch, name: str = "CPUUtilization", instances: int = 1) -> None:
+    for minute in range(-2, 6):
+        busy = max(0.0, min(minute * 60 + 60, 167) - max(minute * 60, 17)) / 60
+        for _ in range(instances):
+            fake.put(INSTANCES, name, HERE, (NOON + minute * 60, BUSY * busy))
+
+
+def test_a_wave_of_two_and_a_half_minutes(fake: FakeCloudWatch) -> None:
+    latencies = requests(fake)
+    gauge(fake)
+    fake.delay = 75
+    said: list[str] = []
+    found = collect(
+        fake,
+        block(INSTANCES, CPUUtilization=["Average", "Maximum", "Minimum"]),
+        block(ModelLatency=["Average", "p50", "p99", "Maximum", "SampleCount"], Invocation5XXErrors=["Sum", "Average"]),
+        said=said,
+    )
+    assert said[0] == (
+        "⏳ Fetching metrics from stream: cloudwatch (waiting 90s (longest lag: 30 + period: 60) for propagation)..."
+    )
+    cpu = found["CPUUtilization"]
+    assert cpu.statistics == {"Average": BUSY, "Maximum": BUSY, "Minimum": BUSY}
+    assert (cpu.start, cpu.end, cpu.unit, cpu.reason, cpu.complete) == (NOON + 60, NOON + 120, "Percent", None, True)
+    assert [round(value) for _, value in cpu.series] == [224, 312, 244]
+    assert [count for _, count in cpu.instances] == [1, 1, 1]
+    latency = found["ModelLatency"]
+    ordered = sorted(latencies)
+    assert latency.statistics == {
+        "Average": pytest.approx(math.fsum(latencies) / 1500),
+        "p50": ordered[749],
+        "p99": ordered[1484],
+        "Maximum": ordered[-1],
+        "SampleCount": 1500,
+    }
+    assert (latency.unit, latency.complete, latency.reason) == ("Microseconds", True, None)
+    assert found["Invocation5XXErrors"].statistics == {"Sum": 15, "Average": pytest.approx(0.01)}
+    counter = found["Invocations"]
+    assert (counter.statistics, counter.asked, counter.complete) == ({"Sum": 1500}, False, True)
+    assert latency.asked
+    assert NOON + 180 + 75 <= fake.clock.now <= NOON + 180 + 75 + 31  # as soon as it is there, and unchanged once
+    assert set(fake.clock.slept) == {15}
+
+
+def test_a_percentile_is_of_one_bucket_over_the_wave(fake: FakeCloudWatch) -> None:
+    latencies = requests(fake)
+    found = collect(fake, block(ModelLatency=["p99"]))["ModelLatency"]
+    assert found.statistics == {"p99": sorted(latencies)[1484]}
+    asked = [query["MetricStat"] for query in fake.requests[0]["MetricDataQueries"]]
+    assert [(each["Stat"], each["Period"]) for each in asked] == [("p99", 60), ("p99", 180), ("Sum", 60)]
+    assert len(found.series) == 3
+    mean_of_buckets = sum(value for _, value in found.series) / 3
+    assert found.statistics["p99"] != pytest.approx(mean_of_buckets, rel=0.05)
+
+
+def test_ten_second_buckets(fake: FakeCloudWatch) -> None:
+    fake.resolution = 10
+    for second in range(0, 300, 10):
+        fake.put(INSTANCES, "CPUUtilization", HERE, (NOON + second, 300.0 if 20 <= second < 160 else 100.0))
+    cpu = collect(fake, block(INSTANCES, CPUUtilization=["Average"], Period=10, Lag=0))["CPUUtilization"]
+    assert (cpu.statistics, cpu.start, cpu.end) == ({"Average": 300}, NOON + 20, NOON + 160)
+    assert len(cpu.series) == 16  # the call ends at the full minute, the series with the wave
+
+
+def test_a_wave_shorter_than_a_period_shows_the_maximum_and_says_so(fake: FakeCloudWatch) -> None:
+    requests(fake, 40)
+    gauge(fake)
+    short = Interval(NOON + 61, NOON + 61, NOON + 66, 4)
+    fake.clock.now = short.end
+    cpu = collect(fake, block(INSTANCES, CPUUtilization=["Average", "Maximum", "Minimum"]), interval=short)
+    found = cpu["CPUUtilization"]
+    assert found.statistics == {"Average": BUSY, "Maximum": BUSY, "Minimum": None}
+    assert "no whole bucket of 60 s lies inside the 5.0 s of the wave" in (found.reason or "")
+    assert "waves of 180 s or more, or a shorter Period" in (found.reason or "")
+
+
+def test_warm_up_counts_as_requests_but_not_as_latency(fake: FakeCloudWatch) -> None:
+    requests(fake)
+    fake.put(SAGEMAKER, "Invocations", HERE, (NOON - 100, 1.0))
+    fake.put(SAGEMAKER, "ModelLatency", HERE, (NOON - 100, 9e9))
+    warmed = Interval(NOON - 110, WAVE.start, WAVE.end, 1501)
+    found = collect(fake, block(ModelLatency=["Maximum"], Invocations=["Sum"]), interval=warmed)
+    assert found["Invocations"].statistics == {"Sum": 1501}
+    assert (found["ModelLatency"].statistics["Maximum"] or 0) < 9e9
+
+
+def test_pages_repeat_ids_and_are_merged(fake: FakeCloudWatch) -> None:
+    latencies = requests(fake)
+    gauge(fake)
+    fake.page = 2
+    found = collect(
+        fake, block(INSTANCES, CPUUtilization=["Average"]), block(ModelLatency=["Average", "p99", "SampleCount"])
+    )
+    assert found["ModelLatency"].statistics["p99"] == sorted(latencies)[1484]
+    assert found["ModelLatency"].statistics["SampleCount"] == 1500
+    assert found["ModelLatency"].reason is None
+    assert found["CPUUtilization"].statistics["Average"] == BUSY
+
+
+def test_more_than_500_queries(fake: FakeCloudWatch) -> None:
+    for number in range(600):
+        fake.put("Ours", f"Requests{number}", HERE, *((NOON + minute * 60, number) for minute in range(3)))
+    found = collect(fake, block("Ours", **{f"Requests{number}": ["Sum"] for number in range(600)}))
+    assert [metric.statistics["Sum"] for metric in found.values()] == [3 * number for number in range(600)]
+    assert {len(request["MetricDataQueries"]) for request in fake.requests} == {500, 100}
+    assert [query["Id"] for query in fake.queries()][:2] == ["m0s0", "m1s0"]
+
+
+def test_one_refused_query_does_not_cost_the_others(fake: FakeCloudWatch) -> None:
+    requests(fake)
+
+    def refuse(operation: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        stats = [query["MetricStat"]["Stat"] for query in request.get("MetricDataQueries", [])]
+        return error("ValidationError", "no such statistic") if "IQM" in stats else None
+
+    fake.fault = refuse
+    found = collect(fake, block(ModelLatency=["IQM"], Invocations=["Sum"]))
+    assert found["Invocations"].statistics == {"Sum": 1500}
+    assert found["Invocations"].reason is None
+    assert found["ModelLatency"].statistics == {"IQM": None}
+    assert "CloudWatch refused the query (ValidationError: no such statistic)" in (found["ModelLatency"].reason or "")
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "expected"),
+    [
+        ("AccessDenied", 403, "allow cloudwatch:GetMetricData (AccessDenied: said so)"),
+        ("ExpiredToken", 403, "the AWS credentials have expired: renew them"),
+        ("InvalidClientTokenId", 403, "AWS does not accept these credentials"),
+        ("SignatureDoesNotMatch", 403, "AWS does not accept these credentials"),
+        ("InvalidParameterCombination", 400, "CloudWatch refused the query (InvalidParameterCombination"),
+    ],
+)
+def test_a_refusal_ends_the_waiting_at_once(fake: FakeCloudWatch, code: str, status: int, expected: str) -> None:
+    fake.fault = lambda *_: error(code, status=status)
+    metric = collect(fake, block(ModelLatency=["Average", "p99"]))["ModelLatency"]
+    assert metric.statistics == {"Average": None, "p99": None}
+    assert expected in (metric.reason or "")
+    assert not metric.complete
+    assert fake.clock.slept == []
+
+
+def test_throttling_is_retried_then_waited_out(fake: FakeCloudWatch) -> None:
+    requests(fake)
+    calls = 0
+
+    def throttle(operation: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        nonlocal calls
+        calls += 1
+        return error("Throttling", "Rate exceeded") if calls % 2 else None
+
+    fake.fault = throttle
+    metric = collect(fake, block(ModelLatency=["SampleCount"]), attempts=3)["ModelLatency"]
+    assert (metric.statistics, metric.reason) == ({"SampleCount": 1500}, None)
+
+
+def test_throttling_without_end_is_a_reason(fake: FakeCloudWatch) -> None:
+    fake.fault = lambda *_: error("Throttling", "Rate exceeded")
+    metric = collect(fake, block(ModelLatency=["Average"], Lag=0))["ModelLatency"]
+    assert "CloudWatch throttled the queries, also at attempt 1 (Throttling: Rate exceeded)" in (metric.reason or "")
+    assert fake.clock.now == WAVE.end + wait_limit(60)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected", "waits"),
+    [
+        ("PartialData", "CloudWatch gave only part of the data", True),
+        ("InternalError", "CloudWatch had an internal error", True),
+        ("Forbidden", "CloudWatch forbids reading this metric (another account or region?) (because)", False),
+    ],
+)
+def test_a_status_of_one_metric_is_its_own(fake: FakeCloudWatch, status: str, expected: str, waits: bool) -> None:
+    requests(fake)
+
+    def spoil(answer: dict[str, Any]) -> None:
+        for result in answer["MetricDataResults"]:
+            if result["Id"] == "m0s0":
+                result |= {"StatusCode": status, "Messages": [{"Code": "X", "Value": "because"}]}
+
+    fake.edit = spoil
+    found = collect(fake, block(ModelLatency=["Maximum"], Invocations=["Sum"]))
+    assert expected in (found["ModelLatency"].reason or "")
+    assert not found["ModelLatency"].complete
+    assert (found["Invocations"].reason, found["Invocations"].complete) == (None, True)
+    assert (fake.clock.now == WAVE.end + 30 + wait_limit(60)) == waits
+
+
+def test_a_passing_fault_leaves_no_trace(fake: FakeCloudWatch) -> None:
+    requests(fake)
+
+    def spoil(answer: dict[str, Any]) -> None:
+        if fake.clock.now < NOON + 200:
+            answer["MetricDataResults"][0] |= {"StatusCode": "InternalError", "Timestamps": [], "Values": []}
+
+    fake.edit = spoil
+    metric = collect(fake, block(ModelLatency=["SampleCount"]))["ModelLatency"]
+    assert (metric.statistics, metric.reason, metric.complete) == ({"SampleCount": 1500}, None, True)
+
+
+def test_what_cloudwatch_remarks_and_leaves_out_is_said(fake: FakeCloudWatch) -> None:
+    requests(fake)
+
+    def limit(answer: dict[str, Any]) -> None:
+        answer["Messages"] = [{"Code": "Limit", "Value": "Maximum number of allowed metrics exceeded"}]
+        answer["MetricDataResults"] = [each for each in answer["MetricDataResults"] if each["Id"] != "m1s0"]
+
+    fake.edit = limit
+    found = collect(fake, block(Invocations=["Sum"], ModelLatency=["Maximum"]))
+    assert found["Invocations"].statistics == {"Sum": 1500}
+    assert "CloudWatch remarks: Maximum number of allowed" in (found["Invocations"].reason or "")
+    assert "CloudWatch left this query out (Maximum number" in (found["ModelLatency"].reason or "")
+
+
+def test_no_connection(fake: FakeCloudWatch, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        monkeypatch.setenv("AWS_ENDPOINT_URL_CLOUDWATCH", address)
+        metric = collect(fake, block(ModelLatency=["Average"]))["ModelLatency"]
+    assert f"no connection to {address}: check network, proxy and region us-east-1" in (metric.reason or "")
+    assert fake.clock.slept == []
+
+
+def test_a_metric_that_does_not_exist_is_not_zero(fake: FakeCloudWatch) -> None:
+    requests(fake)
+    gauge(fake)
+    found = collect(
+        fake,
+        block(INSTANCES, CPUUtilization=["Average"], ModelLatency=["Average"], GPUUtilization=["Average"]),
+        block(Invocations=["Sum", "p99"]),
+    )
+    assert found["CPUUtilization"].statistics == {"Average": BUSY}
+    assert found["ModelLatency"].statistics == {"Average": None}
+    assert "ModelLatency lives in AWS/SageMaker, not in /aws/sagemaker/Endpoints" in (
+        found["ModelLatency"].reason or ""
+    )
+    assert "only instances with a GPU publish it" in (found["GPUUtilization"].reason or "")
+    assert not found["GPUUtilization"].complete
+    assert fake.clock.now <= NOON + 225  # the others of the instance were there: no waiting for a GPU that is not
+
+
+def test_the_dimensions_under_which_it_is_are_told(fake: FakeCloudWatch) -> None:
+    requests(fake, dimensions={"EndpointName": "other", "VariantName": "AllTraffic"})
+    wrong = block(ModelLatency=["Average"])
+    wrong["Dimensions"] = DIMENSIONS[:1]
+    reason = collect(fake, wrong)["ModelLatency"].reason or ""
+    assert "add the dimension VariantName (often AllTraffic)" in reason
+    assert "CloudWatch has ModelLatency under EndpointName=other, VariantName=AllTraffic" in reason
+    fake.fault = lambda operation, _: error("AccessDenied", status=403) if operation == "ListMetrics" else None
+    assert "CloudWatch has ModelLatency" not in (collect(fake, wrong)["ModelLatency"].reason or "")
+
+
+def test_what_only_exists_once_it_happened_is_not_waited_for(fake: FakeCloudWatch) -> None:
+    requests(fake)
+    found = collect(fake, block(NoCapacityInvocationFailures=["Sum"], Invocations=["Sum"]))
+    assert found["NoCapacityInvocationFailures"].statistics == {"Sum": None}
+    assert fake.clock.now <= NOON + 225
+
+
+def test_a_wrong_name_is_waited_for_three_periods_only(fake: FakeCloudWatch) -> None:
+    metric = collect(fake, block(ModelLatency=["Average"]))["ModelLatency"]
+    assert "is there an endpoint with these values" in (metric.reason or "")
+    assert WAVE.end + 30 + 180 <= fake.clock.now <= WAVE.end + 30 + 195
+
+
+def test_requests_that_never_come_end_the_waiting_at_its_limit(fake: FakeCloudWatch) -> None:
+    requests(fake, 1400)
+    said: list[str] = []
+    found = collect(fake, block(ModelLatency=["Average"]), said=said)
+    assert fake.clock.now == WAVE.end + 30 + wait_limit(60)
+    assert not found["ModelLatency"].complete
+    assert found["ModelLatency"].statistics["Average"] is not None
+    assert "counted 1,400 of the 1,500 requests sent 330 s after the wave" in (found["ModelLatency"].reason or "")
+    assert any("1,400 of 1,500 requests counted" in line for line in said)
+    assert len(said) < 6  # said when it changes, not at each poll
+
+
+def test_foreign_traffic_is_visible(fake: FakeCloudWatch) -> None:
+    requests(fake, 1800)
+    found = collect(fake, block(INSTANCES, CPUUtilization=["Average"]))
+    counter = found["Invocations"]
+    assert (counter.statistics, counter.asked) == ({"Sum": 1800}, False)
+    assert "counted 1,800 requests, the wave sent 1,500: 300 came from elsewhere" in (counter.reason or "")
+
+
+def test_several_endpoints_add_up(fake: FakeCloudWatch) -> None:
+    other = {"EndpointName": "f", "VariantName": "AllTraffic"}
+    requests(fake, 900)
+    requests(fake, 600, other)
+    second = block(ModelLatency=["SampleCount"])
+    second["Dimensions"] = [{"Name": name, "Value": value} for name, value in other.items()]
+    source = CloudWatch(
+        [Block.of(block(ModelLatency=["SampleCount"])), Block.of(second)], make_client(1), fake.clock, fake.clock.sleep
+    )
+    found = source.collect(WAVE, lambda *_: None)
+    counts = [(each.name, each.dimensions["EndpointName"], *each.statistics.values(), each.complete) for each in found]
+    assert counts == [
+        ("ModelLatency", "e", 900, True),
+        ("ModelLatency", "f", 600, True),
+        ("Invocations", "e", 900, True),
+        ("Invocations", "f", 600, True),
+    ]
+
+
+def test_scaling_is_noticed(fake: FakeCloudWatch) -> None:
+    gauge(fake, instances=2)
+    for minute in (2, 3):
+        fake.put(INSTANCES, "CPUUtilization", HERE, (NOON + minute * 60, 10.0))
+    cpu = collect(fake, block(INSTANCES, CPUUtilization=["Average"]))["CPUUtilization"]
+    assert [count for _, count in cpu.instances] == [2, 2, 3]
+    assert "number of instances reporting changed during the wave (2 -> 3)" in (cpu.reason or "")
+
+
+def test_ctrl_c_ends_the_waiting_with_what_there_is(fake: FakeCloudWatch) -> None:
+    requests(fake)
+    fake.delay = 10_000
+
+    def stop(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    source = CloudWatch([Block.of(block(ModelLatency=["Average"]))], make_client(1), fake.clock, stop)
+    (metric, _) = source.collect(WAVE, lambda *_: None)
+    assert metric.statistics == {"Average": None}
+    assert "when the waiting was interrupted" in (metric.reason or "")
+
+
+def test_ctrl_c_before_the_first_answer(fake: FakeCloudWatch) -> None:
+    class Stopped:
+        def get_metric_data(self, **_: Any) -> None:
+            raise KeyboardInterrupt
+
+    source = CloudWatch([Block.of(block(ModelLatency=["Average", "p99"]))], Stopped(), fake.clock, fake.clock.sleep)
+    (metric, _) = source.collect(WAVE, lambda *_: None)
+    assert metric.statistics == {"Average": None, "p99": None}
+    assert metric.reason == "the waiting was interrupted before CloudWatch had answered"
+
+
+def test_a_wrong_clock_of_this_machine_moves_the_window(fake: FakeCloudWatch) -> None:
+    requests(fake)
+    behind = Interval(WAVE.begin - 120, WAVE.start - 120, WAVE.end - 120, WAVE.sent)
+    fake.date = email.utils.formatdate(time.time() + 120, usegmt=True)
+    metric = collect(fake, block(ModelLatency=["SampleCount"]), interval=behind)["ModelLatency"]
+    assert metric.statistics == {"SampleCount": 1500}
+    assert "this client's clock is 1" in (metric.reason or "")
+    assert "behind CloudWatch's; the window was moved" in (metric.reason or "")
+
+
+def test_a_wave_longer_than_a_day_has_no_percentiles(fake: FakeCloudWatch) -> None:
+    long = Interval(NOON, NOON, NOON + 90_000, 1)
+    fake.clock.now = long.end
+    fake.put(SAGEMAKER, "ModelLatency", HERE, (NOON + 89_000, 5.0))
+    metric = collect(fake, block(ModelLatency=["p99", "Maximum"]), interval=long)["ModelLatency"]
+    assert metric.statistics == {"p99": None, "Maximum": 5.0}
+    assert "CloudWatch's longest is a day" in (metric.reason or "")
+
+
+@pytest.mark.parametrize(("period", "seconds"), [(1, 1), (5, 1.25), (10, 2.5), (60, 15), (300, 15)])
+def test_polls_fit_the_period(period: int, seconds: float) -> None:
+    assert poll_interval(period) == seconds
+
+
+def without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **given: str) -> str:
+    alone(monkeypatch, tmp_path)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(BenchmarkError) as caught:
+        make_source([block(ModelLatency=["Average"])])
+    return str(caught.value)
+
+
+def test_missing_credentials_and_region_are_one_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    message = without(monkeypatch, tmp_path)
+    assert "there are no AWS credentials" in message
+    assert "there is no AWS region" in message
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"AWS_ACCESS_KEY_ID": "a"}, "cannot be used (Partial credentials found in env"),
+        ({"AWS_PROFILE": "nobody"}, "The config profile (nobody) could not be found"),
+        ({"AWS_ACCESS_KEY_ID": "a b", "AWS_SECRET_ACCESS_KEY": "s"}, "the AWS access key is malformed"),
+        ({"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": '"s"'}, "the AWS secret key is malformed"),
+        ({"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_DEFAULT_REGION": "us east 1"}, "us east 1"),
+        (
+            {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_ENDPOINT_URL_CLOUDWATCH": "here"},
+            "Invalid endpoint: here",
+        ),
+    ],
+)
+def test_what_is_malformed_is_told_before_the_wave(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: dict[str, str], expected: str
+) -> None:
+    message = without(monkeypatch, tmp_path, **{"AWS_DEFAULT_REGION": "us-east-1", **given})
+    assert expected in message
+    assert "`aws configure`" in message
+    assert '"s"' not in message
+
+
+def test_a_source_is_made_without_the_network(fake: FakeCloudWatch) -> None:
+    assert isinstance(make_source([block(ModelLatency=["Average"])]), CloudWatch)
+    assert fake.requests == []
+
+
+def test_boto3_is_imported_by_those_who_ask_only() -> None:
+    program = "import sys, server_capacity.config, server_capacity.cloudwatch; sys.exit('boto3' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0
