@@ -2,7 +2,8 @@
 
 ``start`` runs it as a child process, ``serve`` in this one. Requests pass through a queueing model (see
 ``queueing``) and are answered at the instants the model computed. Every queued request is logged; GET
-/arrivals gives the log, so that what a client reports can be held against what the server saw.
+/arrivals gives the log, so that what a client reports can be held against what the server saw. To AWS's clients
+it is a SageMaker endpoint with its metrics in CloudWatch (see ``aws``).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from inference_benchmarker.demo.aws import ADDRESSES, CREDENTIALS, Aws
 from inference_benchmarker.demo.config import EndpointConfig, Fate, fates
 from inference_benchmarker.demo.dialects import Dialect, OpenAiDialect, PlainDialect, SageMakerDialect
 from inference_benchmarker.demo.exchange import Alarm, Exchange
@@ -46,10 +48,13 @@ from inference_benchmarker.host import raise_descriptor_limit
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from inference_benchmarker.demo.telemetry import Traffic
+
 __all__ = ["EndpointConfig", "RunningEndpoint", "listen", "serve", "start"]
 
 _BACKLOG = 4096
 _PATIENCE_S = 10.0
+_TARGET_MODEL = "x-amzn-sagemaker-target-model"
 
 Handler = Callable[[HttpConnection, Request, str], None]
 
@@ -66,6 +71,10 @@ class Endpoint:
         self._next_fate = fates(config)
         self._error_status = config.error_status
         self._metrics = Metrics()
+        self._loop = loop
+        self._aws = Aws(config, self._queue, loop)
+        self._models = self._aws.models
+        self._own_traffic = self._aws.telemetry.traffic(config.endpoint_name)
         table = self._table(config)
         self._routes = Routes(table)
         self._log = ArrivalLog([route.path for route in table])
@@ -87,6 +96,7 @@ class Endpoint:
             self._immediate("GET", "/arrivals", lambda _: self._render_log()),
             self._immediate("DELETE", "/arrivals", lambda _: self._clear_log()),
             self._immediate("POST", "/stall", self._stall),
+            self._immediate("POST", "/", self._aws.answer),
         ]
 
     def _queued(self, path: str, dialect: Dialect) -> Route[Handler]:
@@ -102,6 +112,7 @@ class Endpoint:
     def close(self) -> None:
         """End all connections."""
         self._alarm.close()
+        self._aws.close()
         for connection in list(self._connections):
             connection.drop()
 
@@ -122,23 +133,49 @@ class Endpoint:
             self._send(connection, request, route, _refusal(error))
 
     def _enqueue(self, dialect: Dialect, connection: HttpConnection, request: Request, route: str) -> None:
+        # a path that is its own template has no endpoint's name in it
+        named = request.path != route
+        traffic = self._aws.telemetry.traffic(request.path.split("/")[2]) if named else self._own_traffic
+        if self._models is not None and (model := request.headers.get(_TARGET_MODEL)):
+            visit = self._models.visit(model, request.complete_ns)
+            traffic.visited(visit, request.complete_ns)
+            if not visit.hit:
+                admit = partial(self._admit_late, dialect, connection, request, route, traffic)
+                self._loop.call_at(visit.ready_ns / NS, admit)
+                return
+        self._admit(dialect, connection, request, route, traffic)
+
+    def _admit_late(
+        self, dialect: Dialect, connection: HttpConnection, request: Request, route: str, traffic: Traffic
+    ) -> None:
+        """Its model has been loaded: the request joins the queue now."""
+        request.complete_ns = time.monotonic_ns()
+        self._admit(dialect, connection, request, route, traffic)
+
+    def _admit(
+        self, dialect: Dialect, connection: HttpConnection, request: Request, route: str, traffic: Traffic
+    ) -> None:
         sequence = self._log.next_sequence
         try:
             reply = dialect.reply(request, sequence)
         except HttpError as error:
             self._send(connection, request, route, dialect.failure(error.status, error.reason, sequence))
+            traffic.rejected(error.status, time.monotonic_ns())
             return
         self._log.open(route, request, connection.number)
         fate = self._next_fate()
         job = self._queue.offer(request.complete_ns)
         if job is None:
             self._send(connection, request, route, dialect.failure(503, "The queue is full.", sequence))
-            self._log.close(sequence, 503, time.monotonic_ns())
+            self._log.close(sequence, 503, now := time.monotonic_ns())
+            traffic.rejected(503, now)
             return
         self._log.schedule(sequence, job.start_ns, job.finish_ns)
         if fate is Fate.ERROR:
             reply = dialect.failure(self._error_status, "The model failed, as configured.", sequence)
-        exchange = Exchange(connection, route, sequence, job=job, reply=reply, fate=fate)
+        exchange = Exchange(
+            connection, route, sequence, job=job, reply=reply, fate=fate, traffic=traffic, arrival_ns=request.arrival_ns
+        )
         self._put(exchange) if exchange.due_ns() > request.complete_ns else self._advance(exchange)
         self._set_alarm()
 
@@ -159,7 +196,12 @@ class Endpoint:
 
     def _settle(self, exchange: Exchange) -> None:
         job, status = exchange.job, exchange.status
-        self._log.close(exchange.sequence, status, exchange.answered_ns)
+        answered_ns = exchange.answered_ns
+        self._log.close(exchange.sequence, status, answered_ns)
+        if answered_ns is not None:
+            exchange.traffic.answered(status, answered_ns, exchange.arrival_ns, job.finish_ns - job.arrival_ns)
+        else:
+            exchange.traffic.unanswered(time.monotonic_ns(), job.finish_ns - job.arrival_ns)
         self._metrics.requests[exchange.route, status] += 1
         self._metrics.service.observe(job.finish_ns - job.start_ns)
         self._metrics.queue_wait.observe(job.start_ns - job.arrival_ns)
@@ -312,6 +354,11 @@ class RunningEndpoint:
     def pid(self) -> int:
         """The child's process id."""
         return self._process.pid
+
+    @property
+    def aws_environment(self) -> dict[str, str]:
+        """The environment in which boto3 takes this endpoint for AWS."""
+        return {**CREDENTIALS, **dict.fromkeys(ADDRESSES, self.url)}
 
     def arrivals(self) -> dict[str, list[Any]]:
         """The log's columns by name; see ``ArrivalLog.columns``."""

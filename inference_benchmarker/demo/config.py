@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,11 @@ from inference_benchmarker.demo.queueing import SERVICE_KINDS
 from inference_benchmarker.errors import BenchmarkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+_NAME = re.compile("[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
+PUBLISH_INTERVALS_S = (1, 10, 30, 60, 120, 180, 240, 300)
+METRIC_FAULTS = ("PartialData", "InternalError", "Forbidden")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,13 @@ class EndpointConfig:
     ``error_share`` get ``error_status`` after their service, ``close_share`` see the connection close within the answer
     and ``hang_share`` never get one. The first request of each server takes ``cold_start_s`` longer.
     ``tokens``: those of a chat completion whose request sets no limit.
+
+    To AWS's clients it is the endpoint ``endpoint_name`` (and any name that is invoked) on ``instances`` instances of
+    ``instance_type`` that share the servers; None: the smallest of g5 with a core for each of its servers. Its
+    metrics are published every ``publish_interval_s`` and are visible ``publication_delay_s`` after an interval's end.
+    ``models_in_memory``: it is a multi-model endpoint that keeps as many and takes ``model_load_s`` to load another.
+    CloudWatch throttles every ``throttle_every``-th GetMetricData, gives the metrics named in ``metric_faults`` that
+    status (PartialData, InternalError or Forbidden), and denies everything with ``access_denied``.
     """
 
     servers: int = 4
@@ -39,9 +51,19 @@ class EndpointConfig:
     cold_start_s: float = 0.0
     tokens: int = 20
     seed: int = 0
+    endpoint_name: str = "demo"
+    instances: int = 1
+    instance_type: str | None = None
+    publish_interval_s: int = 10
+    publication_delay_s: float = 1.0
+    models_in_memory: int | None = None
+    model_load_s: float = 0.5
+    throttle_every: int | None = None
+    metric_faults: Mapping[str, str] = field(default_factory=dict, hash=False)
+    access_denied: bool = False
 
     def __post_init__(self) -> None:
-        problems = [*self._wrong_integers(), *self._wrong_numbers()]
+        problems = [*self._wrong_integers(), *self._wrong_numbers(), *self._wrong_names()]
         if self.service not in SERVICE_KINDS:
             problems.append(f"service is {self.service!r}: it must be one of {', '.join(SERVICE_KINDS)}")
         elif self.service != "none" and self.service_s == 0:
@@ -54,9 +76,9 @@ class EndpointConfig:
             raise BenchmarkError(f"The endpoint cannot be like that: {'; '.join(problems)}.")
 
     def _wrong_integers(self) -> list[str]:
-        least = {"servers": 1, "tokens": 1, "seed": None, "queue_limit": 0}
-        if self.queue_limit is None:
-            del least["queue_limit"]
+        least = {"servers": 1, "tokens": 1, "seed": None, "instances": 1}
+        optional = {"queue_limit": 0, "models_in_memory": 1, "throttle_every": 1}
+        least |= {name: low for name, low in optional.items() if getattr(self, name) is not None}
         return [
             f"{name} is {value!r}: it must be an integer" + ("" if low is None else f" of at least {low}")
             for name, low in least.items()
@@ -65,6 +87,7 @@ class EndpointConfig:
 
     def _wrong_numbers(self) -> list[str]:
         greatest = {"service_s": 1e6, "cv": 1e3, "cold_start_s": 1e6}
+        greatest |= {"publication_delay_s": 1e6, "model_load_s": 1e6}
         greatest |= {"error_share": 1, "close_share": 1, "hang_share": 1}
         return [
             f"{name} is {value!r}: it must be " + f"from 0 to {high:g}"
@@ -72,6 +95,20 @@ class EndpointConfig:
             if type(value := getattr(self, name)) not in (int, float)
             or not (math.isfinite(value) and 0 <= value <= high)
         ]
+
+    def _wrong_names(self) -> list[str]:
+        """What is wrong with what only AWS's clients see."""
+        problems = []
+        if not isinstance(self.endpoint_name, str) or not _NAME.fullmatch(self.endpoint_name):
+            problems.append(f"endpoint_name is {self.endpoint_name!r}: it must be up to 63 letters, digits and hyphens")
+        if self.instance_type is not None and not str(self.instance_type).startswith("ml."):
+            problems.append(f"instance_type is {self.instance_type!r}: it must be one of SageMaker's, as ml.g5.xlarge")
+        if self.publish_interval_s not in PUBLISH_INTERVALS_S:
+            allowed = ", ".join(map(str, PUBLISH_INTERVALS_S))
+            problems.append(f"publish_interval_s is {self.publish_interval_s!r}: it must be one of {allowed}")
+        if wrong := {name: fault for name, fault in self.metric_faults.items() if fault not in METRIC_FAULTS}:
+            problems.append(f"metric_faults is {wrong!r}: each must be one of {', '.join(METRIC_FAULTS)}")
+        return problems
 
 
 class Fate(Enum):

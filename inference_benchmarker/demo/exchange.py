@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from inference_benchmarker.demo.dialects import Stream
+    from inference_benchmarker.demo.telemetry import Traffic
 
 # Differs from every instant and from None: after it rang, whatever is set has to reach the timer.
 _RANG = -1
@@ -31,10 +32,12 @@ class Exchange:
         "_reply",
         "_sent",
         "answered_ns",
+        "arrival_ns",
         "connection",
         "job",
         "route",
         "sequence",
+        "traffic",
     )
 
     def __init__(
@@ -46,11 +49,15 @@ class Exchange:
         job: Job,
         reply: Answer | Stream,
         fate: Fate,
+        traffic: Traffic,
+        arrival_ns: int,
     ) -> None:
         self.connection = connection
         self.route = route
         self.sequence = sequence
         self.job = job
+        self.traffic = traffic
+        self.arrival_ns = arrival_ns
         self.answered_ns: int | None = None
         self._reply = reply
         self._fate = fate
