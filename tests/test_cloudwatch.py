@@ -179,6 +179,43 @@ def test_a_wave_shorter_than_a_period_shows_the_maximum_and_says_so(fake: FakeCl
     assert "waves of 180 s or more, or a shorter Period" in (found.reason or "")
 
 
+def test_sums_and_percentiles_of_a_gauge(fake: FakeCloudWatch) -> None:
+    longer = Interval(WAVE.begin, WAVE.start, NOON + 230, 0)
+    for minute, busy in ((0, 10.0), (1, 300.0), (2, 320.0), (3, 20.0)):
+        fake.put(INSTANCES, "CPUUtilization", HERE, (NOON + 60 * minute, busy), (NOON + 60 * minute, busy))
+    fake.clock.now = longer.end
+    found = collect(fake, block(INSTANCES, CPUUtilization=["Sum", "p50", "SampleCount"]), interval=longer)
+    cpu = found["CPUUtilization"]
+    assert cpu.statistics == {"Sum": 620, "p50": 300, "SampleCount": 4}  # the fleet's mean; of 12:01 to 12:03
+    assert cpu.reason == "Sum is the mean of 2 buckets' sums"
+    short = collect(fake, block(INSTANCES, CPUUtilization=["p50"]), interval=Interval(NOON + 5, NOON + 5, NOON + 50, 0))
+    assert short["CPUUtilization"].statistics == {"p50": 10}
+    assert "idle time too" in (short["CPUUtilization"].reason or "")
+
+
+def test_what_came_is_kept_when_a_later_call_fails(fake: FakeCloudWatch) -> None:
+    requests(fake, 1400)
+    fake.fault = lambda *_: error("ExpiredToken", status=403) if fake.clock.now > NOON + 300 else None
+    metric = collect(fake, block(ModelLatency=["SampleCount"]))["ModelLatency"]
+    assert metric.statistics == {"SampleCount": 1400}
+    assert "the AWS credentials have expired" in (metric.reason or "")
+    assert not metric.complete
+
+
+def test_requests_to_one_instance_do_not_count_those_of_the_wave(fake: FakeCloudWatch) -> None:
+    requests(fake)
+    one = {**HERE, "InstanceId": "i-1"}
+    requests(fake, 700, one)
+    enhanced = block(Invocations=["Sum"])
+    enhanced["Dimensions"] = [{"Name": name, "Value": value} for name, value in one.items()]
+    source = CloudWatch([Block.of(enhanced)], make_client(1), fake.clock, fake.clock.sleep)
+    found = source.collect(WAVE, lambda *_: None)
+    assert [(each.statistics["Sum"], each.asked, each.complete) for each in found] == [
+        (700, True, True),
+        (1500, False, True),
+    ]
+
+
 def test_warm_up_counts_as_requests_but_not_as_latency(fake: FakeCloudWatch) -> None:
     requests(fake)
     fake.put(SAGEMAKER, "Invocations", HERE, (NOON - 100, 1.0))

@@ -106,7 +106,8 @@ def similar_dimensions(client: Any, namespace: str, name: str) -> list[dict[str,
         page = client.list_metrics(Namespace=namespace, MetricName=name, RecentlyActive="PT3H")
     except (BotoCoreError, ClientError):
         return []
-    found = [{each["Name"]: each["Value"] for each in metric.get("Dimensions", [])} for metric in page["Metrics"]]
+    metrics = page.get("Metrics", [])
+    found = [{each["Name"]: each["Value"] for each in metric.get("Dimensions", [])} for metric in metrics]
     return [each for place, each in enumerate(found) if each not in found[:place]]
 
 

@@ -110,7 +110,7 @@ def plan(blocks: Sequence[Block], interval: Interval) -> tuple[Wanted, ...]:
 
 def _wanted(number: int, block: Block, name: str, statistics: tuple[str, ...], interval: Interval) -> Wanted:
     kind = kind_of(block.namespace, name)
-    counts = COUNTERS.get(block.namespace) == name
+    counts = _counts(block, name)
     start = interval.begin if kind == "count" else interval.start
     around = covering(start, interval.end, block.period)
     inside = inner(interval.start, interval.end, block.period) if kind == "gauge" else None
@@ -130,6 +130,14 @@ def _wanted(number: int, block: Block, name: str, statistics: tuple[str, ...], i
         wholes=tuple(each for each in statistics if combination(each) == "none"),
         series_of=next((each for each in statistics if combination(each) != "none"), statistics[0]),
         counts=counts,
+    )
+
+
+def _counts(block: Block, name: str) -> bool:
+    """Whether the metric counts every request to an endpoint: not those of one of its instances or zones."""
+    names = {dimension for dimension, _ in block.dimensions}
+    return COUNTERS.get(block.namespace) == name and any(
+        names == set(each) for each in KNOWN[block.namespace, name].dimensions
     )
 
 

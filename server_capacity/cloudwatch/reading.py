@@ -83,14 +83,14 @@ class Reading:
         return not self.buckets(wanted)
 
     def progress(self) -> str:
-        """What is waited for, as a sentence."""
+        """What is waited for, in words; nothing where only the next poll has to agree."""
         parts = []
         totals = {each.group: self.total(each) for each in self.wanted if each.counts}
         if totals and (missing := [total or 0 for total in totals.values() if (total or 0) < self.interval.sent]):
             parts.append(f"{min(missing):,.0f} of {self.interval.sent:,} requests counted")
         if late := sum(not self._has_last(each) for each in self.wanted):
             parts.append(f"{late} of {len(self.wanted)} metrics without their last values")
-        return ", ".join(parts) or "the last values may still change"
+        return ", ".join(parts)
 
     def _has_last(self, wanted: Wanted) -> bool:
         buckets = self.buckets(wanted)

@@ -77,7 +77,7 @@ class CloudWatch:
             deadline = waiting.deadline
             if reading.complete or reading.now >= deadline:
                 return
-            if waiting.polls > 2 and (text := reading.progress()) != said:
+            if waiting.polls > 2 and (text := reading.progress()) not in ("", said):
                 said = text
                 say(f"   cloudwatch: {text}; waiting {deadline - reading.now:.0f}s at most")
             self._sleep(min(interval_s, deadline - reading.now))
@@ -111,7 +111,7 @@ class _Waiting:
     @property
     def deadline(self) -> float:
         """When waiting ends in any case, unix seconds."""
-        return self._interval.end + max(block.lag + wait_limit(block.period) for block in self._blocks)
+        return self._interval.end + max(wanted.lag + wait_limit(wanted.period) for wanted in self.wanted)
 
     def poll(self) -> Reading:
         """Everything asked once more."""
@@ -122,6 +122,7 @@ class _Waiting:
             fetched = self._fetch()
         self.polls += 1
         before = replace(self.reading, before=None) if self.reading else None
+        _keep_what_came(fetched.answers, before)
         now = self._clock() + self.ahead_s
         self.reading = Reading(self.wanted, fetched.answers, self._interval, now, before)
         return self.reading
@@ -144,6 +145,13 @@ def poll_interval(period: float) -> float:
 def wait_limit(period: float) -> float:
     """How long after the wave and its lag a metric is waited for, in seconds."""
     return min(MOST_LIMIT_S, max(LEAST_LIMIT_S, LIMIT_PERIODS * period))
+
+
+def _keep_what_came(answers: dict[str, Answer], before: Reading | None) -> None:
+    """A call that fails late does not take away what an earlier one brought."""
+    for name, answer in answers.items():
+        if before is not None and answer.failure is not None and not answer.points:
+            answer.points = dict(before.answers[name].points)
 
 
 def _nothing(wanted: Sequence[Wanted], interval: Interval, now: float) -> Reading:
