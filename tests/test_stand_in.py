@@ -427,6 +427,34 @@ def test_a_result_is_split_over_pages_and_newest_comes_first(endpoint: RunningEn
 
 
 @pytest.mark.process
+def test_metrics_are_listed_by_what_is_asked(endpoint: RunningEndpoint) -> None:
+    cloudwatch = client(endpoint, "cloudwatch")
+    places = [[{"Name": "Zone", "Value": value}] for value in "ab"]
+    old = datetime.fromtimestamp(time.time() - 4 * 3600, UTC)
+    data: list[dict[str, Any]] = [{"MetricName": "m", "Dimensions": place, "Value": 1.0} for place in places]
+    data.append({"MetricName": "old", "Timestamp": old, "Value": 1.0})
+    cloudwatch.put_metric_data(Namespace="Listed", MetricData=data)
+
+    def listed(**asked: Any) -> int:
+        return len(cloudwatch.list_metrics(Namespace="Listed", **asked)["Metrics"])
+
+    deadline = time.monotonic() + 20
+    while listed() < 3 and time.monotonic() < deadline:  # until the publication delay is over
+        time.sleep(0.05)
+    assert (listed(), listed(MetricName="m"), listed(RecentlyActive="PT3H")) == (3, 2, 2)
+    assert (listed(Dimensions=[{"Name": "Zone"}]), listed(Dimensions=places[0])) == (2, 1)
+    assert listed(Dimensions=[{"Name": "Other"}]) == 0
+
+    names = [{"MetricName": f"n{number}", "Value": 1.0} for number in range(501)]
+    cloudwatch.put_metric_data(Namespace="Many", MetricData=names)
+    pages = cloudwatch.get_paginator("list_metrics")
+    while len(found := [len(page["Metrics"]) for page in pages.paginate(Namespace="Many")]) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert found == [500, 1]
+
+
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("queries", "reason"),
     [

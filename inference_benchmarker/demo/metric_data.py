@@ -168,6 +168,6 @@ def _result(query: Query, points: list[tuple[int, float]], status: str) -> dict[
         "Id": query.id,
         "Label": query.label,
         "Timestamps": [at for at, _ in points],
-        "Values": [value for _, value in points],
+        "Values": [float(value) for _, value in points],
         "StatusCode": status,
     }
