@@ -191,7 +191,7 @@ def hint(namespace: str, name: str, dimensions: Collection[str], statistics: Col
         return absent
     if known.only:
         return known.only
-    return f"is there an endpoint with these values of {_listed(dimensions)} in this region, and did it get requests?"
+    return f"do these values of {_listed(dimensions)} exist in this region, and did requests reach them?"
 
 
 def unpublished(namespace: str, name: str, statistics: Collection[str]) -> str:

@@ -1,21 +1,22 @@
-"""CloudWatch over HTTP, as boto3 speaks to it, on a clock that a test turns: samples in, buckets out, any fault."""
+"""The stand-in's CloudWatch on a clock that a test turns, over HTTP as boto3 speaks to it, with any fault added."""
 
 from __future__ import annotations
 
 import json
-import math
-from collections import defaultdict
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.demo.aws_json import AwsError, Caller
+from inference_benchmarker.demo.cloudwatch import CloudWatch
+from inference_benchmarker.demo.config import EndpointConfig
+from inference_benchmarker.demo.metric_store import Cell, Metric, MetricStore
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     Fault = Callable[[str, dict[str, Any]], "tuple[int, dict[str, Any]] | None"]
-
-Key = tuple[str, str, frozenset[tuple[str, str]]]
 
 
 class Clock:
@@ -39,21 +40,28 @@ def error(code: str, message: str = "said so", status: int = 400) -> tuple[int, 
 
 
 class FakeCloudWatch:
-    """``samples`` by metric; a sample is visible ``delay`` seconds after the end of its minute (``resolution``)."""
+    """A sample is visible ``delay`` seconds after the end of its minute (``resolution``).
+
+    ``page``: datapoints a page may have. ``fault`` answers instead of the stand-in, ``edit`` changes its answer.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.delay = 0.0
         self.resolution = 60
-        self.page = 100_800
+        self.page: int | None = None
         self.date: str | None = None
         self.fault: Fault = lambda *_: None
         self.edit: Callable[[dict[str, Any]], None] = lambda *_: None
         self.requests: list[dict[str, Any]] = []
-        self.samples: dict[Key, list[tuple[float, float]]] = defaultdict(list)
+        self._store = MetricStore()
+        self._operations = CloudWatch(EndpointConfig(), self._store, clock).service.operations
 
     def put(self, namespace: str, name: str, dimensions: dict[str, str], *samples: tuple[float, float]) -> None:
-        self.samples[namespace, name, frozenset(dimensions.items())].extend(samples)
+        metric = Metric(namespace, name, frozenset(dimensions.items()))
+        for at, value in samples:
+            stored = at // self.resolution * self.resolution
+            self._store.add(metric, Cell(stored, stored + self.resolution + self.delay, "None", [value]))
 
     def queries(self) -> list[dict[str, Any]]:
         return [query for request in self.requests for query in request.get("MetricDataQueries", [])]
@@ -62,64 +70,14 @@ class FakeCloudWatch:
         self.requests.append(request)
         if faulty := self.fault(operation, request):
             return faulty
-        if operation == "ListMetrics":
-            return 200, {"Metrics": list(self._listed(request))}
-        answer = self._data(request)
-        self.edit(answer)
+        limit = {"MaxDatapoints": self.page} if self.page and operation == "GetMetricData" else {}
+        try:
+            answer = self._operations[operation]({**request, **limit}, Caller("us-east-1"))
+        except AwsError as refused:
+            return error(refused.code, refused.message, refused.status)
+        if operation == "GetMetricData":
+            self.edit(answer)
         return 200, answer
-
-    def _listed(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        for namespace, name, dimensions in self.samples:
-            if (namespace, name) == (request["Namespace"], request["MetricName"]):
-                pairs = [{"Name": key, "Value": value} for key, value in sorted(dimensions)]
-                yield {"Namespace": namespace, "MetricName": name, "Dimensions": pairs}
-
-    def _data(self, request: dict[str, Any]) -> dict[str, Any]:
-        queries = request["MetricDataQueries"]
-        assert len(queries) <= 500
-        assert len({query["Id"] for query in queries}) == len(queries)
-        assert request["ScanBy"] == "TimestampAscending"
-        points = [(query["Id"], *point) for query in queries for point in self._points(query, request)]
-        first = int(request.get("NextToken", 0))
-        shown = points[first : first + self.page]
-        more = first + self.page < len(points)
-        ids = {name for name, *_ in shown} if more or first else {query["Id"] for query in queries}
-        results = [
-            {
-                "Id": name,
-                "Timestamps": [at for each, at, _ in shown if each == name],
-                "Values": [value for each, _, value in shown if each == name],
-                "StatusCode": "PartialData" if more and name == shown[-1][0] else "Complete",
-            }
-            for name in sorted(ids)
-        ]
-        return {"MetricDataResults": results, **({"NextToken": str(first + self.page)} if more else {})}
-
-    def _points(self, query: dict[str, Any], request: dict[str, Any]) -> Iterator[tuple[int, float]]:
-        stat = query["MetricStat"]
-        metric, period = stat["Metric"], stat["Period"]
-        dimensions = frozenset((each["Name"], each["Value"]) for each in metric["Dimensions"])
-        start, end = int(request["StartTime"]), int(request["EndTime"])
-        buckets: dict[int, list[float]] = defaultdict(list)
-        for at, value in self.samples.get((metric["Namespace"], metric["MetricName"], dimensions), []):
-            stored = at // self.resolution * self.resolution
-            if start <= stored < end and stored + self.resolution + self.delay <= self.clock.now:
-                buckets[int(start + (stored - start) // period * period)].append(value)
-        for bucket in sorted(buckets):
-            yield bucket, statistic(stat["Stat"], buckets[bucket])
-
-
-def statistic(name: str, values: list[float]) -> float:
-    if name.startswith("p"):
-        return sorted(values)[math.ceil(float(name[1:]) / 100 * len(values)) - 1]
-    total = math.fsum(values)
-    return {
-        "Sum": total,
-        "SampleCount": float(len(values)),
-        "Average": total / len(values),
-        "Maximum": max(values),
-        "Minimum": min(values),
-    }[name]
 
 
 @contextmanager

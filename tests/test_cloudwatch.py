@@ -7,10 +7,15 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from inference_benchmarker.demo_endpoint import EndpointConfig, RunningEndpoint, start
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.cloudwatch import check_block, make_source
 from server_capacity.cloudwatch.block import Block
@@ -111,9 +116,9 @@ def gauge(fake: FakeCloudWatch, name: str = "CPUUtilization", instances: int = 1
 
 
 def test_a_wave_of_two_and_a_half_minutes(fake: FakeCloudWatch) -> None:
+    fake.delay = 75
     latencies = requests(fake)
     gauge(fake)
-    fake.delay = 75
     said: list[str] = []
     found = collect(
         fake,
@@ -165,6 +170,14 @@ def test_ten_second_buckets(fake: FakeCloudWatch) -> None:
     cpu = collect(fake, block(INSTANCES, CPUUtilization=["Average"], Period=10, Lag=0))["CPUUtilization"]
     assert (cpu.statistics, cpu.start, cpu.end) == ({"Average": 300}, NOON + 20, NOON + 160)
     assert len(cpu.series) == 16  # the call ends at the full minute, the series with the wave
+
+
+def test_minute_metrics_asked_with_a_shorter_period(fake: FakeCloudWatch) -> None:
+    gauge(fake)
+    cpu = collect(fake, block(INSTANCES, CPUUtilization=["Maximum"], Period=10, Lag=0))["CPUUtilization"]
+    assert cpu.statistics == {"Maximum": BUSY}
+    assert "CPUUtilization came once a minute: use a Period of 60" in (cpu.reason or "")
+    assert "not all values" not in (cpu.reason or "")
 
 
 def test_a_wave_shorter_than_a_period_shows_the_maximum_and_says_so(fake: FakeCloudWatch) -> None:
@@ -401,7 +414,7 @@ def test_what_only_exists_once_it_happened_is_not_waited_for(fake: FakeCloudWatc
 
 def test_a_wrong_name_is_waited_for_three_periods_only(fake: FakeCloudWatch) -> None:
     metric = collect(fake, block(ModelLatency=["Average"]))["ModelLatency"]
-    assert "is there an endpoint with these values" in (metric.reason or "")
+    assert "do these values of EndpointName and VariantName exist in this region" in (metric.reason or "")
     assert WAVE.end + 30 + 180 <= fake.clock.now <= WAVE.end + 30 + 195
 
 
@@ -454,8 +467,8 @@ def test_scaling_is_noticed(fake: FakeCloudWatch) -> None:
 
 
 def test_ctrl_c_ends_the_waiting_with_what_there_is(fake: FakeCloudWatch) -> None:
-    requests(fake)
     fake.delay = 10_000
+    requests(fake)
 
     def stop(seconds: float) -> None:
         raise KeyboardInterrupt
@@ -547,3 +560,62 @@ def test_a_source_is_made_without_the_network(fake: FakeCloudWatch) -> None:
 def test_boto3_is_imported_by_those_who_ask_only() -> None:
     program = "import sys, server_capacity.config, server_capacity.cloudwatch; sys.exit('boto3' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0
+
+
+def small_wave(endpoint: RunningEndpoint, seconds: float, rate: float) -> Interval:
+    """Requests from some threads, evenly spaced; the time of the real clock."""
+    address = urlsplit(endpoint.url)
+    begin, number = time.time(), int(seconds * rate)
+
+    def send(index: int) -> None:
+        time.sleep(max(0.0, begin + index / rate - time.time()))
+        with closing(HTTPConnection(address.hostname or "", address.port, timeout=10)) as connection:
+            connection.request("POST", "/invocations", b"x")
+            connection.getresponse().read()
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(send, range(number)))
+    return Interval(begin, begin, time.time(), number)
+
+
+def asked_of_the_endpoint() -> list[dict[str, Any]]:
+    blocks = [
+        block(INSTANCES, CPUUtilization=["Average", "Maximum"], Period=1, Lag=1),
+        block(ModelLatency=["p99", "SampleCount"], OverheadLatency=["Average"], Period=1, Lag=1),
+    ]
+    for each in blocks:
+        each["Dimensions"] = [{"Name": "EndpointName", "Value": "demo"}, DIMENSIONS[1]]
+    return blocks
+
+
+@pytest.mark.process
+def test_the_endpoint_that_knows_the_truth(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Pages, part of the data and throttling on the way, and still what the endpoint's own log says."""
+    alone(monkeypatch, tmp_path)
+    config = EndpointConfig(publish_interval_s=1, throttle_every=3, metric_faults={"ModelLatency": "PartialData"})
+    with start(config) as endpoint:
+        for name, value in endpoint.aws_environment.items():
+            monkeypatch.setenv(name, value)
+        source = make_source(asked_of_the_endpoint())
+        interval = small_wave(endpoint, 4.2, 50)
+        found = {each.name: each for each in source.collect(interval, lambda *_: None)}
+        log = endpoint.arrivals()
+    times = [(last - first) / 1e3 for first, last in zip(log["queued_ns"], log["finish_ns"], strict=True)]
+    assert found["Invocations"].statistics == {"Sum": 210}
+    assert found["ModelLatency"].statistics["SampleCount"] == 210
+    assert found["ModelLatency"].statistics["p99"] == pytest.approx(sorted(times)[207], rel=0.01)
+    busy = 210 * 0.02 * 100 / (interval.end - interval.begin)  # percent of one core
+    assert found["CPUUtilization"].statistics["Average"] == pytest.approx(busy, rel=0.3)
+    assert [each.reason for each in found.values()] == [None] * 4
+    assert all(each.complete for each in found.values())
+
+
+@pytest.mark.process
+def test_an_endpoint_that_denies_its_metrics(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    alone(monkeypatch, tmp_path)
+    with start(EndpointConfig(access_denied=True)) as endpoint:
+        for name, value in endpoint.aws_environment.items():
+            monkeypatch.setenv(name, value)
+        now = time.time()
+        found = make_source(asked_of_the_endpoint()).collect(Interval(now - 9, now - 9, now, 1), lambda *_: None)
+    assert all("allow cloudwatch:GetMetricData (AccessDenied: User: arn:aws" in (each.reason or "") for each in found)

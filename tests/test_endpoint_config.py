@@ -200,7 +200,13 @@ def test_every_stream_is_a_module_of_its_own() -> None:
             "instances with a GPU",
         ),
         ("AWS/SageMaker", "ModelCacheHit", ["EndpointName", "VariantName"], ["Average"], "only multi-model endpoints"),
-        ("AWS/SageMaker", "Invocations", ["EndpointName", "VariantName"], ["Sum"], "is there an endpoint"),
+        (
+            "AWS/SageMaker",
+            "Invocations",
+            ["EndpointName", "VariantName"],
+            ["Sum"],
+            "do these values of EndpointName and VariantName exist",
+        ),
     ],
 )
 def test_hints(namespace: str, name: str, dimensions: list[str], statistics: list[str], expected: str) -> None:

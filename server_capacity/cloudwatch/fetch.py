@@ -95,7 +95,7 @@ def fetch(client: Any, queries: Sequence[Query]) -> Fetched:
     for window, together in _windows(queries).items():
         for first in range(0, len(together), BATCH):
             _ask(client, window, together[first : first + BATCH], answers, clocks)
-    return Fetched(answers, clocks[0] if clocks else None)
+    return Fetched(answers, max(clocks, default=None))
 
 
 def similar_dimensions(client: Any, namespace: str, name: str) -> list[dict[str, str]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from server_capacity.buckets import MINUTE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -82,6 +84,11 @@ class Reading:
         """Whether nothing came of the metric."""
         return not self.buckets(wanted)
 
+    def once_a_minute(self, wanted: Wanted) -> bool:
+        """Whether a metric that was asked with a shorter period has values at full minutes only."""
+        buckets = self.buckets(wanted)
+        return wanted.period < MINUTE and len(buckets) > 1 and all(bucket % MINUTE == 0 for bucket in buckets)
+
     def progress(self) -> str:
         """What is waited for, in words; nothing where only the next poll has to agree."""
         parts = []
@@ -100,7 +107,8 @@ class Reading:
             return self._past_patience(wanted) or self._others_came(wanted)
         if wanted.kind == "gauge":
             span = wanted.inside or wanted.around
-            return span.end - wanted.period in buckets and self.now >= span.end
+            reach = MINUTE if self.once_a_minute(wanted) else wanted.period
+            return max(buckets) + reach >= span.end and self.now >= span.end
         if wanted.sparse:
             return True
         counter = self.counter_of(wanted)

@@ -209,6 +209,11 @@ def _notes(reading: Reading, wanted: Wanted, ending: Ending) -> Iterator[str]:
     if abs(ending.ahead_s) > 0:
         side = "behind" if ending.ahead_s > 0 else "ahead of"
         yield f"this client's clock is {abs(ending.ahead_s):.0f} s {side} CloudWatch's; the window was moved by that"
+    if reading.once_a_minute(wanted):
+        yield (
+            f"{wanted.name} came once a minute: use a Period of 60, or let the endpoint publish more often"
+            " (MetricsConfig, MetricPublishFrequencyInSeconds)"
+        )
     for query in wanted.queries():
         if note := reading.answers[query.id].note:
             yield f"CloudWatch remarks: {note}"

@@ -118,7 +118,7 @@ class _Waiting:
         fetched = self._fetch()
         ahead_s = fetched.ahead_s or 0.0
         if self.polls == 0 and abs(ahead_s) > SAME_CLOCK_S:
-            self._move(ahead_s)
+            self._move(max(ahead_s, self._fetch().ahead_s or ahead_s))  # a slow answer looks like a clock behind ours
             fetched = self._fetch()
         self.polls += 1
         before = replace(self.reading, before=None) if self.reading else None
