@@ -1,0 +1,175 @@
+"""Prometheus' text format, read: the samples of a page with their labels, and the type each family says it has.
+
+Format 0.0.4 and OpenMetrics 1.0: escapes, exemplars, ``# EOF``, ``# UNIT``, names in quotes. Pure: text goes in.
+https://prometheus.io/docs/instrumenting/exposition_formats/
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+Labels = tuple[tuple[str, str], ...]
+"""Label names and values, in the order of the names."""
+
+_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_QUOTED = r'"((?:[^"\\]|\\.)*)"'
+_LABEL = re.compile(
+    rf"[ \t]*(?:{_QUOTED}|([a-zA-Z_:][a-zA-Z0-9_:]*))[ \t]*(?:(=)[ \t]*{_QUOTED})?[ \t]*(?:,|(?=\}}))", re.DOTALL
+)
+_BRACE = re.compile(r"[ \t]*\}")
+_DESCRIPTION = re.compile(rf"#[ \t]+(TYPE|UNIT)[ \t]+(?:{_QUOTED}|(\S+))[ \t]+(\S+)")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = {"n": "\n", '"': '"', "\\": "\\"}
+_SHOWN = 80
+
+
+class ExpositionError(ValueError):
+    """A text that is no such page: names the line and what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One line: a value at the moment of reading, or at ``timestamp`` (seconds, unix) where the page says so."""
+
+    name: str
+    labels: Labels
+    value: float
+    timestamp: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The samples in their order; ``types`` and ``units`` by family, as far as the page tells."""
+
+    samples: tuple[Sample, ...]
+    types: dict[str, str] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+
+
+def parse(text: str, names: Collection[str] | None = None, openmetrics: bool = False) -> Page:
+    """The page's samples; with ``names`` only those with such a name, and the labels of others are not looked at.
+
+    ``openmetrics``: so the server called it; it then ends with ``# EOF``, or was cut off. Raises ExpositionError.
+    """
+    ended = text.rstrip().endswith("# EOF")
+    if openmetrics and not ended:
+        raise ExpositionError("the page was cut off: OpenMetrics ends with # EOF")
+    samples: list[Sample] = []
+    types: dict[str, str] = {}
+    units: dict[str, str] = {}
+    scale = 1.0 if ended else 1e-3
+    for number, line in enumerate(text.split("\n"), 1):
+        if not (line := line.strip(" \t\r")):
+            continue
+        if line.startswith("#"):
+            if found := _DESCRIPTION.match(line):
+                word, quoted, bare, value = found.groups()
+                (types if word == "TYPE" else units)[bare or unescape(quoted)] = value
+            continue
+        try:
+            sample = _sample(line, names, scale)
+        except ValueError as error:
+            shown = line if len(line) <= _SHOWN else line[:_SHOWN] + "..."
+            raise ExpositionError(f"line {number} is not in Prometheus' text format ({error}): {shown}") from None
+        if sample:
+            samples.append(sample)
+    return Page(tuple(samples), types, units)
+
+
+def parse_selector(text: str) -> tuple[str, Labels]:
+    """A name and the labels it must have, as in ``requests_total{status="200"}``. Raises ExpositionError."""
+    text = text.strip()
+    try:
+        name, labels, position = _series(text)
+        if text[position:].strip():
+            raise ValueError(f"{text[position:].strip()!r} follows it")
+    except ValueError as error:
+        expected = 'a metric\'s name, with labels as in name{label="value"} if need be'
+        raise ExpositionError(f"{text!r} must be {expected} ({error})") from None
+    return name, labels
+
+
+def render_selector(name: str, labels: Labels) -> str:
+    """What ``parse_selector`` reads, and PromQL too."""
+    inner = ",".join(f'{label}="{escape(value)}"' for label, value in labels)
+    return f"{name}{{{inner}}}" if inner else name
+
+
+def escape(value: str) -> str:
+    """A label's value as it stands between quotes."""
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def unescape(value: str) -> str:
+    """What stands between quotes; an unknown escape is kept as it is, as Prometheus does."""
+    return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[0]), value) if "\\" in value else value
+
+
+def parse_value(text: str) -> float:
+    """A number as Go reads it: +Inf, -Inf and NaN too. Raises ValueError."""
+    if "_" in text:
+        raise ValueError(f"{text!r} is no number")
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no number") from None
+
+
+def _sample(line: str, names: Collection[str] | None, scale: float) -> Sample | None:
+    bare = _NAME.match(line)
+    if names is not None and bare and bare[0] not in names:
+        return None
+    name, labels, position = _series(line)
+    if names is not None and name not in names:
+        return None
+    numbers = line[position:].partition("#")[0].split()  # an exemplar may follow
+    if not 1 <= len(numbers) <= 2:
+        raise ValueError("a value is missing" if not numbers else "too much follows the value")
+    timestamp = parse_value(numbers[1]) * scale if len(numbers) == 2 else None
+    return Sample(name, labels, parse_value(numbers[0]), timestamp)
+
+
+def _series(line: str) -> tuple[str, Labels, int]:
+    """Name, labels and where they end."""
+    bare = _NAME.match(line)
+    name, position = (bare[0], bare.end()) if bare else ("", 0)
+    after = len(line) - len(line[position:].lstrip(" \t"))
+    if line[after : after + 1] == "{":
+        quoted, labels, position = _labels(line, after + 1)
+        if name and quoted:
+            raise ValueError("two names")
+        return _named(name or quoted), labels, position
+    if position < len(line) and after == position:
+        raise ValueError(f"{line[position]!r} in a name")
+    return _named(name), (), position
+
+
+def _named(name: str) -> str:
+    if not name:
+        raise ValueError("no name")
+    return name
+
+
+def _labels(line: str, position: int) -> tuple[str, Labels, int]:
+    name, labels = "", {}
+    while not (closing := _BRACE.match(line, position)):
+        found = _LABEL.match(line, position)
+        if not found:
+            raise ValueError("labels are broken")
+        quoted, bare, equals, value = found.groups()
+        key = bare or unescape(quoted or "")
+        if equals:
+            if key in labels:
+                raise ValueError(f"label {key} stands twice")
+            labels[key] = unescape(value)
+        elif bare or name or labels:
+            raise ValueError(f"label {key} has no value")
+        else:
+            name = key
+        position = found.end()
+    return name, tuple(sorted(labels.items())), closing.end()

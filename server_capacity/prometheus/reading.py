@@ -1,0 +1,180 @@
+"""What the scraped rounds say of the wave's window: a row for each series, or one that says why there is none. Pure.
+
+A gain is read from the last round before the window to the first one after it: nothing of ours came in between, so
+no request is missed (with a warm-up: from the round nearest to the start).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from server_capacity.exposition import Labels, render_selector
+from server_capacity.metrics import Interval, ServerMetric
+from server_capacity.prometheus.presets import DEFAULTS
+from server_capacity.prometheus.series import Found, Window, counter, distributions, gauge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from server_capacity.prometheus.block import Wanted
+    from server_capacity.prometheus.history import History
+
+STREAM = "prometheus"
+MOST_SERIES = 20
+"""A metric with more series gives those with the largest values."""
+
+MOST_MISSED = 0.1
+SUFFIXES = ("", "_total", "_bucket", "_sum", "_count")
+UNITS = {"seconds": "Seconds", "bytes": "Bytes", "ratio": "Ratio", "celsius": "Celsius", "joules": "Joules"}
+
+
+def window_of(history: History, interval: Interval, interval_s: float) -> Window:
+    """The rounds of the window, and whether they are enough."""
+    rounds = history.rounds
+    start, end = interval.start, interval.end
+    good = [index for index, each in enumerate(rounds) if each.error is None]
+    inside = [index for index in good if rounds[index].began >= start and rounds[index].ended <= end]
+    before = [index for index in good if rounds[index].ended <= start]
+    after = [index for index in good if rounds[index].began >= end]
+    first = before[-1] if before and interval.begin >= start else None
+    if first is None and good:
+        first = min((*before[-1:], *(inside or after)[:1]), key=lambda i: abs(rounds[i].began - start), default=None)
+    last = after[0] if after else inside[-1] if inside else None
+    span = [index for index in good if first is not None and last is not None and first <= index <= last]
+    due = [each for each in rounds if start <= each.due <= end]
+    missed = [each for each in due if each.error is not None]
+    reasons = []
+    if len(missed) > MOST_MISSED * len(due):
+        reasons.append(f"{len(missed)} of {len(due)} rounds of scraping brought nothing ({missed[-1].error})")
+    elif span and rounds[span[0]].began > start + 1.5 * interval_s:
+        reasons.append(f"the first sample is {rounds[span[0]].began - start:.1f} s after the start")
+    elif span and rounds[span[-1]].ended < end - 1.5 * interval_s:
+        reasons.append(f"the last sample is {end - rounds[span[-1]].ended:.1f} s before the end")
+    return Window(history, tuple(inside), tuple(span), not reasons, "; ".join(reasons) or None)
+
+
+def sample_names(wanted: Iterable[Wanted]) -> set[str]:
+    """The names of all samples that may be needed."""
+    return {name + suffix for each in wanted for name, _ in each.selectors for suffix in SUFFIXES}
+
+
+def read(wanted: Wanted, window: Window, instance: str) -> list[ServerMetric]:
+    """A row for each series of the metric, or one that says why there is none; none at all for an optional item."""
+    selector, kind = _first_there(wanted, window.history)
+    name = wanted.selectors[0] if selector is None else selector
+    blank = ServerMetric(
+        STREAM,
+        wanted.name,
+        dict.fromkeys(wanted.statistics or DEFAULTS[kind], None),
+        unit=wanted.item.unit if wanted.item else _unit(name[0], kind, window.history),
+        namespace=wanted.preset,
+        dimensions={"instance": instance},
+        complete=False,
+    )
+    if selector is None or not window.span:
+        if wanted.item and wanted.item.optional:
+            return []
+        return [replace(blank, reason=_absent(wanted, window))]
+    found = list(_series(selector, kind, tuple(blank.statistics), window))
+    kept = {id(each) for _, each in sorted(found, key=lambda pair: -pair[1].size)[:MOST_SERIES]}
+    rows = [
+        replace(_row(blank, each, window), dimensions=_dimensions(blank, wanted, selector[0], labels))
+        for labels, each in found
+        if id(each) in kept
+    ]
+    gone = replace(blank, reason=f"{render_selector(*selector)} was not on the page within the window")
+    return left_out(rows, len(found)) or [gone]
+
+
+def _row(blank: ServerMetric, found: Found, window: Window) -> ServerMetric:
+    missing = all(value is None for value in found.values.values())
+    return replace(
+        blank,
+        statistics=found.values,
+        start=found.start,
+        end=found.end,
+        complete=window.complete and not missing,
+        reason=joined(*found.reasons, window.reason),
+        series_of=next(iter(found.values)) if found.series else None,
+        series=found.series,
+    )
+
+
+def _dimensions(blank: ServerMetric, wanted: Wanted, name: str, labels: Labels) -> dict[str, str]:
+    """The labels beside the page's address, and under a preset the metric's own name."""
+    return {**blank.dimensions, **({"__name__": name} if wanted.preset else {}), **dict(labels)}
+
+
+def _absent(wanted: Wanted, window: Window) -> str:
+    good = any(each.error is None for each in window.history.rounds)
+    if not good or not window.span:
+        errors = [each.error for each in window.history.rounds if each.error]
+        return errors[-1] if errors else "the page was not scraped within the window"
+    return f"the page has {none_of(wanted)}"
+
+
+def _first_there(wanted: Wanted, history: History) -> tuple[tuple[str, Labels] | None, str]:
+    for name, labels in wanted.selectors:
+        if kind := _kind(name, labels, history):
+            return (name, labels), kind
+    return None, wanted.item.kind if wanted.item else "gauge"
+
+
+def _kind(name: str, labels: Labels, history: History) -> str | None:
+    """How the metric is read: as its type says, else as its name does; None where it is not on the page."""
+    said = history.types.get(name)
+    if history.keys(f"{name}_bucket", labels) and said in (None, "histogram", "unknown", "untyped"):
+        return "histogram"
+    if said == "summary" and history.keys(f"{name}_count", labels):
+        return "summary"
+    if said != "gauge" and history.keys(f"{name}_total", labels):
+        return "counter"
+    if not history.keys(name, labels):
+        return None
+    if said in ("counter", "gauge"):
+        return said
+    suffix = next((each for each in SUFFIXES[1:] if name.endswith(each)), None)
+    return "counter" if suffix and history.types.get(name.removesuffix(suffix)) != "gauge" else "gauge"
+
+
+def _unit(name: str, kind: str, history: History) -> str | None:
+    if kind == "counter":
+        return None
+    suffix = history.units.get(name) or name.rpartition("_")[2]
+    return UNITS.get(suffix)
+
+
+def _series(
+    selector: tuple[str, Labels], kind: str, asked: tuple[str, ...], window: Window
+) -> Iterator[tuple[Labels, Found]]:
+    name, labels = selector
+    history = window.history
+    if kind in ("histogram", "summary"):
+        yield from distributions(name, labels, kind, asked, window)
+        return
+    keys = history.keys(name, labels) or history.keys(f"{name}_total", labels)
+    for key in sorted(keys):
+        track = history.tracks[key]
+        found = counter(track, asked, window) if kind == "counter" else gauge(track, asked, window)
+        if found:
+            yield key[1], found
+
+
+def none_of(wanted: Wanted) -> str:
+    """The names that were looked for in vain."""
+    names = [render_selector(*selector) for selector in wanted.selectors]
+    return f"neither {' nor '.join(names)}" if len(names) > 1 else f"no {names[0]}"
+
+
+def left_out(rows: list[ServerMetric], found: int) -> list[ServerMetric]:
+    """The rows; the last one says how many series have none."""
+    if rows and found > len(rows):
+        note = f"{found - len(rows)} more series with smaller values left out"
+        rows[-1] = replace(rows[-1], reason=joined(rows[-1].reason, note))
+    return rows
+
+
+def joined(*reasons: str | None) -> str | None:
+    """One sentence of those there are."""
+    return "; ".join(reason for reason in reasons if reason) or None

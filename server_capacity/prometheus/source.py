@@ -1,0 +1,122 @@
+"""The Prometheus source: pages are watched from ``begin`` on, servers are asked when the wave is over."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from inference_benchmarker.errors import BenchmarkError
+from server_capacity.prometheus.block import wanted_of
+from server_capacity.prometheus.reading import read, sample_names, window_of
+from server_capacity.prometheus.scraper import Scraper, fetch_page
+from server_capacity.prometheus.server import PrometheusServer
+from server_capacity.prometheus.web import Web
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from server_capacity.metrics import Interval, ServerMetric
+
+INTERVAL_S = 1.0
+INTERRUPTED = "interrupted before it was read"
+
+
+def make_source(blocks: list[dict[str, Any]], environment: Mapping[str, str] | None = None) -> Prometheus:
+    """The checked blocks, ready to be asked; secrets come from ``environment``.
+
+    BenchmarkError names every variable that a block names and that is not set.
+    """
+    parts: list[Page | Server] = []
+    problems = []
+    for block in blocks:
+        try:
+            web = Web(block, environment or {})
+            parts.append(Server(PrometheusServer(block, web)) if "url" in block else Page(block, web))
+        except BenchmarkError as error:
+            problems.append(str(error))
+    if problems:
+        raise BenchmarkError("\n".join(problems))
+    return Prometheus(parts)
+
+
+class Prometheus:
+    """Implements ``Source``."""
+
+    def __init__(self, parts: list[Page | Server]) -> None:
+        self._parts = parts
+
+    def begin(self) -> None:
+        """Start to watch the pages."""
+        for part in self._parts:
+            part.begin()
+
+    def collect(self, interval: Interval, say: Callable[[str], None]) -> list[ServerMetric]:
+        """Every metric over the window. Ctrl-C ends the waiting with what there is."""
+        rows: list[ServerMetric] = []
+        interrupted = False
+        for part in self._parts:
+            got: list[ServerMetric] = []
+            try:
+                for row in () if interrupted else part.collect(interval, say):
+                    got.append(row)  # noqa: PERF402  an interrupt keeps what came
+            except KeyboardInterrupt:
+                interrupted = True
+            if interrupted:
+                names = {(row.name, row.namespace) for row in got}
+                got += [row for row in part.unread(interval) if (row.name, row.namespace) not in names]
+            rows += got
+        return rows
+
+
+class Server:
+    """A block that names a Prometheus server."""
+
+    def __init__(self, server: PrometheusServer) -> None:
+        self._server = server
+
+    def begin(self) -> None:
+        """Nothing has to watch meanwhile: the server does."""
+
+    def collect(self, interval: Interval, say: Callable[[str], None]) -> Iterator[ServerMetric]:
+        """Ask, once the lag is over."""
+        wait_s = max(0.0, interval.end + self._server.lag - time.time())
+        waiting = f" (waiting {wait_s:.0f}s for propagation)" if wait_s else ""
+        say(f"⏳ Fetching metrics from stream: prometheus, {self._server.place}{waiting}...")
+        time.sleep(min(wait_s, self._server.lag))
+        yield from self._server.read(interval, time.time())
+
+    def unread(self, interval: Interval) -> Iterator[ServerMetric]:
+        """What would have been asked."""
+        del interval
+        return self._server.unread(INTERRUPTED)
+
+
+class Page:
+    """A block that names a metrics page."""
+
+    def __init__(self, block: dict[str, Any], web: Web) -> None:
+        self._wanted = wanted_of(block)
+        self._url: str = block["scrape_url"]
+        self._interval_s: float = block.get("interval", INTERVAL_S)
+        self._fetch = partial(fetch_page, web, self._url, sample_names(self._wanted))
+        self._scraper = Scraper(self._fetch, self._interval_s)
+
+    def begin(self) -> None:
+        """Start the thread; a second wave starts anew."""
+        self._scraper = Scraper(self._fetch, self._interval_s)
+        self._scraper.begin()
+
+    def collect(self, interval: Interval, say: Callable[[str], None]) -> Iterator[ServerMetric]:
+        """End the thread and read what it saw."""
+        say(f"⏳ Fetching metrics from stream: prometheus, {urlsplit(self._url).netloc}...")
+        self._scraper.end(interval.end)
+        return self.unread(interval)
+
+    def unread(self, interval: Interval) -> Iterator[ServerMetric]:
+        """What was seen so far."""
+        window = window_of(self._scraper.history, interval, self._interval_s)
+        instance = urlsplit(self._url).netloc
+        for wanted in self._wanted:
+            yield from read(wanted, window, instance)
