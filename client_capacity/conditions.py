@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 from client_capacity.search import LEAST_REPEATS
+from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan import MAX_RATE, MAX_WORKERS, Bounds, OpenLoop, WavePlan
 
 WARMUP_S = 1.0
 LEAST_ARRIVALS = 20
 LONGEST_STEP_FACTOR = 4
+LEAST_DRAIN_S = 5.0
+DRAIN_FACTOR = 2
+OPTIONAL = frozenset({"worker_rps", "saturation_users", "wanted_rps", "max_workers"})
+WHOLE = frozenset({"repeats", "max_workers"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +30,7 @@ class Conditions:
     ``lag_limit_s`` limits p99 of the schedule lag. ``step_time_s`` is how long a rate is sent, ``repeats`` how
     often the found one is tried again, ``max_rps`` the most that is tried with one worker. For several workers:
     ``worker_rps``, which one holds (None: it is measured), ``wanted_rps``, which all are to hold (None: find the
-    most), and ``max_workers`` (None: one more than there are cores).
+    most), and ``max_workers`` (None: one more than the cores that this process may use).
     """
 
     factories_file: Path | None
@@ -56,21 +63,49 @@ class Conditions:
         return replace(self, step_time_s=1.0).plan(1.0, 1, self.output_dir).problems()
 
     def plan(self, rate: float, workers: int, folder: Path) -> WavePlan:
-        """The wave that tries a rate; a low rate is sent for longer, so that there is something to judge."""
+        """The wave that tries a rate; a low rate is sent for longer, so that there is something to judge.
+
+        What has not been answered long after the step's end tells nothing more: the drain is short.
+        """
         seconds = max(self.step_time_s, min(LEAST_ARRIVALS / rate, LONGEST_STEP_FACTOR * self.step_time_s))
         return WavePlan(
-            OpenLoop(Decimal(repr(rate))),
+            OpenLoop(Decimal(repr(float(rate)))),
             Bounds(Decimal(f"{seconds:.3f}")),
             factories_file=self.factories_file,
             endpoint_name=self.endpoint_name,
             workers=workers,
             warmup_s=Decimal(repr(min(WARMUP_S, self.step_time_s))),
+            drain_timeout_s=Decimal(f"{max(DRAIN_FACTOR * seconds, LEAST_DRAIN_S):.3f}"),
             output_dir=folder,
         )
 
     def to_json(self) -> dict[str, Any]:
         """The conditions as they stand in result.json."""
         return {**asdict(self), "factories_file": str(self.factories_file), "output_dir": str(self.output_dir)}
+
+
+def numbers(**given: Any) -> dict[str, Any]:
+    """Arguments of a search as plain numbers, or one BenchmarkError that names each of them that is none."""
+    problems = [problem for name, value in given.items() if (problem := _number_problem(name, value))]
+    if problems:
+        raise BenchmarkError("\n".join(problems))
+    plain = {name: int if name in WHOLE else float for name in given}
+    return {name: None if value is None else plain[name](value) for name, value in given.items()}
+
+
+def _number_problem(name: str, value: Any) -> str:
+    if value is None and name in OPTIONAL:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        return f"{name} must be a number, not {value!r}."
+    if name in WHOLE and value != value // 1:
+        return f"{name} must be a whole number, not {value}."
+    return ""
+
+
+def usable_cores() -> int:
+    """How many cores this process may use: fewer than there are in many containers."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _range_problems(flag: str, value: float | None, least: float, most: float, unit: str) -> list[str]:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from client_capacity.conditions import Conditions
+from client_capacity.conditions import Conditions, numbers, usable_cores
 from client_capacity.search import Found, LimitedBy, Search, search
 from client_capacity.staircase import rate_text
 from client_capacity.trial import Trials, trials
 from client_capacity.worker_saturation import (
     HEADROOM,
     at_least_text,
+    disturbed_text,
+    public_json,
     reason_text,
     saturate_worker,
     share_text,
     steps_table,
     store,
 )
+from inference_benchmarker.redact import redact
 from inference_benchmarker.report import aligned
 from inference_benchmarker.run_dir import SCHEMA_VERSION
 
@@ -86,6 +89,7 @@ class RpsSaturation:
     conditions: Conditions
     run_dir: Path | None = None
     environment: dict[str, Any] = field(default_factory=dict)
+    cores: int | None = None
 
     @property
     def rate(self) -> float:
@@ -100,8 +104,10 @@ class RpsSaturation:
     def workers_for(self, rate: float) -> int | None:
         """The fewest workers that hold a rate with room for hiccups, or without where none do.
 
-        None: not shown by what was measured; ``advice_for`` says what to do.
+        None: not shown by what was measured; ``advice_for`` says what to do. ValueError for a rate that is none.
         """
+        if not rate > 0:
+            raise ValueError(f"a rate must be above 0 requests/s, not {rate}")
         roomy = [row.workers for row in self.rows if row.rate * HEADROOM >= rate]
         tight = [row.workers for row in self.rows if row.rate >= rate]
         return next(iter(roomy + tight), None)
@@ -127,22 +133,24 @@ class RpsSaturation:
     def to_text(self) -> str:
         """A table of workers, the steps behind it and what follows."""
         lines = [TITLE, "-" * len(TITLE), *self._table(), *self._steps(), "", *self._closing()]
-        return "\n".join(lines) + "\n"
+        return redact("\n".join(lines) + "\n")
 
     def to_json(self) -> dict[str, Any]:
         """The content of result.json; requests/s."""
         wanted = self.conditions.wanted_rps
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "kind": KIND,
-            "rate": self.rate,
-            "workers": self.workers,
-            "limited_by": self.limited_by,
-            "wanted": None if wanted is None else {"rate": wanted, "workers": self.workers_for(wanted)},
-            "conditions": self.conditions.to_json(),
-            "environment": self.environment,
-            "rows": [row.to_json() for row in self.rows],
-        }
+        return public_json(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "kind": KIND,
+                "rate": self.rate,
+                "workers": self.workers,
+                "limited_by": self.limited_by,
+                "wanted": None if wanted is None else {"rate": wanted, "workers": self.workers_for(wanted)},
+                "conditions": self.conditions.to_json(),
+                "environment": self.environment,
+                "rows": [row.to_json() for row in self.rows],
+            }
+        )
 
     def _table(self) -> Iterator[str]:
         rows = [["workers", "total/s", "a worker/s", "worker CPU", "host CPU", "limited by"]]
@@ -173,8 +181,20 @@ class RpsSaturation:
             yield f"{at_least_text('This client', self.rate)} {self._reason()}"
         if self.conditions.wanted_rps is not None:
             yield self.advice_for(self.conditions.wanted_rps)
+        yield from self._doubts()
         if self.run_dir is not None:
             yield f"Run directory: {self.run_dir}"
+
+    def _doubts(self) -> Iterator[str]:
+        """What speaks for a machine that was not quiet."""
+        steps = [step for row in self.rows for step in row.steps]
+        yield from disturbed_text(steps, crowded=self.cores is not None and self.rows[-1].workers >= self.cores)
+        for before, row in pairwise(self.rows):
+            if row.limited_by == "client" and row.rate < before.rate:
+                yield (
+                    f"{row.workers} workers hold less than {before.workers}: other programs, the primary or an "
+                    "endpoint on this machine may have taken the cores; repeat on a quiet machine."
+                )
 
     def _reason(self) -> str:
         if self.limited_by == "wanted":
@@ -201,19 +221,24 @@ def find_rps_saturation(
 
     ``saturation_users`` is the rate one worker holds, as ``find_worker_saturation`` found it (None: measured
     first, more roughly). More workers are tried until all together hold less than 5% more, up to ``max_workers``
-    (default: one more than there are cores), or until they hold ``wanted_rps`` with room for hiccups. ``max_rps``
-    is the most that is tried per worker. Raises as ``find_worker_saturation`` does.
+    (default: one more than the cores this process may use), or until they hold ``wanted_rps`` with room for hiccups.
+    ``max_rps`` is the most that is tried per worker. What counts as held, ``say=print``, the run directories and what
+    is raised: as for ``find_worker_saturation``.
     """
-    conditions = Conditions(
-        factories_file=Path(factories_file),
-        endpoint_name=endpoint_name,
+    given = numbers(
+        saturation_users=saturation_users,
         lag_limit_s=lag_limit_s,
         step_time_s=step_time_s,
         max_rps=max_rps,
-        worker_rps=saturation_users,
         wanted_rps=wanted_rps,
         max_workers=max_workers,
+    )
+    conditions = Conditions(
+        factories_file=Path(factories_file),
+        endpoint_name=endpoint_name,
+        worker_rps=given.pop("saturation_users"),
         output_dir=Path(output_dir),
+        **given,
     )
     return measure_client(conditions, say)
 
@@ -222,7 +247,7 @@ def measure_client(conditions: Conditions, say: Callable[[str], None]) -> RpsSat
     """``find_rps_saturation`` of conditions that are put together; stored in a folder of its own."""
     with trials(conditions, KIND, say) as tried:
         rows, limited_by = _measure_rows(conditions, tried)
-        result = RpsSaturation(tuple(rows), limited_by, conditions, tried.folder, tried.environment)
+        result = RpsSaturation(tuple(rows), limited_by, conditions, tried.folder, tried.environment, usable_cores())
         store(result, tried.folder)
         return result
 
@@ -231,7 +256,7 @@ def _measure_rows(conditions: Conditions, tried: Trials) -> tuple[list[WorkersRo
     """A row for each number of workers, and why there are no more."""
     enough = math.inf if conditions.wanted_rps is None else conditions.wanted_rps / HEADROOM
     rows = [_first_row(conditions, tried, enough)]
-    most = conditions.max_workers or (os.cpu_count() or 1) + 1
+    most = conditions.max_workers or usable_cores() + 1
     while (end := _ended(rows, enough)) is None:
         workers = rows[-1].workers + 1
         if workers > most:

@@ -15,6 +15,7 @@ Phase = Literal["growing", "shrinking", "bisecting", "repeating"]
 Cause = Literal["client", "server", "errors"]
 LimitedBy = Literal["client", "server", "errors", "max_rps", "interrupted"]
 
+PASSING = "trying"  # a sentence that begins so is of no use once the next one is there
 LEAST_RATE = 0.5
 IDLE_CPU_SHARE = 0.1
 LEAST_REPEATS = 4

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import statistics
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from client_capacity.bottleneck import CLIENT_CODES
 from client_capacity.endpoint_findings import SERVER_LIMITED
-from client_capacity.search import Cause, Phase, Step
+from client_capacity.search import PASSING, Cause, Phase, Step
 from client_capacity.staircase import rate_text
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.finding import duration_text
 from inference_benchmarker.launch import run_wave, settle
+from inference_benchmarker.plan import NS
 from inference_benchmarker.processes import Interrupts, counting_interrupts
 from inference_benchmarker.redact import redact
 from inference_benchmarker.run_dir import make_stamped_folder
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from client_capacity.conditions import Conditions
     from inference_benchmarker.finding import Finding
+    from inference_benchmarker.journal import Journal
     from inference_benchmarker.wave import Wave
 
 LEAST_COMPLETED_SHARE = 0.95
@@ -33,6 +36,7 @@ RUN_OUT = frozenset({"descriptors", "ports"})  # requests fail for want of them 
 NOTEWORTHY_STARVED_SHARE = 0.05
 BUSY_HOST_SHARE = 0.95
 OWN_SHARE = 0.5
+SILENCE_S = 1.5  # a wave is looked at twice a second, so that no two sentences are 2 s apart
 LATE = "lag p99 >"
 
 
@@ -77,6 +81,7 @@ class Trials:
     def _try(self, rate: float, phase: Phase, workers: int) -> Step:
         if self._interrupts.count:
             raise KeyboardInterrupt
+        self._live.begin(rate, phase)
         wave = run_wave(self._conditions.plan(rate, workers, self.folder), self._live)
         if wave.disk_error:
             raise BenchmarkError(f"{self.folder}: cannot be written ({wave.disk_error}).", "Give another --output-dir.")
@@ -89,22 +94,42 @@ class Trials:
 
 
 class _Spoken:
-    """Watches a wave for what a user must wait for; the same sentence is said once in a search."""
+    """Watches the waves of a search for what a user must wait for, so that nothing is silent for long.
+
+    What is being tried is said every two seconds; any other sentence once in a search.
+    """
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._said: set[str] = set()
+        self._trying = ""
+        self._next_s = 0.0
+
+    def begin(self, rate: float, phase: Phase) -> None:
+        """Say what is tried now."""
+        self._trying = f"{PASSING} {rate_text(rate)}/s ({phase})..."
+        self._say_trying(self._trying)
 
     def say(self, message: str) -> None:
         if message not in self._said:
             self._said.add(message)
             self._say(message)
+        elif time.monotonic() >= self._next_s:
+            self._say_trying(f"{self._trying} {message}")
 
-    def update(self, journal: Any, fresh: list[Any], now_ns: int) -> None:
-        """A step is too short to be followed."""
+    def update(self, journal: Journal, fresh: list[Any], now_ns: int) -> None:  # noqa: ARG002 - as Live has it
+        """The wave goes on."""
+        if time.monotonic() >= self._next_s:
+            ledger = journal.ledger
+            when = f"{now_ns / NS:.0f} s, " if now_ns > 0 else "warming up, "
+            self._say_trying(f"{self._trying} {when}{ledger.sent:,} sent, {ledger.in_flight:,} in flight")
 
     def close(self) -> None:
         """Nothing to close."""
+
+    def _say_trying(self, message: str) -> None:
+        self._next_s = time.monotonic() + SILENCE_S
+        self._say(message)
 
 
 def step_of(wave: Wave, phase: Phase, lag_limit_s: float) -> Step:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from client_capacity.conditions import Conditions
+from client_capacity.conditions import Conditions, numbers
 from client_capacity.search import Found, LimitedBy, Search, Step, search
 from client_capacity.staircase import rate_text
 from client_capacity.trial import Trials, trials
 from inference_benchmarker.finding import duration_text
+from inference_benchmarker.redact import redact
 from inference_benchmarker.report import aligned
 from inference_benchmarker.run_dir import SCHEMA_VERSION, replace_file, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 HEADROOM = 0.8
+WIDTH = 100
+NOTE_INDENT = " " * 8
 KIND = "worker_saturation"
 TITLE = "WORKER SATURATION – InferenceBenchmarker"
 
@@ -43,20 +47,22 @@ class WorkerSaturation:
     def to_text(self) -> str:
         """A table of the steps and what follows from them."""
         lines = [TITLE, "-" * len(TITLE), *steps_table(self.steps), "", *self._closing()]
-        return "\n".join(lines) + "\n"
+        return redact("\n".join(lines) + "\n")
 
     def to_json(self) -> dict[str, Any]:
         """The content of result.json; seconds, bytes and requests/s."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "kind": KIND,
-            "rate": self.rate,
-            "interval": {"low": self.low, "high": self.high},
-            "limited_by": self.limited_by,
-            "conditions": self.conditions.to_json(),
-            "environment": self.environment,
-            "steps": [step.to_json() for step in self.steps],
-        }
+        return public_json(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "kind": KIND,
+                "rate": self.rate,
+                "interval": {"low": self.low, "high": self.high},
+                "limited_by": self.limited_by,
+                "conditions": self.conditions.to_json(),
+                "environment": self.environment,
+                "steps": [step.to_json() for step in self.steps],
+            }
+        )
 
     def _closing(self) -> Iterator[str]:
         if self.limited_by != "client":
@@ -68,8 +74,7 @@ class WorkerSaturation:
         else:
             least = rate_text(self.high or 0)
             yield f"One worker does not even hold {least}/s: {self.steps[-1].reason}. Make invoke cheaper."
-        if disturbed := sum(step.disturbed for step in self.steps):
-            yield f"In {disturbed} of {len(self.steps)} steps other programs took the core: repeat on a quiet machine."
+        yield from disturbed_text(self.steps)
         if self.run_dir is not None:
             yield f"Run directory: {self.run_dir}"
 
@@ -102,19 +107,18 @@ def find_worker_saturation(
 ) -> WorkerSaturation:
     """The highest open-loop rate that one worker holds for the ``invoke`` of this file, in one to two minutes.
 
-    Held: p99 of the schedule lag within ``lag_limit_s``, nothing dropped, 99% sent. Each rate is sent to the
-    endpoint for ``step_time_s``; ``repeats`` (0 or from 4 on) make the interval. ``say`` hears a line a step.
+    Held: p99 of the schedule lag within ``lag_limit_s``, nothing dropped, 99% sent, no more than 5% failed or
+    unanswered, and nobody to blame for less than 95% completed. Each rate is sent to the endpoint for ``step_time_s``;
+    ``repeats`` (0 or from 4 on) make the interval. Nothing is printed unless you say so: ``say=print`` prints what is
+    tried and a line a step. The run directory of each step lies in ``run_dir`` of the result, ``output_dir`` holds it.
     Raises BenchmarkError for a file or a value that cannot work, KeyboardInterrupt if interrupted before the
     first step was over; later interrupts end the search with what was measured.
     """
     conditions = Conditions(
         factories_file=Path(factories_file),
         endpoint_name=endpoint_name,
-        lag_limit_s=lag_limit_s,
-        step_time_s=step_time_s,
-        repeats=repeats,
-        max_rps=max_rps,
         output_dir=Path(output_dir),
+        **numbers(lag_limit_s=lag_limit_s, step_time_s=step_time_s, repeats=repeats, max_rps=max_rps),
     )
     return measure_worker(conditions, say)
 
@@ -140,6 +144,26 @@ def measure_worker(conditions: Conditions, say: Callable[[str], None]) -> Worker
 def saturate_worker(tried: Trials, max_rate: float, repeats: int) -> Found:
     """The search itself, with one worker."""
     return search(tried.measure(1), Search(max_rate=max_rate, repeats=repeats), tried.say)
+
+
+def public_json(data: dict[str, Any]) -> dict[str, Any]:
+    """The same data with what looks like a credential hidden in its texts, however deep."""
+    return {key: _public(value) for key, value in data.items()}
+
+
+def _public(value: Any) -> Any:
+    if isinstance(value, dict):
+        return public_json(value)
+    if isinstance(value, list | tuple):
+        return [_public(entry) for entry in value]
+    return redact(value) if isinstance(value, str) else value
+
+
+def disturbed_text(steps: Sequence[Step], *, crowded: bool = False) -> Iterator[str]:
+    """The doubt that others had the cores; ``crowded``: as many workers as cores, so that they may be our own."""
+    if disturbed := sum(step.disturbed for step in steps):
+        own = " (or the primary and the endpoint, where they share the cores)" if crowded else ""
+        yield (f"In {disturbed} of {len(steps)} steps other programs took the core{own}: repeat on a quiet machine.")
 
 
 def store(result: Any, folder: Path) -> None:
@@ -170,11 +194,15 @@ _NOT_THE_CLIENT = {
 
 def steps_table(steps: tuple[Step, ...]) -> Iterator[str]:
     """A row for each step."""
-    header = ["", "rate/s", "held", "lag p50", "lag p99", "dropped", "completed/s", "worker CPU", "memory", "host CPU"]
+    header = ["", "rate/s", "held", "lag p50", "lag p99", "dropped", "done/s", "CPU", "memory", "host CPU"]
     rows = [header, *(_row(step) for step in steps)]
     notes = ["", *(step.reason for step in steps)]
     for line, note in zip(aligned(rows), notes, strict=True):
-        yield f"{line}  {note}".rstrip()
+        if len(line) + 2 + len(note) <= WIDTH:
+            yield f"{line}  {note}".rstrip()
+        else:
+            yield line
+            yield from wrap(note, WIDTH, initial_indent=NOTE_INDENT, subsequent_indent=NOTE_INDENT)
 
 
 def _row(step: Step) -> list[str]:

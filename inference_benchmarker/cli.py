@@ -195,15 +195,21 @@ def _saturation(command: str, arguments: list[str]) -> int:
     _add_flags(parser, flags)
     options, problems = _parsed(parser, arguments)
     conditions = make_conditions(options, problems)
-    say = _say_nothing if options["quiet"] else _say
-    with _instant_endpoint() if options["demo"] else nullcontext():
-        from client_capacity.rps_saturation import measure_client
-        from client_capacity.worker_saturation import measure_worker
+    found, interrupted = None, False
+    try:
+        with _instant_endpoint() if options["demo"] else nullcontext(), _progress(options["quiet"]) as say:
+            from client_capacity.rps_saturation import measure_client
+            from client_capacity.worker_saturation import measure_worker
 
-        measure = measure_worker if command == "worker-saturation" else measure_client
-        found = measure(conditions, say)
+            measure = measure_worker if command == "worker-saturation" else measure_client
+            found = measure(conditions, say)
+    except KeyboardInterrupt:
+        interrupted = True
+    if found is None:
+        _say("Interrupted before the first step ended: no rate was tried to its end.")
+        return INTERRUPTED
     _print_result(found, as_json=options["json"])
-    if found.limited_by == "interrupted":
+    if interrupted or found.limited_by == "interrupted":
         return INTERRUPTED
     return 0 if found.rate else NOTHING_FOUND
 
@@ -304,6 +310,26 @@ def _print_wave(wave: Wave, *, as_json: bool | None) -> None:
 
 def _print_result(found: Any, *, as_json: bool | None) -> None:
     print(json.dumps(found.to_json(), indent=2) + "\n" if as_json else found.to_text(), end="", flush=True)
+
+
+@contextmanager
+def _progress(quiet: bool | None) -> Iterator[Callable[[str], None]]:
+    """What says how a search goes on: on a terminal the next line overwrites what is being tried."""
+    from client_capacity.search import PASSING
+
+    passing = ""
+
+    def overwrite(message: str) -> None:
+        nonlocal passing
+        width = (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 1
+        passing = message[:width] if message.startswith(PASSING) else ""
+        print(f"\r\x1b[K{passing or message}", end="" if passing else "\n", file=sys.stderr, flush=True)
+
+    try:
+        yield _say_nothing if quiet else overwrite if sys.stderr.isatty() else _say
+    finally:
+        if passing:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _say_nothing(_: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from client_capacity.conditions import Conditions
+from client_capacity.search import LEAST_REPEATS
 from inference_benchmarker.endpoint import source_problems
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.flags import Flag, Reader, demo_factories
@@ -30,12 +31,12 @@ OUTPUT: list[Flag] = [
 REPEATS: Flag = (
     "--repeats",
     "N",
-    f"how often the found rate is tried again (default {_DEFAULTS['repeats']}; 0: never)",
+    f"how often the found rate is tried again, at least {LEAST_REPEATS} (default {_DEFAULTS['repeats']}; 0: never)",
 )
 WORKERS: list[Flag] = [
     ("--worker-rps", "R", "the rate that one worker holds (default: measured first)"),
     ("--client-rps", "R", "the rate you want to send: says how many --workers it takes"),
-    ("--max-workers", "N", "the most workers that are tried (default: cores + 1)"),
+    ("--max-workers", "N", "the most workers that are tried (default: usable cores + 1)"),
 ]
 SATURATION: dict[str, tuple[str, dict[str, list[Flag]]]] = {
     "worker-saturation": (

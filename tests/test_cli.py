@@ -396,6 +396,58 @@ class TestClient:
         assert len(found) == len(starts)
         assert all(problem.startswith(start) for problem, start in zip(found, starts, strict=True))
 
+    def test_an_interrupt_before_anything_was_found_is_said_as_it_is(
+        self, searches: list[Conditions], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert cli.main(["client", "rps-saturation", "--factories-file", "f.py"]) == 130
+        said = "Interrupted before the first step ended: no rate was tried to its end.\n"
+        assert (len(searches), capsys.readouterr()) == (1, ("", said))
+
+    @pytest.mark.parametrize(
+        ("limited_by", "rate", "code"), [("client", 9.0, 0), ("errors", 0.0, 1), ("interrupted", 9.0, 130)]
+    )
+    def test_a_result_is_printed_whatever_ended_the_search(
+        self,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+        limited_by: str,
+        rate: float,
+        code: int,
+    ) -> None:
+        found = SimpleNamespace(limited_by=limited_by, rate=rate, to_json=lambda: {"rate": rate})
+        monkeypatch.setattr(worker_saturation, "measure_worker", lambda *_: found)
+        assert cli.main(["client", "worker-saturation", "--factories-file", "f.py", "--json"]) == code
+        assert json.loads(capsys.readouterr().out) == {"rate": rate}
+
+    def test_on_a_terminal_the_next_line_overwrites_what_is_being_tried(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+        monkeypatch.setattr(sys.stderr, "fileno", lambda: 2)
+        monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((20, 5)))
+        with cli._progress(None) as say:
+            for message in ("trying 128/s (growing)...", "growing 128/s held, and a long line", "trying 256/s"):
+                say(message)
+        assert capsys.readouterr().err.split("\r\x1b[K") == [
+            "",
+            "trying 128/s (growi",
+            "growing 128/s held, and a long line\n",
+            "trying 256/s",
+            "",
+        ]
+
+    def test_elsewhere_there_are_plain_lines(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with cli._progress(None) as say:
+            say("trying 128/s (growing)...")
+        with cli._progress(quiet=True) as say:
+            say("trying 256/s (growing)...")
+        assert capsys.readouterr().err == "trying 128/s (growing)...\n"
+
+    def test_the_least_number_of_repeats_is_in_the_help(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit):
+            cli.main(["client", "worker-saturation", "--help"])
+        assert "at least 4 (default 8; 0: never)" in " ".join(capsys.readouterr().out.split())
+
     def test_its_flags_become_conditions(self, searches: list[Conditions]) -> None:
         of_both = "--factories-file f.py --endpoint-name e --lag-limit 0.01 --step-time 2 --max-rps 500 --output-dir o"
         assert cli.main(["client", "worker-saturation", *of_both.split(), "--repeats", "0"]) == 130

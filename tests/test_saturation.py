@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from client_capacity.conditions import Conditions
+from client_capacity.conditions import Conditions, usable_cores
 from client_capacity.rps_saturation import RpsSaturation, WorkersRow
 from client_capacity.search import Found, LimitedBy, Step
 from client_capacity.worker_saturation import WorkerSaturation
@@ -97,6 +97,31 @@ class TestWorkerResult:
         assert rows[1].split()[:3] == ["growing", "8", "yes"]
         assert rows[2].endswith("lag p99 > 5 ms")
 
+    def test_a_row_fits_a_terminal_and_a_long_reason_stands_below_it(self) -> None:
+        wide = replace(
+            LATE, rate=19_870, lag_p50_s=0.0234567, lag_p99_s=0.0234567, dropped=12_345, completed_rate=19_870
+        )
+        wide = replace(wide, worker_cpu_share=1.0, host_cpu_share=1.0, max_rss_bytes=1_400_000_000)
+        long = replace(wide, reason="lag p99 > 5 ms, blocked by " + "spin (some/file.py:3) " * 5)
+        lines = worker("client", wide, long).to_text().split("One worker")[0].splitlines()
+        assert lines[3].endswith("100%  lag p99 > 5 ms")
+        assert lines[4].endswith("100%")
+        assert lines[5].startswith("        lag p99 > 5 ms, blocked by")
+        assert max(map(len, lines)) <= 100
+
+    def test_what_hindered_the_client_is_named(self) -> None:
+        pool = replace(LATE, reason="connection_pool: 96% waited", blocked_by=None, finding="connection_pool")
+        assert "14/s); what limits it: connection_pool: 96% waited." in worker("client", STEP, pool).to_text()
+
+    def test_secrets_stay_out_of_the_result(self) -> None:
+        secret = "https://me:hunter22@host/x"
+        step = replace(LATE, reason=f"ValueError {secret}")
+        found = replace(worker("errors", step), conditions=replace(CONDITIONS, endpoint_name=secret))
+        client = RpsSaturation((replace(row(1, 9, "errors"), steps=(step,)),), "errors", found.conditions)
+        for result in (found, client):
+            assert "hunter22" not in result.to_text() + json.dumps(result.to_json())
+        assert found.to_json()["conditions"]["endpoint_name"] == "https://[hidden]@host/x"
+
     def test_as_json_it_has_every_step(self) -> None:
         data = json.loads(json.dumps(worker("client", STEP, LATE).to_json()))
         assert (data["schema_version"], data["kind"], data["rate"]) == (1, "worker_saturation", 12)
@@ -142,6 +167,28 @@ class TestClientResult:
         assert lines[4].split()[:4] == ["2", "≥", "1,800", "900"]
         assert "This client holds at least 1,800/s. The endpoint was the limit" in found.to_text()
 
+    @pytest.mark.parametrize("rate", [0, -1, float("nan")])
+    def test_a_rate_that_is_none_is_refused(self, rate: float) -> None:
+        with pytest.raises(ValueError, match="a rate must be above 0 requests/s"):
+            self.of(row(1, 1000)).workers_for(rate)
+
+    def test_a_machine_that_was_not_quiet_is_said(self) -> None:
+        bad = replace(row(2, 1800), steps=(STEP, replace(LATE, disturbed=True)))
+        found = self.of(row(1, 1000), bad)
+        assert "In 1 of 3 steps other programs took the core: repeat on a quiet machine." in found.to_text()
+        crowded = replace(found, cores=2).to_text()
+        assert "took the core (or the primary and the endpoint, where they share the cores): repeat on" in crowded
+        assert "other programs" not in self.of(row(1, 1000), row(2, 1800)).to_text()
+
+    def test_more_workers_that_hold_less_are_a_doubt(self) -> None:
+        assert "2 workers hold less than 1: other programs" in self.of(row(1, 1000), row(2, 900)).to_text()
+        assert "hold less" not in self.of(row(1, 1000), row(2, 900, "server"), limited_by="server").to_text()
+
+    def test_the_cores_that_may_be_used_count(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("os.sched_getaffinity", lambda _: {1, 5, 6}, raising=False)
+        monkeypatch.setattr("os.cpu_count", lambda: 64)
+        assert usable_cores() == 3
+
     def test_a_row_has_the_hardware_of_the_highest_step_held(self) -> None:
         steps = (STEP, replace(STEP, rate=9, worker_cpu_share=0.4, host_cpu_share=0.2), LATE)
         made = WorkersRow.of(2, Found(9, 9, 16, "client", steps))
@@ -177,7 +224,9 @@ def test_a_busy_invoke_is_found_out(bench: Bench) -> None:
     assert any("spin_for_5_ms" in (step["blocked_by"] or "") for step in found["steps"])
     assert folder.name.endswith("_worker_saturation")
     check_steps(folder, found["steps"])
-    assert sum("held " in line for line in done.err.splitlines()) == len(found["steps"])
+    lines = done.err.splitlines()
+    assert sum("held " in line for line in lines) == len(found["steps"])
+    assert sum(line.startswith("trying ") and line.endswith(")...") for line in lines) == len(found["steps"])
     assert "One worker holds" in (folder / "result.txt").read_text()
 
 
@@ -237,6 +286,33 @@ def test_ctrl_c_keeps_what_was_measured(bench: Bench) -> None:
     assert done.code == 130
     assert "One worker holds at least " in done.out
     assert "Interrupted before the limit was found." in done.out
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("command", ["worker-saturation", "rps-saturation"])
+def test_ctrl_c_in_the_first_step_is_told_as_it_is(bench: Bench, command: str) -> None:
+    folder = write(bench.folder(), BUSY)
+    running = bench.start("client", command, *QUICK, "--json", "--step-time", "30", factories=None, folder=folder)
+    running.wait_for(lambda: "trying 8/s (growing)... " in running.err, "the first step")
+    running.signal(signal.SIGINT)
+    done = running.finish()
+    assert (done.code, done.out) == (130, "")
+    assert done.err.splitlines()[-1] == "Interrupted before the first step ended: no rate was tried to its end."
+    assert "nothing was measured" not in done.err
+
+
+@pytest.mark.process
+def test_ctrl_c_in_a_later_step_prints_the_result_as_json(bench: Bench) -> None:
+    folder = write(bench.folder(), BUSY)
+    running = bench.start(
+        "client", "rps-saturation", *QUICK, "--lag-limit", "1", "--json", factories=None, folder=folder
+    )
+    running.wait_for(lambda: running.err.count("/s held ") >= 1, "a step")
+    running.wait_for(lambda: running.err.splitlines()[-1].startswith("trying "), "the next one")
+    running.signal(signal.SIGINT)
+    done = running.finish()
+    assert done.code == 130
+    assert json.loads(done.out)["limited_by"] == "interrupted"
 
 
 @pytest.mark.process

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
-from client_capacity.conditions import Conditions
+from client_capacity.conditions import Conditions, numbers
+from client_capacity.rps_saturation import find_rps_saturation
 from client_capacity.search import Step
-from client_capacity.trial import progress_line, shortfall, step_of
+from client_capacity.trial import _Spoken, progress_line, shortfall, step_of
+from client_capacity.worker_saturation import find_worker_saturation
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.journal import Journal
 from inference_benchmarker.plan import NS
 from inference_benchmarker.usage import Block, Connections, WorkerUse
 from inference_benchmarker.wave import Wave
@@ -189,6 +196,58 @@ def test_a_step_is_told_in_one_line() -> None:
     assert line == "bisecting      1,024/s not held  lag p99 0.4 ms, 3 failed"
     line = progress_line(Step("bisecting", 1024, "client", "lag p99 > 5 ms, blocked by f", lag_p99_s=0.02))
     assert line.endswith("not held  lag p99 20 ms > 5 ms, blocked by f")
+
+
+def test_what_is_tried_is_said_before_and_no_two_seconds_are_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("client_capacity.trial.time.monotonic", lambda: now)
+    said: list[tuple[float, str]] = []
+    live = _Spoken(lambda message: said.append((now, message)))
+    live.begin(128, "growing")
+    live.say("Port 5557 is taken")
+    live.say("Port 5557 is taken")
+    for _ in range(24):
+        now += 0.5
+        live.update(Journal([], 1), [], round((now - 1) * NS))
+    assert said[:2] == [(0.0, "trying 128/s (growing)..."), (0.0, "Port 5557 is taken")]
+    assert said[-1][1] == "trying 128/s (growing)... 11 s, 0 sent, 0 in flight"
+    times = [when for when, _ in said]
+    assert max(after - before for before, after in pairwise([*times, now])) <= 2
+
+
+@pytest.mark.parametrize(("step_time_s", "rate", "drain"), [(3, 1000, 6), (1, 1000, 5), (3, 0.5, 24), (30, 1000, 60)])
+def test_an_endpoint_that_hangs_does_not_hold_a_step_up_for_long(step_time_s: float, rate: float, drain: float) -> None:
+    plan = Conditions(Path("f.py"), step_time_s=step_time_s).plan(rate, 1, Path("o"))
+    assert plan.drain_timeout_s == drain
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"max_rps": "x"}, "max_rps must be a number, not 'x'."),
+        ({"lag_limit_s": None}, "lag_limit_s must be a number, not None."),
+        ({"repeats": 4.5}, "repeats must be a whole number, not 4.5."),
+        ({"max_workers": True}, "max_workers must be a number, not True."),
+        ({"repeats": float("nan")}, "repeats must be a whole number, not nan."),
+        ({"max_workers": float("inf")}, "max_workers must be a whole number, not inf."),
+    ],
+)
+def test_an_argument_that_is_no_number_is_named(given: dict[str, Any], problem: str) -> None:
+    with pytest.raises(BenchmarkError) as raised:
+        numbers(**given)
+    assert str(raised.value) == problem
+
+
+def test_arguments_become_plain_numbers() -> None:
+    given = numbers(max_rps=np.float64(5), repeats=np.int64(4), lag_limit_s=Decimal("0.01"), max_workers=None)
+    assert given == {"max_rps": 5.0, "repeats": 4, "lag_limit_s": 0.01, "max_workers": None}
+    assert [type(value) for value in given.values()] == [float, int, float, type(None)]
+
+
+@pytest.mark.parametrize("search", [find_worker_saturation, find_rps_saturation])
+def test_the_functions_name_an_argument_that_is_no_number(search: Callable[..., object]) -> None:
+    with pytest.raises(BenchmarkError, match="max_rps must be a number, not 'x'"):
+        search("f.py", max_rps="x")
 
 
 @pytest.mark.parametrize(("rate", "seconds"), [(1000, "3.000"), (5, "4.000"), (0.5, "12.000")])
