@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.launch import Live
     from inference_benchmarker.plan import WavePlan
     from inference_benchmarker.wave import Wave
+    from server_capacity.metrics import Source
 
 NOTHING_FOUND, BAD_INPUT, BROKEN, INTERRUPTED = 1, 2, 3, 130
 ALTERNATIVES = (("client_rps", "concurrency"), ("arrivals", "concurrency"), ("factories_file", "locust_file"))
@@ -118,8 +119,36 @@ def _wave(arguments: list[str]) -> int:
         from inference_benchmarker.launch import run_wave
 
         live = _live(plan, quiet=options["quiet"])
-        wave = run_wave(plan, live, _calibration(plan, live) if options["calibrate"] else None)
-    _print_wave(wave, as_json=options["json"])
+        sources = _sources(options["endpoint_config"])
+        calibration = _calibration(plan, live) if options["calibrate"] else None
+        for source in sources:
+            source.begin()
+        wave = run_wave(plan, live, calibration)
+        if not sources:
+            _print_wave(wave, as_json=options["json"])
+            return wave.verdict.exit_code
+        return _with_server_metrics(wave, sources, options)
+
+
+def _sources(config: str | None) -> list[Source]:
+    if config is None:
+        return []
+    from server_capacity.config import load_config, make_sources
+
+    return make_sources(load_config(config), os.environ)
+
+
+def _with_server_metrics(wave: Wave, sources: list[Source], options: dict[str, Any]) -> int:
+    """Print what the client measured at once, the rest when the server's metrics are there."""
+    if not options["json"]:
+        print(wave.texts()[0], flush=True)
+    say = _say_nothing if options["quiet"] else _say
+    wave = wave.with_server_metrics(metric for source in sources for metric in source.collect(wave.interval(), say))
+    print(
+        json.dumps(wave.to_json(), indent=2) if options["json"] else wave.texts()[1],
+        end="\n" * bool(options["json"]),
+        flush=True,
+    )
     return wave.verdict.exit_code
 
 

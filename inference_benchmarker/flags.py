@@ -63,6 +63,9 @@ FLAGS: dict[str, list[Flag]] = {
             "a limit, repeatable: p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99",
         ),
     ],
+    "server metrics": [
+        ("--endpoint-config", "FILE", "server metrics over the wave: a JSON list of CloudWatch and Prometheus blocks"),
+    ],
     "processes and output": [
         ("--sample-client-hw", None, "record CPU, memory and network of this client during the wave"),
         (

@@ -13,6 +13,7 @@ from inference_benchmarker.record import Ledger
 if TYPE_CHECKING:
     from inference_benchmarker.columns import Records
     from inference_benchmarker.usage import HostUse, ProcessUse, WorkerUse
+    from server_capacity.metrics import ServerMetric
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ class Observed:
     host: HostUse | None = None
     processes: tuple[ProcessUse, ...] = ()
     calibration: dict[str, Any] | None = None
+    server_metrics: tuple[ServerMetric, ...] | None = None
     environment: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from client_capacity import context
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.observed import Observed
     from inference_benchmarker.summary import Summary
     from inference_benchmarker.verdict import Verdict
+    from server_capacity.metrics import ServerMetric
 
 _INDENT = "   "
 _TITLE = "RESULTS – InferenceBenchmarker"
@@ -34,7 +36,12 @@ _TIMES = (
 
 def to_text(observed: Observed, summary: Summary, verdict: Verdict, run_dir: Path | None = None) -> str:
     """The whole report: the fixed block first, the verdict line and the run directory last."""
-    sections = [
+    return client_text(observed, summary, verdict) + "\n" + server_text(observed, verdict, run_dir)
+
+
+def client_text(observed: Observed, summary: Summary, verdict: Verdict) -> str:
+    """What the client measured; it can be printed while the server's metrics are waited for."""
+    return _joined(
         _block(observed, summary),
         _times_section(summary),
         _tokens_section(summary),
@@ -44,10 +51,35 @@ def to_text(observed: Observed, summary: Summary, verdict: Verdict, run_dir: Pat
         _warmup_section(summary),
         _client_section(observed, verdict),
         _processes_section(observed),
-        _findings_section(verdict),
-        _closing(verdict, run_dir, observed.plan.name),
-    ]
+    )
+
+
+def server_text(observed: Observed, verdict: Verdict, run_dir: Path | None = None) -> str:
+    """What the server's metrics say, the findings, and the verdict."""
+    closing = _closing(verdict, run_dir, observed.plan.name)
+    return _joined(metric_lines(observed.server_metrics or ()), _findings_section(verdict), closing)
+
+
+def _joined(*sections: Iterator[str]) -> str:
     return "\n\n".join("\n".join(lines) for section in sections if (lines := list(section))) + "\n"
+
+
+def metric_lines(metrics: Sequence[ServerMetric]) -> Iterator[str]:
+    """A line for each metric that was asked for; one that stands in several blocks is told by its dimensions."""
+    asked = [metric for metric in metrics if metric.asked]
+    names = Counter(metric.name for metric in asked)
+    for metric in asked:
+        where = ", ".join(f"{name}={value}" for name, value in metric.dimensions.items())
+        title = f"{metric.name} ({where})" if names[metric.name] > 1 and where else metric.name
+        values = ", ".join(f"{name}={_metric_value(value)}" for name, value in metric.statistics.items())
+        yield f"{_INDENT}{title}: {values}" + (f" ({metric.reason})" if metric.reason else "")
+
+
+def _metric_value(value: float | None) -> str:
+    """As many digits as matter: 312.4, 0.0123, 20,013."""
+    if value is None:
+        return "N/A"
+    return f"{value:,.0f}" if abs(value) >= 10_000 or value.is_integer() else f"{value:.4g}"
 
 
 def to_json(observed: Observed, summary: Summary, verdict: Verdict) -> dict[str, Any]:
@@ -77,7 +109,9 @@ def to_json(observed: Observed, summary: Summary, verdict: Verdict) -> dict[str,
             for row in summary.errors
         ],
         "warmup": None if summary.warmup is None else _warmup_json(summary.warmup),
-        "server_metrics": None,
+        "server_metrics": None
+        if observed.server_metrics is None
+        else [metric.to_json() for metric in observed.server_metrics],
         "calibration": observed.calibration,
         "client": {
             "caps": list(observed.caps),

@@ -81,6 +81,11 @@ class RunDir:
         return self.path / "client.csv"
 
     @property
+    def server_metrics(self) -> Path:
+        """What the server's own metrics say of the wave's window."""
+        return self.path / "server_metrics.json"
+
+    @property
     def locust_stats(self) -> Path:
         """Locust's own CSV files."""
         return self.path / "locust_stats"

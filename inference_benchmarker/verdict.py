@@ -76,6 +76,7 @@ def judge(observed: Observed, summary: Summary) -> Verdict:
         *limits_found(observed, summary),
         *_threshold_findings(observed, summary),
         *_sample_findings(observed, summary),
+        *_metric_findings(observed),
     ]
     order = {"invalid": 0, "missed": 1, "warning": 2}
     return Verdict(tuple(sorted(found, key=lambda finding: order[finding.severity])), observed.interrupted)
@@ -228,6 +229,19 @@ def _sample_findings(observed: Observed, summary: Summary) -> Iterator[Finding]:
             f"{sample.count:,} samples for p{percent:g}",
             f"{needed:,}",
             "With so few, the percentile is the largest value: use a longer --obs-time or more --num-requests.",
+        )
+
+
+def _metric_findings(observed: Observed) -> Iterator[Finding]:
+    asked = [metric for metric in observed.server_metrics or () if metric.asked]
+    short = [metric for metric in asked if not metric.complete or None in metric.statistics.values()]
+    if short:
+        yield Finding(
+            "server_metrics",
+            "warning",
+            f"{len(short)} of {len(asked)} server metrics are missing or incomplete ({short[0].name})",
+            "0",
+            f"{short[0].reason or 'No value came'}; the reasons stand beside the metrics.",
         )
 
 

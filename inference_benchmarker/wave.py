@@ -9,6 +9,7 @@ import itertools
 import os
 import platform
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -28,7 +29,7 @@ from inference_benchmarker.pacing import TokenBucket
 from inference_benchmarker.plan import NS, WavePlan
 from inference_benchmarker.record import Ledger
 from inference_benchmarker.redact import redact, secret_values
-from inference_benchmarker.run_dir import RunDir, read_json, replace_file, write_json
+from inference_benchmarker.run_dir import SCHEMA_VERSION, RunDir, read_json, replace_file, write_json
 from inference_benchmarker.spool import is_locked
 from inference_benchmarker.summary import Summary, summarise
 from inference_benchmarker.usage import HostUse, ProcessUse, WorkerUse
@@ -36,7 +37,11 @@ from inference_benchmarker.verdict import Verdict, judge
 from inference_benchmarker.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pandas as pd
+
+    from server_capacity.metrics import Interval, ServerMetric
 
 _TIMELINE = (
     "second,scheduled,sent,ok,failed,abandoned,in_flight,latency_p50_s,latency_p99_s,response_time_p99_s,lag_p99_s"
@@ -66,6 +71,11 @@ class Wave(Observed):
     def text(self) -> str:
         """The report for people."""
         return report.to_text(self, self.summary, self.verdict, None if self.run_dir is None else self.run_dir.path)
+
+    def texts(self) -> tuple[str, str]:
+        """The report in two parts: what the client measured, then what the server tells, findings and verdict."""
+        run_dir = None if self.run_dir is None else self.run_dir.path
+        return report.client_text(self, self.summary, self.verdict), report.server_text(self, self.verdict, run_dir)
 
     def to_json(self) -> dict[str, Any]:
         """The report for programs: the content of summary.json."""
@@ -137,6 +147,29 @@ class Wave(Observed):
         scrub(self.run_dir)
         self.run_dir.spool.unlink(missing_ok=True)
 
+    def with_server_metrics(self, metrics: Iterable[ServerMetric]) -> Self:
+        """The same wave with what its server's metrics say, stored beside the rest."""
+        wave = replace(self, server_metrics=tuple(metrics))
+        wave.run_dir = self.run_dir
+        if wave.run_dir is not None:
+            rows = [metric.to_json() for metric in wave.server_metrics or ()]
+            write_json(wave.run_dir.server_metrics, {"schema_version": SCHEMA_VERSION, "metrics": rows})
+            replace_file(wave.run_dir.report, wave.text())
+            write_json(wave.run_dir.summary, wave.to_json())
+        return wave
+
+    def interval(self) -> Interval:
+        """The window as sources of server metrics take it. The warm-up's requests were seen by the server, too."""
+        from server_capacity.metrics import Interval
+
+        start = self.window.start_unix_ns / NS
+        return Interval(
+            begin=start - self.plan.warmup_ns / NS,
+            start=start,
+            end=start + self.window.duration_ns / NS,
+            sent=self.ledger.sent + len(self.warmup),
+        )
+
     def _all_records(self) -> Records:
         import pyarrow as pa
 
@@ -169,6 +202,7 @@ class Wave(Observed):
             error_texts={row["key"]: row["texts"] for row in facts["errors"]},
             **_stored_client(facts),
             environment=facts["environment"],
+            server_metrics=_stored_metrics(facts["server_metrics"]),
         )
 
 
@@ -298,6 +332,14 @@ def _stored_client(facts: dict[str, Any]) -> dict[str, Any]:
         "processes": tuple(ProcessUse.from_json(process) for process in client["processes"]),
         "calibration": facts["calibration"],
     }
+
+
+def _stored_metrics(rows: list[dict[str, Any]] | None) -> tuple[ServerMetric, ...] | None:
+    if rows is None:
+        return None
+    from server_capacity.metrics import ServerMetric
+
+    return tuple(ServerMetric.from_json(row) for row in rows)
 
 
 def _by_second(at: Any, values: Any, seconds: int, percent: float) -> list[str]:

@@ -11,7 +11,7 @@ from inference_benchmarker.errors import BenchmarkError
 from server_capacity.known_metrics import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from server_capacity.metrics import Source
 
@@ -30,7 +30,7 @@ class Stream(Protocol):
     def check_block(self, block: dict[str, Any], where: str) -> list[str]:
         """Everything wrong with a block, each sentence beginning with ``where``."""
 
-    def make_source(self, blocks: list[dict[str, Any]]) -> Source:
+    def make_source(self, blocks: list[dict[str, Any]], environment: Mapping[str, str]) -> Source:
         """The checked blocks, ready to be asked; BenchmarkError for what the wave need not be started with."""
 
 
@@ -49,12 +49,15 @@ def load_config(path: str | Path) -> list[dict[str, Any]]:
     return data
 
 
-def make_sources(blocks: list[dict[str, Any]]) -> list[Source]:
-    """A source for each stream that the blocks name, in their order; BenchmarkError with what each stream misses."""
+def make_sources(blocks: list[dict[str, Any]], environment: Mapping[str, str]) -> list[Source]:
+    """A source for each stream that the blocks name, in their order; BenchmarkError with what each stream misses.
+
+    ``environment``: where blocks name the variables of their secrets.
+    """
     sources, problems = [], []
     for name in dict.fromkeys(block["stream"] for block in blocks):
         try:
-            sources.append(_stream(name).make_source([block for block in blocks if block["stream"] == name]))
+            sources.append(_stream(name).make_source([b for b in blocks if b["stream"] == name], environment))
         except BenchmarkError as error:
             problems.append(str(error))
     if problems:

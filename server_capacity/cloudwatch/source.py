@@ -13,7 +13,7 @@ from server_capacity.cloudwatch.reading import Reading
 from server_capacity.cloudwatch.rows import Ending, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from server_capacity.metrics import Interval, ServerMetric
 
@@ -26,8 +26,11 @@ SAME_CLOCK_S = 3.0
 """A Date header tells whole seconds and travels; below this the clocks are the same."""
 
 
-def make_source(blocks: list[dict[str, Any]]) -> CloudWatch:
-    """The checked blocks, ready to be asked. BenchmarkError where credentials or region are missing or malformed."""
+def make_source(blocks: list[dict[str, Any]], _: Mapping[str, str] | None = None) -> CloudWatch:
+    """The checked blocks, ready to be asked. BenchmarkError where credentials or region are missing or malformed.
+
+    boto3 finds both by its own chain, so the environment is not looked at here.
+    """
     return CloudWatch([Block.of(block) for block in blocks], make_client())
 
 
