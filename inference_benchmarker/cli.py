@@ -144,11 +144,10 @@ def _with_server_metrics(wave: Wave, sources: list[Source], options: dict[str, A
         print(wave.texts()[0], flush=True)
     say = _say_nothing if options["quiet"] else _say
     wave = wave.with_server_metrics(metric for source in sources for metric in source.collect(wave.interval(), say))
-    print(
-        json.dumps(wave.to_json(), indent=2) if options["json"] else wave.texts()[1],
-        end="\n" * bool(options["json"]),
-        flush=True,
-    )
+    if options["json"]:
+        _print_wave(wave, as_json=True)
+    else:
+        print(wave.texts()[1], end="", flush=True)
     return wave.verdict.exit_code
 
 

@@ -1,0 +1,91 @@
+"""--endpoint-config: the wave and its server's metrics in one report, against the stand-in that knows the truth."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.report import metric_lines
+from inference_benchmarker.wave import Wave
+from server_capacity.metrics import ServerMetric
+
+if TYPE_CHECKING:
+    from tests.bench import Bench
+
+DIMENSIONS = [{"Name": "EndpointName", "Value": "demo"}, {"Name": "VariantName", "Value": "AllTraffic"}]
+
+
+def block(namespace: str, **metrics: list[str]) -> dict[str, Any]:
+    return {
+        "stream": "cloudwatch",
+        "Namespace": namespace,
+        "Dimensions": DIMENSIONS,
+        "Period": 1,
+        "Lag": 1,
+        "Metrics": list(metrics),
+        "Statistics": list(metrics.values()),
+    }
+
+
+@pytest.mark.process
+def test_a_wave_tells_what_its_server_did(bench: Bench) -> None:
+    folder = bench.folder()
+    asked = [block("AWS/SageMaker", Invocations=["Sum"], ModelLatency=["p99"], NoSuchMetric=["Sum"])]
+    with bench.endpoint(servers=4, publish_interval_s=1) as endpoint:
+        (folder / "config.json").write_text(json.dumps(asked))
+        wave = bench.run(
+            *("--client-rps", 50, "--obs-time", 4, "--warmup", 1, "--endpoint-config", "config.json"),
+            target=endpoint,
+            environment=endpoint.aws_environment,
+            folder=folder,
+        )
+    metrics = {metric["name"]: metric for metric in wave.summary["server_metrics"]}
+    assert metrics["Invocations"]["statistics"] == {"Sum": 250}, "the warm-up reached the server, too"
+    assert metrics["ModelLatency"]["statistics"]["p99"] == pytest.approx(20_000, rel=0.01)
+    assert metrics["NoSuchMetric"]["statistics"] == {"Sum": None}
+    assert metrics["NoSuchMetric"]["reason"]
+    lines = [" ".join(line.split()) for line in wave.out.splitlines()]
+    assert "Invocations: Sum=250" in lines
+    assert any(line.startswith("NoSuchMetric: Sum=N/A (") for line in lines)
+    assert wave.findings["server_metrics"] == "warning"
+    assert wave.exit_code == 0, "metrics that are missing do not change it"
+    stored = json.loads((wave.folder / "server_metrics.json").read_text())
+    assert stored == {"schema_version": 1, "metrics": wave.summary["server_metrics"]}
+    assert Wave.load(wave.folder).to_json() == wave.summary
+    assert (wave.folder / "summary.txt").read_text().splitlines()[:-1] == wave.out.splitlines()[:-1]
+
+
+@pytest.mark.process
+def test_a_wrong_configuration_is_said_before_anything_is_sent(bench: Bench) -> None:
+    folder = bench.folder()
+    (folder / "config.json").write_text('[{"stream": "cloudwach"}]')
+    with bench.endpoint(service="none") as endpoint:
+        flags = ("--client-rps", 10, "--obs-time", 1, "--endpoint-config", "config.json")
+        wave = bench.run(*flags, target=endpoint, folder=folder)
+        assert endpoint.arrivals()["id"] == []
+    assert wave.code == 2
+    assert "'cloudwach'" in wave.err
+    assert "Traceback" not in wave.err
+
+
+def metric(name: str, value: float | None, **more: Any) -> ServerMetric:
+    return ServerMetric("cloudwatch", name, {"Average": value}, **more)
+
+
+def test_a_line_for_each_metric() -> None:
+    a, b = {"EndpointName": "a"}, {"EndpointName": "b"}
+    rows = [
+        metric("CPUUtilization", 312.44, dimensions=a),
+        metric("CPUUtilization", 0.01234, dimensions=b),
+        metric("ModelLatency", 20_013.4, dimensions=a),
+        metric("GPUUtilization", None, reason="no GPU reported"),
+        metric("Invocations", 5.0, asked=False),
+    ]
+    assert list(metric_lines(rows)) == [
+        "   CPUUtilization (EndpointName=a): Average=312.4",
+        "   CPUUtilization (EndpointName=b): Average=0.01234",
+        "   ModelLatency: Average=20,013",
+        "   GPUUtilization: Average=N/A (no GPU reported)",
+    ]
