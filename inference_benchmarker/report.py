@@ -49,6 +49,7 @@ def client_text(observed: Observed, summary: Summary, verdict: Verdict) -> str:
         _errors_section(summary),
         _accounts_section(summary),
         _warmup_section(summary),
+        _calibration_section(observed),
         _client_section(observed, verdict),
         _processes_section(observed),
     )
@@ -244,10 +245,13 @@ def _warmup_section(summary: Summary) -> Iterator[str]:
     yield f"{_INDENT}Warm-up:          {', '.join(facts)} (in no other number)"
 
 
-def _client_section(observed: Observed, verdict: Verdict) -> Iterator[str]:
-    """What this client did, where it was the limit, was asked about, or something on it was out of the ordinary."""
+def _calibration_section(observed: Observed) -> Iterator[str]:
     if observed.calibration is not None:
         yield from (f"{_INDENT}Calibration:      {line}" for line in observed.calibration["lines"])
+
+
+def _client_section(observed: Observed, verdict: Verdict) -> Iterator[str]:
+    """What this client did, where it was the limit, was asked about, or something on it was out of the ordinary."""
     if not observed.workers or not (verdict.limited_by == "client" or observed.processes or context.notable(observed)):
         return
     yield from aligned(context.worker_rows(observed))
