@@ -257,7 +257,7 @@ def _measure_rows(conditions: Conditions, tried: Trials) -> tuple[list[WorkersRo
     enough = math.inf if conditions.wanted_rps is None else conditions.wanted_rps / HEADROOM
     rows = [_first_row(conditions, tried, enough)]
     most = conditions.max_workers or usable_cores() + 1
-    while (end := _ended(rows, enough)) is None:
+    while (end := _ended(rows, enough, conditions.max_rps)) is None:
         workers = rows[-1].workers + 1
         if workers > most:
             return rows, "max_workers"
@@ -278,12 +278,14 @@ def _first_row(conditions: Conditions, tried: Trials, enough: float) -> WorkersR
     return WorkersRow.of(1, saturate_worker(tried, min(conditions.max_rps, enough), repeats=0))
 
 
-def _ended(rows: list[WorkersRow], enough: float) -> ClientLimit | None:
+def _ended(rows: list[WorkersRow], enough: float, max_rps: float) -> ClientLimit | None:
     """Why no more workers are tried; None where they are."""
     last = rows[-1]
+    # What a short step completed of the most that is wanted may round to a little less.
+    held_it = last.limited_by == "max_rps" and enough <= max_rps * last.workers
     if last.limited_by in ("server", "errors", "interrupted"):
         return last.limited_by
-    if last.rate >= enough:
+    if last.rate >= enough or held_it:
         return "wanted"
     if not last.rate or (len(rows) > 1 and last.rate < LEAST_GAIN * rows[-2].rate):
         return "client"

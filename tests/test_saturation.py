@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from client_capacity import rps_saturation
 from client_capacity.conditions import Conditions, usable_cores
 from client_capacity.rps_saturation import RpsSaturation, WorkersRow
 from client_capacity.search import Found, LimitedBy, Step
@@ -323,3 +324,19 @@ def test_a_file_that_cannot_work_leaves_nothing(bench: Bench) -> None:
     assert "Traceback" not in done.err
     assert "f.py" in done.err
     assert list((folder / "runs").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("rate", "limited_by", "max_rps", "end"),
+    [
+        (562.5, "max_rps", 20_000.0, "wanted"),
+        (561.7, "max_rps", 20_000.0, "wanted"),  # as completed in a short step at 562.5/s
+        (561.7, "max_rps", 250.0, None),  # two workers were tried to 500/s only
+        (400.0, "client", 20_000.0, None),
+        (340.0, "client", 20_000.0, "client"),
+    ],
+)
+def test_more_workers_are_tried_until_what_is_wanted_was_held(
+    rate: float, limited_by: Any, max_rps: float, end: str | None
+) -> None:
+    assert rps_saturation._ended([WorkersRow(1, 330, None), row(2, rate, limited_by)], 562.5, max_rps) == end
