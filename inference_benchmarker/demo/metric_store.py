@@ -96,7 +96,7 @@ class Cell:
             values.update(self.values)
             return
         for value, weight in zip(self.values, self.counts, strict=True):
-            values[value] += weight  # type: ignore[assignment]
+            values[value] += weight  # type: ignore[assignment]  # weights of statistic sets need not be whole
 
 
 class MetricStore:
