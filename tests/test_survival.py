@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -29,6 +30,7 @@ def factories(invoke: str, before: str = "", payloads: int = 10_000) -> str:
     lines = "\n        ".join(invoke.strip().splitlines())
     return f"""
 import os
+import re
 import time
 import gevent
 from sender import post
@@ -188,7 +190,7 @@ def test_one_ctrl_c_stops_drains_and_reports(bench: Bench, number: signal.Signal
     assert wave.code == 130
     assert "Stopping: waiting for requests in flight." in wave.err
     assert wave.out.splitlines()[0] == "RESULTS – InferenceBenchmarker"
-    assert "(interrupted)" in wave.out
+    assert re.search(r"^(IN)?VALID \(interrupted\b", wave.out, re.MULTILINE)  # a busy machine adds its part
     assert bench.report(wave.folder).code == 130
 
 
