@@ -29,13 +29,23 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
+class Hardware:
+    """What serves: ``instances`` machines of one type, each with so many cores and GPUs; None: not known."""
+
+    instance_type: str
+    instances: int | None = None
+    vcpus: int | None = None
+    gpus: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ServerMetric:
     """One metric over the wave: a value for each statistic that was asked for, None with ``reason`` where missing.
 
     ``start`` and ``end`` are the seconds (unix) that the values really cover. ``series``: (bucket start, value) of
     the statistic named ``series_of``. ``instances``: (bucket start, how many reported) where the stream tells.
     ``reason`` also says what a reader of the values must know. ``asked``: False where the configuration does not name
-    the metric and it was read to know when the data is complete.
+    the metric and it was read to know when the data is complete. ``hardware``: of metrics that instances report.
     """
 
     stream: str
@@ -52,6 +62,7 @@ class ServerMetric:
     series: tuple[tuple[float, float], ...] = ()
     instances: tuple[tuple[float, float], ...] = ()
     asked: bool = True
+    hardware: Hardware | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The metric's part of server_metrics.json."""
@@ -65,7 +76,8 @@ class ServerMetric:
     def from_json(cls, data: dict[str, Any]) -> ServerMetric:
         """The metric that ``to_json`` described."""
         pairs = {name: tuple((float(a), float(b)) for a, b in data[name]) for name in ("series", "instances")}
-        return cls(**{**data, **pairs})
+        hardware = data.get("hardware")
+        return cls(**{**data, **pairs, "hardware": None if hardware is None else Hardware(**hardware)})
 
 
 class Source(Protocol):
