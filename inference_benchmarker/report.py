@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from client_capacity.bottleneck import CLIENT_CODES
 from inference_benchmarker.distribution import PERCENTILES, Distribution
 from inference_benchmarker.finding import Finding, duration_text, percent_text
 from inference_benchmarker.run_dir import SCHEMA_VERSION
+from server_capacity.diagnosis import diagnose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from server_capacity.metrics import ServerMetric
 
 _INDENT = "   "
+_WIDTH = 100
 _TITLE = "RESULTS – InferenceBenchmarker"
 _MAX_ROWS = 20
 _TIMES = (
@@ -36,7 +39,7 @@ _TIMES = (
 
 def to_text(observed: Observed, summary: Summary, verdict: Verdict, run_dir: Path | None = None) -> str:
     """The whole report: the fixed block first, the verdict line and the run directory last."""
-    return client_text(observed, summary, verdict) + "\n" + server_text(observed, verdict, run_dir)
+    return client_text(observed, summary, verdict) + "\n" + server_text(observed, summary, verdict, run_dir)
 
 
 def client_text(observed: Observed, summary: Summary, verdict: Verdict) -> str:
@@ -55,10 +58,14 @@ def client_text(observed: Observed, summary: Summary, verdict: Verdict) -> str:
     )
 
 
-def server_text(observed: Observed, verdict: Verdict, run_dir: Path | None = None) -> str:
-    """What the server's metrics say, the findings, and the verdict."""
-    closing = _closing(verdict, run_dir, observed.plan.name)
-    return _joined(metric_lines(observed.server_metrics or ()), _findings_section(verdict), closing)
+def server_text(observed: Observed, summary: Summary, verdict: Verdict, run_dir: Path | None = None) -> str:
+    """The server's metrics and what they say, the findings, and the verdict."""
+    return _joined(
+        metric_lines(observed.server_metrics or ()),
+        _diagnosis_section(observed, summary, verdict),
+        _findings_section(verdict),
+        _closing(verdict, run_dir, observed.plan.name),
+    )
 
 
 def _joined(*sections: Iterator[str]) -> str:
@@ -113,6 +120,7 @@ def to_json(observed: Observed, summary: Summary, verdict: Verdict) -> dict[str,
         "server_metrics": None
         if observed.server_metrics is None
         else [metric.to_json() for metric in observed.server_metrics],
+        "diagnosis": [remark.to_json() for remark in diagnose(observed, summary, verdict.limited_by)],
         "calibration": observed.calibration,
         "client": {
             "caps": list(observed.caps),
@@ -262,6 +270,18 @@ def _client_section(observed: Observed, verdict: Verdict) -> Iterator[str]:
 def _processes_section(observed: Observed) -> Iterator[str]:
     if observed.processes:
         yield from aligned(list(context.process_rows(observed.processes)))
+
+
+def _diagnosis_section(observed: Observed, summary: Summary, verdict: Verdict) -> Iterator[str]:
+    for remark in diagnose(observed, summary, verdict.limited_by):
+        yield from textwrap.wrap(
+            remark.text,
+            _WIDTH,
+            initial_indent=f"{_INDENT}→ ",
+            subsequent_indent=f"{_INDENT}  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
 
 
 def _findings_section(verdict: Verdict) -> Iterator[str]:

@@ -75,7 +75,8 @@ class Wave(Observed):
     def texts(self) -> tuple[str, str]:
         """The report in two parts: what the client measured, then what the server tells, findings and verdict."""
         run_dir = None if self.run_dir is None else self.run_dir.path
-        return report.client_text(self, self.summary, self.verdict), report.server_text(self, self.verdict, run_dir)
+        facts = (self, self.summary, self.verdict)
+        return report.client_text(*facts), report.server_text(*facts, run_dir)
 
     def to_json(self) -> dict[str, Any]:
         """The report for programs: the content of summary.json."""

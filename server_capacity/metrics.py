@@ -37,6 +37,11 @@ class Hardware:
     vcpus: int | None = None
     gpus: int | None = None
 
+    @property
+    def text(self) -> str:
+        """2 x ml.g5.12xlarge."""
+        return self.instance_type if self.instances is None else f"{self.instances} x {self.instance_type}"
+
 
 @dataclass(frozen=True, slots=True)
 class ServerMetric:

@@ -1,0 +1,28 @@
+"""What the server's metrics say beside the client's numbers: remarks with their numbers and what to do. Pure.
+
+docs/metrics.md lists them with their limits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from server_capacity.hardware_remarks import hardware_remarks
+from server_capacity.request_remarks import request_remarks
+from server_capacity.served import Remark, Served
+from server_capacity.time_remarks import time_remarks
+
+if TYPE_CHECKING:
+    from inference_benchmarker.observed import Observed
+    from inference_benchmarker.summary import Summary
+
+
+def diagnose(observed: Observed, summary: Summary, limited_by: str | None = None) -> list[Remark]:
+    """What the wave's server metrics say, in the order of reading; nothing where none were asked for.
+
+    ``limited_by``: the verdict's side; where it is the client, its own delays are in the latency.
+    """
+    if not observed.server_metrics:
+        return []
+    served = Served(observed, summary, observed.server_metrics, limited_by)
+    return [*time_remarks(served), *hardware_remarks(served), *request_remarks(served)]

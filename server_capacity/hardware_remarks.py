@@ -1,0 +1,69 @@
+"""How much of the hardware was used, and what that means for who chooses instances. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.plan import NS
+from server_capacity.served import Remark, Served
+from server_capacity.uses import CPU, DISK, FULL, GPU, GPU_MEMORY, IDLE, KV_CACHE, MEMORY, NEAR, PLANNED, TIGHT, Use
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FULL_ADVICE = {
+    CPU: "use more or larger instances, or let automatic scaling act before it gets there",
+    GPU: "use a larger GPU or more instances, or larger batches",
+    MEMORY: "a container without memory is killed: use a larger instance, or fewer workers or models in it",
+    GPU_MEMORY: "usual where a server reserves it beforehand (the KV cache of an LLM server); "
+    "otherwise use smaller batches or fewer models",
+    KV_CACHE: "requests wait or are pushed out: use shorter contexts, fewer requests at a time, or more GPU memory",
+    DISK: "use a larger volume",
+}
+_UNKNOWN = 'Allow sagemaker:DescribeEndpoint and sagemaker:DescribeEndpointConfig, or give "InstanceType" in the block.'
+_MAY_IDLE = (GPU_MEMORY, KV_CACHE, DISK)
+
+
+def hardware_remarks(served: Served) -> Iterator[Remark]:
+    """Each resource as a share of the whole."""
+    begun = served.observed.window.start_unix_ns / NS
+    for use in served.uses:
+        code = use.resource.lower().replace(" ", "_")
+        name = use.resource[:1].upper() + use.resource[1:] + (f" ({use.of})" if use.of else "")
+        if use.whole is None:
+            yield Remark(code, f"{name}: {_amounts(use)}; of how much is not known", _UNKNOWN)
+            continue
+        around = use.since is not None and use.since < begun  # buckets around the wave: idle time is in it
+        yield Remark(code, f"{name}: {'at least ' if around else ''}{_amounts(use)}", _advice(use, around=around))
+
+
+def _amounts(use: Use) -> str:
+    """198% of 400% (50%), at most 204% (51%), on 1 x ml.g5.xlarge."""
+    words: list[str] = []
+    for before, value, share in (("", use.average, use.share), ("at most ", use.maximum, use.peak)):
+        if value is None:
+            continue
+        text = f"{before}{value:,.4g}%" if use.percent else f"{before}{value:.1%}"
+        if use.percent and use.whole is not None and use.whole != 100:
+            text += f" of {use.whole:,.0f}%" if not words else ""
+            text += f" ({share:.0%})"
+        words.append(text)
+    if use.hardware is not None:
+        words.append(f"on {use.hardware.text}")
+    return ", ".join(words)
+
+
+def _advice(use: Use, *, around: bool) -> str:
+    """What the share means; one that idle time dilutes means nothing unless it is high all the same."""
+    share = use.peak if use.share is None else use.share
+    if share is None or (around and share < NEAR):
+        return ""
+    if share >= NEAR:
+        return f"{'Used up' if share >= FULL else 'Nearly used up'}: {_FULL_ADVICE[use.resource]}."
+    if share >= TIGHT:
+        return "Little is left for peaks."
+    if share >= PLANNED:
+        return "A good load to plan instances with."
+    if share >= IDLE or use.resource in _MAY_IDLE:
+        return ""
+    return "Mostly idle at this rate: send more to find its limit, or use fewer or smaller instances."

@@ -1,0 +1,160 @@
+"""What became of requests at the server: errors, queues, models to load, cold starts, other callers. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.finding import duration_text, percent_text
+from inference_benchmarker.plan import NS
+from server_capacity.cold_start import cold_start
+from server_capacity.known_metrics import BALANCER, BEDROCK, COMPONENTS, INSTANCES, LAMBDA, SAGEMAKER
+from server_capacity.served import Remark, Served
+from server_capacity.uses import PLANNED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_ERRORS = 0.01
+LEAST_HITS = 0.95
+CROWDED = 2.0
+LEAST_WAITING = 0.5
+
+_SERVER_ERRORS = (
+    (SAGEMAKER, "Invocation5XXErrors"),
+    (BALANCER, "HTTPCode_Target_5XX_Count"),
+    (LAMBDA, "Errors"),
+    (BEDROCK, "InvocationServerErrors"),
+)
+_SERVER_ERROR_KEY = re.compile(r"\b5\d\d$")
+# What the log group of an endpoint is called, by the dimension that names it.
+_LOG_GROUPS = {
+    "InferenceComponentName": f"{COMPONENTS}/",
+    "EndpointName": f"{INSTANCES}/",
+    "FunctionName": "/aws/lambda/",
+}
+
+
+def request_remarks(served: Served) -> Iterator[Remark]:
+    """Each of these that was seen."""
+    for rule in (_errors, _crowded, _waiting, _models, _cold, _foreign):
+        yield from rule(served)
+
+
+def _errors(served: Served) -> Iterator[Remark]:
+    errors, whose = _server_errors(served)
+    counted = served.invocations or float(served.observed.ledger.sent)
+    if not errors or not counted:
+        return
+    logs = _log_groups(served)
+    advice = [f"CloudWatch's log group {logs} says why." if logs else "The server's log says why."]
+    used = max(served.shares, default=None)
+    if used is not None and used < PLANNED and errors >= MOST_ERRORS * counted:
+        advice.append(
+            f"The hardware was not used up meanwhile ({used:.0%}): look at the container's settings, its workers, "
+            "queue sizes, time-outs and memory limits."
+        )
+    share = percent_text(errors / counted)
+    yield Remark(
+        "server_errors",
+        f"{errors:,.0f} of {counted:,.0f} requests ended in a server error ({share}, {whose})",
+        " ".join(advice),
+    )
+
+
+def _server_errors(served: Served) -> tuple[float, str]:
+    """How many, by the server's count, else by the client's; and whose count it is."""
+    for place in _SERVER_ERRORS:
+        if (total := served.total(*place)) is not None:
+            return total, f"by {place[1]}"
+    keyed = sum(row.count for row in served.summary.errors if _SERVER_ERROR_KEY.search(row.key))
+    return float(keyed), "by the client's count"
+
+
+def _log_groups(served: Served) -> str:
+    names = {
+        prefix + row.dimensions[dimension]: None
+        for row in served.metrics
+        for dimension, prefix in _LOG_GROUPS.items()
+        if dimension in row.dimensions
+    }
+    return " or ".join(names)
+
+
+def _waiting(served: Served) -> Iterator[Remark]:
+    """Queues that inference servers tell of themselves."""
+    for row in served.metrics:
+        waiting, most = row.statistics.get("Average"), row.statistics.get("Maximum")
+        if row.stream == "prometheus" and row.name == "queue_length" and (waiting or 0) > LEAST_WAITING:
+            top = "" if most is None else f", at most {most:,.4g}"
+            yield Remark(
+                "queueing",
+                f"{waiting:,.3g} requests waited at the server on average{top}",
+                "More arrive than it works on at a time: use more replicas or larger batches, or send less.",
+            )
+
+
+def _crowded(served: Served) -> Iterator[Remark]:
+    """Little's law: rate x time at the model are at work at a time; Poisson arrivals vary by the root of that."""
+    most = served.largest(SAGEMAKER, "ConcurrentRequestsPerModel")
+    model = served.mean_s(SAGEMAKER, "ModelLatency")
+    if most is None or model is None:
+        return
+    at_work = served.summary.rates.sent * model
+    if most <= CROWDED * at_work + 3 * math.sqrt(at_work) + 1:
+        return
+    yield Remark(
+        "queueing",
+        f"Up to {most:,.0f} requests were in the endpoint at a time, {at_work:,.3g} would be usual "
+        f"({served.summary.rates.sent:.4g}/s x ModelLatency {duration_text(model)})",
+        "Requests queued before the model for a while: look at the latency over time (timeline.csv), and for pauses, "
+        "bursts, or too few workers.",
+    )
+
+
+def _models(served: Served) -> Iterator[Remark]:
+    """Multi-model endpoints: whether models were in memory when they were asked."""
+    hits = served.average(SAGEMAKER, "ModelCacheHit")
+    if hits is None:
+        return
+    waits = served.mean_s(SAGEMAKER, "ModelLoadingWaitTime")
+    loaded = served.largest(INSTANCES, "LoadedModelCount")
+    facts = [f"{percent_text(hits)} of the requests found their model in memory"]
+    facts += [] if waits is None else [f"the others waited {duration_text(waits)} for it on average"]
+    facts += [] if loaded is None else [f"at most {loaded:,.0f} models were loaded"]
+    advice = (
+        "Models push each other out: use instances with more memory, more of them, or fewer models an endpoint, and "
+        "let the warm-up touch every model once."
+    )
+    yield Remark("model_cache", ", ".join(facts), advice if hits < LEAST_HITS else "")
+
+
+def _cold(served: Served) -> Iterator[Remark]:
+    found = cold_start(served.observed)
+    if found is None:
+        return
+    which = "The first request took" if found.count == 1 else f"The first {found.count} requests took"
+    of = "" if found.count == 1 else " (median)"
+    measured = (
+        f"{which} {duration_text(found.first_s)}{of}, the rest {duration_text(found.rest_s)}; "
+        f"latency settled after {duration_text(found.until_s)}"
+    )
+    warmup_s = served.observed.plan.warmup_ns / NS
+    if found.until_s <= warmup_s:
+        advice = f"The warm-up of {warmup_s:g} s took it: it is in no number of the wave."
+    else:
+        advice = f"A cold start is in these numbers: use --warmup {math.ceil(found.until_s) + 1} to keep it out."
+    yield Remark("cold_start", measured, advice)
+
+
+def _foreign(served: Served) -> Iterator[Remark]:
+    counted, sent = served.invocations, served.observed.ledger.sent + len(served.observed.warmup)
+    if counted is not None and counted > sent:
+        yield Remark(
+            "foreign_traffic",
+            f"The server counted {counted:,.0f} requests, this wave sent {sent:,}: {counted - sent:,.0f} came from "
+            "elsewhere and are in the server's metrics",
+            "Other callers, another wave within the same period (leave one idle between waves), or retries of the "
+            "client.",
+        )

@@ -1,0 +1,148 @@
+"""A wave and its server's metrics by what they mean, whatever the platform calls them. Pure; times in seconds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from server_capacity.known_metrics import BALANCER, BEDROCK, LAMBDA, SAGEMAKER
+from server_capacity.uses import CPU, GPU, Use, uses
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from inference_benchmarker.observed import Observed
+    from inference_benchmarker.summary import Summary
+    from server_capacity.metrics import ServerMetric
+
+_SECONDS = {"Seconds": 1.0, "Milliseconds": 1e-3, "Microseconds": 1e-6}
+
+Place = tuple[str, str]
+"""CloudWatch's (namespace, metric)."""
+
+# Where each platform tells what a request took at the server, how many it had, and how many ended by its own fault.
+_TIMES: tuple[Place, ...] = (
+    (SAGEMAKER, "ModelLatency"),
+    (BALANCER, "TargetResponseTime"),
+    (LAMBDA, "Duration"),
+    (BEDROCK, "InvocationLatency"),
+)
+_COUNTS: tuple[Place, ...] = (
+    (SAGEMAKER, "Invocations"),
+    (BALANCER, "RequestCount"),
+    (LAMBDA, "Invocations"),
+    (BEDROCK, "Invocations"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """One thing that the numbers say: ``measured`` states it with them, ``advice`` says what to do, where there is."""
+
+    code: str
+    measured: str
+    advice: str = ""
+
+    @property
+    def text(self) -> str:
+        """Both as sentences."""
+        return f"{self.measured}. {self.advice}".rstrip()
+
+    def to_json(self) -> dict[str, str]:
+        """The remark as strings."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Served:
+    """One wave from both sides. ``limited_by``: the verdict's side."""
+
+    observed: Observed
+    summary: Summary
+    metrics: Sequence[ServerMetric]
+    limited_by: str | None = None
+
+    @property
+    def latency_s(self) -> float | None:
+        """The mean latency that the client saw."""
+        return None if self.summary.latency is None else self.summary.latency.mean
+
+    @cached_property
+    def server_s(self) -> tuple[str, float] | None:
+        """How the platform calls the mean time of a request at the server, and what it was."""
+        for place in _TIMES:
+            if (mean := self.mean_s(*place)) is not None:
+                return place[1], mean
+        return None
+
+    @property
+    def overhead_s(self) -> float | None:
+        """SageMaker's own mean time for a request."""
+        return self.mean_s(SAGEMAKER, "OverheadLatency")
+
+    @property
+    def network_s(self) -> float | None:
+        """What the server's times leave of the client's latency: the way there and back, and the client itself."""
+        if self.latency_s is None or self.server_s is None:
+            return None
+        return self.latency_s - self.server_s[1] - (self.overhead_s or 0.0)
+
+    @cached_property
+    def invocations(self) -> float | None:
+        """Requests that the server counted; None where it does not tell."""
+        return next((count for place in _COUNTS if (count := self.total(*place)) is not None), None)
+
+    @cached_property
+    def uses(self) -> list[Use]:
+        """What was used of the hardware."""
+        return uses(self.metrics)
+
+    @property
+    def shares(self) -> list[float]:
+        """The known shares of CPUs and GPUs."""
+        return [use.share for use in self.uses if use.resource in (CPU, GPU) and use.share is not None]
+
+    def rows(self, namespace: str, name: str) -> list[ServerMetric]:
+        """The rows of a metric of CloudWatch, one for each endpoint: those of other dimensions count the same again."""
+        found = [row for row in self.metrics if (row.namespace, row.name) == (namespace, name)]
+        return [row for row in found if row.dimensions.keys() == found[0].dimensions.keys()]
+
+    def total(self, namespace: str, name: str) -> float | None:
+        """The Sum over all endpoints; None where one of them has none."""
+        return _summed(row.statistics.get("Sum") for row in self.rows(namespace, name))
+
+    def largest(self, namespace: str, name: str) -> float | None:
+        """The largest Maximum."""
+        return max(_present(row.statistics.get("Maximum") for row in self.rows(namespace, name)), default=None)
+
+    def average(self, namespace: str, name: str) -> float | None:
+        """The mean of a metric; over several endpoints by the requests of each, None where those are not known."""
+        rows = self.rows(namespace, name)
+        averages = [row.statistics.get("Average") for row in rows]
+        weights = [1.0 if len(rows) == 1 else self._requests_of(row) for row in rows]
+        total = _summed(weights)
+        if total is None or not total:
+            return None
+        return _summed(None if a is None else a * (w or 0.0) / total for a, w in zip(averages, weights, strict=True))
+
+    def mean_s(self, namespace: str, name: str) -> float | None:
+        """The mean of a metric that is a time."""
+        mean = self.average(namespace, name)
+        unit = next((row.unit for row in self.rows(namespace, name)), None)
+        return None if mean is None else mean * _SECONDS.get(unit or "", 1.0)
+
+    def _requests_of(self, row: ServerMetric) -> float | None:
+        counts = [each for place in _COUNTS for each in self.rows(*place) if each.dimensions == row.dimensions]
+        return counts[0].statistics.get("Sum") if counts else None
+
+
+def _present(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _summed(values: Iterable[float | None]) -> float | None:
+    """The sum; None where there is nothing, or one is missing."""
+    listed = list(values)
+    present = _present(listed)
+    return sum(present) if present and len(present) == len(listed) else None

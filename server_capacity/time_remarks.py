@@ -1,0 +1,105 @@
+"""Where the time of a request went: client, network, platform, model. Pure.
+
+AWS documents it for SageMaker: client latency = network + OverheadLatency + ModelLatency.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.finding import duration_text
+from server_capacity.served import Remark, Served
+from server_capacity.uses import NEAR, PLANNED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LONG_MODEL_S, LONG_OVERHEAD_S, LONG_NETWORK_S = 0.1, 0.01, 0.005
+LARGEST_PART, LARGE_NETWORK = 0.5, 0.25
+OTHER_REQUESTS = 0.02
+"""The server's times may exceed the client's by that share: they are rounded, and of all that its periods touch."""
+
+_FASTER = (
+    "Profile the inference code, test the model outside the endpoint, compile it (SageMaker Neo), use a GPU or AWS "
+    "Inferentia, or scale automatically."
+)
+
+
+def time_remarks(served: Served) -> Iterator[Remark]:
+    """The parts of the client's mean latency, and each that is large."""
+    for rule in (_parts, _model, _overhead, _network):
+        yield from rule(served)
+
+
+def _parts(served: Served) -> Iterator[Remark]:
+    latency, server, overhead, network = served.latency_s, served.server_s, served.overhead_s, served.network_s
+    if not latency or server is None or network is None:
+        return
+    inside = ([] if overhead is None else [("OverheadLatency", overhead)]) + [server]
+    parts = " + ".join(f"{name} {_part(seconds, latency)}" for name, seconds in inside)
+    if network < -OTHER_REQUESTS * latency:
+        yield Remark(
+            "time",
+            f"{parts} is more than the client's latency of {duration_text(latency)} on average",
+            "The server's times are of other requests, too: failed ones, the warm-up's, or other callers'.",
+        )
+        return
+    whole = f"client latency {duration_text(latency)} on average"
+    yield Remark(
+        "time", f"Where the time went: {whole} = network and client {_part(max(network, 0), latency)} + {parts}"
+    )
+
+
+def _part(seconds: float, whole: float) -> str:
+    return f"{duration_text(seconds)} ({seconds / whole:.0%})"
+
+
+def _model(served: Served) -> Iterator[Remark]:
+    """The server's time is the largest part, and long: 100 ms and more, or a limit of the user's was missed."""
+    if served.server_s is None or not served.latency_s:
+        return
+    name, seconds = served.server_s
+    if seconds >= LARGEST_PART * served.latency_s and (seconds >= LONG_MODEL_S or _too_slow(served)):
+        advice = f"{_hardware_advice(served)}{_FASTER}"
+        yield Remark("model_latency", f"{name} is the largest part: {duration_text(seconds)} on average", advice)
+
+
+def _too_slow(served: Served) -> bool:
+    limits = [slo for slo in served.observed.plan.slos if slo.metric in ("default", "latency", "response_time", "ttft")]
+    return any(not limit.met(served.summary.measured(limit.metric, limit.stat)) for limit in limits)
+
+
+def _hardware_advice(served: Served) -> str:
+    used = max(served.shares, default=None)
+    if used is None or PLANNED <= used < NEAR:
+        return ""
+    if used >= NEAR:
+        return f"The hardware is used up ({used:.0%}): more or larger instances come first. "
+    return (
+        f"The hardware is not the reason ({used:.0%} used): look for too few workers or threads in the container, "
+        "locks, and calls to others. "
+    )
+
+
+def _overhead(served: Served) -> Iterator[Remark]:
+    overhead = served.overhead_s
+    if overhead is not None and overhead >= LONG_OVERHEAD_S:
+        yield Remark(
+            "overhead_latency",
+            f"OverheadLatency is {duration_text(overhead)} on average; single-digit milliseconds are usual",
+            "Look at the sizes of requests and responses, authentication, and requests that come rarely; after a cold "
+            "start a --warmup helps.",
+        )
+
+
+def _network(served: Served) -> Iterator[Remark]:
+    network, latency = served.network_s, served.latency_s
+    if network is None or not latency or network < max(LONG_NETWORK_S, LARGE_NETWORK * latency):
+        return
+    advice = (
+        "Where is this client? Run it in the endpoint's region and network, look for gateways, proxies and balancers "
+        "between, reuse connections, and use a VPC interface endpoint."
+    )
+    if served.limited_by == "client":
+        advice = f"This client was at its own limit: mend that first (the findings say how). {advice}"
+    yield Remark("network", f"Network and client take {_part(network, latency)} of the latency", advice)
