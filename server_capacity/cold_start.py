@@ -64,7 +64,8 @@ def _by_sending(observed: Observed) -> tuple[Floats, Floats]:
 
 
 def _settled(sent: Floats, latency: Floats, typical: float) -> float:
-    """Seconds until the median of ten requests in a row came near the typical latency."""
+    """Seconds until the middle of the first ten requests in a row whose median is near the typical latency."""
     windows = np.lib.stride_tricks.sliding_window_view(latency, FIRST)
     near = np.median(windows, axis=1) <= SETTLED * typical
-    return float(sent[int(np.argmax(near))] - sent[0]) if near.any() else float(sent[-1] - sent[0])
+    settled = int(np.argmax(near)) + FIRST // 2 - 1 if near.any() else -1
+    return float(sent[settled] - sent[0])

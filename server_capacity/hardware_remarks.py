@@ -33,8 +33,9 @@ def hardware_remarks(served: Served) -> Iterator[Remark]:
         if use.whole is None:
             yield Remark(code, f"{name}: {_amounts(use)}; of how much is not known", _UNKNOWN)
             continue
-        around = use.since is not None and use.since < begun  # buckets around the wave: idle time is in it
-        yield Remark(code, f"{name}: {'at least ' if around else ''}{_amounts(use)}", _advice(use, around=around))
+        around = use.since is not None and use.since < begun
+        note = "; idle time around the wave is in it" if around else ""
+        yield Remark(code, f"{name}: {_amounts(use)}{note}", _advice(use, around=around))
 
 
 def _amounts(use: Use) -> str:

@@ -1,0 +1,381 @@
+"""What server metrics are made to say: a wave and rows of metrics, and the remarks that follow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from inference_benchmarker.columns import SCHEMA, Records
+from inference_benchmarker.plan import NS
+from inference_benchmarker.report import to_json, to_text
+from inference_benchmarker.slo import Slo
+from inference_benchmarker.summary import summarise
+from inference_benchmarker.verdict import judge
+from server_capacity.cold_start import cold_start
+from server_capacity.diagnosis import diagnose
+from server_capacity.metrics import Hardware, ServerMetric
+from server_capacity.uses import Use, uses
+from tests.test_summary import MS, observe, on_time, open_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from inference_benchmarker.observed import Observed
+    from inference_benchmarker.record import RequestRecord
+
+SAGEMAKER, INSTANCES = "AWS/SageMaker", "/aws/sagemaker/Endpoints"
+DEMO = {"EndpointName": "demo", "VariantName": "AllTraffic"}
+G5 = Hardware("ml.g5.12xlarge", 2, vcpus=48, gpus=4)
+START = 1_700_000_000.0  # of every wave of `observe`
+
+
+def row(name: str, namespace: str = SAGEMAKER, *, unit: str | None = None, **given: Any) -> ServerMetric:
+    facts = {key: given.pop(key) for key in ("dimensions", "hardware", "start") if key in given}
+    stream = "cloudwatch" if namespace.startswith(("AWS", "/aws")) else "prometheus"
+    values = {statistic: None if value is None else float(value) for statistic, value in given.items()}
+    return ServerMetric(stream, name, values, unit=unit, namespace=namespace, **{"dimensions": DEMO, **facts})
+
+
+def model_ms(average: float, **more: Any) -> ServerMetric:
+    return row("ModelLatency", unit="Microseconds", Average=average * 1000, **more)
+
+
+def overhead_ms(average: float) -> ServerMetric:
+    return row("OverheadLatency", unit="Microseconds", Average=average * 1000)
+
+
+def cpu(average: float | None = None, maximum: float | None = None, hardware: Hardware | None = G5) -> ServerMetric:
+    return row("CPUUtilization", INSTANCES, Average=average, Maximum=maximum, hardware=hardware)
+
+
+def wave(
+    *metrics: ServerMetric,
+    latency_ms: float = 20,
+    change: Callable[[RequestRecord], RequestRecord] = lambda record: record,
+    slos: str = "",
+    **more: Any,
+) -> Observed:
+    """1,000 requests at 100/s."""
+    plan = replace(open_plan("100", "10"), slos=tuple(map(Slo.parse, slos.split())), **more)
+    records = [change(record) for record in on_time(plan, round(latency_ms * MS))]
+    return observe(plan, records, server_metrics=metrics)
+
+
+def remarks(observed: Observed, limited_by: str | None = None) -> dict[str, str]:
+    return {remark.code: remark.text for remark in diagnose(observed, summarise(observed), limited_by)}
+
+
+def failing(share: float) -> Callable[[RequestRecord], RequestRecord]:
+    return lambda r: r._replace(outcome="failed", error="HttpError 503") if r.index % 1000 < 1000 * share else r
+
+
+@pytest.mark.parametrize("metrics", [None, ()])
+def test_without_metrics_there_is_nothing_to_say(metrics: tuple[ServerMetric, ...] | None) -> None:
+    observed = replace(wave(), server_metrics=metrics)
+    assert remarks(observed) == {}
+    assert "→" not in to_text(observed, summarise(observed), judge(observed, summarise(observed)))
+
+
+class TestWhereTheTimeWent:
+    def test_the_client_s_latency_is_taken_apart(self) -> None:
+        assert remarks(wave(model_ms(17), overhead_ms(1.5))) == {
+            "time": "Where the time went: client latency 20 ms on average = network and client 1.5 ms (8%) + "
+            "OverheadLatency 1.5 ms (8%) + ModelLatency 17 ms (85%)."
+        }
+
+    @pytest.mark.parametrize(
+        ("namespace", "name", "unit", "value"),
+        [
+            ("AWS/ApplicationELB", "TargetResponseTime", "Seconds", 0.017),
+            ("AWS/Lambda", "Duration", "Milliseconds", 17),
+            ("AWS/Bedrock", "InvocationLatency", "Milliseconds", 17),
+        ],
+    )
+    def test_every_platform_has_its_name_for_it(self, namespace: str, name: str, unit: str, value: float) -> None:
+        found = remarks(wave(row(name, namespace, unit=unit, Average=value)))
+        assert found["time"].endswith(f"= network and client 3 ms (15%) + {name} 17 ms (85%).")
+
+    def test_without_an_average_there_is_none(self) -> None:
+        assert remarks(wave(row("ModelLatency", unit="Microseconds", p99=17_000.0))) == {}
+        assert remarks(wave(row("ModelLatency", unit="Microseconds", Average=None))) == {}
+
+    def test_several_endpoints_count_by_their_requests(self) -> None:
+        one, other = ({"EndpointName": name, "VariantName": "AllTraffic"} for name in "ab")
+        rows = [model_ms(10, dimensions=one), model_ms(18, dimensions=other)]
+        counts = [row("Invocations", Sum=750, dimensions=one), row("Invocations", Sum=250, dimensions=other)]
+        assert "ModelLatency 12 ms" in remarks(wave(*rows, *counts))["time"]
+        assert remarks(wave(*rows)) == {}, "without counts their mean is not known"
+
+    def test_a_metric_of_other_dimensions_is_not_counted_again(self) -> None:
+        zone = {**DEMO, "AvailabilityZone": "a"}
+        assert "ModelLatency 17 ms" in remarks(wave(model_ms(17), model_ms(2, dimensions=zone)))["time"]
+
+    def test_a_server_that_says_more_than_the_client_saw_answered_others(self) -> None:
+        assert remarks(wave(model_ms(30)))["time"] == (
+            "ModelLatency 30 ms (150%) is more than the client's latency of 20 ms on average. The server's times are "
+            "of other requests, too: failed ones, the warm-up's, or other callers'."
+        )
+        assert "network and client 0 ms (0%)" in remarks(wave(model_ms(20.2)))["time"]
+
+
+class TestModelLatency:
+    @pytest.mark.parametrize(
+        ("latency", "model", "slos", "said"),
+        [
+            (150, 120, "", True),
+            (150, 99, "", False),
+            (300, 140, "", False),
+            (20, 17, "p99<10ms", True),
+            (20, 17, "p99<100ms success>=1", False),
+            (20, 17, "ttft.p99<1s", True),
+        ],
+    )
+    def test_it_is_said_where_it_is_long_or_too_long(self, latency: float, model: float, slos: str, said: bool) -> None:
+        assert ("model_latency" in remarks(wave(model_ms(model), latency_ms=latency, slos=slos))) is said
+
+    @pytest.mark.parametrize(
+        ("used", "said"),
+        [
+            (None, "Profile the inference code"),
+            (0.95 * 4800, "The hardware is used up (95%): more or larger instances come first. Profile"),
+            (0.3 * 4800, "The hardware is not the reason (30% used): look for too few workers"),
+            (0.7 * 4800, "Profile the inference code"),
+        ],
+    )
+    def test_what_to_do_depends_on_the_hardware(self, used: float | None, said: str) -> None:
+        hardware = [] if used is None else [cpu(used)]
+        text = remarks(wave(model_ms(120), *hardware, latency_ms=150))["model_latency"]
+        assert f"ModelLatency is the largest part: 120 ms on average. {said}" in text
+
+
+@pytest.mark.parametrize(("milliseconds", "said"), [(9.9, False), (10, True), (40, True)])
+def test_overhead_beyond_single_digits_is_said(milliseconds: float, said: bool) -> None:
+    found = remarks(wave(model_ms(17), overhead_ms(milliseconds), latency_ms=100))
+    assert ("overhead_latency" in found) is said
+    if said:
+        assert f"OverheadLatency is {milliseconds:g} ms on average" in found["overhead_latency"]
+
+
+@pytest.mark.parametrize(("latency", "said"), [(22, False), (21.9, False), (25, True), (200, True)])
+def test_a_large_share_of_network_is_said(latency: float, said: bool) -> None:
+    assert ("network" in remarks(wave(model_ms(17), latency_ms=latency))) is said
+
+
+def test_a_client_at_its_own_limit_is_named_before_the_network() -> None:
+    observed = wave(model_ms(17), latency_ms=100)
+    assert "This client was at its own limit" in remarks(observed, "client")["network"]
+    assert "Network and client take 83 ms (83%) of the latency. Where is this client?" in remarks(observed)["network"]
+
+
+class TestHardware:
+    @pytest.mark.parametrize(
+        ("share", "said"),
+        [
+            (0.29, "Mostly idle at this rate"),
+            (0.3, ""),
+            (0.59, ""),
+            (0.6, "A good load to plan instances with."),
+            (0.69, "A good load to plan instances with."),
+            (0.7, "Little is left for peaks."),
+            (0.8, "Nearly used up: use more or larger instances"),
+            (0.9, "Used up: use more or larger instances"),
+            (1.0, "Used up"),
+        ],
+    )
+    def test_a_share_of_the_whole_and_what_it_means(self, share: float, said: str) -> None:
+        text = remarks(wave(cpu(4800 * share, 4800)))["cpu"]
+        shown = f"{4800 * share:,.4g}%"
+        assert text.startswith(f"CPU: {shown} of 4,800% ({share:.0%}), at most 4,800% (100%), on 2 x ml.g5.12xlarge.")
+        assert text.partition("ml.g5.12xlarge. ")[2].startswith(said)
+        assert bool(said) == ("ml.g5.12xlarge. " in text)
+
+    def test_of_unknown_hardware_no_share_is_made_up(self) -> None:
+        text = remarks(wave(cpu(312.44, 394, hardware=None)))["cpu"]
+        assert text.startswith("CPU: 312.4%, at most 394%; of how much is not known. Allow sagemaker:DescribeEndpoint")
+        assert "InstanceType" in text
+
+    def test_gpus_are_counted_memory_is_not(self) -> None:
+        rows = [
+            row(name, INSTANCES, Average=value, hardware=G5)
+            for name, value in (("GPUUtilization", 100), ("GPUMemoryUtilization", 380), ("MemoryUtilization", 85))
+        ]
+        found = remarks(wave(*rows))
+        assert "GPU: 100% of 400% (25%), on 2 x ml.g5.12xlarge. Mostly idle" in found["gpu"]
+        assert "GPU memory: 380% of 400% (95%)" in found["gpu_memory"]
+        assert "KV cache" in found["gpu_memory"]
+        assert found["memory"].startswith("Memory: 85%. Nearly used up: a container without memory is killed")
+
+    def test_buckets_around_the_wave_hold_idle_time(self) -> None:
+        low, high = (replace(cpu(maximum=4800 * share), start=START - 17) for share in (0.2, 0.85))
+        assert remarks(wave(low))["cpu"] == (
+            "CPU: at most 960% of 4,800% (20%), on 2 x ml.g5.12xlarge; idle time around the wave is in it."
+        )
+        assert "Nearly used up" in remarks(wave(high))["cpu"]
+
+    @pytest.mark.parametrize(
+        ("namespace", "name", "resource"),
+        [
+            ("AWS/ECS", "CPUUtilization", "CPU"),
+            ("AWS/ECS", "MemoryUtilization", "memory"),
+            (INSTANCES, "CPUUtilizationNormalized", "CPU"),
+            ("/aws/sagemaker/InferenceComponents", "GPUMemoryUtilizationNormalized", "GPU memory"),
+        ],
+    )
+    def test_others_give_a_share_already(self, namespace: str, name: str, resource: str) -> None:
+        (use,) = uses([row(name, namespace, Average=55, Maximum=60)])
+        assert (use.resource, use.share, use.peak) == (resource, 0.55, 0.6)
+
+    def test_several_endpoints_are_told_apart(self) -> None:
+        rows = [replace(cpu(480), dimensions={"EndpointName": name, "VariantName": "AllTraffic"}) for name in "ab"]
+        assert [use.of for use in uses(rows)] == ["a", "b"]
+
+    def test_what_has_no_value_is_no_use(self) -> None:
+        assert uses([cpu(None, None)]) == []
+
+    def test_inference_servers_tell_of_each_gpu(self) -> None:
+        rows = [row("gpu_use", "dcgm", unit="Percent", Average=a, Maximum=m) for a, m in ((80, 90), (20, 100))]
+        assert uses(rows) == [Use("GPU", 50.0, 100, 100.0, of="2 GPUs")]
+        assert remarks(wave(*rows))["gpu"] == "GPU (2 GPUs): 50%, at most 100%."
+
+    def test_inference_servers_tell_of_their_cache(self) -> None:
+        rows = [row("kv_cache_use", "vllm", unit="Ratio", Average=0.93, Maximum=0.999)]
+        assert remarks(wave(*rows))["kv_cache"].startswith("KV cache: 93.0%, at most 99.9%. Used up: requests wait")
+
+    @pytest.mark.parametrize("beside", [("gpu_memory_total", 40.0), ("gpu_memory_free", 30.0)])
+    def test_memory_that_is_used_is_a_share_of_what_there_is(self, beside: tuple[str, float]) -> None:
+        rows = [row("gpu_memory_used", "x", Average=10.0), row(beside[0], "x", Average=beside[1])]
+        assert [use.share for use in uses(rows)] == [0.25]
+
+
+class TestErrors:
+    def test_they_are_counted_with_the_log_that_says_why(self) -> None:
+        found = remarks(wave(row("Invocation5XXErrors", Sum=23), row("Invocations", Sum=1000)))
+        assert found == {
+            "server_errors": "23 of 1,000 requests ended in a server error (2.3%, by Invocation5XXErrors). "
+            "CloudWatch's log group /aws/sagemaker/Endpoints/demo says why."
+        }
+
+    @pytest.mark.parametrize(
+        ("dimensions", "group"),
+        [
+            ({"InferenceComponentName": "ic"}, "/aws/sagemaker/InferenceComponents/ic"),
+            ({"FunctionName": "f"}, "/aws/lambda/f"),
+        ],
+    )
+    def test_every_platform_has_its_log_group(self, dimensions: dict[str, str], group: str) -> None:
+        found = remarks(wave(row("Invocation5XXErrors", Sum=1, dimensions=dimensions)))
+        assert f"log group {group} says why" in found["server_errors"]
+
+    def test_without_a_count_of_the_server_the_client_s_counts(self) -> None:
+        found = remarks(wave(cpu(2880), change=failing(0.1)))
+        assert "100 of 1,000 requests ended in a server error (10%, by the client's count)" in found["server_errors"]
+
+    def test_other_failures_are_not_the_server_s(self) -> None:
+        observed = wave(cpu(2880), change=lambda r: r._replace(outcome="failed", error="HttpError 400"))
+        assert "server_errors" not in remarks(observed)
+
+    @pytest.mark.parametrize(("share", "used", "said"), [(0.1, 960, True), (0.005, 960, False), (0.1, 2880, False)])
+    def test_errors_of_idle_hardware_are_the_container_s(self, share: float, used: float, said: bool) -> None:
+        text = remarks(wave(cpu(used), change=failing(share)))["server_errors"]
+        assert ("The hardware was not used up meanwhile (20%)" in text) is said
+
+
+class TestQueueing:
+    @pytest.mark.parametrize(("most", "said"), [(2, False), (9, False), (10, True), (200, True)])
+    def test_more_in_the_endpoint_than_its_rate_accounts_for(self, most: float, said: bool) -> None:
+        """100/s x 20 ms = 2 at work; 2 x 2 + 3 x sqrt(2) + 1 = 9.2."""
+        found = remarks(wave(model_ms(20), row("ConcurrentRequestsPerModel", Maximum=most)))
+        assert ("queueing" in found) is said
+
+    @pytest.mark.parametrize(("waiting", "said"), [(0.5, False), (0.6, True), (None, False)])
+    def test_an_inference_server_tells_of_its_queue(self, waiting: float | None, said: bool) -> None:
+        found = remarks(wave(row("queue_length", "vllm", Average=waiting, Maximum=12)))
+        assert ("queueing" in found) is said
+        if said:
+            assert found["queueing"].startswith("0.6 requests waited at the server on average, at most 12.")
+
+
+class TestMultiModel:
+    def test_models_that_push_each_other_out(self) -> None:
+        found = remarks(
+            wave(
+                row("ModelCacheHit", Average=0.875),
+                row("ModelLoadingWaitTime", unit="Microseconds", Average=512_000),
+                row("LoadedModelCount", INSTANCES, Maximum=3),
+            )
+        )
+        assert found["model_cache"].startswith(
+            "87.5% of the requests found their model in memory, the others waited 512 ms for it on average, "
+            "at most 3 models were loaded. Models push each other out"
+        )
+
+    def test_a_cache_that_holds_needs_nothing(self) -> None:
+        text = remarks(wave(row("ModelCacheHit", Average=0.95)))["model_cache"]
+        assert text == "95% of the requests found their model in memory."
+
+
+class TestColdStart:
+    def test_the_first_requests_took_longer(self) -> None:
+        observed = wave(cpu(2880), change=lambda r: r._replace(done=r.sent + 900 * MS) if r.index < 50 else r)
+        assert remarks(observed)["cold_start"] == (
+            "The first 10 requests took 900 ms (median), the rest 20 ms; latency settled after 500 ms. A cold start is "
+            "in these numbers: use --warmup 2 to keep it out."
+        )
+
+    def test_the_very_first_took_longer(self) -> None:
+        observed = wave(cpu(2880), change=lambda r: r._replace(done=r.sent + 900 * MS) if r.index == 0 else r)
+        assert remarks(observed)["cold_start"].startswith("The first request took 900 ms, the rest 20 ms")
+
+    def test_a_warm_up_took_it(self) -> None:
+        plan = replace(open_plan("100", "10"), warmup_s=Decimal(2))
+        warm = [r._replace(index=r.index - 200, due=r.due - 2 * NS, sent=r.sent - 2 * NS) for r in on_time(plan)[:200]]
+        records = [r._replace(done=r.sent + (900 if r.index < -150 else 20) * MS) for r in warm] + on_time(plan)
+        observed = observe(plan, records, server_metrics=(cpu(2880),))
+        assert remarks(observed)["cold_start"].endswith("The warm-up of 2 s took it: it is in no number of the wave.")
+
+    @pytest.mark.parametrize("latency_ms", [1, 5])
+    def test_some_milliseconds_are_none(self, latency_ms: int) -> None:
+        observed = wave(latency_ms=1, change=lambda r: r._replace(done=r.sent + latency_ms * MS) if r.index < 50 else r)
+        assert cold_start(observed) is None
+
+    def test_chance_makes_none(self) -> None:
+        """Of 200 waves of 300 exponential latencies, one or two may seem to start cold."""
+        random = np.random.default_rng(1)
+        plain = wave()
+        found = 0
+        for _ in range(200):
+            latency = np.round(random.exponential(50 * MS, 1000)).astype(np.int64)
+            done = pa.array(plain.records.int("sent") + latency)
+            position = plain.records.table.schema.get_field_index("done")
+            records = Records(plain.records.table.set_column(position, SCHEMA.field("done"), done))
+            found += cold_start(replace(plain, records=records)) is not None
+        assert found <= 4
+
+    def test_nothing_answered(self) -> None:
+        assert cold_start(wave(change=failing(1))) is None
+
+
+@pytest.mark.parametrize(("counted", "said"), [(999, False), (1000, False), (1001, True), (5000, True)])
+def test_more_requests_than_ours_are_somebody_s(counted: float, said: bool) -> None:
+    found = remarks(wave(replace(row("Invocations", Sum=counted), asked=False)))
+    assert ("foreign_traffic" in found) is said
+    if counted == 5000:
+        assert found["foreign_traffic"].startswith(
+            "The server counted 5,000 requests, this wave sent 1,000: 4,000 came from elsewhere"
+        )
+
+
+def test_remarks_stand_between_metrics_and_findings_and_in_the_summary() -> None:
+    observed = wave(model_ms(17), cpu(2880), slos="p99<1ms")
+    summary = summarise(observed)
+    verdict = judge(observed, summary)
+    text = to_text(observed, summary, verdict)
+    assert text.index("   ModelLatency: Average") < text.index("   → Where the time went") < text.index("slo_missed")
+    assert all(len(line) <= 100 for line in text.splitlines() if line.startswith(("   → ", "     ")))
+    codes = [remark["code"] for remark in to_json(observed, summary, verdict)["diagnosis"]]
+    assert codes == ["time", "model_latency", "cpu"]
