@@ -28,7 +28,7 @@ def hardware_remarks(served: Served) -> Iterator[Remark]:
     """Each resource as a share of the whole."""
     begun = served.observed.window.start_unix_ns / NS
     for use in served.uses:
-        code = use.resource.lower().replace(" ", "_")
+        code = code_of(use.resource)
         name = use.resource[:1].upper() + use.resource[1:] + (f" ({use.of})" if use.of else "")
         if use.whole is None:
             yield Remark(code, f"{name}: {_amounts(use)}; of how much is not known", _UNKNOWN)
@@ -36,6 +36,11 @@ def hardware_remarks(served: Served) -> Iterator[Remark]:
         around = use.since is not None and use.since < begun
         note = "; idle time around the wave is in it" if around else ""
         yield Remark(code, f"{name}: {_amounts(use)}{note}", _advice(use, around=around))
+
+
+def code_of(resource: str) -> str:
+    """The remark's code: gpu_memory."""
+    return resource.lower().replace(" ", "_")
 
 
 def _amounts(use: Use) -> str:

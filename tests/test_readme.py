@@ -20,6 +20,7 @@ from inference_benchmarker import cli, flags, verdict, wave
 from inference_benchmarker.columns import SCHEMA
 from inference_benchmarker.demo_endpoint import EndpointConfig, listen, start
 from inference_benchmarker.usage import HostUse, ProcessUse, Sample, WorkerUse
+from server_capacity import hardware_remarks, request_remarks, time_remarks, uses
 from tests.bench import OF_A_BUSY_MACHINE
 
 if TYPE_CHECKING:
@@ -326,6 +327,15 @@ def test_every_finding_is_documented() -> None:
         assert sometimes or re.search(rf'{name},\s*"{severity}"', source), code
     printed = section("Verdict").split("else `client` with one")[1].split("CLIENT BOTTLENECK")[0]
     assert set(re.findall(r"`(\w+)`", printed)) == bottleneck.CLIENT_CODES
+
+
+def test_every_remark_is_documented() -> None:
+    modules = (time_remarks, hardware_remarks, request_remarks)
+    source = "".join(Path(str(module.__file__)).read_text() for module in modules)
+    resources = {uses.CPU, uses.GPU, uses.MEMORY, uses.GPU_MEMORY, uses.DISK, uses.KV_CACHE}
+    codes = set(re.findall(r'Remark\(\s*"(\w+)"', source)) | {hardware_remarks.code_of(each) for each in resources}
+    table = (DOCS / "server_metrics.md").read_text().partition("## What they say")[2]
+    assert set(first_cells(table)) == codes
 
 
 def test_the_clients_evidence_is_documented() -> None:
