@@ -17,16 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.flags import (
-    ENDPOINT_FLAGS,
-    FLAGS,
-    Flag,
-    Reader,
-    endpoint_config,
-    fill_in_demo,
-    make_plan,
-    read_config,
-)
+from inference_benchmarker.flags import FLAGS, REPEATABLE, Flag, fill_in_demo, make_plan, read_config
 from inference_benchmarker.version import __version__
 
 if TYPE_CHECKING:
@@ -171,14 +162,22 @@ def _report(arguments: list[str]) -> int:
 
 def _endpoint(arguments: list[str]) -> int:
     from inference_benchmarker.demo_endpoint import listen, serve
+    from inference_benchmarker.endpoint_flags import ENDPOINT_EPILOG, ENDPOINT_FLAGS, endpoint_config, invitation
 
-    options = vars(_endpoint_parser().parse_args(arguments))
-    problems: list[str] = []
-    port = Reader(options, problems).integer("port", 0)
-    config = endpoint_config(options, problems)
-    assert port is not None
+    parser = _Parser(
+        prog="benchmark endpoint",
+        description="The embedded endpoint: a queueing model of an inference server with a known capacity.",
+        epilog=ENDPOINT_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="benchmark endpoint [options]",
+        allow_abbrev=False,
+    )
+    _add_flags(parser, ENDPOINT_FLAGS)
+    port, config = endpoint_config(*_parsed(parser, arguments))
     with listen(port) as sock:
-        print(f"Listening on http://127.0.0.1:{sock.getsockname()[1]} (Ctrl-C ends it)", flush=True)
+        port = sock.getsockname()[1]
+        print(f"Listening on http://127.0.0.1:{port} (Ctrl-C ends it)")
+        print(f"To boto3 it is AWS in a terminal where you have entered\n{invitation(port)}", flush=True)
         serve(config, sock)
     return 0
 
@@ -262,7 +261,7 @@ def _add_flags(parser: _Parser, groups: dict[str, list[Flag]]) -> None:
         for flag, metavar, text in flags:
             if metavar is None:
                 group.add_argument(flag, action="store_true", default=None, help=text)
-            elif flag == "--slo":
+            elif flag in REPEATABLE:
                 group.add_argument(flag, metavar=metavar, action="append", help=text)
             else:
                 group.add_argument(flag, metavar=metavar, help=text)
@@ -307,20 +306,6 @@ def _instant_endpoint() -> Iterator[None]:
     with start(EndpointConfig(service="none")) as endpoint:
         os.environ[DEMO_URL] = endpoint.url
         yield
-
-
-def _endpoint_parser() -> _Parser:
-    parser = _Parser(
-        prog="benchmark endpoint",
-        description="The embedded endpoint: a queueing model of an inference server with a known capacity.",
-        epilog="It answers POST /invocations, /endpoints/NAME/invocations and /v1/chat/completions, GET /ping, "
-        "/metrics and /arrivals (what it saw, for checking), and POST /stall?seconds=2.",
-        allow_abbrev=False,
-    )
-    for flag, default, metavar, text in ENDPOINT_FLAGS:
-        shown = text if default is None else f"{text} (default {default})"
-        parser.add_argument(flag, default=default, metavar=metavar, help=shown)
-    return parser
 
 
 def _live(plan: WavePlan, *, quiet: bool | None) -> Live:

@@ -69,12 +69,12 @@ def make_conditions(options: dict[str, Any], problems: list[str]) -> Conditions:
     read = Reader({"repeats": None, "worker_rps": None, "client_rps": None, "max_workers": None, **options}, problems)
     given = {
         "endpoint_name": options["endpoint_name"],
-        "lag_limit_s": _number(read, "lag_limit"),
-        "step_time_s": _number(read, "step_time"),
+        "lag_limit_s": read.number("lag_limit"),
+        "step_time_s": read.number("step_time"),
         "repeats": read.integer("repeats"),
-        "max_rps": _number(read, "max_rps"),
-        "worker_rps": _number(read, "worker_rps"),
-        "wanted_rps": _number(read, "client_rps"),
+        "max_rps": read.number("max_rps"),
+        "worker_rps": read.number("worker_rps"),
+        "wanted_rps": read.number("client_rps"),
         "max_workers": read.integer("max_workers"),
         "output_dir": read.path("output_dir"),
     }
@@ -85,8 +85,3 @@ def make_conditions(options: dict[str, Any], problems: list[str]) -> Conditions:
     if problems:
         raise BenchmarkError("\n".join(problems))
     return conditions
-
-
-def _number(read: Reader, name: str) -> float | None:
-    value = read.decimal(name)
-    return None if value is None else float(value)

@@ -27,7 +27,8 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from inference_benchmarker.demo.aws import ADDRESSES, CREDENTIALS, Aws
+from inference_benchmarker.demo.aws import Aws
+from inference_benchmarker.demo.boto3_settings import boto3_settings
 from inference_benchmarker.demo.config import EndpointConfig, Fate, fates
 from inference_benchmarker.demo.dialects import Dialect, OpenAiDialect, PlainDialect, SageMakerDialect
 from inference_benchmarker.demo.exchange import Alarm, Exchange
@@ -358,7 +359,7 @@ class RunningEndpoint:
     @property
     def aws_environment(self) -> dict[str, str]:
         """The environment in which boto3 takes this endpoint for AWS."""
-        return {**CREDENTIALS, **dict.fromkeys(ADDRESSES, self.url)}
+        return boto3_settings(self.url)
 
     def arrivals(self) -> dict[str, list[Any]]:
         """The log's columns by name; see ``ArrivalLog.columns``."""

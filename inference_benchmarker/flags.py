@@ -1,4 +1,4 @@
-"""The flags of the command line as text, from wherever they come, and what they mean: a plan, an endpoint.
+"""The flags of the command line as text, from wherever they come, and what they mean: a plan.
 
 Nothing is converted before everything is known, so that one message can name every problem.
 """
@@ -19,7 +19,6 @@ from inference_benchmarker.slo import Slo
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from inference_benchmarker.demo.config import EndpointConfig
 
 DEMO_DEFAULTS = {"client_rps": "100", "obs_time": "10", "workers": "2"}
 DEMO_FACTORIES = Path("demo") / "factories_demo.py"
@@ -85,21 +84,7 @@ FLAGS: dict[str, list[Flag]] = {
 }
 
 
-ENDPOINT_FLAGS = (
-    ("--port", "8080", "PORT", "port on loopback; 0 for any free one"),
-    ("--servers", "4", "K", "requests in service at a time"),
-    ("--service", "fixed", "KIND", "service time: none, fixed, exponential or lognormal"),
-    ("--service-time", "0.02", "S", "its mean in seconds"),
-    ("--cv", "1", "X", "standard deviation / mean of the lognormal service time"),
-    ("--queue-limit", None, "N", "requests that may wait; the next gets 503 (default: no limit)"),
-    ("--error-share", "0", "F", "share of requests that get an error"),
-    ("--error-status", "500", "N", "the HTTP status of that error"),
-    ("--close-share", "0", "F", "share of requests whose connection closes within the answer"),
-    ("--hang-share", "0", "F", "share of requests that are never answered"),
-    ("--cold-start", "0", "S", "seconds the first request of each server takes longer"),
-    ("--tokens", "20", "N", "tokens of a chat completion that sets no limit"),
-    ("--seed", "0", "N", "seed of everything drawn"),
-)
+REPEATABLE = ("--slo", "--metric-fault")
 
 
 def read_config(path: Path, known: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -201,6 +186,11 @@ class Reader:
         value: int | None = self._read(name, parse_int, default)
         return value
 
+    def number(self, name: str) -> float | None:
+        """A number that need not be exact."""
+        value = self.decimal(name)
+        return None if value is None else float(value)
+
     def path(self, name: str) -> Path | None:
         """A path; an empty one is no path."""
         value: Path | None = self._read(name, _parse_path, None)
@@ -246,32 +236,6 @@ def fill_in_demo(options: dict[str, Any]) -> None:
             options[name] = value
     if options["factories_file"] is None and options["locust_file"] is None:
         options["factories_file"] = str(demo_factories())
-
-
-def endpoint_config(options: dict[str, Any], problems: list[str]) -> EndpointConfig:
-    """What `benchmark endpoint` is to be like, or one error with everything that is wrong."""
-    from inference_benchmarker.demo_endpoint import EndpointConfig
-
-    read = Reader(options, problems)
-    values = {
-        "servers": read.integer("servers"),
-        "service": options["service"],
-        "service_s": float(read.decimal("service_time")),
-        "cv": float(read.decimal("cv")),
-        "queue_limit": read.integer("queue_limit"),
-        **{name: float(read.decimal(name)) for name in ("error_share", "close_share", "hang_share")},
-        "cold_start_s": float(read.decimal("cold_start")),
-        "error_status": read.integer("error_status"),
-        "tokens": read.integer("tokens"),
-        "seed": read.integer("seed"),
-    }
-    try:
-        config = EndpointConfig(**values)
-    except BenchmarkError as error:
-        problems.append(str(error))
-    if problems:
-        raise BenchmarkError("\n".join(problems))
-    return config
 
 
 def demo_factories() -> Path:

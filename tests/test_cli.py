@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import fields, replace
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,14 +18,14 @@ import pytest
 import inference_benchmarker
 from client_capacity import rps_saturation, worker_saturation
 from client_capacity.conditions import Conditions
-from inference_benchmarker import cli, launch
+from inference_benchmarker import cli, endpoint_flags, launch
+from inference_benchmarker.demo.boto3_settings import boto3_settings
+from inference_benchmarker.demo.config import EndpointConfig
 from inference_benchmarker.plan import ClosedLoop, OpenLoop, WavePlan
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from inference_benchmarker.demo_endpoint import EndpointConfig
 
 FACTORIES = """
 def invoke_factory():
@@ -145,7 +145,6 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
         (["--self-test"], ["--self-test is for the launcher"]),
         (["report"], ["The following arguments are required: "]),
         (["report", "a", "b"], ["Unrecognized arguments: b."]),
-        (["endpoint", "--port", "x", "--servers", "0.5"], ["--port must be a whole", "--servers must be a whole"]),
     ],
 )
 def test_conflicts_and_strays_are_said(
@@ -304,6 +303,123 @@ class TestDemo:
         cli.main(["--demo", "--locust-file", "f.py"])
         cli.main(["--demo", "--locust-file", "f.py", "--url", "http://mine"])
         assert [plan.url for plan in plans] == ["http://127.0.0.1:1", "http://mine"]
+
+
+class TestEndpoint:
+    @pytest.fixture
+    def served(self, monkeypatch: pytest.MonkeyPatch) -> list[EndpointConfig]:
+        """What would have been served."""
+        configs: list[EndpointConfig] = []
+        monkeypatch.setattr("inference_benchmarker.demo_endpoint.serve", lambda config, _: configs.append(config))
+        return configs
+
+    @pytest.mark.parametrize(
+        ("arguments", "config"),
+        [
+            ("", {}),
+            (
+                "--servers 8 --service lognormal --service-time 0.5 --cv 2 --queue-limit 0 --cold-start 1 --tokens 5",
+                {
+                    "servers": 8,
+                    "service": "lognormal",
+                    "service_s": 0.5,
+                    "cv": 2,
+                    "queue_limit": 0,
+                    "cold_start_s": 1,
+                    "tokens": 5,
+                },
+            ),
+            (
+                "--error-share 0.1 --error-status 503 --close-share 0.2 --hang-share 0.3 --seed -4",
+                {"error_share": 0.1, "error_status": 503, "close_share": 0.2, "hang_share": 0.3, "seed": -4},
+            ),
+            (
+                "--endpoint-name mine --instances 2 --instance-type ml.g5.2xlarge --publish-interval 60",
+                {
+                    "endpoint_name": "mine",
+                    "instances": 2,
+                    "instance_type": "ml.g5.2xlarge",
+                    "publish_interval_s": 60,
+                },
+            ),
+            (
+                "--publication-delay 0.5 --models-in-memory 3 --model-load 0 --throttle-every 2 --access-denied",
+                {
+                    "publication_delay_s": 0.5,
+                    "models_in_memory": 3,
+                    "model_load_s": 0,
+                    "throttle_every": 2,
+                    "access_denied": True,
+                },
+            ),
+            (
+                "--metric-fault ModelLatency=Forbidden --metric-fault Invocations=PartialData",
+                {"metric_faults": {"ModelLatency": "Forbidden", "Invocations": "PartialData"}},
+            ),
+        ],
+    )
+    def test_its_flags_become_its_configuration(
+        self, served: list[EndpointConfig], arguments: str, config: dict[str, Any]
+    ) -> None:
+        assert cli.main(["endpoint", "--port", "0", *arguments.split()]) == 0
+        assert served == [EndpointConfig(**config)]
+
+    def test_every_field_has_a_flag(self) -> None:
+        assert set(endpoint_flags._BY_FIELD) == {field.name for field in fields(EndpointConfig)}
+
+    @pytest.mark.usefixtures("served")
+    def test_it_says_how_boto3_finds_it(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert cli.main(["endpoint", "--port", "0"]) == 0
+        listening, _, export = capsys.readouterr().out.splitlines()
+        url = listening.removeprefix("Listening on ").removesuffix(" (Ctrl-C ends it)")
+        assert url.startswith("http://127.0.0.1:")
+        shell = subprocess.run(["sh", "-c", f"{export}; env"], capture_output=True, text=True, check=True)
+        assert {f"{name}={value}" for name, value in boto3_settings(url).items()} <= set(shell.stdout.splitlines())
+
+    def test_its_help_tells_what_it_answers_and_the_defaults(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit):
+            cli.main(["endpoint", "--help"])
+        told = " ".join(capsys.readouterr().out.split())
+        for text in ("(default 8080)", "(default 0.02)", "(default demo)", "GetMetricData", "DescribeEndpoint"):
+            assert text in told
+
+    @pytest.mark.parametrize(
+        ("arguments", "starts"),
+        [
+            (["--port", "x", "--servers", "0.5"], ["--port must be a whole", "--servers must be a whole"]),
+            (["--servers", "0", "--tokens", "-1"], ["--servers is 0: it must be", "--tokens is -1: it must be"]),
+            (["--error-status", "x"], ["--error-status must be a whole number, not 'x'."]),
+            (["--error-status", "200"], ["--error-status is 200: it must be an HTTP status from 400 to 599."]),
+            (["--service-time", "0"], ["--service-time is 0: "]),
+            (["--service-time", "1e999"], ["--service-time is inf: it must be from 0 to 1e+06."]),
+            (["--error-share", "0.8", "--hang-share", "0.7"], ["--error-share and the shares that close and hang"]),
+            (["--service", "slow"], ["--service is 'slow': it must be one of none, fixed"]),
+            (["--endpoint-name", "a_b"], ["--endpoint-name is 'a_b': it must be up to 63 letters"]),
+            (["--endpoint-name", ""], ["--endpoint-name is '': it must be up to 63 letters"]),
+            (["--instance-type", "g5"], ["--instance-type is 'g5': it must be one of SageMaker's, as ml.g5.xlarge."]),
+            (["--instances", "0"], ["--instances is 0: it must be an integer of at least 1."]),
+            (["--publish-interval", "7"], ["--publish-interval is 7: it must be one of 1, 10, 30"]),
+            (["--publish-interval", "1.5"], ["--publish-interval must be a whole number, not '1.5'."]),
+            (["--publication-delay=-1"], ["--publication-delay is -1.0: it must be from 0"]),
+            (["--models-in-memory", "0"], ["--models-in-memory is 0: it must be an integer of at least 1."]),
+            (["--model-load", "long"], ["--model-load must be a number, not 'long'."]),
+            (["--throttle-every", "0"], ["--throttle-every is 0: it must be an integer of at least 1."]),
+            (["--metric-fault", "x", "--metric-fault", "=y"], ["--metric-fault must be NAME=STATUS, as in"] * 2),
+            (["--metric-fault", "x=No"], ["--metric-fault is {'x': 'No'}: each must be one of PartialData"]),
+            (
+                ["--metric-fault", "x=Forbidden", "--metric-fault", "x=PartialData"],
+                ["--metric-fault gives x both Forbidden and PartialData; give it one."],
+            ),
+            (["--server", "1", "--instances", "y"], ["Unknown argument '--server'.", "Unknown argument '1'", "--inst"]),
+        ],
+    )
+    def test_everything_wrong_is_said_at_once(
+        self, capsys: pytest.CaptureFixture[str], served: list[EndpointConfig], arguments: list[str], starts: list[str]
+    ) -> None:
+        found = problems(capsys, "endpoint", "--port", "0", *arguments)
+        assert len(found) == len(starts), found
+        assert all(problem.startswith(start) for problem, start in zip(found, starts, strict=True)), found
+        assert served == []
 
 
 class TestReport:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from client_capacity import bottleneck, endpoint_findings, network_findings, worker_findings
-from inference_benchmarker import cli, flags, verdict, wave
+from inference_benchmarker import cli, verdict, wave
 from inference_benchmarker.columns import SCHEMA
 from inference_benchmarker.demo_endpoint import EndpointConfig, listen, start
+from inference_benchmarker.endpoint_flags import ENDPOINT_FLAGS
 from inference_benchmarker.usage import HostUse, ProcessUse, Sample, WorkerUse
 from server_capacity import hardware_remarks, request_remarks, time_remarks, uses
 from tests.bench import OF_A_BUSY_MACHINE
@@ -277,6 +278,11 @@ def wave_flags() -> dict[str, str]:
     return flags
 
 
+def endpoint_flags() -> set[str]:
+    """The flags of `benchmark endpoint`."""
+    return {flag for group in ENDPOINT_FLAGS.values() for flag, *_ in group}
+
+
 def test_the_table_of_flags_is_the_command_lines() -> None:
     rows = re.findall(r"^\| (`--.+?`) \|", README.read_text(), re.MULTILINE)
     documented = [flag for row in rows for flag in re.findall(r"`(.+?)`", row)]
@@ -285,7 +291,7 @@ def test_the_table_of_flags_is_the_command_lines() -> None:
 
 @pytest.mark.parametrize("page", [*EXECUTED, DOCS / "metrics.md", ROOT / "CHANGELOG.md"], ids=lambda page: page.name)
 def test_no_flag_is_invented(page: Path) -> None:
-    known = {*LAUNCHER_FLAGS, *wave_flags(), *(flag for flag, *_ in flags.ENDPOINT_FLAGS)}
+    known = {*LAUNCHER_FLAGS, *wave_flags(), *endpoint_flags()}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text())) <= known
 
 

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.demo.http import Answer, Request
     from inference_benchmarker.demo.queueing import QueueModel
 
-# The endpoint's base URL under these names, and boto3 finds it; it accepts any credentials, but some must be there.
-ADDRESSES = ("AWS_ENDPOINT_URL_CLOUDWATCH", "AWS_ENDPOINT_URL_SAGEMAKER", "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME")
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo", "AWS_DEFAULT_REGION": "us-east-1"}
-
 
 class Aws:
     """Owns what AWS would know of the endpoint; ticks once a second until it is closed."""

@@ -22,7 +22,7 @@ METRIC_FAULTS = ("PartialData", "InternalError", "Forbidden")
 
 @dataclass(frozen=True, slots=True)
 class EndpointConfig:
-    """What the endpoint is like. Raises BenchmarkError naming everything that is wrong.
+    """What the endpoint is like. Raises WrongEndpointError naming everything that is wrong.
 
     ``servers`` requests are in service at a time, for ``service_s`` seconds on average (``service``: none,
     fixed, exponential or lognormal; ``cv`` = standard deviation / mean of the last). ``queue_limit`` requests
@@ -65,50 +65,60 @@ class EndpointConfig:
     def __post_init__(self) -> None:
         problems = [*self._wrong_integers(), *self._wrong_numbers(), *self._wrong_names()]
         if self.service not in SERVICE_KINDS:
-            problems.append(f"service is {self.service!r}: it must be one of {', '.join(SERVICE_KINDS)}")
+            problems.append(("service", f"is {self.service!r}: it must be one of {', '.join(SERVICE_KINDS)}"))
         elif self.service != "none" and self.service_s == 0:
-            problems.append("service_s is 0: for no service time at all, service is 'none'")
+            problems.append(("service_s", "is 0: for no service time at all, service is 'none'"))
         if type(self.error_status) is not int or not 400 <= self.error_status <= 599:
-            problems.append(f"error_status is {self.error_status!r}: it must be an HTTP status from 400 to 599")
-        if not problems and self.error_share + self.close_share + self.hang_share > 1:
-            problems.append("error_share, close_share and hang_share are more than 1 together")
+            problems.append(("error_status", f"is {self.error_status!r}: it must be an HTTP status from 400 to 599"))
+        if not problems and (shares := self.error_share + self.close_share + self.hang_share) > 1:
+            problems.append(("error_share", f"and the shares that close and hang are {shares:g}, more than 1 together"))
         if problems:
-            raise BenchmarkError(f"The endpoint cannot be like that: {'; '.join(problems)}.")
+            raise WrongEndpointError(problems)
 
-    def _wrong_integers(self) -> list[str]:
+    def _wrong_integers(self) -> list[tuple[str, str]]:
         least = {"servers": 1, "tokens": 1, "seed": None, "instances": 1}
         optional = {"queue_limit": 0, "models_in_memory": 1, "throttle_every": 1}
         least |= {name: low for name, low in optional.items() if getattr(self, name) is not None}
         return [
-            f"{name} is {value!r}: it must be an integer" + ("" if low is None else f" of at least {low}")
+            (name, f"is {value!r}: it must be an integer" + ("" if low is None else f" of at least {low}"))
             for name, low in least.items()
             if type(value := getattr(self, name)) is not int or (low is not None and value < low)
         ]
 
-    def _wrong_numbers(self) -> list[str]:
+    def _wrong_numbers(self) -> list[tuple[str, str]]:
         greatest = {"service_s": 1e6, "cv": 1e3, "cold_start_s": 1e6}
         greatest |= {"publication_delay_s": 1e6, "model_load_s": 1e6}
         greatest |= {"error_share": 1, "close_share": 1, "hang_share": 1}
         return [
-            f"{name} is {value!r}: it must be " + f"from 0 to {high:g}"
+            (name, f"is {value!r}: it must be from 0 to {high:g}")
             for name, high in greatest.items()
             if type(value := getattr(self, name)) not in (int, float)
             or not (math.isfinite(value) and 0 <= value <= high)
         ]
 
-    def _wrong_names(self) -> list[str]:
+    def _wrong_names(self) -> list[tuple[str, str]]:
         """What is wrong with what only AWS's clients see."""
+        name, kind, interval = self.endpoint_name, self.instance_type, self.publish_interval_s
         problems = []
-        if not isinstance(self.endpoint_name, str) or not _NAME.fullmatch(self.endpoint_name):
-            problems.append(f"endpoint_name is {self.endpoint_name!r}: it must be up to 63 letters, digits and hyphens")
-        if self.instance_type is not None and not str(self.instance_type).startswith("ml."):
-            problems.append(f"instance_type is {self.instance_type!r}: it must be one of SageMaker's, as ml.g5.xlarge")
-        if self.publish_interval_s not in PUBLISH_INTERVALS_S:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            problems.append(("endpoint_name", f"is {name!r}: it must be up to 63 letters, digits and hyphens"))
+        if kind is not None and not str(kind).startswith("ml."):
+            problems.append(("instance_type", f"is {kind!r}: it must be one of SageMaker's, as ml.g5.xlarge"))
+        if interval not in PUBLISH_INTERVALS_S:
             allowed = ", ".join(map(str, PUBLISH_INTERVALS_S))
-            problems.append(f"publish_interval_s is {self.publish_interval_s!r}: it must be one of {allowed}")
+            problems.append(("publish_interval_s", f"is {interval!r}: it must be one of {allowed}"))
         if wrong := {name: fault for name, fault in self.metric_faults.items() if fault not in METRIC_FAULTS}:
-            problems.append(f"metric_faults is {wrong!r}: each must be one of {', '.join(METRIC_FAULTS)}")
+            problems.append(("metric_faults", f"is {wrong!r}: each must be one of {', '.join(METRIC_FAULTS)}"))
         return problems
+
+
+class WrongEndpointError(BenchmarkError):
+    """What no endpoint can be like: each field that is wrong, and what is wrong with it."""
+
+    def __init__(self, problems: list[tuple[str, str]]) -> None:
+        told = "; ".join(f"{field} {problem}" for field, problem in problems)
+        super().__init__(f"The endpoint cannot be like that: {told}.")
+        self.problems = problems
 
 
 class Fate(Enum):

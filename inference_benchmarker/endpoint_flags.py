@@ -1,0 +1,172 @@
+"""The flags of `benchmark endpoint`, and the endpoint that they describe."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from inference_benchmarker.demo.boto3_settings import boto3_settings
+from inference_benchmarker.demo.config import METRIC_FAULTS, PUBLISH_INTERVALS_S, EndpointConfig, WrongEndpointError
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.flags import Flag, Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ENDPOINT_EPILOG = """\
+It answers POST /invocations, /endpoints/NAME/invocations and /v1/chat/completions, GET /ping, /metrics and /arrivals
+(what it saw, for checking), and POST /stall?seconds=2. At POST / it is also CloudWatch (GetMetricData, PutMetricData,
+ListMetrics) and SageMaker's control plane (DescribeEndpoint, DescribeEndpointConfig): it prints the line that makes
+boto3 take it for AWS, and publishes what it really did.
+"""
+PORT = 8080
+_DEFAULTS = {field.name: field.default for field in fields(EndpointConfig)}
+
+
+class _Flag(NamedTuple):
+    """A flag and the field of EndpointConfig that it sets."""
+
+    flag: str
+    field: str
+    read: Callable[[Reader, str], Any]
+    metavar: str | None
+    text: str
+
+    @property
+    def option(self) -> str:
+        """Its name among the options."""
+        return self.flag[2:].replace("-", "_")
+
+    @property
+    def shown(self) -> Flag:
+        """As help shows it, with its default where that is a number or a word."""
+        default = _DEFAULTS[self.field]
+        shown = f"{default:g}" if type(default) is float else default
+        return self.flag, self.metavar, f"{self.text} (default {shown})" if type(shown) in (int, str) else self.text
+
+
+def _text(read: Reader, name: str) -> Any:
+    return read.options[name]
+
+
+def _faults(read: Reader, name: str) -> dict[str, str] | None:
+    """The status that CloudWatch is to give each named metric."""
+    found: dict[str, str] = {}
+    for text in read.options[name] or ():
+        metric, _, status = text.partition("=")
+        if not (metric and status):
+            example = f"ModelLatency={METRIC_FAULTS[0]}"
+            read.problems.append(f"--metric-fault must be NAME=STATUS, as in {example}, not {text!r}.")
+        elif found.setdefault(metric, status) != status:
+            read.problems.append(f"--metric-fault gives {metric} both {found[metric]} and {status}; give it one.")
+    return found or None
+
+
+_FLAGS: dict[str, list[_Flag]] = {
+    "capacity": [
+        _Flag("--servers", "servers", Reader.integer, "K", "requests in service at a time"),
+        _Flag("--service", "service", _text, "KIND", "service time: none, fixed, exponential or lognormal"),
+        _Flag("--service-time", "service_s", Reader.number, "S", "its mean in seconds"),
+        _Flag("--cv", "cv", Reader.number, "X", "standard deviation / mean of the lognormal service time"),
+        _Flag(
+            "--queue-limit",
+            "queue_limit",
+            Reader.integer,
+            "N",
+            "requests that may wait; the next gets 503 (default: no limit)",
+        ),
+        _Flag(
+            "--cold-start", "cold_start_s", Reader.number, "S", "seconds the first request of each server takes longer"
+        ),
+        _Flag("--tokens", "tokens", Reader.integer, "N", "tokens of a chat completion that sets no limit"),
+        _Flag("--seed", "seed", Reader.integer, "N", "seed of everything drawn"),
+    ],
+    "faults": [
+        _Flag("--error-share", "error_share", Reader.number, "F", "share of requests that get an error"),
+        _Flag("--error-status", "error_status", Reader.integer, "N", "the HTTP status of that error"),
+        _Flag(
+            "--close-share",
+            "close_share",
+            Reader.number,
+            "F",
+            "share of requests whose connection closes within the answer",
+        ),
+        _Flag("--hang-share", "hang_share", Reader.number, "F", "share of requests that are never answered"),
+    ],
+    "as AWS": [
+        _Flag("--endpoint-name", "endpoint_name", _text, "NAME", "the endpoint that POST /invocations is counted for"),
+        _Flag("--instances", "instances", Reader.integer, "N", "instances that share the servers"),
+        _Flag(
+            "--instance-type",
+            "instance_type",
+            _text,
+            "TYPE",
+            "their type (default: the smallest ml.g5 with a core for each server)",
+        ),
+        _Flag(
+            "--publish-interval",
+            "publish_interval_s",
+            Reader.integer,
+            "S",
+            f"seconds from one publication of its metrics to the next: {', '.join(map(str, PUBLISH_INTERVALS_S))}",
+        ),
+        _Flag(
+            "--publication-delay",
+            "publication_delay_s",
+            Reader.number,
+            "S",
+            "seconds after an interval's end until its metrics are visible",
+        ),
+        _Flag(
+            "--models-in-memory",
+            "models_in_memory",
+            Reader.integer,
+            "N",
+            "be a multi-model endpoint that keeps as many (default: none)",
+        ),
+        _Flag("--model-load", "model_load_s", Reader.number, "S", "seconds it takes to load another model"),
+        _Flag(
+            "--throttle-every",
+            "throttle_every",
+            Reader.integer,
+            "N",
+            "throttle every N-th GetMetricData (default: none)",
+        ),
+        _Flag(
+            "--metric-fault",
+            "metric_faults",
+            _faults,
+            "NAME=STATUS",
+            f"give a metric this status, repeatable: {', '.join(METRIC_FAULTS)}",
+        ),
+        _Flag("--access-denied", "access_denied", _text, None, "deny every call to CloudWatch and SageMaker"),
+    ],
+}
+_BY_FIELD = {each.field: each for flags in _FLAGS.values() for each in flags}
+
+ENDPOINT_FLAGS: dict[str, list[Flag]] = {
+    "address": [("--port", "PORT", f"port on loopback; 0 for any free one (default {PORT})")],
+    **{title: [each.shown for each in flags] for title, flags in _FLAGS.items()},
+}
+
+
+def endpoint_config(options: dict[str, Any], problems: list[str]) -> tuple[int, EndpointConfig]:
+    """The port and what listens on it, or one error with everything that is wrong with the flags."""
+    read = Reader(options, problems)
+    port = read.integer("port", PORT)
+    given = {field: each.read(read, each.option) for field, each in _BY_FIELD.items()}
+    try:
+        config = EndpointConfig(**{field: value for field, value in given.items() if value is not None})
+    except WrongEndpointError as error:
+        wrong = [f"{_BY_FIELD[field].flag} {problem}." for field, problem in error.problems]
+        problems += [problem for problem in wrong if not read.stood_in_for(problem)]
+    if problems:
+        raise BenchmarkError("\n".join(problems))
+    assert port is not None
+    return port, config
+
+
+def invitation(port: int) -> str:
+    """What to paste into a terminal whose programs are to take the endpoint for AWS."""
+    settings = boto3_settings(f"http://127.0.0.1:{port}")
+    return "export " + " ".join(f"{name}={value}" for name, value in settings.items())
