@@ -224,7 +224,9 @@ def _saturation(command: str, arguments: list[str]) -> int:
     conditions = make_conditions(options, problems)
     found, interrupted = None, False
     try:
-        with _instant_endpoint() if options["demo"] else nullcontext(), _progress(options["quiet"]) as say:
+        # what is measured against an endpoint without a service time is the client
+        embedded = _embedded_endpoint(service="none") if options["demo"] else nullcontext()
+        with embedded, _progress(options["quiet"]) as say:
             from client_capacity.rps_saturation import measure_client
             from client_capacity.worker_saturation import measure_worker
 
@@ -290,22 +292,33 @@ def _wave_options(parser: _Parser, arguments: list[str]) -> tuple[dict[str, Any]
 
 @contextmanager
 def _demo_endpoint(plan: WavePlan) -> Iterator[WavePlan]:
-    """With ``--demo``: the embedded endpoint while the wave runs; a Locust file without a host is sent to it."""
-    from inference_benchmarker.demo_endpoint import EndpointConfig, start
+    """With ``--demo``: the embedded endpoint while the wave runs; a Locust file without a host is sent to it.
 
-    with start(EndpointConfig()) as endpoint:
-        os.environ[DEMO_URL] = endpoint.url
-        yield replace(plan, url=endpoint.url) if plan.locust_file is not None and plan.url is None else plan
+    It publishes its metrics as often as it can, so that even a short wave has whole intervals.
+    """
+    with _embedded_endpoint(publish_interval_s=1) as url:
+        yield replace(plan, url=url) if plan.locust_file is not None and plan.url is None else plan
 
 
 @contextmanager
-def _instant_endpoint() -> Iterator[None]:
-    """The embedded endpoint without a service time: what is measured against it is the client."""
+def _embedded_endpoint(**config: Any) -> Iterator[str]:
+    """The address of an embedded endpoint; to the environment of this process and its children it is all of AWS."""
+    from inference_benchmarker.demo.boto3_settings import isolated
     from inference_benchmarker.demo_endpoint import EndpointConfig, start
 
-    with start(EndpointConfig(service="none")) as endpoint:
-        os.environ[DEMO_URL] = endpoint.url
-        yield
+    with start(EndpointConfig(**config)) as endpoint:
+        before = dict(os.environ)
+        _set_environment({**isolated(before, endpoint.url), DEMO_URL: endpoint.url})
+        try:
+            yield endpoint.url
+        finally:
+            _set_environment(before)
+
+
+def _set_environment(wanted: dict[str, str]) -> None:
+    for name in set(os.environ) - set(wanted):
+        del os.environ[name]
+    os.environ.update(wanted)
 
 
 def _live(plan: WavePlan, *, quiet: bool | None) -> Live:

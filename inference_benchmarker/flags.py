@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 DEMO_DEFAULTS = {"client_rps": "100", "obs_time": "10", "workers": "2"}
 DEMO_FACTORIES = Path("demo") / "factories_demo.py"
+DEMO_METRICS = Path("server_metrics_configs") / "demo.json"
 
 Flag = tuple[str, str | None, str]  # the flag, the name of its value (None: a switch), what it means
 
@@ -35,7 +36,7 @@ FLAGS: dict[str, list[Flag]] = {
         ("--endpoint-name", "NAME", "passed to invoke_factory"),
         ("--locust-file", "FILE", "a self-contained Locust file instead of factories"),
         ("--url", "URL", "host of a --locust-file that has none"),
-        ("--demo", None, "the embedded endpoint and its factories stand in for whatever is not given"),
+        ("--demo", None, "the embedded endpoint, its factories and its server metrics stand in for what is not given"),
     ],
     "load": [
         ("--client-rps", "R", "open loop: R arrivals a second, fractions allowed"),
@@ -236,16 +237,23 @@ def fill_in_demo(options: dict[str, Any]) -> None:
             options[name] = value
     if options["factories_file"] is None and options["locust_file"] is None:
         options["factories_file"] = str(demo_factories())
+        if options["endpoint_config"] is None:
+            options["endpoint_config"] = str(_packaged("server_capacity", DEMO_METRICS))
 
 
 def demo_factories() -> Path:
     """The factories file of the embedded endpoint."""
+    return _packaged("factories", DEMO_FACTORIES)
+
+
+def _packaged(package: str, file: Path) -> Path:
+    """A file that comes with a package; the package itself is not imported for it."""
     from importlib.util import find_spec
 
-    spec = find_spec("factories")
+    spec = find_spec(package)
     assert spec is not None
     assert spec.submodule_search_locations is not None
-    return Path(next(iter(spec.submodule_search_locations))) / DEMO_FACTORIES
+    return Path(next(iter(spec.submodule_search_locations))) / file
 
 
 def parse_decimal(flag: str, text: str) -> Decimal:

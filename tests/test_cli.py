@@ -18,10 +18,11 @@ import pytest
 import inference_benchmarker
 from client_capacity import rps_saturation, worker_saturation
 from client_capacity.conditions import Conditions
-from inference_benchmarker import cli, endpoint_flags, launch
+from inference_benchmarker import cli, endpoint_flags, flags, launch
 from inference_benchmarker.demo.boto3_settings import boto3_settings
 from inference_benchmarker.demo.config import EndpointConfig
 from inference_benchmarker.plan import ClosedLoop, OpenLoop, WavePlan
+from server_capacity.config import load_config
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -283,9 +284,23 @@ class TestDemo:
                 pass
 
         monkeypatch.setattr("inference_benchmarker.demo_endpoint.start", lambda _: Started())
-        monkeypatch.setenv(cli.DEMO_URL, "")
 
-    def test_it_stands_in_for_what_is_not_given(self, plans: list[WavePlan]) -> None:
+    @pytest.fixture
+    def environments(self, plans: list[WavePlan], monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+        """The environment of each plan that would have been run."""
+        seen: list[dict[str, str]] = []
+
+        def run(plan: WavePlan, *_: Any) -> None:
+            plans.append(plan)
+            seen.append(dict(os.environ))
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(launch, "run_wave", run)
+        return seen
+
+    def test_it_stands_in_for_what_is_not_given(
+        self, plans: list[WavePlan], environments: list[dict[str, str]]
+    ) -> None:
         cli.main(["--demo"])
         cli.main(["--demo", "--concurrency", "1", "--num-requests", "5"])
         cli.main(["--demo", "--factories-file", "f.py", "--client-rps", "3", "--workers", "1"])
@@ -297,7 +312,53 @@ class TestDemo:
         assert second.load == ClosedLoop(1)
         assert (second.bounds.duration_s, second.bounds.num_requests, second.workers) == (None, 5, 1)
         assert (third.factories_file, third.load, third.workers) == (Path("f.py"), OpenLoop(Decimal(3)), 1)
-        assert os.environ[cli.DEMO_URL] == "http://127.0.0.1:1"
+        assert [environment[cli.DEMO_URL] for environment in environments] == ["http://127.0.0.1:1"] * 3
+
+    @pytest.mark.parametrize(
+        ("given", "name"),
+        [
+            ({}, "demo.json"),
+            ({"endpoint_config": "mine.json"}, "mine.json"),
+            ({"factories_file": "f.py"}, None),
+            ({"locust_file": "f.py"}, None),
+            ({"factories_file": "f.py", "endpoint_config": "mine.json"}, "mine.json"),
+        ],
+    )
+    def test_its_metrics_are_those_of_its_own_factories(self, given: dict[str, str], name: str | None) -> None:
+        options = {**vars(cli._wave_parser().parse_args(["--demo"])), **given}
+        flags.fill_in_demo(options)
+        config = options["endpoint_config"]
+        assert (config and Path(config).name) == name
+        assert name != "demo.json" or load_config(config)
+
+    @pytest.mark.parametrize("of_user", [[], ["--factories-file", "f.py"]], ids=["demo", "user"])
+    def test_to_boto3_it_is_aws_while_it_runs(
+        self, environments: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch, of_user: list[str]
+    ) -> None:
+        monkeypatch.setenv("AWS_SESSION_TOKEN", "of the user")
+        monkeypatch.setenv("AWS_PROFILE", "no-such-profile")
+        before = dict(os.environ)
+        assert cli.main(["--demo", *of_user]) == 130
+        assert os.environ == before
+        (during,) = environments
+        assert during["AWS_ENDPOINT_URL_CLOUDWATCH"] == "http://127.0.0.1:1"
+        assert {"AWS_SESSION_TOKEN", "AWS_PROFILE"} & set(during) == set()
+
+    def test_without_it_the_environment_is_the_users(
+        self, environments: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("AWS_PROFILE", "mine")
+        before = dict(os.environ)
+        cli.main(GOOD)
+        assert environments == [before]
+
+    def test_a_wrong_endpoint_configuration_sends_nothing(
+        self, capsys: pytest.CaptureFixture[str], environments: list[dict[str, str]]
+    ) -> None:
+        Path("mine.json").write_text("{}")
+        (problem,) = problems(capsys, "--demo", "--endpoint-config", "mine.json")
+        assert problem.startswith("mine.json: must be a JSON list of blocks, not an object.")
+        assert environments == []
 
     def test_a_locust_file_without_a_host_is_sent_to_it(self, plans: list[WavePlan]) -> None:
         cli.main(["--demo", "--locust-file", "f.py"])
@@ -586,7 +647,6 @@ class TestClient:
             return nullcontext(SimpleNamespace(url="http://127.0.0.1:1"))
 
         monkeypatch.setattr("inference_benchmarker.demo_endpoint.start", start)
-        monkeypatch.setenv(cli.DEMO_URL, "")
         cli.main(["client", "rps-saturation", "--demo"])
         cli.main(["client", "rps-saturation", "--demo", "--factories-file", "f.py"])
         assert started == ["none", "none"]
@@ -594,7 +654,6 @@ class TestClient:
             "factories_demo.py",
             "f.py",
         ]
-        assert os.environ[cli.DEMO_URL] == "http://127.0.0.1:1"
 
 
 def test_bare_it_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -630,9 +689,10 @@ def test_a_fault_of_ours_keeps_its_traceback_and_is_no_missed_threshold(
         "from inference_benchmarker import cli\ncli.main(['--client-rps', 'x'])",
         "from inference_benchmarker import cli\ncli.main(['client'])",
         "from inference_benchmarker import cli\ncli.main(['client', 'worker-saturation', '--repeats', 'x'])",
+        "from inference_benchmarker import cli\ncli.main(['--demo', '--obs-time', 'x'])",
         "import inference_benchmarker, client_capacity, server_capacity, visualization, factories",
     ],
-    ids=["help", "bad input", "client", "bad input of client", "import"],
+    ids=["help", "bad input", "client", "bad input of client", "bad input of the demo", "import"],
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(program: str) -> None:
     assert imported(program) == []
@@ -641,6 +701,11 @@ def test_nothing_heavy_is_imported_before_it_is_needed(program: str) -> None:
 def test_a_notebook_is_not_patched() -> None:
     program = "from inference_benchmarker import run_wave, Wave, WavePlan, Response"
     assert {"gevent", "locust", "flask", "boto3"} & set(imported(program)) == set()
+
+
+@pytest.mark.parametrize("program", ["worker", "primary"])
+def test_who_sends_does_not_ask_aws(program: str) -> None:
+    assert "boto3" not in imported(f"import inference_benchmarker.{program}.__main__")
 
 
 def imported(program: str) -> list[str]:
