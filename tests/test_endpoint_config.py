@@ -70,6 +70,11 @@ def test_a_block_with_its_defaults(tmp_path: Path) -> None:
     )
 
 
+def test_a_block_may_say_what_its_endpoint_runs_on(tmp_path: Path) -> None:
+    (loaded,) = load_config(write(tmp_path, json.dumps([block(InstanceType="ml.g5.12xlarge")])))
+    assert Block.of(loaded).instance_type == "ml.g5.12xlarge"
+
+
 def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
     assert load_config(write(tmp_path, "\ufeff" + json.dumps([block()])))
 
@@ -109,6 +114,11 @@ def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
         ({"Statistics": [["p101"]]}, "CloudWatch has no statistic 'p101'. Expected Average,"),
         ({"Statistics": [[None]]}, "CloudWatch has no statistic None"),
         ({"Metrics": ["A", "B"]}, '"Metrics" has 2 entries and "Statistics" 1; they are paired by position'),
+        ({"InstanceType": "m5.xlarge"}, '"InstanceType" must be one of SageMaker\'s types such as "ml.m5.xlarge"'),
+        ({"InstanceType": "ml.m5.xlrage"}, "not 'ml.m5.xlrage'"),
+        ({"InstanceType": 4}, "not 4"),
+        ({"InstanceType": "ml.m5.xlarge", "Namespace": "AWS/ECS"}, 'belongs to blocks of "/aws/sagemaker/Endpoints"'),
+        ({"InstanceTyp": "ml.m5.xlarge"}, "Did you mean 'InstanceType'?"),
         ({"Dimension": []}, "unknown key \"Dimension\". Did you mean 'Dimensions'?"),
     ],
 )

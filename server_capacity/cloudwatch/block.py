@@ -7,28 +7,42 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from server_capacity.buckets import SUB_MINUTE_PERIODS, is_period, is_statistic
-from server_capacity.known_metrics import nearest
+from server_capacity.instance_types import vcpus
+from server_capacity.known_metrics import INSTANCES, SAGEMAKER, VARIANT, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-KEYS = ("stream", "Namespace", "Dimensions", "Period", "Lag", "Metrics", "Statistics")
+KEYS = ("stream", "Namespace", "Dimensions", "Period", "Lag", "Metrics", "Statistics", "InstanceType")
 PLAIN_STATISTICS = ("SampleCount", "Average", "Sum", "Minimum", "Maximum", "IQM")
 MOST_DIMENSIONS = 30
 EXPECTED = " Expected Average, Sum, Minimum, Maximum, SampleCount, p99, tm99, TM(2%:98%) or PR(:300)."
 DEFAULT_PERIOD = 60
 MOST_SECONDS = 1_000_000
 
+Dimensions = tuple[tuple[str, str], ...]
+Variant = tuple[str, str]
+"""Names of a SageMaker endpoint and of one of its production variants."""
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A checked block: ``metrics`` are names with their statistics; ``period`` and ``lag`` in seconds."""
+    """A checked block: ``metrics`` are names with their statistics; ``period`` and ``lag`` in seconds.
+
+    ``instance_type``: what the endpoint runs on, for those who may not ask SageMaker.
+    """
 
     namespace: str
-    dimensions: tuple[tuple[str, str], ...]
+    dimensions: Dimensions
     period: int
     lag: float
     metrics: tuple[tuple[str, tuple[str, ...]], ...]
+    instance_type: str | None = None
+
+    @property
+    def variant(self) -> Variant | None:
+        """Whose instances the block reads."""
+        return variant_of(self.namespace, self.dimensions)
 
     @classmethod
     def of(cls, block: dict[str, Any]) -> Block:
@@ -42,7 +56,17 @@ class Block:
                 (name, tuple(dict.fromkeys(statistics)))
                 for name, statistics in zip(block["Metrics"], block["Statistics"], strict=True)
             ),
+            instance_type=block.get("InstanceType"),
         )
+
+
+def variant_of(namespace: str, dimensions: Dimensions) -> Variant | None:
+    """The variant whose instances, all or one of them, report a metric: not a GPU or a component of theirs."""
+    given = dict(dimensions)
+    if namespace not in (SAGEMAKER, INSTANCES) or {*given} - {"InstanceId"} != {*VARIANT}:
+        return None
+    endpoint, variant = (given[name] for name in VARIANT)
+    return endpoint, variant
 
 
 def check_block(block: dict[str, Any], where: str) -> list[str]:
@@ -53,6 +77,7 @@ def check_block(block: dict[str, Any], where: str) -> list[str]:
     problems += _period(block.get("Period", DEFAULT_PERIOD))
     problems += _lag(block.get("Lag", 0))
     problems += _metrics(block)
+    problems += _instance_type(block)
     return [f"{where}: {problem}" for problem in problems]
 
 
@@ -131,6 +156,16 @@ def _statistics(given: Any, place: int) -> Iterable[str]:
         if not isinstance(statistic, str) or not is_statistic(statistic):
             close = nearest(statistic, PLAIN_STATISTICS) if isinstance(statistic, str) else ""
             yield f'"Statistics" entry {place}: CloudWatch has no statistic {statistic!r}.{close or EXPECTED}'
+
+
+def _instance_type(block: dict[str, Any]) -> Iterable[str]:
+    if "InstanceType" not in block:
+        return
+    given, namespace = block["InstanceType"], block.get("Namespace")
+    if not isinstance(given, str) or vcpus(given) is None:
+        yield f'"InstanceType" must be one of SageMaker\'s types such as "ml.m5.xlarge", not {given!r}.'
+    if namespace not in (SAGEMAKER, INSTANCES):
+        yield f'"InstanceType" belongs to blocks of "{INSTANCES}" and "{SAGEMAKER}", not of {namespace!r}.'
 
 
 def _is_number(value: Any) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from server_capacity.buckets import Span, combination, covering, inner, needs, one_bucket
+from server_capacity.cloudwatch.block import Dimensions, Variant, variant_of
 from server_capacity.known_metrics import BALANCER, COMPONENTS, INSTANCES, KNOWN, LAMBDA, SAGEMAKER, Kind, kind_of
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ COUNTERS = {SAGEMAKER: "Invocations", LAMBDA: "Invocations", BALANCER: "RequestC
 
 _ENDPOINT = ("EndpointName", "VariantName")
 _COMPONENT = ("InferenceComponentName",)
-
-Dimensions = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +67,11 @@ class Wanted:
         """Whether CloudWatch has it only once it happened."""
         known = KNOWN.get((self.namespace, self.name))
         return known is not None and known.sparse
+
+    @property
+    def variant(self) -> Variant | None:
+        """The variant whose instances report it."""
+        return variant_of(self.namespace, self.dimensions)
 
     @property
     def group(self) -> tuple[str, tuple[str, ...]]:
