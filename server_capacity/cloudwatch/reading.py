@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from server_capacity.buckets import MINUTE
@@ -10,7 +10,9 @@ from server_capacity.buckets import MINUTE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from server_capacity.cloudwatch.block import Variant
     from server_capacity.cloudwatch.fetch import Answer, Failure
+    from server_capacity.cloudwatch.hardware import Described
     from server_capacity.cloudwatch.plan import Wanted
     from server_capacity.metrics import Interval
 
@@ -20,13 +22,17 @@ PATIENCE_PERIODS = 3
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The answers of one poll at ``now`` (unix seconds), beside those of the poll before."""
+    """The answers of one poll at ``now`` (unix seconds), beside those of the poll before.
+
+    ``described``: what SageMaker says of the variants.
+    """
 
     wanted: Sequence[Wanted]
     answers: Mapping[str, Answer]
     interval: Interval
     now: float
     before: Reading | None = None
+    described: Mapping[Variant, Described] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -43,6 +49,8 @@ class Reading:
         failure = self.failure(wanted)
         if failure is not None:
             return failure.final
+        if self.absence(wanted) is not None and self.now >= self.interval.end + wanted.lag:
+            return True
         return self.counted(wanted) and self._has_last(wanted)
 
     def counted(self, wanted: Wanted) -> bool:
@@ -83,6 +91,18 @@ class Reading:
     def is_empty(self, wanted: Wanted) -> bool:
         """Whether nothing came of the metric."""
         return not self.buckets(wanted)
+
+    def description(self, wanted: Wanted) -> Described | None:
+        """What is known of the variant whose instances report the metric."""
+        return None if wanted.variant is None else self.described.get(wanted.variant)
+
+    def absence(self, wanted: Wanted) -> str | None:
+        """That SageMaker has no such endpoint or variant, in words: one deleted since the wave has left metrics."""
+        described = self.description(wanted)
+        if described is None or described.absent is None:
+            return None
+        came = any(each.variant == wanted.variant and not self.is_empty(each) for each in self.wanted)
+        return None if came else described.absent
 
     def once_a_minute(self, wanted: Wanted) -> bool:
         """Whether a metric that was asked with a shorter period has values at full minutes only."""

@@ -42,6 +42,8 @@ def _row(reading: Reading, wanted: Wanted, ending: Ending) -> ServerMetric:
     values, remarks = _values(reading, wanted)
     empty = reading.is_empty(wanted)
     failed = reading.failure(wanted) is not None
+    may_be_empty = wanted.sparse and reading.absence(wanted) is None
+    described = reading.description(wanted)
     span = wanted.inside or wanted.around
     reason = "; ".join(
         dict.fromkeys(
@@ -64,12 +66,13 @@ def _row(reading: Reading, wanted: Wanted, ending: Ending) -> ServerMetric:
         dimensions=dict(wanted.dimensions),
         start=float(span.start),
         end=float(span.end),
-        complete=reading.has_all(wanted) and not failed and (wanted.sparse or not empty),
+        complete=reading.has_all(wanted) and not failed and (may_be_empty or not empty),
         reason=reason or None,
         series_of=wanted.series_of,
         series=_series(reading, wanted, wanted.series_of),
         instances=_instances(reading, wanted),
         asked=wanted.asked,
+        hardware=described.hardware if described else None,
     )
 
 
@@ -133,7 +136,10 @@ def _missing(reading: Reading, wanted: Wanted, ending: Ending) -> Iterator[str]:
         return
     names = [name for name, _ in wanted.dimensions]
     if reading.is_empty(wanted):
-        if not ending.interrupted:
+        if absence := reading.absence(wanted):
+            yield absence
+            yield from _suggestions(wanted, ending)
+        elif not ending.interrupted:
             yield f"CloudWatch has no data: {hint(wanted.namespace, wanted.name, names, wanted.statistics)}"
             yield from _suggestions(wanted, ending)
             yield from _retention(reading, wanted)

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from server_capacity.cloudwatch import hardware
 from server_capacity.cloudwatch.block import Block
 from server_capacity.cloudwatch.fetch import Answer, Failure, Fetched, fetch, make_client, similar_dimensions
 from server_capacity.cloudwatch.plan import Wanted, plan
@@ -15,6 +16,8 @@ from server_capacity.cloudwatch.rows import Ending, rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from server_capacity.cloudwatch.block import Variant
+    from server_capacity.cloudwatch.hardware import Described
     from server_capacity.metrics import Interval, ServerMetric
 
 LIMIT_PERIODS, LEAST_LIMIT_S, MOST_LIMIT_S = 5, 60.0, 900.0
@@ -31,11 +34,16 @@ def make_source(blocks: list[dict[str, Any]], _: Mapping[str, str] | None = None
 
     boto3 finds both by its own chain, so the environment is not looked at here.
     """
-    return CloudWatch([Block.of(block) for block in blocks], make_client())
+    checked, client = [Block.of(block) for block in blocks], make_client()
+    sagemaker = hardware.make_client(client.meta.region_name) if hardware.variants(checked) else None
+    return CloudWatch(checked, client, sagemaker=sagemaker)
 
 
 class CloudWatch:
-    """Implements ``Source``. ``clock`` is in unix seconds; it and ``sleep`` only serve the waiting."""
+    """Implements ``Source``. ``clock`` is in unix seconds; it and ``sleep`` only serve the waiting.
+
+    ``sagemaker``: a client of its control plane, which knows the hardware; None: nobody is asked.
+    """
 
     def __init__(
         self,
@@ -43,9 +51,11 @@ class CloudWatch:
         client: Any,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
+        sagemaker: Any | None = None,
     ) -> None:
         self._blocks = blocks
         self._client = client
+        self._sagemaker = sagemaker
         self._clock = clock
         self._sleep = sleep
 
@@ -58,6 +68,7 @@ class CloudWatch:
         waiting = _Waiting(self._blocks, self._client, interval, self._clock)
         interrupted = False
         try:
+            waiting.described = hardware.describe(self._sagemaker, hardware.variants(self._blocks))
             self._wait(waiting, say)
         except KeyboardInterrupt:
             interrupted = True
@@ -110,6 +121,7 @@ class _Waiting:
         self.ahead_s = 0.0
         self.polls = 0
         self.reading: Reading | None = None
+        self.described: Mapping[Variant, Described] = {}
 
     @property
     def deadline(self) -> float:
@@ -127,7 +139,7 @@ class _Waiting:
         before = replace(self.reading, before=None) if self.reading else None
         _keep_what_came(fetched.answers, before)
         now = self._clock() + self.ahead_s
-        self.reading = Reading(self.wanted, fetched.answers, self._interval, now, before)
+        self.reading = Reading(self.wanted, fetched.answers, self._interval, now, before, self.described)
         return self.reading
 
     def _fetch(self) -> Fetched:
