@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -55,6 +57,48 @@ def test_a_wave_tells_what_its_server_did(bench: Bench) -> None:
     assert stored == {"schema_version": 1, "metrics": wave.summary["server_metrics"]}
     assert Wave.load(wave.folder).to_json() == wave.summary
     assert (wave.folder / "summary.txt").read_text().splitlines()[:-1] == wave.out.splitlines()[:-1]
+
+
+@pytest.mark.process
+def test_what_the_metrics_say_is_what_happened_at_the_server(bench: Bench) -> None:
+    """A cold endpoint that fails some requests on idle hardware, and that somebody else uses meanwhile."""
+    folder = bench.folder()
+    asked = [
+        block("AWS/SageMaker", ModelLatency=["Average"], OverheadLatency=["Average"], Invocation5XXErrors=["Sum"]),
+        block("/aws/sagemaker/Endpoints", CPUUtilization=["Average", "Maximum"]),
+    ]
+    (folder / "config.json").write_text(json.dumps(asked))
+    with bench.endpoint(servers=8, service_s=0.05, cold_start_s=0.5, error_share=0.1, publish_interval_s=1) as endpoint:
+        running = bench.start(
+            *("--client-rps", 40, "--obs-time", 4, "--success-threshold", "0.5", "--endpoint-config", "config.json"),
+            target=endpoint,
+            environment=endpoint.aws_environment,
+            folder=folder,
+        )
+        running.wait_for_arrivals(endpoint, 40)
+        somebody = HTTPConnection("127.0.0.1", endpoint.port)
+        for _ in range(5):
+            somebody.request("POST", "/invocations", b"{}")
+            somebody.getresponse().read()
+        somebody.close()
+        wave = running.finish()
+        log = endpoint.arrivals()
+    remarks = {remark["code"]: remark["measured"] for remark in wave.summary["diagnosis"]}
+    failed = log["status"].count(500)
+    assert f"{failed} of 165 requests ended in a server error" in remarks["server_errors"]
+    assert remarks["cold_start"].startswith("The first 10 requests took")
+    assert "counted 165 requests, this wave sent 160: 5 came from elsewhere" in remarks["foreign_traffic"]
+    assert "of 800% (" in remarks["cpu"], "8 servers have a core each"
+    assert set(remarks) >= {"time", "cpu"}
+    assert "/aws/sagemaker/Endpoints/demo" in wave.out
+    parts = [duration(text) for text in re.findall(r"([\d.]+ m?s) [(]", remarks["time"])]
+    assert sum(parts) == pytest.approx(wave.summary["latency"]["mean"], rel=0.02)
+    assert wave.exit_code == 0
+
+
+def duration(text: str) -> float:
+    value, unit = text.split()
+    return float(value) * {"s": 1, "ms": 1e-3}[unit]
 
 
 @pytest.mark.process
