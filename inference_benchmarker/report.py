@@ -26,6 +26,7 @@ _INDENT = "   "
 _WIDTH = 100
 _TITLE = "RESULTS – InferenceBenchmarker"
 _MAX_ROWS = 20
+_PLAIN_UNITS = ("None", "Count", "Percent")
 _TIMES = (
     ("Latency", "latency"),
     ("Response time", "response_time"),
@@ -80,7 +81,9 @@ def metric_lines(metrics: Sequence[ServerMetric]) -> Iterator[str]:
         where = ", ".join(f"{name}={value}" for name, value in metric.dimensions.items())
         title = f"{metric.name} ({where})" if names[metric.name] > 1 and where else metric.name
         values = ", ".join(f"{name}={_metric_value(value)}" for name, value in metric.statistics.items())
-        yield f"{_INDENT}{title}: {values}" + (f" ({metric.reason})" if metric.reason else "")
+        unit = metric.unit.lower() if metric.unit and metric.unit not in _PLAIN_UNITS else None
+        notes = "; ".join(filter(None, (unit, metric.reason)))
+        yield f"{_INDENT}{title}: {values}" + (f" ({notes})" if notes else "")
 
 
 def _metric_value(value: float | None) -> str:

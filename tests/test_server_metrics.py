@@ -123,13 +123,15 @@ def test_a_line_for_each_metric() -> None:
     rows = [
         metric("CPUUtilization", 312.44, dimensions=a),
         metric("CPUUtilization", 0.01234, dimensions=b),
-        metric("ModelLatency", 20_013.4, dimensions=a),
-        metric("GPUUtilization", None, reason="no GPU reported"),
+        metric("ModelLatency", 20_013.4, dimensions=a, unit="Microseconds"),
+        metric("OverheadLatency", None, unit="Microseconds", reason="nothing came"),
+        metric("GPUUtilization", None, unit="Percent", reason="no GPU reported"),
         metric("Invocations", 5.0, asked=False),
     ]
     assert list(metric_lines(rows)) == [
         "   CPUUtilization (EndpointName=a): Average=312.4",
         "   CPUUtilization (EndpointName=b): Average=0.01234",
-        "   ModelLatency: Average=20,013",
+        "   ModelLatency: Average=20,013 (microseconds)",
+        "   OverheadLatency: Average=N/A (microseconds; nothing came)",
         "   GPUUtilization: Average=N/A (no GPU reported)",
     ]
