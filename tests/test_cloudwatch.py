@@ -316,6 +316,20 @@ def test_throttling_without_end_is_a_reason(fake: FakeCloudWatch) -> None:
     assert fake.clock.now == WAVE.end + wait_limit(60)
 
 
+def test_what_any_call_would_meet_is_met_once_a_poll(fake: FakeCloudWatch) -> None:
+    asked = block(ModelLatency=["p99"], Lag=0)
+    warmed = Interval(WAVE.begin - 120, WAVE.start, WAVE.end, WAVE.sent)  # the counter's window is another
+    fake.fault = lambda *_: error("Throttling", "Rate exceeded")
+    found = collect(fake, asked, interval=warmed)
+    assert all("throttled the queries" in (each.reason or "") for each in found.values())
+    assert len(fake.requests) == len(fake.clock.slept) + 1
+    requests(fake)
+    fake.fault = lambda *_: None
+    fake.requests.clear()
+    collect(fake, asked, interval=warmed)
+    assert len({request["StartTime"] for request in fake.requests}) == 2
+
+
 @pytest.mark.parametrize(
     ("status", "expected", "waits"),
     [

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from server_capacity.cloudwatch.plan import Query
 
 BATCH = 500
-ATTEMPTS = 8
+ATTEMPTS = 4
+"""Of a call. More would wait longer for one call than between two polls, which are attempts, too."""
 
 _CREDENTIALS_HINT = (
     "Give credentials that may call cloudwatch:GetMetricData: `aws configure`, AWS_PROFILE, or AWS_ACCESS_KEY_ID"
@@ -46,10 +47,14 @@ _REFUSED = {
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a call brought nothing, in words; ``final``: asking again is of no use."""
+    """Why a call brought nothing, in words.
+
+    ``final``: asking again is of no use; ``every_call``: not the queries are the reason, any call would fail now.
+    """
 
     text: str
     final: bool
+    every_call: bool = False
 
 
 @dataclass(slots=True)
@@ -89,12 +94,22 @@ def make_client(attempts: int = ATTEMPTS) -> Any:
 
 
 def fetch(client: Any, queries: Sequence[Query]) -> Fetched:
-    """Every query asked, in calls of one window and at most 500 queries; what failed says so in its answer."""
+    """Every query asked, in calls of one window and at most 500 queries; what failed says so in its answer.
+
+    Where any call would fail the rest is not tried: each would take all its attempts.
+    """
     answers = {query.id: Answer() for query in queries}
     clocks: list[float] = []
+    hopeless: Failure | None = None
     for window, together in _windows(queries).items():
         for first in range(0, len(together), BATCH):
-            _ask(client, window, together[first : first + BATCH], answers, clocks)
+            batch = together[first : first + BATCH]
+            if hopeless is not None:
+                _fail(batch, answers, hopeless)
+                continue
+            _ask(client, window, batch, answers, clocks)
+            failure = answers[batch[0].id].failure
+            hopeless = failure if failure is not None and failure.every_call else None
     return Fetched(answers, max(clocks, default=None))
 
 
@@ -261,16 +276,24 @@ def _service_failure(error: Any) -> Failure:
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code in _THROTTLED or status == 429:
         attempts = error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0) + 1
-        return Failure(f"CloudWatch throttled the queries, also at attempt {attempts} ({said}); try again later", False)
-    if code in _DENIED:
-        return Failure(f"these credentials may not read CloudWatch: allow cloudwatch:GetMetricData ({said})", True)
-    if code in _EXPIRED:
-        return Failure(f"the AWS credentials have expired: renew them ({said})", True)
-    if code in _REFUSED or status in (401, 403):
-        return Failure(f"AWS does not accept these credentials: check keys, session token and clock ({said})", True)
+        text = f"CloudWatch throttled the queries, also at attempt {attempts} ({said}); try again later"
+        return Failure(text, final=False, every_call=True)
+    if refusal := _refusal(code, status):
+        return Failure(f"{refusal} ({said})", final=True, every_call=True)
     if status >= 500:
-        return Failure(f"CloudWatch failed with HTTP {status} ({said}); try again later", False)
-    return Failure(f"CloudWatch refused the query ({said})", True)
+        return Failure(f"CloudWatch failed with HTTP {status} ({said}); try again later", final=False)
+    return Failure(f"CloudWatch refused the query ({said})", final=True)
+
+
+def _refusal(code: str, status: int) -> str:
+    """What is wrong with the credentials, and what to do; nothing where they are not the reason."""
+    if code in _DENIED:
+        return "these credentials may not read CloudWatch: allow cloudwatch:GetMetricData"
+    if code in _EXPIRED:
+        return "the AWS credentials have expired: renew them"
+    if code in _REFUSED or status in (401, 403):
+        return "AWS does not accept these credentials: check keys, session token and clock"
+    return ""
 
 
 def _client_failure(error: Exception, client: Any) -> Failure:
@@ -280,8 +303,9 @@ def _client_failure(error: Exception, client: Any) -> Failure:
     said = _first_line(error)
     if isinstance(error, NoConnection | HTTPClientError):
         address, region = client.meta.endpoint_url, client.meta.region_name
-        return Failure(redact(f"no connection to {address}: check network, proxy and region {region} ({said})"), True)
-    return Failure(f"CloudWatch could not be asked ({type(error).__name__}: {said})", True)
+        text = redact(f"no connection to {address}: check network, proxy and region {region} ({said})")
+        return Failure(text, final=True, every_call=True)
+    return Failure(f"CloudWatch could not be asked ({type(error).__name__}: {said})", final=True)
 
 
 def _first_line(error: object) -> str:
