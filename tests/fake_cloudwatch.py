@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -15,6 +16,9 @@ from inference_benchmarker.demo.metric_store import Cell, Metric, MetricStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import pytest
 
     Fault = Callable[[str, dict[str, Any]], "tuple[int, dict[str, Any]] | None"]
 
@@ -113,3 +117,25 @@ def serving(fake: FakeCloudWatch) -> Iterator[str]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def of_this_machine() -> list[str]:
+    """The variables in which boto3 would find what the machine itself has."""
+    return [name for name in os.environ if name.startswith(("AWS_", "BOTO"))]
+
+
+def nothing_configured(folder: Path) -> dict[str, str]:
+    """Where else boto3 would look, made empty."""
+    return {
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": str(folder / "no-config"),
+        "AWS_SHARED_CREDENTIALS_FILE": str(folder / "no-credentials"),
+    }
+
+
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An environment in which boto3 finds nothing of the machine's own."""
+    for name in of_this_machine():
+        monkeypatch.delenv(name)
+    for name, value in nothing_configured(tmp_path).items():
+        monkeypatch.setenv(name, value)

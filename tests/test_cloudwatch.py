@@ -22,7 +22,7 @@ from server_capacity.cloudwatch.block import Block
 from server_capacity.cloudwatch.fetch import make_client
 from server_capacity.cloudwatch.source import CloudWatch, poll_interval, wait_limit
 from server_capacity.metrics import Interval, ServerMetric
-from tests.fake_cloudwatch import Clock, FakeCloudWatch, error, serving
+from tests.fake_cloudwatch import Clock, FakeCloudWatch, alone, error, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,17 +67,6 @@ def fake(clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Itera
         }.items():
             monkeypatch.setenv(name, value)
         yield fake
-
-
-def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An environment in which boto3 finds nothing of the machine's own."""
-    import os
-
-    for name in [name for name in os.environ if name.startswith(("AWS_", "BOTO"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "no-config"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "no-credentials"))
 
 
 def collect(

@@ -1,0 +1,190 @@
+"""Minutes that were put back-dated, read by the rules of windows, weights and percentiles.
+
+The same configuration is asked of moto's server, where moto can answer, and of the embedded endpoint.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+
+from inference_benchmarker.demo.aws import CREDENTIALS
+from inference_benchmarker.demo_endpoint import EndpointConfig, start
+from server_capacity.cloudwatch import check_block, make_source
+from server_capacity.metrics import Interval
+from tests.fake_cloudwatch import alone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from server_capacity.metrics import ServerMetric
+
+DIMENSIONS = [{"Name": "EndpointName", "Value": "back"}, {"Name": "VariantName", "Value": "AllTraffic"}]
+SAGEMAKER, INSTANCES = "AWS/SageMaker", "/aws/sagemaker/Endpoints"
+NOON = time.time() // 60 * 60 - 1200  # the past, so that nothing is waited for; called 12:00 below
+
+# 100 requests a second from 12:00:17 to 12:02:47, and 100 of a warm-up before; latency in µs -> how many requests.
+LATENCIES = {
+    -1: {9_000: 100},
+    0: {40: 2150, 60: 2150},
+    1: {140: 3000, 160: 2940, 900: 60},
+    2: {150: 4700},
+}
+FAILED = {1: 60}
+# 312% while the wave lasts, which is 43, 60 and 47 s of the three minutes.
+CPU = {-1: 0.0, 0: 223.6, 1: 312.0, 2: 244.4, 3: 0.0}
+TOTAL_US = 4300 * 50 + 3000 * 140 + 2940 * 160 + 60 * 900 + 4700 * 150
+
+
+@contextmanager
+def moto() -> Iterator[str]:
+    """The server of moto in a process of its own: it patches what it is imported beside."""
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            told = (re.search(r"Running on (http://\S+)", line) for line in process.stderr)
+            yield next(found[1] for found in told if found)
+        finally:
+            process.kill()
+
+
+@contextmanager
+def embedded() -> Iterator[str]:
+    """The embedded endpoint."""
+    with start(EndpointConfig(service="none", publication_delay_s=0)) as endpoint:
+        yield endpoint.url
+
+
+@pytest.fixture(scope="module", params=[moto, embedded], ids=lambda service: service.__name__)
+def address(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A CloudWatch that has the minutes above."""
+    with pytest.MonkeyPatch.context() as patch, request.param() as url:
+        patch.setenv("AWS_DISABLE_REQUEST_COMPRESSION", "true")  # moto reads no compressed body
+        session = boto3.Session("demo", "demo", region_name=CREDENTIALS["AWS_DEFAULT_REGION"])
+        put(session.client("cloudwatch", endpoint_url=url))
+        yield url
+
+
+def put(client: Any) -> None:
+    """The minutes, as SageMaker would have published them."""
+    for minute, latencies in LATENCIES.items():
+        asked = sum(latencies.values())
+        failed = FAILED.get(minute, 0)
+        counts = {
+            "ModelLatency": latencies,
+            "Invocations": {1: asked},
+            "Invocation5XXErrors": {1: failed, 0: asked - failed} if failed else {0: asked},
+        }
+        client.put_metric_data(Namespace=SAGEMAKER, MetricData=[datum(*each, minute) for each in counts.items()])
+    cpu = [datum("CPUUtilization", {busy: 1}, minute) for minute, busy in CPU.items()]
+    client.put_metric_data(Namespace=INSTANCES, MetricData=cpu)
+
+
+def datum(name: str, counts: dict[Any, int], minute: int) -> dict[str, Any]:
+    return {
+        "MetricName": name,
+        "Dimensions": DIMENSIONS,
+        "Timestamp": datetime.fromtimestamp(NOON + 60 * minute, UTC),
+        "Values": [float(value) for value in counts],
+        "Counts": [float(count) for count in counts.values()],
+    }
+
+
+@pytest.fixture
+def ask(address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., dict[str, ServerMetric]]:
+    """Ask for metrics over a window that is told in seconds after noon."""
+    alone(monkeypatch, tmp_path)
+    for name, value in {**CREDENTIALS, "AWS_ENDPOINT_URL_CLOUDWATCH": address}.items():
+        monkeypatch.setenv(name, value)
+
+    def ask(begin: float, start: float, end: float, sent: int, **metrics: list[str]) -> dict[str, ServerMetric]:
+        blocks = [block(INSTANCES, CPUUtilization=["Average", "Minimum", "Maximum", "SampleCount"])]
+        blocks.append(block(SAGEMAKER, **metrics))
+        assert [problem for each in blocks for problem in check_block(each, "block")] == []
+        interval = Interval(NOON + begin, NOON + start, NOON + end, sent)
+        return {row.name: row for row in make_source(blocks).collect(interval, lambda _: None)}
+
+    return ask
+
+
+def block(namespace: str, **metrics: list[str]) -> dict[str, Any]:
+    return {
+        "stream": "cloudwatch",
+        "Namespace": namespace,
+        "Dimensions": DIMENSIONS,
+        "Metrics": list(metrics),
+        "Statistics": list(metrics.values()),
+    }
+
+
+@pytest.mark.process
+def test_a_wave_of_two_and_a_half_minutes(ask: Callable[..., dict[str, ServerMetric]]) -> None:
+    found = ask(
+        *(17, 17, 167, 15_000),
+        ModelLatency=["Average", "Sum", "Minimum", "Maximum", "SampleCount"],
+        Invocations=["Sum"],
+        Invocation5XXErrors=["Sum", "Average"],
+    )
+    assert {name: row.statistics for name, row in found.items()} == {
+        "CPUUtilization": {"Average": 312, "Minimum": 312, "Maximum": 312, "SampleCount": 1},
+        "ModelLatency": {
+            "Average": pytest.approx(TOTAL_US / 15_000),
+            "Sum": TOTAL_US,
+            "Minimum": 40,
+            "Maximum": 900,
+            "SampleCount": 15_000,
+        },
+        "Invocations": {"Sum": 15_000},
+        "Invocation5XXErrors": {"Sum": 60, "Average": pytest.approx(60 / 15_000)},
+    }
+    assert [(row.complete, row.reason) for row in found.values()] == [(True, None)] * 4
+    assert [value for _, value in found["CPUUtilization"].series] == [223.6, 312, 244.4]
+
+
+# begin, start, end of the wave -> Invocations, mean latency, CPU, the whole minutes that CPU is of
+WINDOWS: dict[str, tuple[tuple[float, float, float], int, float, float, tuple[int, int] | None]] = {
+    "edges are left out of gauges": ((17, 17, 167), 15_000, TOTAL_US / 15_000, 312, (60, 120)),
+    "a warm-up is invocations only": ((-30, 17, 167), 15_100, TOTAL_US / 15_000, 312, (60, 120)),
+    "on the minute nothing is an edge": ((0, 0, 180), 15_000, TOTAL_US / 15_000, 260, (0, 180)),
+    "one whole minute": ((60, 60, 120), 6_000, 157.4, 312, (60, 120)),
+    "no whole minute: the maximum of those around": ((61, 61, 119), 6_000, 157.4, 312, None),
+    "two edges and nothing between": ((17, 17, 100), 10_300, 1_159_400 / 10_300, 312, None),
+    "five seconds": ((125, 125, 130), 4_700, 150, 244.4, None),
+}
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("case", WINDOWS)
+def test_windows(ask: Callable[..., dict[str, ServerMetric]], case: str) -> None:
+    window, invocations, latency, cpu, whole = WINDOWS[case]
+    found = ask(*window, invocations, ModelLatency=["Average"], Invocations=["Sum"])
+    gauge = found["CPUUtilization"]
+    assert found["Invocations"].statistics == {"Sum": invocations}
+    assert found["ModelLatency"].statistics == {"Average": pytest.approx(latency)}
+    assert gauge.statistics["Average"] == pytest.approx(cpu)
+    if whole is not None:
+        assert (gauge.start, gauge.end) == (NOON + whole[0], NOON + whole[1])
+    assert ("no whole bucket of 60 s lies inside" in (gauge.reason or "")) == (whole is None)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("address", [embedded], indirect=True, ids=["embedded"])
+def test_percentiles_are_of_the_whole_wave_and_shares_are_weighted(
+    ask: Callable[..., dict[str, ServerMetric]],
+) -> None:
+    ordered = sorted(value for minute in (0, 1, 2) for value, n in LATENCIES[minute].items() for _ in range(n))
+    names = {f"p{percent:g}": ordered[math.ceil(percent * 150) - 1] for percent in (10, 50, 90, 99, 99.9)}
+    row = ask(17, 17, 167, 15_000, ModelLatency=[*names, "PR(:150)", "TC(:150)"])["ModelLatency"]
+    assert row.statistics == {**names, "PR(:150)": 80, "TC(:150)": 12_000}
+    assert (names["p10"], names["p99.9"]) == (40, 900), "averages over the minutes' own would be 110 and 370"
