@@ -84,6 +84,21 @@ class FakeCloudWatch:
         return 200, answer
 
 
+def cloudwatch_block(
+    namespace: str, metrics: dict[str, list[str]], *, endpoint: str = "demo", period: int = 60, lag: float = 0
+) -> dict[str, Any]:
+    """A block of the configuration that asks for an endpoint's metrics."""
+    return {
+        "stream": "cloudwatch",
+        "Namespace": namespace,
+        "Dimensions": [{"Name": "EndpointName", "Value": endpoint}, {"Name": "VariantName", "Value": "AllTraffic"}],
+        "Period": period,
+        "Lag": lag,
+        "Metrics": list(metrics),
+        "Statistics": list(metrics.values()),
+    }
+
+
 @contextmanager
 def serving(fake: FakeCloudWatch) -> Iterator[str]:
     """The fake's address while it serves."""

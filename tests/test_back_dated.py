@@ -21,7 +21,7 @@ from inference_benchmarker.demo.aws import CREDENTIALS
 from inference_benchmarker.demo_endpoint import EndpointConfig, start
 from server_capacity.cloudwatch import check_block, make_source
 from server_capacity.metrics import Interval
-from tests.fake_cloudwatch import alone
+from tests.fake_cloudwatch import alone, cloudwatch_block
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from server_capacity.metrics import ServerMetric
 
-DIMENSIONS = [{"Name": "EndpointName", "Value": "back"}, {"Name": "VariantName", "Value": "AllTraffic"}]
+NAME = "back"
+DIMENSIONS = [{"Name": "EndpointName", "Value": NAME}, {"Name": "VariantName", "Value": "AllTraffic"}]
 SAGEMAKER, INSTANCES = "AWS/SageMaker", "/aws/sagemaker/Endpoints"
 NOON = time.time() // 60 * 60 - 1200  # the past, so that nothing is waited for; called 12:00 below
 
@@ -109,23 +110,13 @@ def ask(address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callab
         monkeypatch.setenv(name, value)
 
     def ask(begin: float, start: float, end: float, sent: int, **metrics: list[str]) -> dict[str, ServerMetric]:
-        blocks = [block(INSTANCES, CPUUtilization=["Average", "Minimum", "Maximum", "SampleCount"])]
-        blocks.append(block(SAGEMAKER, **metrics))
+        cpu = {"CPUUtilization": ["Average", "Minimum", "Maximum", "SampleCount"]}
+        blocks = [cloudwatch_block(*each, endpoint=NAME) for each in ((INSTANCES, cpu), (SAGEMAKER, metrics))]
         assert [problem for each in blocks for problem in check_block(each, "block")] == []
         interval = Interval(NOON + begin, NOON + start, NOON + end, sent)
         return {row.name: row for row in make_source(blocks).collect(interval, lambda _: None)}
 
     return ask
-
-
-def block(namespace: str, **metrics: list[str]) -> dict[str, Any]:
-    return {
-        "stream": "cloudwatch",
-        "Namespace": namespace,
-        "Dimensions": DIMENSIONS,
-        "Metrics": list(metrics),
-        "Statistics": list(metrics.values()),
-    }
 
 
 @pytest.mark.process

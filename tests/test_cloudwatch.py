@@ -421,6 +421,18 @@ def test_a_wrong_name_is_waited_for_three_periods_only(fake: FakeCloudWatch) -> 
     assert WAVE.end + 30 + 180 <= fake.clock.now <= WAVE.end + 30 + 195
 
 
+def test_a_slow_answer_tells_of_the_time_it_was_asked(fake: FakeCloudWatch) -> None:
+    fake.delay = 75
+    requests(fake)
+
+    def take_long(answer: dict[str, Any]) -> None:
+        fake.clock.now = max(fake.clock.now, WAVE.end + 250)
+
+    fake.edit = take_long
+    metric = collect(fake, block(ModelLatency=["SampleCount"]))["ModelLatency"]
+    assert (metric.statistics, metric.reason, metric.complete) == ({"SampleCount": 1500}, None, True)
+
+
 def test_requests_that_never_come_end_the_waiting_at_its_limit(fake: FakeCloudWatch) -> None:
     requests(fake, 1400)
     said: list[str] = []

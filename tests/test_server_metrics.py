@@ -12,29 +12,17 @@ import pytest
 from inference_benchmarker.report import metric_lines
 from inference_benchmarker.wave import Wave
 from server_capacity.metrics import ServerMetric
+from tests.fake_cloudwatch import cloudwatch_block
 
 if TYPE_CHECKING:
     from tests.bench import Bench
-
-DIMENSIONS = [{"Name": "EndpointName", "Value": "demo"}, {"Name": "VariantName", "Value": "AllTraffic"}]
-
-
-def block(namespace: str, **metrics: list[str]) -> dict[str, Any]:
-    return {
-        "stream": "cloudwatch",
-        "Namespace": namespace,
-        "Dimensions": DIMENSIONS,
-        "Period": 1,
-        "Lag": 1,
-        "Metrics": list(metrics),
-        "Statistics": list(metrics.values()),
-    }
 
 
 @pytest.mark.process
 def test_a_wave_tells_what_its_server_did(bench: Bench) -> None:
     folder = bench.folder()
-    asked = [block("AWS/SageMaker", Invocations=["Sum"], ModelLatency=["p99"], NoSuchMetric=["Sum"])]
+    metrics = {"Invocations": ["Sum"], "ModelLatency": ["p99"], "NoSuchMetric": ["Sum"]}
+    asked = [cloudwatch_block("AWS/SageMaker", metrics, period=1, lag=1)]
     with bench.endpoint(servers=4, publish_interval_s=1) as endpoint:
         (folder / "config.json").write_text(json.dumps(asked))
         wave = bench.run(
@@ -43,11 +31,11 @@ def test_a_wave_tells_what_its_server_did(bench: Bench) -> None:
             environment=endpoint.aws_environment,
             folder=folder,
         )
-    metrics = {metric["name"]: metric for metric in wave.summary["server_metrics"]}
-    assert metrics["Invocations"]["statistics"] == {"Sum": 250}, "the warm-up reached the server, too"
-    assert metrics["ModelLatency"]["statistics"]["p99"] == pytest.approx(20_000, rel=0.01)
-    assert metrics["NoSuchMetric"]["statistics"] == {"Sum": None}
-    assert metrics["NoSuchMetric"]["reason"]
+    found = {metric["name"]: metric for metric in wave.summary["server_metrics"]}
+    assert found["Invocations"]["statistics"] == {"Sum": 250}, "the warm-up reached the server, too"
+    assert found["ModelLatency"]["statistics"]["p99"] == pytest.approx(20_000, rel=0.01)
+    assert found["NoSuchMetric"]["statistics"] == {"Sum": None}
+    assert found["NoSuchMetric"]["reason"]
     lines = [" ".join(line.split()) for line in wave.out.splitlines()]
     assert "Invocations: Sum=250" in lines
     assert any(line.startswith("NoSuchMetric: Sum=N/A (") for line in lines)

@@ -129,16 +129,18 @@ class _Waiting:
         return self._interval.end + max(wanted.lag + wait_limit(wanted.period) for wanted in self.wanted)
 
     def poll(self) -> Reading:
-        """Everything asked once more."""
+        """Everything asked once more. What is not there was not there when it was asked, however long that took."""
+        asked_at = self._clock()
         fetched = self._fetch()
         ahead_s = fetched.ahead_s or 0.0
         if self.polls == 0 and abs(ahead_s) > SAME_CLOCK_S:
             self._move(max(ahead_s, self._fetch().ahead_s or ahead_s))  # a slow answer looks like a clock behind ours
+            asked_at = self._clock()
             fetched = self._fetch()
         self.polls += 1
         before = replace(self.reading, before=None) if self.reading else None
         _keep_what_came(fetched.answers, before)
-        now = self._clock() + self.ahead_s
+        now = asked_at + self.ahead_s
         self.reading = Reading(self.wanted, fetched.answers, self._interval, now, before, self.described)
         return self.reading
 
