@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 
-from inference_benchmarker.demo.aws import CREDENTIALS
+from inference_benchmarker.demo.boto3_settings import boto3_settings
 from inference_benchmarker.demo_endpoint import EndpointConfig, start
 from server_capacity.cloudwatch import check_block, make_source
 from server_capacity.metrics import Interval
@@ -55,7 +55,9 @@ def moto() -> Iterator[str]:
         assert process.stderr is not None
         try:
             told = (re.search(r"Running on (http://\S+)", line) for line in process.stderr)
-            yield next(found[1] for found in told if found)
+            url = next(found[1] for found in told if found)
+            create_endpoint(session().client("sagemaker", endpoint_url=url))
+            yield url
         finally:
             process.kill()
 
@@ -63,7 +65,7 @@ def moto() -> Iterator[str]:
 @contextmanager
 def embedded() -> Iterator[str]:
     """The embedded endpoint."""
-    with start(EndpointConfig(service="none", publication_delay_s=0)) as endpoint:
+    with start(EndpointConfig(service="none", publication_delay_s=0, endpoint_name=NAME)) as endpoint:
         yield endpoint.url
 
 
@@ -72,9 +74,25 @@ def address(request: pytest.FixtureRequest) -> Iterator[str]:
     """A CloudWatch that has the minutes above."""
     with pytest.MonkeyPatch.context() as patch, request.param() as url:
         patch.setenv("AWS_DISABLE_REQUEST_COMPRESSION", "true")  # moto reads no compressed body
-        session = boto3.Session("demo", "demo", region_name=CREDENTIALS["AWS_DEFAULT_REGION"])
-        put(session.client("cloudwatch", endpoint_url=url))
+        put(session().client("cloudwatch", endpoint_url=url))
         yield url
+
+
+def session() -> Any:
+    return boto3.Session("demo", "demo", region_name="us-east-1")
+
+
+def create_endpoint(client: Any) -> None:
+    """The endpoint itself, for whoever asks what it runs on."""
+    variant = {
+        "VariantName": "AllTraffic",
+        "ModelName": NAME,
+        "InstanceType": "ml.m5.xlarge",
+        "InitialInstanceCount": 1,
+    }
+    client.create_model(ModelName=NAME, ExecutionRoleArn="arn:aws:iam::123456789012:role/endpoint")
+    client.create_endpoint_config(EndpointConfigName=NAME, ProductionVariants=[variant])
+    client.create_endpoint(EndpointName=NAME, EndpointConfigName=NAME)
 
 
 def put(client: Any) -> None:
@@ -106,7 +124,7 @@ def datum(name: str, counts: dict[Any, int], minute: int) -> dict[str, Any]:
 def ask(address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., dict[str, ServerMetric]]:
     """Ask for metrics over a window that is told in seconds after noon."""
     alone(monkeypatch, tmp_path)
-    for name, value in {**CREDENTIALS, "AWS_ENDPOINT_URL_CLOUDWATCH": address}.items():
+    for name, value in boto3_settings(address).items():
         monkeypatch.setenv(name, value)
 
     def ask(begin: float, start: float, end: float, sent: int, **metrics: list[str]) -> dict[str, ServerMetric]:
@@ -140,7 +158,10 @@ def test_a_wave_of_two_and_a_half_minutes(ask: Callable[..., dict[str, ServerMet
         "Invocation5XXErrors": {"Sum": 60, "Average": pytest.approx(60 / 15_000)},
     }
     assert [(row.complete, row.reason) for row in found.values()] == [(True, None)] * 4
-    assert [value for _, value in found["CPUUtilization"].series] == [223.6, 312, 244.4]
+    cpu = found["CPUUtilization"]
+    assert [value for _, value in cpu.series] == [223.6, 312, 244.4]
+    assert cpu.hardware is not None
+    assert (cpu.hardware.instances, cpu.hardware.vcpus) == (1, 4)
 
 
 # begin, start, end of the wave -> Invocations, mean latency, CPU, the whole minutes that CPU is of

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.cloudwatch.block import Block
 from server_capacity.config import STREAMS, load_config
-from server_capacity.known_metrics import KNOWN, hint
+from server_capacity.known_metrics import KNOWN, hint, unpublished
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -52,15 +53,14 @@ def test_every_example_loads_and_asks_for_documented_metrics(path: Path) -> None
         names = [name for name, _ in parsed.dimensions]
         for name, statistics in parsed.metrics:
             assert (parsed.namespace, name) in KNOWN
-            told = hint(parsed.namespace, name, names, statistics)
-            assert "add the dimension" not in told
-            assert "documents" not in told
+            assert unpublished(parsed.namespace, name, statistics) == ""
+            assert "add the dimension" not in hint(parsed.namespace, name, names, statistics)
 
 
-def test_the_examples_are_there() -> None:
-    expected = {"sagemakerai_realtime", "sagemakerai_multi_model", "sagemakerai_inference_components"}
-    expected |= {"sagemakerai_async", "alb_ecs", "lambda", "bedrock"}
-    assert expected <= {path.stem for path in EXAMPLES}
+def test_the_readme_names_every_example() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = readme.partition("\n## What the server did\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`(\w+\.json)`", section)) == {path.name for path in EXAMPLES}
 
 
 def test_a_block_with_its_defaults(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from server_capacity.cloudwatch.fetch import make_client
 from server_capacity.cloudwatch.hardware import Described, describe, variants
 from server_capacity.cloudwatch.source import CloudWatch
 from server_capacity.metrics import Hardware, Interval, ServerMetric
+from tests.fake_cloudwatch import alone
 from tests.fake_cloudwatch import error as refusal
 from tests.test_cloudwatch import (
     BUSY,
@@ -23,7 +24,6 @@ from tests.test_cloudwatch import (
     INSTANCES,
     SAGEMAKER,
     WAVE,
-    alone,
     asked_of_the_endpoint,
     block,
     clock,
