@@ -12,6 +12,7 @@ import pytest
 from inference_benchmarker.report import metric_lines
 from inference_benchmarker.wave import Wave
 from server_capacity.metrics import ServerMetric
+from tests import metrics_truth
 from tests.fake_cloudwatch import cloudwatch_block
 
 if TYPE_CHECKING:
@@ -22,9 +23,8 @@ if TYPE_CHECKING:
 def test_a_wave_tells_what_its_server_did(bench: Bench) -> None:
     folder = bench.folder()
     metrics = {"Invocations": ["Sum"], "ModelLatency": ["p99"], "NoSuchMetric": ["Sum"]}
-    asked = [cloudwatch_block("AWS/SageMaker", metrics, period=1, lag=1)]
     with bench.endpoint(servers=4, publish_interval_s=1) as endpoint:
-        (folder / "config.json").write_text(json.dumps(asked))
+        (folder / "config.json").write_text(json.dumps([cloudwatch_block("AWS/SageMaker", metrics, period=1, lag=1)]))
         wave = bench.run(
             *("--client-rps", 50, "--obs-time", 4, "--warmup", 1, "--endpoint-config", "config.json"),
             target=endpoint,
@@ -51,9 +51,10 @@ def test_a_wave_tells_what_its_server_did(bench: Bench) -> None:
 def test_what_the_metrics_say_is_what_happened_at_the_server(bench: Bench) -> None:
     """A cold endpoint that fails some requests on idle hardware, and that somebody else uses meanwhile."""
     folder = bench.folder()
+    requests = {"ModelLatency": ["Average"], "OverheadLatency": ["Average"], "Invocation5XXErrors": ["Sum"]}
     asked = [
-        block("AWS/SageMaker", ModelLatency=["Average"], OverheadLatency=["Average"], Invocation5XXErrors=["Sum"]),
-        block("/aws/sagemaker/Endpoints", CPUUtilization=["Average", "Maximum"]),
+        cloudwatch_block("AWS/SageMaker", requests, period=1, lag=1),
+        cloudwatch_block("/aws/sagemaker/Endpoints", {"CPUUtilization": ["Average", "Maximum"]}, period=1, lag=1),
     ]
     (folder / "config.json").write_text(json.dumps(asked))
     with bench.endpoint(servers=8, service_s=0.05, cold_start_s=0.5, error_share=0.1, publish_interval_s=1) as endpoint:
@@ -87,6 +88,28 @@ def test_what_the_metrics_say_is_what_happened_at_the_server(bench: Bench) -> No
 def duration(text: str) -> float:
     value, unit = text.split()
     return float(value) * {"s": 1, "ms": 1e-3}[unit]
+
+
+@pytest.mark.process
+def test_metrics_are_what_the_server_did(bench: Bench) -> None:
+    """One wave, long enough for two whole buckets; the truth is the server's log, however busy the machine is."""
+    folder = bench.folder()
+    (folder / "config.json").write_text(json.dumps(metrics_truth.asked(period=10, lag=1)))
+    with bench.endpoint(servers=4, service_s=0.02, publish_interval_s=10, publication_delay_s=1) as endpoint:
+        flags = ("--client-rps", 100, "--obs-time", 32, "--warmup", 2, "--calibrate")
+        wave = bench.run(
+            *(*flags, "--endpoint-config", "config.json"),
+            target=endpoint,
+            environment=endpoint.aws_environment,
+            folder=folder,
+        )
+        truth = metrics_truth.Truth.of(wave.summary["server_metrics"], endpoint.arrivals(), period=10)
+    assert truth.buckets >= 2
+    assert truth.cpu == pytest.approx(truth.true_cpu, rel=0.02)
+    assert truth.p99_us == pytest.approx(truth.true_p99_us, rel=0.01)
+    assert truth.invocations == truth.arrivals == len(wave.everything) == 3400
+    assert [row["reason"] for row in wave.summary["server_metrics"]] == [None] * 3
+    assert "server_metrics" not in wave.findings
 
 
 @pytest.mark.process

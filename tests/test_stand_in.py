@@ -31,6 +31,7 @@ from inference_benchmarker.demo.models import ModelCache
 from inference_benchmarker.demo.statistics import parse_statistic
 from inference_benchmarker.demo_endpoint import RunningEndpoint, start
 from inference_benchmarker.errors import BenchmarkError
+from tests.metrics_truth import busy_servers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -608,15 +609,6 @@ def drive(endpoint: RunningEndpoint) -> int:
         return sum(counts) + sum(len(each) for each in pool.map(lambda _: post(endpoint, 5), range(4)))
 
 
-def busy_share(log: dict[str, list[Any]], begin: float, end: float, servers: int) -> float:
-    """What share of the servers' time the log shows to be in service, between two wall clock instants."""
-    ahead = time.time_ns() - time.monotonic_ns()
-    window = begin * NS - ahead, end * NS - ahead
-    served = zip(log["start_ns"], log["finish_ns"], strict=True)
-    inside = (min(finish, window[1]) - max(begun, window[0]) for begun, finish in served)
-    return float(sum(max(0, time_ns) for time_ns in inside) / (servers * (window[1] - window[0])))
-
-
 @pytest.mark.process
 def test_what_cloudwatch_says_is_what_the_endpoint_did() -> None:
     with start(EndpointConfig(servers=4, service_s=0.02, publish_interval_s=1, publication_delay_s=0.2)) as endpoint:
@@ -646,9 +638,9 @@ def test_what_cloudwatch_says_is_what_the_endpoint_did() -> None:
     assert overhead == pytest.approx(sum(spent) / sent / 1000, abs=1.5)
     seconds = math.floor(end) - math.ceil(begin)
     assert len(cpu["Values"]) == seconds > 1
-    truth = busy_share(log, math.ceil(begin), math.floor(end), servers=4)
-    assert sum(cpu["Values"]) / seconds == pytest.approx(400 * truth, rel=0.02)
-    assert sum(memory["Values"]) / seconds == pytest.approx(20 + 40 * truth, rel=0.02)
+    busy = busy_servers(log, math.ceil(begin), math.floor(end))
+    assert sum(cpu["Values"]) / seconds == pytest.approx(100 * busy, rel=0.02)
+    assert sum(memory["Values"]) / seconds == pytest.approx(20 + 10 * busy, rel=0.02)
     assert concurrency is not None
     assert 0 <= concurrency <= 4
     assert {"CPUUtilization", "GPUMemoryUtilization", "ModelLatency"} <= {m["MetricName"] for m in listed["Metrics"]}

@@ -8,7 +8,19 @@ from __future__ import annotations
 
 import argparse
 
-from tests.performance import ceiling, limits, memory, overhead, pacing, saturation, stall, startup, streams, truth
+from tests.performance import (
+    ceiling,
+    limits,
+    memory,
+    overhead,
+    pacing,
+    saturation,
+    server_metrics,
+    stall,
+    startup,
+    streams,
+    truth,
+)
 from tests.performance.figures import Program, machine
 
 PROGRAMS = {
@@ -22,6 +34,7 @@ PROGRAMS = {
     "startup": startup.PROGRAM,
     "memory": memory.PROGRAM,
     "saturation": saturation.PROGRAM,
+    "server_metrics": server_metrics.PROGRAM,
 }
 
 
