@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import traceback
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.launch import Live
     from inference_benchmarker.plan import WavePlan
     from inference_benchmarker.wave import Wave
-    from server_capacity.metrics import Source
+    from server_capacity.metrics import ServerMetric, Source
 
 NOTHING_FOUND, BAD_INPUT, BROKEN, INTERRUPTED = 1, 2, 3, 130
 ALTERNATIVES = (("client_rps", "concurrency"), ("arrivals", "concurrency"), ("factories_file", "locust_file"))
@@ -131,14 +131,21 @@ def _sources(config: str | None) -> list[Source]:
 
 def _with_server_metrics(wave: Wave, sources: list[Source], options: dict[str, Any]) -> int:
     """Print what the client measured at once, the rest when the server's metrics are there."""
+    from inference_benchmarker.processes import counting_interrupts
+
     if not options["json"]:
         print(wave.texts()[0], flush=True)
     say = _say_nothing if options["quiet"] else _say
-    wave = wave.with_server_metrics(metric for source in sources for metric in source.collect(wave.interval(), say))
-    if options["json"]:
-        _print_wave(wave, as_json=True)
-    else:
-        print(wave.texts()[1], end="", flush=True)
+    metrics: list[ServerMetric] = []
+    with suppress(KeyboardInterrupt):  # a source ends its waiting by itself; this one came a moment later
+        for source in sources:
+            metrics += source.collect(wave.interval(), say)
+    with counting_interrupts():  # what has come is stored and printed, whatever is pressed meanwhile
+        wave = wave.with_server_metrics(metrics)
+        if options["json"]:
+            _print_wave(wave, as_json=True)
+        else:
+            print(wave.texts()[1], end="", flush=True)
     return wave.verdict.exit_code
 
 

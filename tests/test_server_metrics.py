@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from http.client import HTTPConnection
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker import cli
 from inference_benchmarker.report import metric_lines
 from inference_benchmarker.wave import Wave
 from server_capacity.metrics import ServerMetric
@@ -123,6 +126,42 @@ def test_a_wrong_configuration_is_said_before_anything_is_sent(bench: Bench) -> 
     assert wave.code == 2
     assert "'cloudwach'" in wave.err
     assert "Traceback" not in wave.err
+
+
+class Finishing:
+    """A wave and its one source, in whose work somebody presses Ctrl-C: while it collects, or while all is stored."""
+
+    verdict = SimpleNamespace(exit_code=0)
+
+    def __init__(self, *, collecting: bool) -> None:
+        self.collecting = collecting
+        self.stored: list[ServerMetric] | None = None
+
+    def texts(self) -> tuple[str, str]:
+        return "the wave", f"with {len(self.stored or [])} metrics"
+
+    def interval(self) -> None:
+        """Of no interest here."""
+
+    def collect(self, *_: object) -> list[ServerMetric]:
+        if self.collecting:
+            signal.raise_signal(signal.SIGINT)
+        return [metric("CPUUtilization", 1.0)]
+
+    def with_server_metrics(self, metrics: list[ServerMetric]) -> Finishing:
+        if not self.collecting:
+            signal.raise_signal(signal.SIGINT)
+        self.stored = metrics
+        return self
+
+
+@pytest.mark.parametrize(("collecting", "printed"), [(True, "with 0 metrics"), (False, "with 1 metrics")])
+def test_ctrl_c_beside_the_waiting_loses_nothing(
+    collecting: bool, printed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wave: Any = Finishing(collecting=collecting)
+    assert cli._with_server_metrics(wave, [wave], {"json": None, "quiet": None}) == 0
+    assert capsys.readouterr().out == f"the wave\n{printed}"
 
 
 def metric(name: str, value: float | None, **more: Any) -> ServerMetric:
