@@ -422,7 +422,7 @@ def test_a_wrong_name_is_waited_for_three_periods_only(fake: FakeCloudWatch) -> 
 
 
 def test_a_slow_answer_tells_of_the_time_it_was_asked(fake: FakeCloudWatch) -> None:
-    fake.delay = 75
+    fake.delay = 150
     requests(fake)
 
     def take_long(answer: dict[str, Any]) -> None:
