@@ -59,8 +59,8 @@ def test_every_example_loads_and_asks_for_documented_metrics(path: Path) -> None
 
 def test_the_readme_names_every_example() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = readme.partition("\n## What the server did\n")[2].partition("\n## ")[0]
-    assert set(re.findall(r"`(\w+\.json)`", section)) == {path.name for path in EXAMPLES}
+    listed = readme.partition("`server_capacity/server_metrics_configs/`")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`(\w+\.json)`", listed)) == {path.name for path in EXAMPLES}
 
 
 def test_a_block_with_its_defaults(tmp_path: Path) -> None:
