@@ -59,7 +59,9 @@ class Block:
 
     @property
     def file_name(self) -> str | None:
-        """The file a block is to be saved as: its first line says so."""
+        """The file a block is to be saved as: its first line says so; JSON has no comments, and there is one."""
+        if self.language == "json":
+            return "endpoint_config.json"
         named = re.match(r"# (\w+\.(?:py|toml))\n", self.text)
         return named and named[1]
 
