@@ -9,6 +9,7 @@ import argparse
 import io
 import json
 import os
+import signal
 import sys
 import traceback
 from contextlib import contextmanager, nullcontext, suppress
@@ -133,11 +134,12 @@ def _with_server_metrics(wave: Wave, sources: list[Source], options: dict[str, A
     """Print what the client measured at once, the rest when the server's metrics are there."""
     from inference_benchmarker.processes import counting_interrupts
 
-    if not options["json"]:
-        print(wave.texts()[0], flush=True)
     say = _say_nothing if options["quiet"] else _say
     metrics: list[ServerMetric] = []
-    with suppress(KeyboardInterrupt):  # a source ends its waiting by itself; this one came a moment later
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with suppress(KeyboardInterrupt):  # a source ends its waiting by itself; this one came a moment before or later
+        if not options["json"]:
+            print(wave.texts()[0], flush=True)
         for source in sources:
             metrics += source.collect(wave.interval(), say)
     with counting_interrupts():  # what has come is stored and printed, whatever is pressed meanwhile

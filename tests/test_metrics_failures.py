@@ -141,21 +141,23 @@ def wait_for_polls(running: Running, endpoint: RunningEndpoint) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize(
-    ("like", "reason"),
+    ("like", "number", "reason"),
     [
-        ({"publication_delay_s": 3600}, "when the waiting was interrupted, "),
-        ({"metric_faults": {"ModelLatency": "InternalError"}}, "CloudWatch had an internal error"),
-        ({"throttle_every": 1}, "CloudWatch throttled the queries, also at attempt 4 (Throttling: Rate exceeded)"),
+        ({"publication_delay_s": 3600}, signal.SIGINT, "when the waiting was interrupted, "),
+        ({"metric_faults": {"ModelLatency": "InternalError"}}, signal.SIGTERM, "CloudWatch had an internal error"),
+        ({"throttle_every": 1}, signal.SIGINT, "also at attempt 4 (Throttling: Rate exceeded)"),
     ],
     ids=["nothing published", "an internal error", "everything throttled"],
 )
-def test_ctrl_c_while_metrics_are_waited_for(bench: Bench, like: dict[str, Any], reason: str) -> None:
+def test_ctrl_c_while_metrics_are_waited_for(
+    bench: Bench, like: dict[str, Any], number: signal.Signals, reason: str
+) -> None:
     with bench.endpoint(publish_interval_s=1, **like) as endpoint:
         running = wave(bench, endpoint, cloudwatch_block(SAGEMAKER, {**LATENCY, **COUNT}, period=5))
         wait_for_polls(running, endpoint)
         assert f"Total requests fired: {RATE * SECONDS}" in running.out, "the wave is told before the metrics come"
         assert {"summary.json", "requests.parquet"} <= {path.name for path in running.run_dirs()[0].iterdir()}
-        running.signal(signal.SIGINT)
+        running.signal(number)
         finished = running.finish()
     check_missing(finished, reason)
     check_the_wave_is_kept(finished, RATE * SECONDS)
