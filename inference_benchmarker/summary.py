@@ -13,6 +13,8 @@ from inference_benchmarker.plan import NS
 from inference_benchmarker.record import Ledger
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from inference_benchmarker.columns import Floats, Mask, Records
     from inference_benchmarker.observed import Observed, Window
 
@@ -135,44 +137,67 @@ def summarise(observed: Observed) -> Summary:
     )
 
 
-def _times(records: Records, *, open_loop: bool) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A metric's values in seconds, and the records they are of: the measured ones, and ages that are lower bounds.
+
+    A record has one value; of ``itl``, as many as it has gaps.
+    """
+
+    measured: Floats
+    measured_in: Mask
+    ages: Floats
+    aged_in: Mask
+
+    @classmethod
+    def of(cls, values: Floats, measured_in: Mask, aged_in: Mask | None = None, ages: Floats | None = None) -> Sample:
+        """Of a column: its values where measured, and where aged those of ``ages`` (of the same column without)."""
+        aged_in = np.zeros(len(values), bool) if aged_in is None else aged_in
+        return cls(values[measured_in], measured_in, (values if ages is None else ages)[aged_in], aged_in)
+
+
+def samples(records: Records, *, open_loop: bool) -> Iterator[tuple[str, Sample]]:
+    """The sample of each time, by the name of its distribution in ``Summary``."""
     ok, abandoned = records.outcome("ok"), records.outcome("abandoned")
     sent, due, done = records.int("sent"), records.int("due"), records.int("done")
     build = records.int("build_ns")
-    latency, response = _s(done - sent), _s(done - due)
-    failed = records.outcome("failed")
-    return {
-        "latency": Distribution.of(latency[ok], latency[abandoned]),
-        "response_time": Distribution.of(response[ok], response[abandoned]) if open_loop else None,
-        "failed_latency": Distribution.of(latency[failed]),
-        "lag": Distribution.of(_s(sent - build - due)),
-        "build": Distribution.of(_s(build[build > 0])),
-        **_token_times(records, ok, abandoned, latency),
-    }
+    latency = _s(done - sent)
+    yield "latency", Sample.of(latency, ok, abandoned)
+    if open_loop:
+        yield "response_time", Sample.of(_s(done - due), ok, abandoned)
+    yield "failed_latency", Sample.of(latency, records.outcome("failed"))
+    yield "lag", Sample.of(_s(sent - build - due), np.ones(len(records), bool))
+    yield "build", Sample.of(_s(build), build > 0)
+    yield from _token_samples(records, ok, abandoned, latency)
 
 
-def _token_times(records: Records, ok: Mask, abandoned: Mask, latency: Floats) -> dict[str, Distribution | None]:
+def _times(records: Records, *, open_loop: bool) -> dict[str, Any]:
+    names = ("latency", "response_time", "failed_latency", "lag", "build", "ttft", "itl", "tpot")
+    found = {name: Distribution.of(s.measured, s.ages) for name, s in samples(records, open_loop=open_loop)}
+    return {name: found.get(name) for name in names}
+
+
+def _token_samples(records: Records, ok: Mask, abandoned: Mask, latency: Floats) -> Iterator[tuple[str, Sample]]:
     streamed = records.has("first_token")
     first, last = records.int("first_token"), records.int("last_token")
-    ttft = _s(first - records.int("sent"))
     tokens_out = output_tokens(records)
     spread = ok & (records.int("chunks") >= 2) & (tokens_out >= 2)  # one piece has no time between tokens
     waiting = abandoned & ~streamed if ((ok | abandoned) & streamed).any() else np.zeros(len(records), bool)
-    return {
-        "ttft": Distribution.of(ttft[(ok | abandoned) & streamed], latency[waiting]),
-        "itl": _inter_token(records, (ok | abandoned) & streamed, _s(records.int("done") - last)[abandoned & streamed]),
-        "tpot": Distribution.of(_s(last - first)[spread] / (tokens_out[spread] - 1)),
-    }
+    yield "ttft", Sample.of(_s(first - records.int("sent")), (ok | abandoned) & streamed, waiting, latency)
+    yield "itl", _inter_token(records, (ok | abandoned) & streamed, abandoned & streamed)
+    yield "tpot", Sample.of(_s(last - first) / np.maximum(tokens_out - 1, 1), spread)
 
 
-def _inter_token(records: Records, streamed: Mask, waiting: Floats) -> Distribution | None:
+def _inter_token(records: Records, streamed: Mask, open_streams: Mask) -> Sample:
     """Every gap between tokens; the last token's age in an abandoned stream is a gap's lower bound.
 
     Ages below the median gap are left out: they say nothing, and would make a lower bound of every value.
     """
     gaps = records.gaps(streamed)
     typical = float(np.median(gaps)) if len(gaps) else 0.0
-    return Distribution.of(gaps, waiting[waiting > typical])
+    waiting = _s(records.int("done") - records.int("last_token"))
+    aged = open_streams & (waiting > typical)
+    return Sample(gaps, streamed, waiting[aged], aged)
 
 
 def output_tokens(records: Records) -> npt.NDArray[np.int64]:
@@ -202,24 +227,31 @@ def _sent_in_time(observed: Observed) -> int:
     return observed.ledger.sent - int(np.count_nonzero(late))
 
 
-def _completed_rate(records: Records, window: Window) -> float:
-    """Ok requests done in [m - h, T + m - h), over T: m the median latency, h half the mean gap between arrivals.
+def completed_span(records: Records, window: Window) -> tuple[float, float]:
+    """The interval of the completed rate, in ns: [m - h, T + m - h), m the median latency, h half the mean gap.
 
     Shifted by m, so that neither the first answer's delay nor one straggler moves it; by h, so that a jitter of
     less than the gap does not either. A drain that was cut short ends the interval, and it is that much shorter.
+    Without T, or an ok request, it is the whole duration.
     """
     ok = records.outcome("ok")
-    done = records.int("done")[ok]
-    if not len(done):
-        return 0.0
-    if not window.planned_ns:
-        return len(done) / (window.duration_ns / NS) if window.duration_ns else 0.0
-    shift = float(np.median(done - records.int("sent")[ok])) - window.planned_ns / len(records) / 2
+    if not window.planned_ns or not ok.any():
+        return 0.0, float(window.duration_ns)
+    median = float(np.median(records.int("done")[ok] - records.int("sent")[ok]))
+    shift = median - window.planned_ns / len(records) / 2
     end = window.planned_ns + shift
     cut = records.int("done")[records.outcome("abandoned")]
-    end = min(end, float(cut.min())) if len(cut) else end
-    count = float(np.count_nonzero((done >= shift) & (done < end)))
-    return count / ((end - shift) / NS) if end > shift else 0.0
+    return shift, min(end, float(cut.min())) if len(cut) else end
+
+
+def _completed_rate(records: Records, window: Window) -> float:
+    """Ok requests done in the interval of the completed rate, over its length."""
+    done = records.int("done")[records.outcome("ok")]
+    begin, end = completed_span(records, window)
+    if end <= begin:
+        return 0.0
+    inside = (done >= begin) & (done < end) if window.planned_ns else done >= begin
+    return float(np.count_nonzero(inside)) / ((end - begin) / NS)
 
 
 def _tokens(records: Records, seconds: float) -> TokenTotals | None:
