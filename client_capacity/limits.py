@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from client_capacity import procfs
+from inference_benchmarker.finding import aligned
 from inference_benchmarker.host import raise_descriptor_limit
 from inference_benchmarker.plan import DEFAULT_MAX_IN_FLIGHT
 from inference_benchmarker.run_dir import SCHEMA_VERSION
@@ -106,8 +107,6 @@ class Limits:
 
     def to_text(self) -> str:
         """A table and the advice."""
-        from inference_benchmarker.report import aligned  # it imports this package
-
         rows = list(_rows(self))
         table = list(aligned([(label, _text(value)) for label, value, _ in rows]))
         width = max(len(line) for line in table)

@@ -23,8 +23,8 @@ from client_capacity.worker_saturation import (
     steps_table,
     store,
 )
+from inference_benchmarker.finding import aligned
 from inference_benchmarker.redact import redact
-from inference_benchmarker.report import aligned
 from inference_benchmarker.run_dir import SCHEMA_VERSION
 
 if TYPE_CHECKING:

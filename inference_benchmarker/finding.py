@@ -1,11 +1,16 @@
-"""What a reader of a wave's numbers must know, and how shares and times are written in it. Pure."""
+"""What a reader of a wave's numbers must know, and how shares, times and tables are written in it. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 Severity = Literal["invalid", "missed", "warning"]
+
+INDENT = "   "
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +53,14 @@ def _rounded(seconds: float, digits: int) -> str:
         return f"{value:.{digits - 3}f} {unit}"
     tiny = 0 < abs(value) < 0.01
     return f"{value:.{digits}f} {unit}" if tiny else f"{value:.{digits}g} {unit}"
+
+
+def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> Iterator[str]:
+    """Rows of cells as lines: the first ``left`` columns to the left, numbers to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = [
+            cell.ljust(width) if column < left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield (INDENT + "  ".join(cells)).rstrip()

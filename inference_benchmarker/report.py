@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from client_capacity import context
 from client_capacity.bottleneck import CLIENT_CODES
 from inference_benchmarker.distribution import PERCENTILES, Distribution
-from inference_benchmarker.finding import Finding, duration_text, percent_text
+from inference_benchmarker.finding import INDENT as _INDENT
+from inference_benchmarker.finding import Finding, aligned, duration_text, percent_text
 from inference_benchmarker.run_dir import SCHEMA_VERSION
 from server_capacity.diagnosis import diagnose
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.verdict import Verdict
     from server_capacity.metrics import ServerMetric
 
-_INDENT = "   "
 _WIDTH = 100
 _TITLE = "RESULTS – InferenceBenchmarker"
 _MAX_ROWS = 20
@@ -132,17 +132,6 @@ def to_json(observed: Observed, summary: Summary, verdict: Verdict) -> dict[str,
             "processes": [process.to_json() for process in observed.processes],
         },
     }
-
-
-def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> Iterator[str]:
-    """Rows of cells as lines: the first ``left`` columns to the left, numbers to the right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        cells = [
-            cell.ljust(width) if column < left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield (_INDENT + "  ".join(cells)).rstrip()
 
 
 def _block(observed: Observed, summary: Summary) -> Iterator[str]:

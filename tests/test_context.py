@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from client_capacity.context import HEADER, host_lines, notable, process_rows, worker_rows
-from inference_benchmarker.report import aligned, to_text
+from inference_benchmarker.finding import aligned
+from inference_benchmarker.report import to_text
 from inference_benchmarker.summary import summarise
 from inference_benchmarker.usage import Collections, Connections, HostUse, LoopDelay, ProcessUse, WorkerUse
 from inference_benchmarker.verdict import judge

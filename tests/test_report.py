@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.finding import aligned
 from inference_benchmarker.plan import NS
-from inference_benchmarker.report import aligned, to_json, to_text
+from inference_benchmarker.report import to_json, to_text
 from inference_benchmarker.summary import summarise
 from inference_benchmarker.verdict import judge
 from tests.test_summary import MS, closed_plan, observe, on_time, open_plan, streamed
