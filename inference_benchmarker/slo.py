@@ -8,11 +8,13 @@ from decimal import Decimal
 
 from inference_benchmarker.errors import BenchmarkError
 
-SLO_PATTERN = re.compile(
-    r"^\s*(?:(?P<metric>latency|response_time|ttft|itl|tpot|lag)\.)?"
+_NAME = (
+    r"\s*(?:(?P<metric>latency|response_time|ttft|itl|tpot|lag)\.)?"
     r"(?P<stat>mean|min|max|median|p\d{1,2}(?:\.\d{1,3})?|success|rate)\s*"
-    r"(?P<op><=|>=|<|>)\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|ms|s|%)?\s*$"
 )
+SLO_PATTERN = re.compile(_NAME + r"(?P<op><=|>=|<|>)\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|ms|s|%)?\s*")
+REGRESSION_PATTERN = re.compile(_NAME + r"=\s*(?P<value>\d+(?:\.\d+)?)\s*%\s*")
+_ALONE = ("success", "rate")
 _UNITS_PER_SECOND = {"us": 1_000_000, "ms": 1_000, "s": 1}
 
 
@@ -32,7 +34,7 @@ class Slo:
 
         A bare percentile is of response time, in the closed loop of latency.
         """
-        match = SLO_PATTERN.match(text) if text.isascii() else None
+        match = SLO_PATTERN.fullmatch(text) if text.isascii() else None
         if match is None or (problem := _slo_problem(match)):
             reason = "" if match is None else f" ({problem})"
             raise BenchmarkError(
@@ -41,11 +43,10 @@ class Slo:
             )
         stat, unit = match["stat"], match["unit"]
         value = Decimal(match["value"])  # float(0.999) is not float(99.9) / 100: a limit that is just met must be met
-        if stat in ("success", "rate"):
-            return cls(text.strip(), stat, stat, match["op"], float(value / 100 if unit == "%" else value))
-        stat = "p50" if stat == "median" else stat
+        if stat in _ALONE:
+            return cls(text.strip(), *_named(match), match["op"], float(value / 100 if unit == "%" else value))
         limit = float(value / _UNITS_PER_SECOND[unit])
-        return cls(text.strip(), match["metric"] or "default", stat, match["op"], limit)
+        return cls(text.strip(), *_named(match), match["op"], limit)
 
     def met(self, measured: float | None) -> bool:
         """Whether a measured value keeps the limit; what was not measured does not."""
@@ -60,16 +61,53 @@ class Slo:
         return comparisons[self.op]
 
 
-def _slo_problem(match: re.Match[str]) -> str:
-    share = match["stat"] in ("success", "rate")
-    if share and match["metric"]:
+@dataclass(frozen=True, slots=True)
+class MaxRegression:
+    """How much worse than in the base run a metric may be, as a share of its value there: ``p99=10%``."""
+
+    expression: str
+    metric: str
+    stat: str
+    most: float
+
+    @classmethod
+    def parse(cls, text: str) -> MaxRegression:
+        """Read ``p99=10%``, ``latency.mean=5%``, ``rate=2%``; what a bare percentile is of, ``Slo`` says."""
+        match = REGRESSION_PATTERN.fullmatch(text) if text.isascii() else None
+        problem = "" if match is None else _name_problem(match)
+        if match is not None and match["stat"] in ("min", "max"):
+            problem = f"{match['stat']} is one request's time, which has no interval"
+        if match is None or problem:
+            raise BenchmarkError(
+                f"--max-regression {text!r} is not a limit{f' ({problem})' if problem else ''}.",
+                "Write METRIC=PERCENT%, e.g. p99=10%, where METRIC is success, rate, or mean, median or a percentile "
+                "such as p99.9, alone or of latency, response_time, ttft, itl, tpot or lag: ttft.p90.",
+            )
+        return cls(text.strip(), *_named(match), float(Decimal(match["value"]) / 100))
+
+
+def _named(match: re.Match[str]) -> tuple[str, str]:
+    """Metric and statistic: ("default", "p99") of ``p99``, ("rate", "rate") of ``rate``."""
+    stat = "p50" if match["stat"] == "median" else match["stat"]
+    return (stat if stat in _ALONE else match["metric"] or "default"), stat
+
+
+def _name_problem(match: re.Match[str]) -> str:
+    if match["stat"] in _ALONE and match["metric"]:
         return f"{match['stat']} belongs to the whole wave, not to {match['metric']}"
+    if match["stat"][1].isdigit() and not float(match["stat"][1:]):
+        return "percentiles start above 0"
+    return ""
+
+
+def _slo_problem(match: re.Match[str]) -> str:
+    if problem := _name_problem(match):
+        return problem
+    share = match["stat"] in _ALONE
     if share and match["unit"] not in (None, "%"):
         return f"{match['stat']} is a share between 0 and 1, or a percentage"
     if share and float(match["value"]) > (100 if match["unit"] == "%" else 1):
         return f"{match['stat']} is a share between 0 and 1, or a percentage"
     if not share and match["unit"] not in _UNITS_PER_SECOND:
         return "a time needs its unit: us, ms or s"
-    if match["stat"][1].isdigit() and not float(match["stat"][1:]):
-        return "percentiles start above 0"
     return ""
