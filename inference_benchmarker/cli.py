@@ -22,7 +22,7 @@ from inference_benchmarker.flags import FLAGS, REPEATABLE, Flag, fill_in_demo, m
 from inference_benchmarker.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from inference_benchmarker.launch import Live
     from inference_benchmarker.plan import WavePlan
@@ -42,6 +42,7 @@ Sends an evenly paced wave of requests to an inference endpoint and prints a res
 _EPILOG = """\
 other commands (each with --help):
   benchmark report DIR         print a run again; finalise one that was cut off
+  benchmark --compare BASE NEW what changed between two runs; a gate for pipelines
   benchmark client             what this machine can send: worker-saturation, rps-saturation, limits
   benchmark endpoint           the embedded endpoint alone, to try things against
 
@@ -84,6 +85,8 @@ def _dispatch(arguments: list[str]) -> int:
     commands: dict[str, Callable[[list[str]], int]] = {"report": _report, "client": _client, "endpoint": _endpoint}
     if arguments and arguments[0] in commands:
         return commands[arguments[0]](arguments[1:])
+    if "--compare" in arguments:
+        return _compare(arguments)
     if arguments and arguments[0] in ("--init", "--self-test"):
         raise BenchmarkError(
             f"{arguments[0]} is for the launcher of a clone (./benchmark); this installation is set up."
@@ -167,6 +170,53 @@ def _report(arguments: list[str]) -> int:
     wave = Wave.load(options.dir)
     _print_wave(wave, as_json=options.json)
     return wave.verdict.exit_code
+
+
+def _compare(arguments: list[str]) -> int:
+    options = _compare_parser().parse_args([argument for argument in arguments if argument != "--compare"])
+    from inference_benchmarker.slo import MaxRegression
+    from inference_benchmarker.verdict import EXIT_INVALID, EXIT_MISSED, EXIT_VALID
+    from inference_benchmarker.wave import Wave
+    from visualization import comparison_report
+    from visualization.comparison import compare
+
+    problems: list[str] = []
+    limits = list(_good(MaxRegression.parse, options.max_regression, problems))
+    waves = list(_good(Wave.load, (options.base, options.new), problems))
+    if problems:
+        raise BenchmarkError("\n".join(problems))
+    base, new = waves
+    found = compare(base, new, limits)
+    if options.json:
+        print(json.dumps(comparison_report.to_json(found), indent=2, allow_nan=False), flush=True)
+    else:
+        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        print(comparison_report.to_text(found, colour=colour), end="", flush=True)
+    for path, text in (
+        (options.markdown, comparison_report.to_markdown(found)),
+        (options.junit, comparison_report.to_junit(found)),
+    ):
+        if path is not None:
+            _write(path, text)
+    return {"invalid": EXIT_INVALID, "failed": EXIT_MISSED, "passed": EXIT_VALID}[found.outcome]
+
+
+def _good(read: Callable[[Any], Any], given: Iterable[Any], problems: list[str]) -> Iterator[Any]:
+    """What can be read of what was given; the rest becomes problems."""
+    for one in given:
+        try:
+            yield read(one)
+        except BenchmarkError as error:
+            problems.append(str(error))
+
+
+def _write(path: Path, text: str) -> None:
+    from inference_benchmarker.run_dir import replace_file
+
+    try:
+        replace_file(path, text)
+    except OSError as error:
+        raise BenchmarkError(f"{path}: cannot be written ({error.strerror}).", "Give another file.") from None
 
 
 def _endpoint(arguments: list[str]) -> int:
@@ -328,6 +378,26 @@ def _set_environment(wanted: dict[str, str]) -> None:
     for name in set(os.environ) - set(wanted):
         del os.environ[name]
     os.environ.update(wanted)
+
+
+def _compare_parser() -> _Parser:
+    from inference_benchmarker.comparison_flags import COMPARE_DESCRIPTION, COMPARE_EPILOG, FILES, MAX_REGRESSION_HELP
+
+    parser = _Parser(
+        prog="benchmark --compare",
+        description=COMPARE_DESCRIPTION,
+        epilog=COMPARE_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="benchmark --compare BASE NEW [options]",
+        allow_abbrev=False,
+    )
+    parser.add_argument("base", metavar="BASE", type=Path, help="the run directory to compare with")
+    parser.add_argument("new", metavar="NEW", type=Path, help="the run directory that is judged")
+    parser.add_argument("--max-regression", metavar="LIMIT", action="append", default=[], help=MAX_REGRESSION_HELP)
+    for flag, text in FILES:
+        parser.add_argument(flag, metavar="FILE", type=Path, help=text)
+    parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
+    return parser
 
 
 def _live(plan: WavePlan, *, quiet: bool | None) -> Live:

@@ -688,11 +688,12 @@ def test_a_fault_of_ours_keeps_its_traceback_and_is_no_missed_threshold(
         "from inference_benchmarker import cli\ntry: cli.main(['--help'])\nexcept SystemExit: pass",
         "from inference_benchmarker import cli\ncli.main(['--client-rps', 'x'])",
         "from inference_benchmarker import cli\ncli.main(['client'])",
+        "from inference_benchmarker import cli\ntry: cli.main(['--compare', '--help'])\nexcept SystemExit: pass",
         "from inference_benchmarker import cli\ncli.main(['client', 'worker-saturation', '--repeats', 'x'])",
         "from inference_benchmarker import cli\ncli.main(['--demo', '--obs-time', 'x'])",
         "import inference_benchmarker, client_capacity, server_capacity, visualization, factories",
     ],
-    ids=["help", "bad input", "client", "bad input of client", "bad input of the demo", "import"],
+    ids=["help", "bad input", "client", "comparison", "bad input of client", "bad input of the demo", "import"],
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(program: str) -> None:
     assert imported(program) == []
