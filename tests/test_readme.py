@@ -98,7 +98,8 @@ class Result:
     @property
     def findings(self) -> list[str]:
         """The codes of the findings in the report."""
-        return re.findall(r"^ +(?:⚠️ CLIENT BOTTLENECK detected:|✗|!) (\w+)[,:]", self.out, re.MULTILINE)
+        told = re.findall(r"^ +(?:⚠️ CLIENT BOTTLENECK detected:|✗|!) (\w+)[,:]", self.out, re.MULTILINE)
+        return told + re.findall(r"^ +(?:base|new): .*INVALID, (\w+)", self.out, re.MULTILINE)
 
     @property
     def machine_was_slow(self) -> bool:
@@ -165,7 +166,7 @@ class Newcomer:
         elif line == ENDPOINT_LINE:
             self.start_endpoint()
         elif not line.startswith(NOT_HERE):
-            if not line.startswith("benchmark --"):  # what a later line builds on
+            if not line.startswith("benchmark --") or "--compare" in line:  # what a later line builds on
                 self.finish()
             self.begin(["sh", "-c", "; ".join([*self.exports, self.adapt(line)])], block)
             if line.startswith("./benchmark"):
@@ -293,7 +294,8 @@ def test_the_table_of_flags_is_the_command_lines() -> None:
 
 @pytest.mark.parametrize("page", [*EXECUTED, DOCS / "metrics.md", ROOT / "CHANGELOG.md"], ids=lambda page: page.name)
 def test_no_flag_is_invented(page: Path) -> None:
-    known = {*LAUNCHER_FLAGS, *wave_flags(), *endpoint_flags()}
+    comparison = {flag for action in cli._compare_parser()._actions for flag in action.option_strings}
+    known = {*LAUNCHER_FLAGS, *wave_flags(), *endpoint_flags(), *comparison, "--compare"}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text())) <= known
 
 
