@@ -27,7 +27,7 @@ _CREDENTIALS_HINT = (
     "Give credentials that may call cloudwatch:GetMetricData: `aws configure`, AWS_PROFILE, or AWS_ACCESS_KEY_ID"
     " and AWS_SECRET_ACCESS_KEY."
 )
-_REGION_HINT = "Set AWS_REGION (or AWS_DEFAULT_REGION) to the endpoint's region, such as us-east-1."
+_REGION_HINT = "Set AWS_DEFAULT_REGION to the endpoint's region, such as us-east-1."
 
 _THROTTLED = {"Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException", "LimitExceeded"}
 _DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "NotAuthorized"}
