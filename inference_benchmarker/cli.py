@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import time
 import traceback
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave import Wave
     from server_capacity.metrics import ServerMetric, Source
 
+SLOW_S = 2.0
 NOTHING_FOUND, BAD_INPUT, BROKEN, INTERRUPTED = 1, 2, 3, 130
 ALTERNATIVES = (("client_rps", "concurrency"), ("arrivals", "concurrency"), ("factories_file", "locust_file"))
 DEMO_URL = "BENCHMARK_DEMO_URL"
@@ -41,6 +43,7 @@ Sends an evenly paced wave of requests to an inference endpoint and prints a res
 """
 _EPILOG = """\
 other commands (each with --help):
+  benchmark --plot DIR...      a page and pictures of one run or many, side by side
   benchmark report DIR         print a run again; finalise one that was cut off
   benchmark --compare BASE NEW what changed between two runs; a gate for pipelines
   benchmark client             what this machine can send: worker-saturation, rps-saturation, limits
@@ -87,6 +90,8 @@ def _dispatch(arguments: list[str]) -> int:
         return commands[arguments[0]](arguments[1:])
     if "--compare" in arguments:
         return _compare(arguments)
+    if any(argument.partition("=")[0] == "--plot" for argument in arguments):
+        return _plot(arguments)
     if arguments and arguments[0] in ("--init", "--self-test"):
         raise BenchmarkError(
             f"{arguments[0]} is for the launcher of a clone (./benchmark); this installation is set up."
@@ -217,6 +222,30 @@ def _write(path: Path, text: str) -> None:
         replace_file(path, text)
     except OSError as error:
         raise BenchmarkError(f"{path}: cannot be written ({error.strerror}).", "Give another file.") from None
+
+
+def _plot(arguments: list[str]) -> int:
+    from inference_benchmarker.plot_flags import PLOT, make_plot
+
+    parser = _Parser(
+        prog="benchmark --plot",
+        usage="benchmark --plot DIR [DIR ...] [options]",
+        description="Compare run directories: a page to look at (no network needed), pictures for documents.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--plot", metavar="DIR", nargs="*", action="extend", help="run directories")
+    _add_flags(parser, PLOT)
+    options, problems = _parsed(parser, arguments)
+    plot = make_plot(options, problems)
+    from inference_benchmarker.wave import Wave
+    from visualization.runs import read_runs
+    from visualization.series import make_figures, write_report
+
+    say = _say_nothing if options["quiet"] else _say_when_slow(time.monotonic() + SLOW_S)
+    figures = make_figures(read_runs(plot.runs, plot.metadata, Wave.load, say), plot.fields)
+    for path in write_report(figures, plot.formats, plot.output_dir, say):
+        print(path, flush=True)
+    return 0
 
 
 def _endpoint(arguments: list[str]) -> int:
@@ -435,6 +464,11 @@ def _progress(quiet: bool | None) -> Iterator[Callable[[str], None]]:
     finally:
         if passing:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _say_when_slow(from_then: float) -> Callable[[str], None]:
+    """Progress of what is usually done before anyone would ask."""
+    return lambda message: _say(message) if time.monotonic() > from_then else None
 
 
 def _say_nothing(_: str) -> None:

@@ -1,0 +1,330 @@
+"""Run directories -> runs -> figures: the numbers that a comparison shows, and what it does without some."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.wave import Wave
+from tests.made_runs import START, make_run
+from visualization.bars import all_bars
+from visualization.curves import _folded, _knee
+from visualization.figures import STATISTICS, Bars, Curves, Figures
+from visualization.runs import Run, read_runs, tell_apart
+from visualization.series import make_figures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+AIPERF = {
+    "request_throughput": {"unit": "requests/sec", "avg": 46.2},
+    "request_latency": {"unit": "ms", "avg": 250.5, "p50": 240.0, "p90": 300.0, "p95": 310.0, "p99": 320.0, "max": 400},
+    "time_to_first_token": {"unit": "ms", "avg": 31.0, "p99": 40.0},
+    "input_config": {"endpoint": {}},
+}
+
+
+def silent(text: str) -> None:
+    """For whoever says how it goes on."""
+
+
+def read(*paths: Path, **metadata: dict[str, Any]) -> tuple[Run, ...]:
+    return read_runs(paths, metadata, Wave.load, silent)
+
+
+def server_row(name: str = "CPUUtilization", **more: Any) -> dict[str, Any]:
+    row = {"name": name, "statistics": {"Average": 50.0, "Maximum": None}, "unit": "Percent", "dimensions": {}}
+    return {**row, "series_of": "Average", "series": [[START + 5.0, 40.0], [START + 65.0, 60.0]], **more}
+
+
+def run(number: int = 0, rate: float = 0, latency: float | None = None, **more: Any) -> Run:
+    """A run of which little is known."""
+    facts = {"verdict": "VALID", "rates": {"completed": rate, "target": rate}, "latency": {"p50": latency}}
+    facts["environment"] = {"file_sha256": "one"}
+    plan = {"load": {"kind": "open", "rate": str(rate)}}
+    return Run(Path(f"/runs/{number}"), f"run {number}", **{"facts": facts, "plan": plan, **more})
+
+
+def bars_of(runs: tuple[Run, ...] | list[Run], field: str, source: str = "locust") -> Bars:
+    return next(bars for bars in all_bars(runs) if (bars.source, bars.field) == (source, field))
+
+
+def curves(figures: Figures, section: str) -> dict[str, Curves]:
+    charts = next((each.charts for each in figures.sections if each.key == section), ())
+    return {chart.title: chart for chart in charts if isinstance(chart, Curves)}
+
+
+class TestBars:
+    def test_they_hold_the_numbers_of_the_report(self, tmp_path: Path) -> None:
+        wave = make_run(tmp_path / "a", failed=30)
+        runs = read(tmp_path / "a")
+        for choice, stat in STATISTICS.items():
+            (bar,) = bars_of(runs, "Latency (ms)").statistics[choice]
+            assert wave.summary.latency is not None
+            assert bar.value == pytest.approx(1e3 * wave.summary.latency.statistic(stat.replace("_", ".")))
+        for field, value in {
+            "Requests fired": 3000,
+            "Requests completed": 3000,
+            "Success (%)": 99,
+            "Client RPS": 100,
+            "Completed rate": wave.summary.rates.completed,
+            "Server RPS": wave.summary.rates.server_rps,
+            "Duration (s)": wave.summary.duration_s,
+        }.items():
+            assert bars_of(runs, field).statistics[""][0].value == pytest.approx(value), field
+
+    def test_an_interval_holds_its_value(self, tmp_path: Path) -> None:
+        make_run(tmp_path / "a")
+        bars = bars_of(read(tmp_path / "a"), "Latency (ms)").statistics
+        for choice in ("mean", "median", "p99"):
+            (bar,) = bars[choice]
+            assert bar.value is not None
+            assert bar.low is not None
+            assert bar.high is not None
+            assert 0.8 * bar.value < bar.low <= bar.value <= bar.high < 1.2 * bar.value
+        assert bars["max"][0].low is None
+
+    def test_a_rate_without_variation_has_no_interval(self, tmp_path: Path) -> None:
+        make_run(tmp_path / "a")
+        assert bars_of(read(tmp_path / "a"), "Success (%)").statistics[""][0].low is None
+
+    def test_abandoned_requests_make_lower_bounds(self) -> None:
+        facts = {"latency": {"mean": 1.0, "p50": 0.5, "p99": 3.0, "lower_bound_from": 2.0}}
+        bars = bars_of([run(facts=facts)], "Latency (ms)").statistics
+        assert [bars[name][0].at_least for name in ("mean", "median", "p99")] == [True, False, True]
+
+    def test_streams_have_token_times(self, tmp_path: Path) -> None:
+        make_run(tmp_path / "stream", stream=True)
+        make_run(tmp_path / "plain")
+        runs = read(tmp_path / "stream", tmp_path / "plain")
+        ttft, plain = bars_of(runs, "TTFT (ms)").statistics["median"]
+        assert ttft.value == pytest.approx(5, rel=0.1)
+        assert plain.value is None
+        assert bars_of(runs, "Output tokens/s").statistics[""][0].value == pytest.approx(400)
+
+    def test_a_closed_loop_has_no_response_time(self, tmp_path: Path) -> None:
+        make_run(tmp_path / "a", closed=True)
+        figures = make_figures(read(tmp_path / "a"))
+        titles = {chart.title for section in figures.sections for chart in section.charts}
+        assert "Latency" in titles
+        assert "Response time" not in titles
+        assert "4 in flight" in figures.runs[0].facts
+
+    def test_the_servers_metrics_are_a_source(self) -> None:
+        runs = [run(0, server=(server_row(),)), run(1)]
+        bars = [each for each in all_bars(runs) if each.source == "server"]
+        assert [(each.title, each.unit) for each in bars] == [
+            ("CPUUtilization, Average", "%"),
+            ("CPUUtilization, Maximum", "%"),
+        ]
+        assert [bar.value for bar in bars[0].statistics[""]] == [50, None]
+
+    def test_a_metric_of_two_endpoints_stands_under_their_names(self) -> None:
+        rows = tuple(server_row(dimensions={"EndpointName": name}) for name in ("a", "b"))
+        titles = [bars.title for bars in all_bars([run(server=rows)]) if bars.source == "server"]
+        assert "CPUUtilization (EndpointName=a), Average" in titles
+        assert "CPUUtilization (EndpointName=b), Average" in titles
+
+    @pytest.mark.parametrize("export", [AIPERF, {"records": AIPERF}], ids=["flat", "records"])
+    def test_aiperfs_export_is_a_source(self, tmp_path: Path, export: dict[str, Any]) -> None:
+        make_run(tmp_path / "a")
+        folder = tmp_path / "a" / "aiperf" / "artifacts"
+        folder.mkdir(parents=True)
+        (folder / "profile_export_aiperf.json").write_text(json.dumps(export))
+        runs = read(tmp_path / "a")
+        assert bars_of(runs, "Server RPS", "aiperf").statistics[""][0].value == 46.2
+        latency = bars_of(runs, "Latency (ms)", "aiperf").statistics
+        assert {name: bars[0].value for name, bars in latency.items()} == {
+            "mean": 250.5,
+            "median": 240,
+            "p90": 300,
+            "p95": 310,
+            "p99": 320,
+            "max": 400,
+        }
+        assert not bars_of(runs, "ITL (ms)", "aiperf").measured
+
+
+class TestFields:
+    def test_the_wanted_ones_in_their_order_measured_or_not(self) -> None:
+        wanted = {"locust": ["Latency (ms)", "Duration (s)"], "aiperf": ["Server RPS"]}
+        figures = make_figures([run(latency=0.02)], wanted)
+        bars = [each for section in figures.sections for each in section.charts if isinstance(each, Bars)]
+        assert {(each.source, each.field) for each in bars} == {
+            (source, field) for source, fields in wanted.items() for field in fields
+        }
+
+    @pytest.mark.parametrize(
+        ("wanted", "said"),
+        [
+            ({"locust": ["Latency"]}, "locust has no field 'Latency'. Its fields are Duration (s), Client RPS,"),
+            ({"server": ["GPUUtilization"]}, "server has no field 'GPUUtilization'. Its fields are CPUUtilization."),
+            ({"jmeter": []}, "there is no source 'jmeter'. Sources are locust, server, aiperf, client."),
+        ],
+    )
+    def test_an_unknown_one_names_those_there_are(self, wanted: dict[str, list[str]], said: str) -> None:
+        with pytest.raises(BenchmarkError) as raised:
+            make_figures([run(server=(server_row(),))], wanted)
+        assert said in str(raised.value)
+
+
+class TestCapacity:
+    def test_points_lie_in_the_order_of_the_load(self) -> None:
+        runs = [run(0, 300, 0.05), run(1, 100, 0.02), run(2, 200, 0.03)]
+        chart = curves(make_figures(runs), "capacity")["Latency against rate"]
+        (line,) = (line for line in chart.lines if line.statistic == "median")
+        assert line.over == (1, 2, 0)
+        assert line.points == ((100, 20), (200, 30), (300, 50))
+
+    def test_another_endpoint_has_a_curve_of_its_own(self) -> None:
+        other = run(2, 150, 0.04)
+        runs = [run(0, 100, 0.02), run(1, 200, 0.03), Run(**{**_fields(other), "plan": {**other.plan, "url": "x"}})]
+        chart = curves(make_figures(runs), "capacity")["Latency against rate"]
+        assert [line.over for line in chart.lines if line.statistic == "median"] == [(0, 1), (2,)]
+
+    @pytest.mark.parametrize("rates", [range(10, 100, 10), [20, 60, 80, 90, 95, 98]])
+    def test_a_queue_has_its_knee_below_saturation(self, rates: list[int]) -> None:
+        knee = _knee(tuple((rate, 20 / (1 - rate / 100)) for rate in rates))
+        assert knee is not None
+        assert 60 <= knee[0] <= 90
+
+    def test_the_knee_of_an_overloaded_closed_loop_is_at_its_corner(self) -> None:
+        assert _knee(((50, 20), (100, 20), (198, 21), (200, 40), (200, 80), (200, 160))) == (198, 21)
+
+    @pytest.mark.parametrize(
+        "points",
+        [
+            (),
+            ((1, 1), (2, 2), (3, 9)),
+            ((1, 20), (2, 20), (3, 21), (4, 22)),
+            tuple((x, 10 * x) for x in range(1, 9)),
+            ((1, None),),
+        ],
+        ids=["none", "too few", "flat", "straight", "not measured"],
+    )
+    def test_no_knee_is_made_up(self, points: Any) -> None:
+        assert _knee(points) is None
+
+    def test_one_run_has_no_capacity_curve(self) -> None:
+        assert not curves(make_figures([run(0, 100, 0.02)]), "capacity")
+
+
+class TestTimeAndDistribution:
+    def test_the_last_half_second_is_no_second(self) -> None:
+        timeline: Any = {"ok": [10.0, 11.0, 1.0], "sent": [10.0, 10.0, 0.0]}
+        for duration, length in ((2.2, 2), (2.7, 3)):
+            facts = {"window": {"duration_s": duration, "start_unix_ns": 0}}
+            chart = curves(make_figures([run(facts=facts, timeline=timeline)]), "time")["Rate"]
+            assert [len(line.points) for line in chart.lines] == [length, length], duration
+
+    def test_long_waves_are_folded_and_lose_no_request(self) -> None:
+        points = [(float(second), float(second % 7)) for second in range(5000)]
+        folded = _folded(points, lambda known: sum(known) / len(known))
+        assert len(folded) <= 600
+        assert folded[0][0] == 0
+        width = folded[1][0] - folded[0][0]
+        sums = [(y or 0) * min(width, 5000 - x) for x, y in folded]
+        assert sum(sums) == pytest.approx(sum(y for _, y in points))
+
+    def test_server_metrics_lie_on_the_waves_clock(self) -> None:
+        facts = {"window": {"duration_s": 90, "start_unix_ns": START * 10**9}}
+        chart = curves(make_figures([run(facts=facts, server=(server_row(),))]), "time")["CPUUtilization"]
+        assert chart.lines[0].points == ((5, 40), (65, 60))
+
+    def test_the_distribution_is_that_of_the_records(self, tmp_path: Path) -> None:
+        wave = make_run(tmp_path / "a")
+        (tail,) = curves(make_figures(read(tmp_path / "a")), "distribution")["Latency"].lines
+        values = dict(tail.points)
+        assert wave.summary.latency is not None
+        for nines, percent in ((0.0, 0), (1.0, 90), (2.0, 99), (3.0, 99.9)):
+            assert values[nines] == pytest.approx(1e3 * wave.summary.latency.percentile(percent))
+        assert max(values) == pytest.approx(3.477, abs=1e-3), "3,000 requests have no p99.99"
+
+
+class TestLabels:
+    @pytest.mark.parametrize(
+        ("names", "paths", "labels"),
+        [
+            (["", ""], ["/x/a", "/x/b"], ["a", "b"]),
+            (["base", ""], ["/x/a", "/x/b"], ["base", "b"]),
+            (["", ""], ["/x/a", "/y/a"], ["x/a", "y/a"]),
+            (["same", "same"], ["/x/a", "/x/b"], ["same (a)", "same (b)"]),
+            (["same", "same"], ["/x/a", "/y/a"], ["same (x/a)", "same (y/a)"]),
+            (["", ""], ["/x/a", "/x/a"], ["x/a #1", "x/a #2"]),
+        ],
+    )
+    def test_two_runs_stay_two(self, names: list[str], paths: list[str], labels: list[str]) -> None:
+        assert tell_apart(names, [Path(path) for path in paths]) == labels
+
+    def test_legend_renames_and_the_rest_is_shown_on_hover(self, tmp_path: Path) -> None:
+        make_run(tmp_path / "a", name="from the plan")
+        (plain,) = read(tmp_path / "a")
+        (named,) = read(tmp_path / "a", a={"legend": "base", "instance": "g5", "gpus": 2, "spot": True})
+        assert plain.label == "from the plan"
+        assert named.label == "base"
+        assert named.hover == ("instance: g5", "gpus: 2", "spot: true")
+
+
+def damages() -> Iterator[tuple[str, str | None, str]]:
+    yield "summary.json", "{", "summary.json: cannot be read"
+    yield "summary.json", '{"schema_version": 1}', ""
+    yield "summary.json", '{"schema_version": 99}', "summary.json: has schema version 99"
+    yield "requests.parquet", "PAR1", "requests.parquet: cannot be read"
+    yield "timeline.csv", None, "timeline.csv: cannot be read"
+    yield "timeline.csv", "second,ok\n0,many\n", "timeline.csv: cannot be read"
+    yield "plan.json", "[]", "plan.json: cannot be read"
+    yield "client.csv", "unix_s\n1\n", "client.csv: cannot be read"
+    yield "server_metrics.json", '{"schema_version": 1, "metrics": 3}', "server_metrics.json: cannot be read"
+    yield "aiperf/profile_export_aiperf.json", "[1", "profile_export_aiperf.json: cannot be read"
+
+
+class TestDamagedRuns:
+    @pytest.mark.parametrize(("file", "content", "said"), list(damages()))
+    def test_they_are_shown_as_far_as_they_go_and_named(
+        self, tmp_path: Path, file: str, content: str | None, said: str
+    ) -> None:
+        make_run(tmp_path / "a", 500)
+        make_run(tmp_path / "b", 500)
+        path = tmp_path / "a" / file
+        path.parent.mkdir(exist_ok=True)
+        path.unlink(missing_ok=True)
+        if content is not None:
+            path.write_text(content)
+        runs = read(tmp_path / "a", tmp_path / "b")
+        damaged, whole = make_figures(runs).runs
+        assert any(said in problem for problem in damaged.problems)
+        assert not whole.problems
+        values = bars_of(runs, "Latency (ms)").statistics["median"]
+        assert (values[0].value is None) == (file == "summary.json")
+        assert values[1].value is not None
+
+    def test_a_wave_without_an_answer_is_fine(self, tmp_path: Path) -> None:
+        make_run(tmp_path / "a", 200, failed=200)
+        (card,) = make_figures(read(tmp_path / "a")).runs
+        assert card.verdict == "VALID (1 threshold missed)"
+        assert card.problems == ()
+
+    def test_a_wave_that_sent_nothing_is_fine(self, tmp_path: Path) -> None:
+        make_run(tmp_path / "a", 0, dropped=10)
+        (card,) = make_figures(read(tmp_path / "a")).runs
+        assert card.verdict.startswith("INVALID")
+        assert card.problems == ()
+
+    def test_what_is_no_run_is_an_error(self, tmp_path: Path) -> None:
+        (tmp_path / "empty").mkdir()
+        for path in (tmp_path / "empty", tmp_path / "missing"):
+            with pytest.raises(BenchmarkError, match=path.name):
+                read(path)
+
+
+def _fields(made: Run) -> dict[str, Any]:
+    return {name: getattr(made, name) for name in Run.__slots__}
+
+
+def test_made_runs_are_what_the_tool_reads(tmp_path: Path) -> None:
+    make_run(tmp_path / "a", 100, stream=True, failed=1)
+    assert len(Wave.load(tmp_path / "a").records) == 100

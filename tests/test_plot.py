@@ -1,0 +1,154 @@
+"""``benchmark --plot``: which files it writes, and what it says of wrong input."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import pytest
+
+from inference_benchmarker.cli import main
+from tests.made_runs import make_run
+from visualization.html import DARK, LIGHT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EXAMPLE = Path(__file__).parent.parent / "visualization" / "hover_configs" / "example.json"
+PNG = b"\x89PNG"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Path]:
+    make_run(tmp_path / "a", 300)
+    make_run(tmp_path / "b", 300, 150, dropped=20)
+    return [tmp_path / "a", tmp_path / "b"]
+
+
+def plot(paths: Sequence[Path], *flags: object) -> int:
+    return main(["--plot", *map(str, [*paths, *flags])])
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err.splitlines()
+
+
+def test_page_and_pictures_go_to_the_first_run(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert plot(runs) == 0
+    written = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    assert sorted(written) == sorted(runs[0].glob("benchmark_plots*"))
+    names = [path.name for path in written]
+    assert names[0] == "benchmark_plots.html"
+    assert {"benchmark_plots_load.png", "benchmark_plots_times.png", "benchmark_plots_capacity.png"} <= set(names)
+    assert all(path.read_bytes().startswith(PNG) for path in written[1:])
+
+
+def test_the_page_needs_nothing_else(runs: list[Path], tmp_path: Path) -> None:
+    assert plot(runs, "--plot-output-dir", tmp_path / "new" / "folder", "--plot-format", "html") == 0
+    (page,) = (tmp_path / "new" / "folder").iterdir()
+    text = page.read_text(encoding="utf-8")
+    addresses = set(re.findall(r"https?://[^\s\"']+", text))
+    assert addresses == {"http://www.w3.org/2000/svg"}, "the name of SVG, which nobody fetches"
+    assert page.stat().st_size < 1_000_000
+
+
+def test_svg_is_well_formed_and_the_same_each_time(runs: list[Path], tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        assert plot(runs, "--plot-output-dir", tmp_path / name, "--plot-format", "svg") == 0
+    pictures = sorted((tmp_path / "one").iterdir())
+    assert {path.suffix for path in pictures} == {".svg"}
+    for picture in pictures:
+        assert ElementTree.parse(picture).getroot().tag.endswith("svg")  # noqa: S314 - our own
+        assert picture.read_bytes() == (tmp_path / "two" / picture.name).read_bytes()
+
+
+def test_no_name_breaks_out_of_page_or_picture(runs: list[Path], tmp_path: Path) -> None:
+    metadata = {"a": {"legend": "</script><script>alert(1)</script> $x_1$ \\", "note": "<b>$"}}
+    flags = ("--plot-metadata", json.dumps(metadata), "--plot-output-dir", tmp_path / "out")
+    assert plot(runs, *flags) == 0
+    assert "<script>alert" not in (tmp_path / "out" / "benchmark_plots.html").read_text(encoding="utf-8")
+
+
+def test_the_fields_of_the_readme_work_without_aiperf(runs: list[Path]) -> None:
+    assert plot(runs, "--plot-fields", '{"locust": ["Latency (ms)"], "aiperf": ["Server RPS"]}') == 0
+    page = (runs[0] / "benchmark_plots.html").read_text(encoding="utf-8")
+    assert '"source":"aiperf"' in page
+    assert '"field":"Duration (s)"' not in page
+
+
+def test_metadata_may_be_a_file(runs: list[Path], tmp_path: Path) -> None:
+    file = tmp_path / "metadata.json"
+    file.write_text('{"a": {"legend": "the base", "instance": "g5"}}')
+    assert plot(runs, "--plot-metadata", file, "--plot-format", "html") == 0
+    page = (runs[0] / "benchmark_plots.html").read_text(encoding="utf-8")
+    assert '"label":"the base"' in page
+    assert '"instance: g5"' in page
+
+
+def test_the_shipped_example_is_metadata() -> None:
+    example = json.loads(EXAMPLE.read_text(encoding="utf-8"))
+    assert all("legend" in lines for lines in example.values())
+    assert all(re.fullmatch(r"\d{8}T\d{6}Z_benchmark", name) for name in example)
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (["--plot-metadata", '{"c": {}}'], "--plot-metadata: 'c' is none of the runs, which are a, b."),
+        (["--plot-metadata", "{"], "--plot-metadata: is not JSON"),
+        (["--plot-metadata", "missing.json"], "--plot-metadata missing.json: cannot be read (No such file"),
+        (["--plot-metadata", '{"a": "base"}'], "--plot-metadata must be an object with an object for each run"),
+        (["--plot-fields", "Latency (ms)"], "--plot-fields: is not JSON"),
+        (["--plot-fields", '{"locust": "Latency (ms)"}'], "--plot-fields must be an object with a list"),
+        (["--plot-fields", "[]"], "--plot-fields must be an object with a list"),
+        (["--plot-fields", '{"locust": ["Speed"]}'], "locust has no field 'Speed'. Its fields are Duration (s),"),
+        (["--plot-format", "html,pdf"], "--plot-format: 'pdf' is none of html, png, svg."),
+        (["--demo"], "Unknown argument '--demo'"),
+        (["--plot-output-dir", "/proc/none"], "/proc/none: cannot be written"),
+    ],
+)
+def test_wrong_input_is_one_line_each(
+    runs: list[Path], flags: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plot(runs, *flags) == 2
+    (line,) = said(capsys)
+    assert line.startswith("benchmark: ")
+    assert expected in line
+    assert not list(runs[0].glob("benchmark_plots*"))
+
+
+def test_every_problem_is_told_at_once(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert plot(runs, "--plot-metadata", "{", "--plot-fields", "{", "--plot-format", "gif") == 2
+    assert len(said(capsys)) == 3
+
+
+def test_what_is_no_run_is_named(runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "other").mkdir()
+    assert plot([*runs, tmp_path / "other"]) == 2
+    (line,) = said(capsys)
+    assert f"{tmp_path / 'other'}: is not a run directory" in line
+    assert plot([]) == 2
+    assert "--plot needs" in said(capsys)[0]
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG's contrast ratio of two colours."""
+    lights = sorted(_luminance(color) + 0.05 for color in (one, other))
+    return lights[1] / lights[0]
+
+
+def _luminance(color: str) -> float:
+    channels = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize(("colors", "background"), [(LIGHT, "#ffffff"), (DARK, "#161a21")], ids=["light", "dark"])
+def test_every_colour_stands_out(colors: tuple[str, ...], background: str) -> None:
+    assert min(contrast(color, background) for color in colors) >= 3
+    assert len(set(colors)) == 8

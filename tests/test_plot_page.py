@@ -1,0 +1,196 @@
+"""The page of ``benchmark --plot`` in a real browser: what a person sees, clicks, hovers and types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.wave import Wave
+from tests.browser import CHROMIUM, Tab, tab
+from tests.made_runs import make_run
+from visualization.html import page as page_of
+from visualization.runs import read_runs
+from visualization.series import make_figures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
+    pytest.mark.timeout(180),
+]
+METADATA = {"slow": {"legend": "the slow one", "instance": "ml.g5.xlarge"}, "fast": {"model": "tiny"}}
+ROWS = "[...document.querySelectorAll('.row')]"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of three runs, one INVALID."""
+    folder = tmp_path_factory.mktemp("runs")
+    make_run(folder / "fast", rate=100, middle_ms=20, stream=True)
+    make_run(folder / "slow", 6000, rate=200, middle_ms=60)
+    make_run(folder / "over", rate=400, middle_ms=300, dropped=500, failed=7)
+    runs = read_runs([folder / name for name in ("fast", "slow", "over")], METADATA, Wave.load, lambda _: None)
+    path = folder / "page.html"
+    path.write_text(page_of(make_figures(runs)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Tab]:
+    with tab() as opened:
+        yield opened
+
+
+@pytest.fixture
+def opened(browser: Tab, page: Path) -> Tab:
+    """The page as it is after a double click, on a desktop."""
+    browser.complaints.clear()
+    browser.requests.clear()
+    browser.size(1280)
+    browser.theme("light")
+    browser.open(page)
+    return browser
+
+
+def values(opened: Tab, title: str) -> list[float]:
+    """The numbers of a metric's bars."""
+    script = f"[...document.querySelectorAll('figure[data-title=\"{title}\"] .row')].map((row) => +row.dataset.value)"
+    found: list[float] = opened.ask(script)
+    return found
+
+
+def runs_by_figure(opened: Tab) -> list[list[str]]:
+    """Which runs each figure shows."""
+    found: list[list[str]] = opened.ask(
+        "[...document.querySelectorAll('figure')].map((figure) =>"
+        " [...new Set([...figure.querySelectorAll('[data-run]')].map((mark) => mark.dataset.run))].sort())"
+    )
+    return found
+
+
+def test_it_opens_without_a_complaint_and_without_the_network(opened: Tab, page: Path) -> None:
+    opened.settle()
+    assert opened.complaints == []
+    assert opened.requests == [page.as_uri()]
+    assert opened.ask("document.querySelectorAll('figure svg').length") > 15
+
+
+def test_the_legend_hides_a_run_in_every_figure(opened: Tab) -> None:
+    before = runs_by_figure(opened)
+    assert sum("1" in runs for runs in before) > 15
+    opened.ask("document.querySelectorAll('#legend button')[1].click()")
+    assert opened.ask("document.querySelectorAll('#legend button')[1].getAttribute('aria-pressed')") == "false"
+    assert runs_by_figure(opened) == [[run for run in runs if run != "1"] for runs in before]
+    opened.ask("document.querySelectorAll('#legend button')[1].click()")
+    assert runs_by_figure(opened) == before
+
+
+def test_every_run_can_be_hidden(opened: Tab) -> None:
+    opened.ask("document.querySelectorAll('#legend button').forEach((button) => button.click())")
+    assert not any(runs_by_figure(opened))
+    opened.settle()
+    assert opened.complaints == []
+
+
+def test_the_chooser_changes_bars_and_capacity_curve(opened: Tab) -> None:
+    rate, median = values(opened, "Sent rate"), values(opened, "Latency")
+    assert median == pytest.approx([20, 60, 300], rel=0.1)
+    curve = "document.querySelector('figure[data-title=\"Latency against rate\"] .curve').getAttribute('d')"
+    before = opened.ask(curve)
+    opened.ask("document.querySelector('#statistics input[value=p99]').click()")
+    assert all(high > 1.5 * low for high, low in zip(values(opened, "Latency"), median, strict=True))
+    assert values(opened, "Sent rate") == rate
+    assert opened.ask(curve) != before
+
+
+def test_hover_shows_the_number_and_the_metadata(opened: Tab) -> None:
+    opened.point_at("figure[data-title='Latency'] .row[data-run='1']")
+    text = opened.ask("document.getElementById('tip').innerText")
+    for part in ("the slow one", "instance: ml.g5.xlarge", "Latency, median", " ms", "95%: "):
+        assert part in text
+    opened.point_at("h1")
+    assert opened.ask("document.getElementById('tip').hidden")
+
+
+def test_hover_on_a_capacity_point_shows_the_metadata(opened: Tab) -> None:
+    opened.point_at("figure[data-title='Latency against rate'] .marker[data-run='1']")
+    text = opened.ask("document.getElementById('tip').innerText")
+    assert "instance: ml.g5.xlarge" in text
+    assert "Completed rate" in text
+
+
+def test_an_invalid_run_is_marked_in_every_bar(opened: Tab) -> None:
+    rows = opened.ask(f"{ROWS}.filter((row) => row.dataset.run === '2').map((row) => row.textContent)")
+    assert len(rows) > 8
+    assert all("INVALID" in row for row in rows)
+    others = opened.ask(f"{ROWS}.filter((row) => row.dataset.run !== '2').map((row) => row.textContent)")
+    assert not any("INVALID" in row for row in others)
+    filled = opened.ask("[...document.querySelectorAll('.row[data-run=\"2\"] .bar')].map((bar) => bar.style.fill)")
+    assert all("hatch" in fill for fill in filled)
+
+
+def test_the_keyboard_reaches_everything(opened: Tab) -> None:
+    opened.ask("document.querySelector('figure[data-title=\"Latency\"] .row').focus()")
+    opened.wait("!document.getElementById('tip').hidden")
+    assert "fast" in opened.ask("document.getElementById('tip').innerText")
+    opened.ask("document.querySelector('figure[data-title=\"Rate\"] svg').focus()")
+    opened.press("ArrowRight")
+    first = opened.ask("document.getElementById('tip').innerText")
+    opened.press("ArrowRight")
+    second = opened.ask("document.getElementById('tip').innerText")
+    assert first.startswith("Time 0 s")
+    assert second.startswith("Time 1 s")
+    opened.press("Escape")
+    assert opened.ask("document.getElementById('tip').hidden")
+    operable = "#legend button, #statistics input, #theme, .row, figure svg[role=img], summary"
+    assert opened.ask(f"[...document.querySelectorAll('{operable}')].every((element) => element.tabIndex >= 0)")
+
+
+def test_every_figure_has_words_and_a_table(opened: Tab) -> None:
+    unnamed = opened.ask(
+        "[...document.querySelectorAll('figure')].filter((figure) => !figure.querySelector('figcaption').innerText"
+        " || !figure.querySelector('svg').getAttribute('aria-label') || !figure.querySelector('svg desc')).length"
+    )
+    assert unnamed == 0
+    assert opened.ask(f"{ROWS}.every((row) => row.getAttribute('aria-label').includes(': '))")
+    opened.ask("document.querySelectorAll('figure details').forEach((details) => { details.open = true; })")
+    opened.wait("document.querySelectorAll('figure table').length === document.querySelectorAll('figure').length")
+    text = opened.ask("document.querySelector('figure[data-title=\"Latency\"] table').innerText")
+    assert "the slow one" in text
+    assert "over (INVALID" in text
+
+
+@pytest.mark.parametrize("preferred", ["light", "dark"])
+def test_the_theme_follows_the_system_and_the_switch(opened: Tab, page: Path, preferred: str) -> None:
+    background = "getComputedStyle(document.body).backgroundColor"
+    opened.theme(preferred)
+    opened.open(page)
+    seen = [opened.ask(background)]
+    for _ in range(2):
+        opened.ask("document.getElementById('theme').click()")
+        seen.append(opened.ask(background))
+    light, dark = "rgb(244, 245, 247)", "rgb(15, 18, 23)"
+    assert seen == [light if preferred == "light" else dark, light, dark]
+
+
+@pytest.mark.parametrize("width", [320, 390, 800, 1920])
+def test_nothing_is_wider_than_the_window(opened: Tab, page: Path, width: int) -> None:
+    opened.size(width, phone=width < 500)
+    opened.open(page)
+    assert opened.ask("document.documentElement.scrollWidth") <= width
+
+
+def test_labels_and_numbers_do_not_lie_on_one_another(opened: Tab, page: Path) -> None:
+    opened.size(390, phone=True)
+    opened.open(page)
+    for statistic in ("median", "p99.9"):
+        opened.ask(f"document.querySelector('#statistics input[value=\"{statistic}\"]').click()")
+        gaps: list[Any] = opened.ask(
+            f"{ROWS}.map((row) => {{ const [one, two] = [...row.querySelectorAll(':scope > text')]"
+            ".map((text) => text.getBoundingClientRect()); return two.left - one.right; })"
+        )
+        assert min(gaps) > 0, statistic

@@ -1,0 +1,204 @@
+"""Runs -> the pictures that bars cannot show: capacity, distribution, the wave's time. Pure."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from visualization.bars import by_title, server_bars, unit_of
+from visualization.figures import STATISTICS, Axis, Curves, Line, Points
+from visualization.runs import Run, below
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+_MOST_POINTS = 600
+_WIDE = 20.0  # from where the largest is so many times the smallest, an axis is logarithmic
+
+
+def capacity(runs: Sequence[Run]) -> Iterator[Curves]:
+    """Times, failures and the server's metrics against the completed rate: a point a run."""
+    rate = Axis("Completed rate", "/s")
+    completed = [run.number("rates", "completed") for run in runs]
+    for title, key in (("Latency", "latency"), ("Response time", "response_time"), ("TTFT", "ttft")):
+        lines = [
+            line
+            for choice, name in STATISTICS.items()
+            for line in _across(runs, completed, [_scaled(run.number(key, name), 1e3) for run in runs], choice)
+        ]
+        yield from _drawn(f"{title} against rate", rate, Axis(title, "ms"), lines)
+    targets = [run.number("rates", "target") for run in runs]
+    yield from _drawn(
+        "Completed against target rate",
+        Axis("Target rate", "/s"),
+        rate,
+        [*_across(runs, targets, completed), *_ideal(targets)],
+    )
+    failed = [_scaled(run.number("success_rate"), -100, 100) for run in runs]
+    yield from _drawn("Not successful", rate, Axis("Not successful", "%"), _across(runs, completed, failed))
+    for bars in server_bars(runs):
+        values = [bar.value for bar in bars.statistics[""]]
+        yield from _drawn(bars.title, rate, Axis(bars.title, bars.unit), _across(runs, completed, values))
+
+
+def _ideal(targets: Sequence[float | None]) -> Iterator[Line]:
+    """Where completed equals target."""
+    most = max((target for target in targets if target is not None), default=None)
+    if most is not None:
+        yield Line(None, "all of it", ((0.0, 0.0), (most, most)), dashed=True)
+
+
+def _across(
+    runs: Sequence[Run], xs: Sequence[float | None], ys: Sequence[float | None], statistic: str = ""
+) -> Iterator[Line]:
+    """A line for each endpoint through the points of its runs, in the order of the load that was offered."""
+    targets: dict[Any, list[int]] = {}
+    for index, run in enumerate(runs):
+        if xs[index] is not None and ys[index] is not None:
+            targets.setdefault(_target(run), []).append(index)
+    for members in targets.values():
+        order = sorted(members, key=lambda index: (_offered(runs[index]), xs[index]))
+        points = tuple((float(xs[index] or 0), ys[index]) for index in order)
+        yield Line(None, "", points, statistic=statistic, over=tuple(order), knee=_knee(points) if statistic else None)
+
+
+def _target(run: Run) -> tuple[str, ...]:
+    """What was tested, how: runs of the same make one capacity curve."""
+    what = below(run.facts, "environment", "file_sha256")
+    return str(what), *(str(run.plan.get(key)) for key in ("endpoint_name", "url"))
+
+
+def _offered(run: Run) -> float:
+    load = run.plan.get("load")
+    return float(load.get("rate") or load.get("concurrency") or 0) if isinstance(load, dict) else 0.0
+
+
+def _knee(points: Points) -> tuple[float, float] | None:
+    """Where the curve turns up: the point farthest below the chord from the first to the slowest one, both axes 0 to 1.
+
+    (Satopää and others, "Finding a 'kneedle' in a haystack", 2011.) None for fewer than four points, a time that
+    never doubles, or a curve without a bend.
+    """
+    ends = [(x, y) for x, y in points if y is not None]
+    slowest = max(range(len(ends)), key=lambda index: ends[index][1], default=0)
+    curve = ends[: slowest + 1]
+    if len(curve) < 4 or curve[-1][1] < 2 * curve[0][1]:
+        return None
+    (x0, y0), (x1, y1) = curve[0], curve[-1]
+    width = max(x for x, _ in curve) - x0 or 1.0
+    below = [(x - x0) / width - (y - y0) / (y1 - y0) for x, y in curve]
+    bend = max(range(len(curve)), key=below.__getitem__)
+    return curve[bend] if below[bend] > 0.2 and x1 > x0 else None
+
+
+def distributions(runs: Sequence[Run]) -> Iterator[Curves]:
+    """The distribution of each time, to p99.99 where there are so many requests."""
+    for title, key in (("Latency", "latency"), ("Response time", "response_time"), ("TTFT", "ttft"), ("ITL", "itl")):
+        lines = [
+            Line(index, "", tuple((x, _scaled(y, 1e3)) for x, y in run.tails[key]))
+            for index, run in enumerate(runs)
+            if key in run.tails
+        ]
+        yield from _drawn(title, Axis("Percentile", "", "nines"), Axis(title, "ms"), lines)
+
+
+def over_time(runs: Sequence[Run]) -> Iterator[Curves]:
+    """Load, times, client and server by second of the wave."""
+    seconds = Axis("Time", "s")
+    columns: tuple[tuple[str, str, float, tuple[tuple[str, str], ...]], ...] = (
+        ("Rate", "/s", 1, (("completed", "ok"), ("sent", "sent"))),
+        ("Latency", "ms", 1e3, (("p50", "latency_p50_s"), ("p99", "latency_p99_s"))),
+        ("Response time", "ms", 1e3, (("p99", "response_time_p99_s"),)),
+        ("Failed requests", "/s", 1, (("failed", "failed"),)),
+        ("In flight", "", 1, (("", "in_flight"),)),
+        ("Schedule lag", "ms", 1e3, (("p99", "lag_p99_s"),)),
+    )
+    for title, unit, factor, named in columns:
+        lines = [
+            Line(index, name, _by_second(run, column, factor), dashed=number_ > 0)
+            for index, run in enumerate(runs)
+            for number_, (name, column) in enumerate(named)
+        ]
+        if title != "Failed requests" or any(y for line in lines for _, y in line.points):
+            yield from _drawn(title, seconds, Axis(title, unit), lines)
+    yield from _client_over_time(runs, seconds)
+    yield from _server_over_time(runs, seconds)
+
+
+def _by_second(run: Run, column: str, factor: float) -> Points:
+    """A column of the timeline, at most so many points: counts as their mean, p99 as the worst, others as the median.
+
+    The last second is left out where less than half of it was measured.
+    """
+    if column.startswith("response_time") and run.facts.get("response_time") is None:  # the closed loop has none
+        return ()
+    values = run.timeline.get(column, [])
+    last = run.number("window", "duration_s")
+    values = values[: max(round(last), 1)] if last is not None else values
+    fold: Callable[[list[float]], float] = (
+        max if "p99" in column else median if "p50" in column else lambda known: sum(known) / len(known)
+    )
+    return _folded([(float(second), _scaled(value, factor)) for second, value in enumerate(values)], fold)
+
+
+def _folded(points: Sequence[tuple[float, float | None]], fold: Callable[[list[float]], float]) -> Points:
+    size = -(-len(points) // _MOST_POINTS) or 1
+    groups = [points[first : first + size] for first in range(0, len(points), size)]
+    known = [(group[0][0], [y for _, y in group if y is not None]) for group in groups]
+    return tuple((x, fold(values) if values else None) for x, values in known)
+
+
+def _client_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
+    cores = [run.number("client", "host", "cores") or 1 for run in runs]
+    host = [
+        Line(index, "host", _cpu(run.client["host"], 1 / cores[index]))
+        for index, run in enumerate(runs)
+        if "host" in run.client
+    ]
+    workers = [
+        Line(index, process, _cpu(table, 1), dashed=not process.endswith(" 0"))
+        for index, run in enumerate(runs)
+        for process, table in run.client.items()
+        if process.startswith("worker")
+    ]
+    yield from _drawn("CPU of the client's host", seconds, Axis("CPU, all cores", "%"), host)
+    yield from _drawn("CPU of each worker", seconds, Axis("CPU, of one core", "%"), workers)
+
+
+def _cpu(table: Mapping[str, Sequence[float | None]], factor: float) -> Points:
+    pairs = zip(table["second"], table["cpu_percent"], strict=True)
+    return _folded([(x, _scaled(y, factor)) for x, y in pairs if x is not None], lambda known: sum(known) / len(known))
+
+
+def _server_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
+    by_run = [by_title(run) for run in runs]
+    for title in dict.fromkeys(title for rows in by_run for title in rows):
+        rows = [row.get(title, {}) for row in by_run]
+        lines = [
+            Line(index, str(row.get("series_of") or ""), _since(runs[index], row["series"]))
+            for index, row in enumerate(rows)
+            if row.get("series")
+        ]
+        statistic = next((line.name for line in lines if line.name), "")
+        axis = Axis(f"{title}, {statistic}" if statistic else title, unit_of(rows))
+        yield from _drawn(title, seconds, axis, lines)
+
+
+def _since(run: Run, series: Sequence[Sequence[float]]) -> Points:
+    """A server's series on the wave's clock."""
+    start = (run.number("window", "start_unix_ns") or 0) / 1e9
+    return _folded([(at - start, value) for at, value in series], lambda known: sum(known) / len(known))
+
+
+def _drawn(title: str, x: Axis, y: Axis, lines: Iterator[Line] | Sequence[Line]) -> Iterator[Curves]:
+    """The picture, if there is a point to draw."""
+    kept = tuple(line for line in lines if any(value is not None for _, value in line.points))
+    if not any(line.run is not None or line.over for line in kept):
+        return
+    values = [value for line in kept for _, value in line.points if value is not None]
+    wide = y.unit == "ms" and min(values) > 0 and max(values) > _WIDE * min(values)
+    yield Curves(title, x, Axis(y.title, y.unit, "log") if wide else y, kept)
+
+
+def _scaled(value: float | None, factor: float, plus: float = 0) -> float | None:
+    return None if value is None else value * factor + plus

@@ -1,0 +1,108 @@
+"""What there is to draw, with every number, and nothing of how.
+
+A figure is a set of bars (one a run) or of curves. Units are those a reader sees: ms, %, requests a second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Points = tuple[tuple[float, float | None], ...]
+Scale = Literal["linear", "log", "nines"]
+
+STATISTICS = {"mean": "mean", "median": "p50", "p90": "p90", "p95": "p95", "p99": "p99", "p99.9": "p99_9", "max": "max"}
+"""The choices of the statistic chooser, and what they are called in summary.json."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One run's number, with its 95% interval where the records bound it; ``at_least``: a lower bound (≥)."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    at_least: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """One metric of all runs: a bar a run, in their order, for each statistic; "" where there is nothing to choose."""
+
+    field: str
+    title: str
+    unit: str
+    source: str
+    statistics: dict[str, tuple[Bar, ...]]
+
+    @property
+    def measured(self) -> bool:
+        """Whether any run has a value."""
+        return any(bar.value is not None for bars in self.statistics.values() for bar in bars)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What is along an axis. ``nines``: a percentile on a scale where 90, 99, 99.9 are equally far apart."""
+
+    title: str
+    unit: str
+    scale: Scale = "linear"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Points of the run with this number; ``name`` tells lines of one run apart, all but the first are dashed.
+
+    ``statistic``: it is drawn where the chooser stands on it. ``over``: a line across runs, whose points are of these
+    runs; ``knee`` is one of them.
+    """
+
+    run: int | None
+    name: str
+    points: Points
+    dashed: bool = False
+    statistic: str = ""
+    over: tuple[int, ...] = ()
+    knee: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """One picture of lines on two axes."""
+
+    title: str
+    x: Axis
+    y: Axis
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Figures that belong together, with a sentence on how to read them."""
+
+    key: str
+    title: str
+    text: str
+    charts: tuple[Bars | Curves, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What is said of a run above all figures. ``headline``: the numbers to know first, by name."""
+
+    label: str
+    verdict: str
+    facts: tuple[str, ...]
+    headline: tuple[tuple[str, str], ...]
+    hover: tuple[str, ...]
+    findings: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Everything that a report of these runs shows."""
+
+    runs: tuple[Card, ...]
+    sections: tuple[Section, ...]

@@ -1,0 +1,235 @@
+"""Run directories, read for comparison: what stands in their files, reduced at once, as far as it can be read."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.run_dir import RunDir, read_json
+from visualization.intervals import Estimates, interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from inference_benchmarker.distribution import Distribution
+    from inference_benchmarker.wave import Wave
+    from visualization.figures import Points
+
+T = TypeVar("T")
+Table = dict[str, list[float | None]]
+Interval = tuple[float, float]
+
+TIMES = ("latency", "response_time", "ttft", "itl")
+LEGEND = "legend"
+ALONE = ("rate", "success", "tokens")
+STATISTICS = ("mean", "p50", "p90", "p95", "p99", "p99.9")
+_MOST_NINES, _A_NINE = 4, 50
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run directory. What was not measured or cannot be read is empty; ``problems`` say what was damaged.
+
+    ``facts`` and ``plan`` are summary.json and plan.json, ``server`` the rows of server_metrics.json, ``aiperf`` the
+    metrics of its export. ``timeline`` and ``client`` (process: its columns) are by second of the wave. ``tails``: for
+    each time, (nines, seconds) of its distribution: 2 nines are p99. ``intervals``: 95%, by a name such as
+    ``latency.p99``. ``hover``: the lines of --plot-metadata.
+    """
+
+    path: Path
+    label: str
+    hover: tuple[str, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
+    plan: dict[str, Any] = field(default_factory=dict)
+    timeline: Table = field(default_factory=dict)
+    client: dict[str, Table] = field(default_factory=dict)
+    server: tuple[dict[str, Any], ...] = ()
+    aiperf: dict[str, Any] = field(default_factory=dict)
+    tails: dict[str, Points] = field(default_factory=dict)
+    intervals: dict[str, Interval] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    def number(self, *keys: str) -> float | None:
+        """A number of summary.json by its keys."""
+        return number(self.facts, *keys)
+
+    @property
+    def verdict(self) -> str:
+        """VALID, INVALID, or UNREADABLE where the summary is damaged."""
+        return str(self.facts.get("verdict", "UNREADABLE"))
+
+
+def read_runs(
+    paths: Sequence[Path],
+    metadata: Mapping[str, Mapping[str, Any]],
+    load: Callable[[Path], Wave],
+    say: Callable[[str], None],
+) -> tuple[Run, ...]:
+    """The runs, one at a time; ``metadata`` is keyed by the directories' basenames. Raises for what is no run.
+
+    ``load`` is ``Wave.load``: what a wave's verdict is made of is no business of these figures.
+    """
+    plans = [_check(path) for path in paths]
+    given = [metadata.get(path.resolve().name, {}) for path in paths]
+    names = [str(data.get(LEGEND) or plan.get("name") or "") for data, plan in zip(given, plans, strict=True)]
+    labels = tell_apart(names, paths)
+    runs = []
+    for number_, (path, label, data) in enumerate(zip(paths, labels, given, strict=True), 1):
+        say(f"Reading {label} ({number_} of {len(paths)})")
+        hover = tuple(f"{key}: {_one_line(value)}" for key, value in data.items() if key != LEGEND)
+        runs.append(_read(RunDir(path), label, hover, load))
+    return tuple(runs)
+
+
+def tell_apart(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
+    """A label for each run: its name, else its directory's; where that is another's too, more of the path, a number."""
+    labels = [name or path.resolve().name for name, path in zip(names, paths, strict=True)]
+    for part in ("{0.name}", "{0.parent.name}/{0.name}"):
+        doubles = {label for label in labels if labels.count(label) > 1}
+        for index, path in enumerate(paths):
+            where = part.format(path.resolve())
+            if labels[index] in doubles:
+                labels[index] = f"{names[index]} ({where})" if names[index] else where
+    return [
+        label if labels.count(label) == 1 else f"{label} #{labels[: index + 1].count(label)}"
+        for index, label in enumerate(labels)
+    ]
+
+
+def number(data: Any, *keys: str) -> float | None:
+    """A finite number below ``keys``; None where there is none."""
+    value = below(data, *keys)
+    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value)
+    return float(value) if usable else None
+
+
+def below(data: Any, *keys: str) -> Any:
+    """Whatever stands below ``keys``; None where nothing does."""
+    for key in keys:
+        data = data.get(key) if isinstance(data, dict) else None
+    return data
+
+
+def _check(path: Path) -> dict[str, Any]:
+    """Its plan, where that can be read; an error where this is no run directory, whatever its state."""
+    run_dir = RunDir(path)
+    if not any(file.is_file() for file in (run_dir.summary, run_dir.requests, run_dir.spool)):
+        RunDir.find(path)
+    try:
+        return read_json(run_dir.plan)
+    except BenchmarkError:
+        return {}
+
+
+class _Attempts:
+    """Reads one part after the other; what is damaged becomes a sentence, and something empty stands in for it."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+
+    def read(self, path: Path, reader: Callable[[Path], T], otherwise: T, *, expected: bool = True) -> T:
+        """What the reader makes of a file. ``expected``: its absence is a damage."""
+        try:
+            return reader(path) if expected or path.is_file() else otherwise
+        except BenchmarkError as error:
+            words = error.message.removeprefix(f"{path}: ")
+            self.problems.append(words.replace(f"{path}/", "").replace(f"{path.parent}/", ""))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            self.problems.append(f"{path.name}: cannot be read ({' '.join(str(error).split()) or repr(error)}).")
+        return otherwise
+
+
+def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[Path], Wave | None]) -> Run:
+    """Its files one by one. Loading the wave comes first: it puts one that was cut off together."""
+    attempts = _Attempts()
+    nothing: dict[str, Any] = {}
+    wave = attempts.read(run_dir.path, load, None)
+    facts = attempts.read(run_dir.summary, read_json, nothing)
+    start_s = (number(facts, "window", "start_unix_ns") or 0) / 1e9
+    return Run(
+        path=run_dir.path,
+        label=label,
+        hover=hover,
+        facts=facts,
+        plan=attempts.read(run_dir.plan, read_json, nothing),
+        timeline=attempts.read(run_dir.timeline, _read_table, nothing),
+        client=attempts.read(run_dir.client_csv, lambda path: _read_client(path, start_s), nothing, expected=False),
+        server=attempts.read(run_dir.server_metrics, _read_server, (), expected=False),
+        aiperf=attempts.read(_aiperf_export(run_dir), _read_aiperf, nothing, expected=False),
+        tails={} if wave is None else _tails(wave),
+        intervals={} if wave is None else _intervals(wave),
+        problems=tuple(dict.fromkeys(attempts.problems)),
+    )
+
+
+def _read_table(path: Path) -> Table:
+    with path.open(encoding="utf-8", newline="") as file:
+        return _columns(csv.DictReader(file))
+
+
+def _columns(rows: Iterable[dict[str, str]]) -> Table:
+    columns: Table = {}
+    for row in rows:
+        for name, text in row.items():
+            columns.setdefault(name, []).append(float(text) if text else None)
+    return columns
+
+
+def _read_client(path: Path, start_s: float) -> dict[str, Table]:
+    """CPU by process; ``second`` is that of the wave."""
+    processes: dict[str, Table] = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            table = processes.setdefault(row["process"], {"second": [], "cpu_percent": []})
+            table["second"].append(float(row["unix_s"]) - start_s)
+            table["cpu_percent"].append(float(row["cpu_percent"]))
+    return processes
+
+
+def _read_server(path: Path) -> tuple[dict[str, Any], ...]:
+    """The metrics that were asked for."""
+    return tuple(row for row in read_json(path)["metrics"] if row.get("asked", True) and row["statistics"])
+
+
+def _aiperf_export(run_dir: RunDir) -> Path:
+    """Aiperf's export, wherever below its folder aiperf put it."""
+    folder, name = run_dir.path / "aiperf", "profile_export_aiperf.json"
+    return next(iter(sorted(folder.rglob(name))), folder / name)
+
+
+def _read_aiperf(path: Path) -> dict[str, Any]:
+    """The metrics by aiperf's tags; older versions have them below ``records``."""
+    data = json.loads(path.read_text(encoding="utf-8"))
+    return dict(data.get("records", data))
+
+
+def _tails(wave: Wave) -> dict[str, Points]:
+    """The distribution of each time, as far as p99.99 where there are so many."""
+    found = ((name, wave.summary.distribution(name)) for name in TIMES)
+    return {name: _tail(distribution) for name, distribution in found if distribution is not None}
+
+
+def _intervals(wave: Wave) -> dict[str, Interval]:
+    """The confidence intervals of what the records bound, by the name it has in an SLO."""
+    estimates = Estimates(wave)
+    wanted = [(name, name) for name in ALONE] + [(name, stat) for name in (*TIMES, "lag") for stat in STATISTICS]
+    found = ((f"{metric}.{stat}", estimates.of(metric, stat)) for metric, stat in wanted)
+    known = ((name, interval(estimate)) for name, estimate in found if estimate is not None)
+    return {name: ends for name, ends in known if ends is not None and ends[0] < ends[1]}
+
+
+def _tail(distribution: Distribution) -> Points:
+    """(nines, seconds) in equal steps of nines, to the last of which the sample has a value of its own."""
+    most = min(_MOST_NINES, float(np.log10(distribution.count)))
+    nines = np.append(np.arange(0, most, 1 / _A_NINE), most)
+    return tuple((float(x), distribution.percentile(100 * (1 - 10.0**-x))) for x in nines)
+
+
+def _one_line(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,134 @@
+"""Runs -> everything that a report of them shows -> its files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.finding import duration_text, percent_text
+from visualization.bars import TIME_FIELDS, all_bars, choose
+from visualization.curves import capacity, distributions, over_time
+from visualization.figures import Bars, Card, Curves, Figures, Section
+from visualization.runs import Run, below, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+
+_OF_BARS = (
+    ("load", "Load and outcome", "What was sent and what came back."),
+    ("times", "Times", "Latency is what the endpoint took; response time counts from when each request was due."),
+    ("server", "Server", "What the server's own metrics say of each wave."),
+    ("aiperf", "aiperf", "What aiperf measured."),
+    ("client", "Client", "CPU of the machine that sent the load."),
+)
+
+
+def write_report(figures: Figures, formats: Sequence[str], folder: Path, say: Callable[[str], None]) -> Iterator[Path]:
+    """Write the page and the pictures; each file as soon as it is there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in _files(figures, formats, say):
+            (folder / name).write_bytes(content)
+            yield folder / name
+    except OSError as error:
+        what = f"{folder}: cannot be written ({error.strerror or error})."
+        raise BenchmarkError(what, "Give another place with --plot-output-dir.") from None
+
+
+def _files(figures: Figures, formats: Sequence[str], say: Callable[[str], None]) -> Iterator[tuple[str, bytes]]:
+    from visualization.html import page
+    from visualization.static import pictures
+
+    if "html" in formats:
+        yield "benchmark_plots.html", page(figures).encode()
+    say("Drawing the pictures")
+    yield from pictures(figures, tuple(kind for kind in formats if kind != "html"))
+
+
+def make_figures(runs: Sequence[Run], wanted: Mapping[str, Sequence[str]] | None = None) -> Figures:
+    """Everything to be drawn. ``wanted``: the fields to have bars, by source; all that were measured without it."""
+    bars = choose(all_bars(runs), wanted)
+    sections = (
+        *(_section(key, title, text, (each for each in bars if _place(each) == key)) for key, title, text in _OF_BARS),
+        _section(
+            "capacity",
+            "Capacity",
+            "A point a run, in the order of their load. Past the knee more load buys waiting, not answers.",
+            capacity(runs) if len(runs) > 1 else (),
+        ),
+        _section(
+            "distribution",
+            "Distribution",
+            "The share of requests that took no longer: 99 is p99. Each nine takes up as much room as the one before.",
+            distributions(runs),
+        ),
+        _section("time", "Over time", "All on one axis: seconds since the start of each wave.", over_time(runs)),
+    )
+    return Figures(tuple(_card(run) for run in runs), tuple(section for section in sections if section.charts))
+
+
+def _place(bars: Bars) -> str:
+    """The key of the section that a set of bars belongs to."""
+    if bars.source == "locust":
+        return "times" if bars.field in TIME_FIELDS else "load"
+    return bars.source
+
+
+def _section(key: str, title: str, text: str, charts: Iterator[Bars | Curves] | tuple[()]) -> Section:
+    return Section(key, title, text, tuple(charts))
+
+
+def _card(run: Run) -> Card:
+    notes = [word for word in ("interrupted",) if run.facts.get(word)]
+    limited = run.facts.get("limited_by")
+    notes += [f"{limited}-limited"] if limited else []
+    given = run.facts.get("findings")
+    findings = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+    missed = sum(each.get("severity") == "missed" for each in findings)
+    notes += [f"{missed} threshold{'s' if missed > 1 else ''} missed"] if missed else []
+    return Card(
+        label=run.label,
+        verdict=run.verdict + (f" ({', '.join(notes)})" if notes else ""),
+        facts=tuple(_facts(run)),
+        headline=tuple(_headline(run)),
+        hover=run.hover,
+        findings=tuple(_finding(each) for each in findings),
+        problems=run.problems,
+    )
+
+
+def _finding(finding: Mapping[str, Any]) -> str:
+    return f"{finding.get('code')}: {finding.get('measured')} (limit {finding.get('limit')}). {finding.get('advice')}"
+
+
+def _facts(run: Run) -> Iterator[str]:
+    load = run.plan.get("load")
+    if isinstance(load, dict):
+        open_loop = load.get("kind") == "open"
+        yield f"{load.get('rate')}/s, {load.get('arrivals')}" if open_loop else f"{load.get('concurrency')} in flight"
+    duration = run.number("window", "duration_s")
+    if duration is not None:
+        yield f"{duration:.4g} s"
+    workers = number(run.plan, "workers")
+    if workers:
+        yield f"{workers:.0f} worker{'s' if workers > 1 else ''}"
+    if run.plan.get("endpoint_name"):
+        yield str(run.plan["endpoint_name"])
+    start = below(run.facts, "window", "start")
+    if isinstance(start, str):
+        yield f"{start[:16].replace('T', ' ')} UTC"
+
+
+def _headline(run: Run) -> Iterator[tuple[str, str]]:
+    """The numbers to know first."""
+    success, rate = run.number("success_rate"), run.number("rates", "completed")
+    if rate is not None:
+        yield "Completed", f"{rate:,.4g}/s"
+    if success is not None:
+        yield "Success", percent_text(success)
+    for title, key in (("Median", "p50"), ("p99", "p99")):
+        seconds = run.number("latency", key)
+        if seconds is not None:
+            yield title, duration_text(seconds)

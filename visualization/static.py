@@ -1,0 +1,235 @@
+"""Figures -> pictures for documents and machines without a browser: one for each section, drawn by matplotlib."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from visualization.figures import Axis, Bars, Curves, Figures, Section
+from visualization.html import LIGHT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "*")
+_COLUMNS, _WIDTH, _DPI, _IN_LEGEND = 3, 13.0, 110, 6
+_SOFT = "#565e6c"
+_NINES = (0, 50, 90, 99, 99.9, 99.99)
+_STYLE: Any = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so that a picture is the same everywhere
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": _SOFT,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "grid.color": "#e3e6eb",
+    "hatch.linewidth": 1.2,
+    "text.parse_math": False,  # a name may hold a dollar
+    "svg.hashsalt": "benchmark",
+    "svg.fonttype": "path",
+}
+
+
+def pictures(figures: Figures, kinds: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
+    """(file name, content) of each section's picture, in each kind: ``png``, ``svg``."""
+    import matplotlib as mpl
+
+    if not kinds:
+        return
+    with mpl.rc_context(_STYLE):
+        for section in figures.sections:
+            drawn = _draw(section, figures)
+            for kind in kinds:
+                yield f"benchmark_plots_{section.key}.{kind}", _bytes(drawn, kind)
+
+
+def _bytes(drawn: Figure, kind: str) -> bytes:
+    content = io.BytesIO()
+    drawn.savefig(content, format=kind, dpi=_DPI, metadata={"Date": None} if kind == "svg" else None)
+    return content.getvalue()
+
+
+def _draw(section: Section, figures: Figures) -> Figure:
+    """A grid of charts below the section's title, above one legend; laid out in inches, so that text always fits."""
+    from matplotlib.figure import Figure
+
+    grouped = any(isinstance(chart, Bars) and len(chart.statistics) > 1 for chart in section.charts)
+    bars = isinstance(section.charts[0], Bars)
+    columns = 1 if grouped else min(_COLUMNS, len(section.charts))
+    rows = -(-len(section.charts) // columns)
+    chart_height = 2.4 if grouped or not bars else 0.3 + 0.24 * len(figures.runs)
+    gap, left = (0.75, 0.75) if grouped or not bars else (0.65, 1.75)
+    legend = 0.35 + 0.22 * -(-len(figures.runs) // _IN_LEGEND)
+    height = 0.85 + rows * (chart_height + gap) - gap + (0.6 if not bars else 0.4) + legend
+    drawn = Figure(figsize=(_WIDTH, height), facecolor="white")
+    places = list(drawn.subplots(rows, columns, squeeze=False).flat)
+    room = (_WIDTH - 0.2) / columns
+    drawn.subplots_adjust(
+        left=left / _WIDTH,
+        right=1 - 0.2 / _WIDTH,
+        top=1 - 0.85 / height,
+        bottom=(legend + (0.6 if not bars else 0.4)) / height,
+        wspace=left / (room - left),
+        hspace=gap / chart_height,
+    )
+    for chart, axes in zip(section.charts, places, strict=False):
+        _chart(chart, axes, figures)
+    for axes in places[len(section.charts) :]:
+        axes.set_axis_off()
+    _legend(drawn, section, figures)
+    return drawn
+
+
+def _legend(drawn: Figure, section: Section, figures: Figures) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=_color(run), marker=_marker(run), linewidth=2, label=_name(figures, run))
+        for run in range(len(figures.runs))
+    ]
+    at = 1 - 0.12 / drawn.get_figheight()
+    drawn.suptitle(section.title, x=0.12 / _WIDTH, y=at, ha="left", va="top", fontsize=13, fontweight="bold")
+    drawn.legend(handles=handles, loc="lower left", ncols=min(len(handles), _IN_LEGEND), frameon=False)
+
+
+def _chart(chart: Bars | Curves, axes: Axes, figures: Figures) -> None:
+    if isinstance(chart, Curves):
+        _curves(chart, axes)
+    elif len(chart.statistics) > 1:
+        _grouped(chart, axes, figures)
+    else:
+        _bars(chart, axes, figures)
+
+
+def _bars(chart: Bars, axes: Axes, figures: Figures) -> None:
+    """A bar a run, lying, with its number at its end."""
+    (bars,) = chart.statistics.values()
+    for run, bar in enumerate(bars):
+        axes.barh(run, bar.value or 0, 0.72, **_fill(figures, run))
+        if bar.value is not None and bar.low is not None and bar.high is not None:
+            axes.errorbar(bar.value, run, xerr=[[bar.value - bar.low], [bar.high - bar.value]], **_WHISKER)
+        end = max(bar.value or 0, bar.high or 0)
+        text = "not measured" if bar.value is None else f" {'≥ ' * bar.at_least}{_number(bar.value)}"
+        axes.annotate(text, (end, run), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
+    axes.set_title(_title(chart.title, chart.unit))
+    axes.set_yticks(range(len(bars)), [_shortened(card.label) for card in figures.runs], fontsize=8)
+    axes.invert_yaxis()
+    axes.margins(x=0.22)
+    axes.grid(visible=False, axis="y")
+
+
+_WHISKER: dict[str, Any] = {"color": "#1b1f27", "capsize": 2.5, "linewidth": 1, "linestyle": "none"}
+
+
+def _grouped(chart: Bars, axes: Axes, figures: Figures) -> None:
+    """Every statistic: a group of bars side by side, a bar a run."""
+    width = 0.86 / len(figures.runs)
+    small = 8 if len(figures.runs) < 5 else 6.5
+    for place, bars in enumerate(chart.statistics.values()):
+        for run, bar in enumerate(bars):
+            x = place + (run - (len(bars) - 1) / 2) * width
+            if bar.value is None:
+                continue
+            axes.bar(x, bar.value, width * 0.92, **_fill(figures, run))
+            if bar.low is not None and bar.high is not None:
+                axes.errorbar(x, bar.value, yerr=[[bar.value - bar.low], [bar.high - bar.value]], **_WHISKER)
+            text = f"{'≥' * bar.at_least}{_number(bar.value)}"
+            axes.annotate(text, (x, max(bar.value, bar.high or 0)), xytext=(0, 3), textcoords="offset points",
+                          ha="center", va="bottom", fontsize=small, rotation=90 if len(bars) > 2 else 0)  # fmt: skip
+    axes.set_title(_title(chart.title, chart.unit))
+    axes.set_xticks(range(len(chart.statistics)), list(chart.statistics))
+    axes.set_xlim(-0.6, len(chart.statistics) - 0.4)
+    axes.margins(y=0.25)
+    axes.grid(visible=False, axis="x")
+
+
+def _curves(chart: Curves, axes: Axes) -> None:
+    statistic = _static_statistic(chart)
+    for line in chart.lines:
+        if line.statistic != statistic:
+            continue
+        x = [each for each, _ in line.points]
+        y = [float("nan") if each is None else each for _, each in line.points]
+        if line.run is not None:
+            every = max(len(x) // 6, 1)
+            axes.plot(x, y, "--" if line.dashed else "-", color=_color(line.run), linewidth=1.4,
+                      marker=_marker(line.run), markersize=4, markevery=every)  # fmt: skip
+        else:
+            axes.plot(x, y, "-" if line.over else ":", color="#9aa2af", linewidth=1.2)
+        for run, at, value in zip(line.over, x, y, strict=False):
+            axes.plot(at, value, _marker(run), color=_color(run), markersize=7)
+        if line.knee is not None:
+            axes.axvline(line.knee[0], color=_SOFT, linewidth=1, linestyle=":")
+            text, where = f"knee near {_number(line.knee[0])}/s ", (line.knee[0], 1)
+            axes.annotate(text, where, xycoords=("data", "axes fraction"), ha="right", va="top", fontsize=8)
+    names = list(dict.fromkeys((line.name, line.dashed) for line in chart.lines if line.name and line.run is not None))
+    key = ", ".join(f"{name} {'dashed' if dashed else 'solid'}" for name, dashed in names) if len(names) == 2 else ""
+    axes.set_title(_title(chart.title, ", ".join(part for part in (statistic, chart.y.unit, key) if part)))
+    axes.set_xlabel(_title(chart.x.title, chart.x.unit), fontsize=8)
+    _scale(chart.x, chart.y, axes)
+
+
+def _scale(x: Axis, y: Axis, axes: Axes) -> None:
+    from math import log10
+
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_yscale("log" if y.scale == "log" else "linear")
+    if y.scale == "log":
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        low, high = min(axes.dataLim.y0, 0), max(axes.dataLim.y1, 0)
+        axes.set_ylim(1.08 * low, 1.08 * high or 1)
+    if x.scale == "nines":
+        places = [-log10(1 - percent / 100) for percent in _NINES]
+        axes.set_xticks(places, [f"p{percent:g}" if percent else "min" for percent in _NINES], fontsize=8)
+        axes.set_xlim(0, max(axes.dataLim.x1, 1) * 1.02)
+    else:
+        axes.set_xlim(left=0)
+
+
+def _static_statistic(chart: Curves) -> str:
+    """The statistic that a picture without a chooser shows: the tail, where a knee is first felt."""
+    known = {line.statistic for line in chart.lines}
+    return "p99" if "p99" in known else ""
+
+
+def _fill(figures: Figures, run: int) -> dict[str, Any]:
+    invalid = not figures.runs[run].verdict.startswith("VALID")
+    color = _color(run)
+    return {"facecolor": "white" if invalid else color, "edgecolor": color, "hatch": "////" if invalid else None}
+
+
+def _name(figures: Figures, run: int) -> str:
+    card = figures.runs[run]
+    word = card.verdict.split(" ")[0]
+    return card.label if word == "VALID" else f"{card.label} ({word})"
+
+
+def _color(run: int) -> str:
+    return LIGHT[run % len(LIGHT)]
+
+
+def _marker(run: int) -> str:
+    return _MARKERS[run % len(_MARKERS)]
+
+
+def _title(title: str, unit: str) -> str:
+    return f"{title} ({unit})" if unit else title
+
+
+def _shortened(label: str) -> str:
+    return label if len(label) <= 24 else f"{label[:23]}…"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
