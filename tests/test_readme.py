@@ -20,9 +20,11 @@ from inference_benchmarker import cli, verdict, wave
 from inference_benchmarker.columns import SCHEMA
 from inference_benchmarker.demo_endpoint import EndpointConfig, listen, start
 from inference_benchmarker.endpoint_flags import ENDPOINT_FLAGS
+from inference_benchmarker.plot_flags import PLOT
 from inference_benchmarker.usage import HostUse, ProcessUse, Sample, WorkerUse
 from server_capacity import hardware_remarks, request_remarks, time_remarks, uses
 from tests.bench import OF_A_BUSY_MACHINE
+from visualization.bars import all_bars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +38,7 @@ EXAMPLES = sorted(path for path in (ROOT / "factories").rglob("*.py") if "def pa
 LAUNCHER_FLAGS = {"--init", "--venv", "--with-aiperf", "--self-test"}
 NOT_HERE = ("git clone ", "cd inference-benchmarker", "./benchmark --self-test", "pip install ")
 ENDPOINT_LINE = "benchmark endpoint --port 8080"
+BUILT_ON_RUNS = ("benchmark --compare", "benchmark --plot")
 SIDE_BY_SIDE = 4
 JUDGES = (verdict, worker_findings, network_findings, endpoint_findings)
 RUN_DIR = re.compile(r"\.tmp/\d{8}T\d{6}Z_benchmark")
@@ -166,7 +169,7 @@ class Newcomer:
         elif line == ENDPOINT_LINE:
             self.start_endpoint()
         elif not line.startswith(NOT_HERE):
-            if not line.startswith("benchmark --") or "--compare" in line:  # what a later line builds on
+            if not line.startswith("benchmark --") or line.startswith(BUILT_ON_RUNS):  # what a later line builds on
                 self.finish()
             self.begin(["sh", "-c", "; ".join([*self.exports, self.adapt(line)])], block)
             if line.startswith("./benchmark"):
@@ -295,7 +298,8 @@ def test_the_table_of_flags_is_the_command_lines() -> None:
 @pytest.mark.parametrize("page", [*EXECUTED, DOCS / "metrics.md", ROOT / "CHANGELOG.md"], ids=lambda page: page.name)
 def test_no_flag_is_invented(page: Path) -> None:
     comparison = {flag for action in cli._compare_parser()._actions for flag in action.option_strings}
-    known = {*LAUNCHER_FLAGS, *wave_flags(), *endpoint_flags(), *comparison, "--compare"}
+    plot = {flag for group in PLOT.values() for flag, *_ in group}
+    known = {*LAUNCHER_FLAGS, *wave_flags(), *endpoint_flags(), *comparison, *plot, "--compare", "--plot"}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text())) <= known
 
 
@@ -346,6 +350,13 @@ def test_every_remark_is_documented() -> None:
     codes = set(re.findall(r'Remark\(\s*"(\w+)"', source)) | {hardware_remarks.code_of(each) for each in resources}
     table = (DOCS / "server_metrics.md").read_text().partition("## What they say")[2]
     assert set(first_cells(table)) == codes
+
+
+def test_every_field_of_a_plot_is_documented() -> None:
+    documented = first_cells(section("Plots"))
+    of_source = dict(re.findall(r"^\| `(aiperf|client)` \| (.+?) \|$", section("Plots"), re.MULTILINE))
+    for known in all_bars(()):
+        assert known.field in documented if known.source == "locust" else f"`{known.field}`" in of_source[known.source]
 
 
 def test_the_clients_evidence_is_documented() -> None:

@@ -156,7 +156,7 @@ def _client_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
         if "host" in run.client
     ]
     workers = [
-        Line(index, process, _cpu(table, 1), dashed=not process.endswith(" 0"))
+        Line(index, process.replace("_", " "), _cpu(table, 1), dashed=process != "worker_0")
         for index, run in enumerate(runs)
         for process, table in run.client.items()
         if process.startswith("worker")

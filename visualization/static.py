@@ -169,8 +169,9 @@ def _curves(chart: Curves, axes: Axes) -> None:
             axes.axvline(line.knee[0], color=_SOFT, linewidth=1, linestyle=":")
             text, where = f"knee near {_number(line.knee[0])}/s ", (line.knee[0], 1)
             axes.annotate(text, where, xycoords=("data", "axes fraction"), ha="right", va="top", fontsize=8)
-    names = list(dict.fromkeys((line.name, line.dashed) for line in chart.lines if line.name and line.run is not None))
-    key = ", ".join(f"{name} {'dashed' if dashed else 'solid'}" for name, dashed in names) if len(names) == 2 else ""
+    names = dict.fromkeys((line.name, line.dashed) for line in chart.lines if line.name and line.run is not None)
+    told = [f"{name} {'dashed' if dashed else 'solid'}" if len(names) == 2 else name for name, dashed in names]
+    key = ", ".join(told) if len(told) <= 2 else ""
     axes.set_title(_title(chart.title, ", ".join(part for part in (statistic, chart.y.unit, key) if part)))
     axes.set_xlabel(_title(chart.x.title, chart.x.unit), fontsize=8)
     _scale(chart.x, chart.y, axes)
@@ -189,12 +190,14 @@ def _scale(x: Axis, y: Axis, axes: Axes) -> None:
     else:
         low, high = min(axes.dataLim.y0, 0), max(axes.dataLim.y1, 0)
         axes.set_ylim(1.08 * low, 1.08 * high or 1)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
     if x.scale == "nines":
         places = [-log10(1 - percent / 100) for percent in _NINES]
         axes.set_xticks(places, [f"p{percent:g}" if percent else "min" for percent in _NINES], fontsize=8)
         axes.set_xlim(0, max(axes.dataLim.x1, 1) * 1.02)
     else:
         axes.set_xlim(left=0)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
 
 
 def _static_statistic(chart: Curves) -> str:

@@ -10,6 +10,7 @@ import argparse
 
 from tests.performance import (
     ceiling,
+    comparison,
     limits,
     memory,
     overhead,
@@ -34,6 +35,7 @@ PROGRAMS = {
     "startup": startup.PROGRAM,
     "memory": memory.PROGRAM,
     "saturation": saturation.PROGRAM,
+    "comparison": comparison.PROGRAM,
     "server_metrics": server_metrics.PROGRAM,
 }
 

@@ -190,7 +190,7 @@ function scale(axis, values, from, to) {
   }
   low = Math.min(low, 0);
   high = high > low ? high : 1;
-  const ticks = niceTicks(low, high, Math.abs(to - from) / (from < to ? 70 : 38), axis.tight);
+  const ticks = niceTicks(low, high, Math.abs(to - from) / (from < to ? 48 : 38), axis.tight);
   high = Math.max(high, ticks[ticks.length - 1]);
   return { at: (v) => from + ((v - low) / (high - low || 1)) * (to - from), ticks };
 }
