@@ -130,7 +130,8 @@ def _check(path: Path) -> dict[str, Any]:
 class _Attempts:
     """Reads one part after the other; what is damaged becomes a sentence, and something empty stands in for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self.problems: list[str] = []
 
     def read(self, path: Path, reader: Callable[[Path], T], otherwise: T, *, expected: bool = True) -> T:
@@ -138,8 +139,7 @@ class _Attempts:
         try:
             return reader(path) if expected or path.is_file() else otherwise
         except BenchmarkError as error:
-            words = error.message.removeprefix(f"{path}: ")
-            self.problems.append(words.replace(f"{path}/", "").replace(f"{path.parent}/", ""))
+            self.problems.append(error.message.removeprefix(f"{self._folder}: ").replace(f"{self._folder}/", ""))
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             self.problems.append(f"{path.name}: cannot be read ({' '.join(str(error).split()) or repr(error)}).")
         return otherwise
@@ -147,7 +147,7 @@ class _Attempts:
 
 def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[Path], Wave | None]) -> Run:
     """Its files one by one. Loading the wave comes first: it puts one that was cut off together."""
-    attempts = _Attempts()
+    attempts = _Attempts(run_dir.path)
     nothing: dict[str, Any] = {}
     wave = attempts.read(run_dir.path, load, None)
     facts = attempts.read(run_dir.summary, read_json, nothing)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "*")
-_COLUMNS, _WIDTH, _DPI, _IN_LEGEND = 3, 13.0, 110, 6
+_COLUMNS, _WIDTH, _DPI = 3, 13.0, 110
 _SOFT = "#565e6c"
 _NINES = (0, 50, 90, 99, 99.9, 99.99)
 _STYLE: Any = {
@@ -66,7 +66,7 @@ def _draw(section: Section, figures: Figures) -> Figure:
     rows = -(-len(section.charts) // columns)
     chart_height = 2.4 if grouped or not bars else 0.3 + 0.24 * len(figures.runs)
     gap, left = (0.75, 0.75) if grouped or not bars else (0.65, 1.75)
-    legend = 0.35 + 0.22 * -(-len(figures.runs) // _IN_LEGEND)
+    legend = 0.35 + 0.22 * -(-len(figures.runs) // _in_legend(figures))
     height = 0.85 + rows * (chart_height + gap) - gap + (0.6 if not bars else 0.4) + legend
     drawn = Figure(figsize=(_WIDTH, height), facecolor="white")
     places = list(drawn.subplots(rows, columns, squeeze=False).flat)
@@ -96,7 +96,13 @@ def _legend(drawn: Figure, section: Section, figures: Figures) -> None:
     ]
     at = 1 - 0.12 / drawn.get_figheight()
     drawn.suptitle(section.title, x=0.12 / _WIDTH, y=at, ha="left", va="top", fontsize=13, fontweight="bold")
-    drawn.legend(handles=handles, loc="lower left", ncols=min(len(handles), _IN_LEGEND), frameon=False)
+    drawn.legend(handles=handles, loc="lower left", ncols=min(len(handles), _in_legend(figures)), frameon=False)
+
+
+def _in_legend(figures: Figures) -> int:
+    """How many runs stand in a line of the legend."""
+    longest = max(len(_name(figures, run)) for run in range(len(figures.runs)))
+    return max(int(_WIDTH / (0.75 + 0.085 * longest)), 1)
 
 
 def _chart(chart: Bars | Curves, axes: Axes, figures: Figures) -> None:
@@ -209,7 +215,10 @@ def _static_statistic(chart: Curves) -> str:
 def _fill(figures: Figures, run: int) -> dict[str, Any]:
     invalid = not figures.runs[run].verdict.startswith("VALID")
     color = _color(run)
-    return {"facecolor": "white" if invalid else color, "edgecolor": color, "hatch": "////" if invalid else None}
+    if invalid:
+        return {"facecolor": "white", "edgecolor": color, "hatch": "////"}
+    again = run >= len(LIGHT)  # the colours begin anew
+    return {"facecolor": color, "edgecolor": "white" if again else color, "hatch": "...." if again else None}
 
 
 def _name(figures: Figures, run: int) -> str:
