@@ -214,12 +214,13 @@ class TestCapacity:
 
 
 class TestTimeAndDistribution:
-    def test_the_last_half_second_is_no_second(self) -> None:
-        timeline: Any = {"ok": [10.0, 11.0, 1.0], "sent": [10.0, 10.0, 0.0]}
-        for duration, length in ((2.2, 2), (2.7, 3)):
+    def test_rates_end_with_the_last_whole_second_and_failures_do_not(self) -> None:
+        timeline: Any = {"ok": [10.0, 11.0, 1.0], "sent": [10.0, 10.0, 0.0], "failed": [0.0, 0.0, 2.0]}
+        for duration, length in ((2.9, 2), (3.0, 3), (0.5, 1)):
             facts = {"window": {"duration_s": duration, "start_unix_ns": 0}}
-            chart = curves(make_figures([run(facts=facts, timeline=timeline)]), "time")["Rate"]
-            assert [len(line.points) for line in chart.lines] == [length, length], duration
+            charts = curves(make_figures([run(facts=facts, timeline=timeline)]), "time")
+            assert [len(line.points) for line in charts["Rate"].lines] == [length, length], duration
+            assert charts["Failed requests"].lines[0].points[-1] == (2, 2)
 
     def test_long_waves_are_folded_and_lose_no_request(self) -> None:
         points = [(float(second), float(second % 7)) for second in range(5000)]
@@ -251,6 +252,7 @@ class TestLabels:
         [
             (["", ""], ["/x/a", "/x/b"], ["a", "b"]),
             (["base", ""], ["/x/a", "/x/b"], ["base", "b"]),
+            (["", ""], ["/x/20261120T144423Z_benchmark", "/x/b"], ["20261120T144423Z", "b"]),
             (["", ""], ["/x/a", "/y/a"], ["x/a", "y/a"]),
             (["same", "same"], ["/x/a", "/x/b"], ["same (a)", "same (b)"]),
             (["same", "same"], ["/x/a", "/y/a"], ["same (x/a)", "same (y/a)"]),

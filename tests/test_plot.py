@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from inference_benchmarker import cli
 from inference_benchmarker.cli import main
 from tests.made_runs import make_run
 from visualization.html import DARK, LIGHT
@@ -120,6 +121,16 @@ def test_wrong_input_is_one_line_each(
     assert line.startswith("benchmark: ")
     assert expected in line
     assert not list(runs[0].glob("benchmark_plots*"))
+
+
+def test_what_takes_long_says_how_it_goes_on(
+    runs: list[Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "SLOW_S", -1.0)
+    assert plot(runs, "--plot-format", "html") == 0
+    assert "Reading b (2 of 2)" in capsys.readouterr().err.splitlines()
+    assert plot(runs, "--plot-format", "html", "--quiet") == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_every_problem_is_told_at_once(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:

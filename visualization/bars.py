@@ -33,7 +33,7 @@ class _Field:
 
     @property
     def title(self) -> str:
-        return self.name.partition(" (")[0]
+        return self.name.partition(" (")[0].removesuffix("/s")
 
 
 def _time(name: str, key: str) -> _Field:
@@ -49,7 +49,7 @@ _LOAD = (
     _Field("Requests fired", "", ("ledger", "sent")),
     _Field("Requests completed", "", ("ledger", "completed")),
     _Field("Success (%)", "%", ("success_rate",), 100, "success.success"),
-    _Field("Output tokens/s", "tokens/s", ("tokens", "tokens_out_per_s"), 1, "tokens.tokens"),
+    _Field("Output tokens/s", "/s", ("tokens", "tokens_out_per_s"), 1, "tokens.tokens"),
 )
 _TIMES = (
     _time("Latency", "latency"),
@@ -67,7 +67,7 @@ _AIPERF = (
     _Field("Latency (ms)", "ms", ("request_latency",), 1, "", _AIPERF_STATISTICS),
     _Field("TTFT (ms)", "ms", ("time_to_first_token",), 1, "", _AIPERF_STATISTICS),
     _Field("ITL (ms)", "ms", ("inter_token_latency",), 1, "", _AIPERF_STATISTICS),
-    _Field("Output tokens/s", "tokens/s", ("output_token_throughput", "avg")),
+    _Field("Output tokens/s", "/s", ("output_token_throughput", "avg")),
 )
 
 

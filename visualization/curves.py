@@ -128,13 +128,14 @@ def over_time(runs: Sequence[Run]) -> Iterator[Curves]:
 def _by_second(run: Run, column: str, factor: float) -> Points:
     """A column of the timeline, at most so many points: counts as their mean, p99 as the worst, others as the median.
 
-    The last second is left out where less than half of it was measured.
+    A rate ends with the last whole second.
     """
     if column.startswith("response_time") and run.facts.get("response_time") is None:  # the closed loop has none
         return ()
     values = run.timeline.get(column, [])
     last = run.number("window", "duration_s")
-    values = values[: max(round(last), 1)] if last is not None else values
+    if last is not None and column in ("ok", "sent"):
+        values = values[: max(int(last), 1)]
     fold: Callable[[list[float]], float] = (
         max if "p99" in column else median if "p50" in column else lambda known: sum(known) / len(known)
     )

@@ -89,7 +89,7 @@ def read_runs(
 
 def tell_apart(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
     """A label for each run: its name, else its directory's; where that is another's too, more of the path, a number."""
-    labels = [name or path.resolve().name for name, path in zip(names, paths, strict=True)]
+    labels = [name or path.resolve().name.removesuffix("_benchmark") for name, path in zip(names, paths, strict=True)]
     for part in ("{0.name}", "{0.parent.name}/{0.name}"):
         doubles = {label for label in labels if labels.count(label) > 1}
         for index, path in enumerate(paths):

@@ -107,7 +107,7 @@ def _in_legend(figures: Figures) -> int:
 
 def _chart(chart: Bars | Curves, axes: Axes, figures: Figures) -> None:
     if isinstance(chart, Curves):
-        _curves(chart, axes)
+        _curves(chart, axes, figures)
     elif len(chart.statistics) > 1:
         _grouped(chart, axes, figures)
     else:
@@ -125,7 +125,7 @@ def _bars(chart: Bars, axes: Axes, figures: Figures) -> None:
         text = "not measured" if bar.value is None else f" {'≥ ' * bar.at_least}{_number(bar.value)}"
         axes.annotate(text, (end, run), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
     axes.set_title(_title(chart.title, chart.unit))
-    axes.set_yticks(range(len(bars)), [_shortened(card.label) for card in figures.runs], fontsize=8)
+    axes.set_yticks(range(len(bars)), [_row(figures, run) for run in range(len(bars))], fontsize=8)
     axes.invert_yaxis()
     axes.margins(x=0.22)
     axes.grid(visible=False, axis="y")
@@ -156,7 +156,7 @@ def _grouped(chart: Bars, axes: Axes, figures: Figures) -> None:
     axes.grid(visible=False, axis="x")
 
 
-def _curves(chart: Curves, axes: Axes) -> None:
+def _curves(chart: Curves, axes: Axes, figures: Figures) -> None:
     statistic = _static_statistic(chart)
     for line in chart.lines:
         if line.statistic != statistic:
@@ -170,7 +170,8 @@ def _curves(chart: Curves, axes: Axes) -> None:
         else:
             axes.plot(x, y, "-" if line.over else ":", color="#9aa2af", linewidth=1.2)
         for run, at, value in zip(line.over, x, y, strict=False):
-            axes.plot(at, value, _marker(run), color=_color(run), markersize=7)
+            face = _color(run) if _valid(figures, run) else "white"
+            axes.plot(at, value, _marker(run), color=_color(run), markerfacecolor=face, markersize=7)
         if line.knee is not None:
             axes.axvline(line.knee[0], color=_SOFT, linewidth=1, linestyle=":")
             text, where = f"knee near {_number(line.knee[0])}/s ", (line.knee[0], 1)
@@ -213,9 +214,8 @@ def _static_statistic(chart: Curves) -> str:
 
 
 def _fill(figures: Figures, run: int) -> dict[str, Any]:
-    invalid = not figures.runs[run].verdict.startswith("VALID")
     color = _color(run)
-    if invalid:
+    if not _valid(figures, run):
         return {"facecolor": "white", "edgecolor": color, "hatch": "////"}
     again = run >= len(LIGHT)  # the colours begin anew
     return {"facecolor": color, "edgecolor": "white" if again else color, "hatch": "...." if again else None}
@@ -239,8 +239,15 @@ def _title(title: str, unit: str) -> str:
     return f"{title} ({unit})" if unit else title
 
 
-def _shortened(label: str) -> str:
-    return label if len(label) <= 24 else f"{label[:23]}…"
+def _row(figures: Figures, run: int) -> str:
+    """What stands beside a bar: the label, cut in its middle, with a mark where the run is not VALID."""
+    label = figures.runs[run].label
+    short = label if len(label) <= 22 else f"{label[:10]}…{label[-11:]}"
+    return short if _valid(figures, run) else f"✗ {short}"
+
+
+def _valid(figures: Figures, run: int) -> bool:
+    return figures.runs[run].verdict.startswith("VALID")
 
 
 def _number(value: float) -> str:

@@ -98,9 +98,10 @@ function long(text, weight = 400, size = 12) {
 }
 
 function shortened(text, room) {
-  let kept = text;
-  while (kept.length > 3 && long(kept) > room) kept = `${kept.slice(0, -2)}…`;
-  return kept;
+  let kept = text.length; // both ends say more than the beginning alone
+  const cut = () => (kept === text.length ? text : `${text.slice(0, Math.ceil(kept / 2))}…${text.slice(text.length - Math.floor(kept / 2))}`);
+  while (kept > 3 && long(cut()) > room) kept -= 1;
+  return cut();
 }
 
 /* Bars */
