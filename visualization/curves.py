@@ -32,7 +32,7 @@ def capacity(runs: Sequence[Run]) -> Iterator[Curves]:
         "Completed against target rate",
         Axis("Target rate", "/s"),
         rate,
-        [*_across(runs, targets, completed), *_ideal(targets)],
+        [*_ideal(targets), *_across(runs, targets, completed)],
     )
     failed = [_scaled(run.number("success_rate"), -100, 100) for run in runs]
     yield from _drawn("Not successful", rate, Axis("Not successful", "%"), _across(runs, completed, failed))
