@@ -236,6 +236,18 @@ class TestTimeAndDistribution:
         chart = curves(make_figures([run(facts=facts, server=(server_row(),))]), "time")["CPUUtilization"]
         assert chart.lines[0].points == ((5, 40), (65, 60))
 
+    def test_the_clients_cpu_lies_on_the_waves_clock(self, tmp_path: Path) -> None:
+        make_run(tmp_path / "a", 300)
+        rows = [f"{START + 1.5},host,150.0", f"{START + 1.5},worker_0,90.0", f"{START + 1.5},worker_1,20.0"]
+        (tmp_path / "a" / "client.csv").write_text("\n".join(["unix_s,process,cpu_percent", *rows]))
+        charts = curves(make_figures(read(tmp_path / "a")), "time")
+        assert charts["CPU of the client's host"].lines[0].points == ((1.5, 150),)
+        lines = charts["CPU of each worker"].lines
+        assert [(line.name, line.points, line.dashed) for line in lines] == [
+            ("worker 0", ((1.5, 90),), False),
+            ("worker 1", ((1.5, 20),), True),
+        ]
+
     def test_the_distribution_is_that_of_the_records(self, tmp_path: Path) -> None:
         wave = make_run(tmp_path / "a")
         (tail,) = curves(make_figures(read(tmp_path / "a")), "distribution")["Latency"].lines
