@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.plan import NS
 from server_capacity.served import Remark, Served
 from server_capacity.uses import CPU, DISK, FULL, GPU, GPU_MEMORY, IDLE, KV_CACHE, MEMORY, NEAR, PLANNED, TIGHT, Use
 
@@ -26,16 +25,16 @@ _MAY_IDLE = (GPU_MEMORY, KV_CACHE, DISK)
 
 def hardware_remarks(served: Served) -> Iterator[Remark]:
     """Each resource as a share of the whole."""
-    begun = served.observed.window.start_unix_ns / NS
     for use in served.uses:
         code = code_of(use.resource)
         name = use.resource[:1].upper() + use.resource[1:] + (f" ({use.of})" if use.of else "")
         if use.whole is None:
             yield Remark(code, f"{name}: {_amounts(use)}; of how much is not known", _UNKNOWN)
             continue
-        around = use.since is not None and use.since < begun
+        around = served.is_diluted(use)
         note = "; idle time around the wave is in it" if around else ""
-        yield Remark(code, f"{name}: {_amounts(use)}{note}", _advice(use, around=around))
+        idle = not around and served.observed.ledger.ok > 0  # who refuses everything has nothing to do
+        yield Remark(code, f"{name}: {_amounts(use)}{note}", _advice(use, around=around, idle=idle))
 
 
 def code_of(resource: str) -> str:
@@ -59,8 +58,11 @@ def _amounts(use: Use) -> str:
     return ", ".join(words)
 
 
-def _advice(use: Use, *, around: bool) -> str:
-    """What the share means; one that idle time dilutes means nothing unless it is high all the same."""
+def _advice(use: Use, *, around: bool, idle: bool) -> str:
+    """What the share means; one that idle time dilutes means nothing unless it is high all the same.
+
+    ``idle``: whether a low share may be called so.
+    """
     share = use.peak if use.share is None else use.share
     if share is None or (around and share < NEAR):
         return ""
@@ -70,6 +72,6 @@ def _advice(use: Use, *, around: bool) -> str:
         return "Little is left for peaks."
     if share >= PLANNED:
         return "A good load to plan instances with."
-    if share >= IDLE or use.resource in _MAY_IDLE:
+    if share >= IDLE or use.resource in _MAY_IDLE or not idle:
         return ""
     return "Mostly idle at this rate: send more to find its limit, or use fewer or smaller instances."

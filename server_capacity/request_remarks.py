@@ -14,7 +14,9 @@ from server_capacity.served import Remark, Served
 from server_capacity.uses import PLANNED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from server_capacity.metrics import ServerMetric
 
 MOST_ERRORS = 0.01
 LEAST_HITS = 0.95
@@ -43,8 +45,7 @@ def request_remarks(served: Served) -> Iterator[Remark]:
 
 
 def _errors(served: Served) -> Iterator[Remark]:
-    errors, whose = _server_errors(served)
-    counted = served.invocations or float(served.observed.ledger.sent)
+    errors, whose, counted = _server_errors(served)
     if not errors or not counted:
         return
     logs = _log_groups(served)
@@ -63,13 +64,14 @@ def _errors(served: Served) -> Iterator[Remark]:
     )
 
 
-def _server_errors(served: Served) -> tuple[float, str]:
-    """How many, by the server's count, else by the client's; and whose count it is."""
+def _server_errors(served: Served) -> tuple[float, str, float]:
+    """How many, by the server's count, else by the client's; whose count it is; and of how many requests."""
+    sent = float(served.observed.ledger.sent)
     for place in _SERVER_ERRORS:
         if (total := served.total(*place)) is not None:
-            return total, f"by {place[1]}"
+            return total, f"by {place[1]}", served.invocations or sent
     keyed = sum(row.count for row in served.summary.errors if _SERVER_ERROR_KEY.search(row.key))
-    return float(keyed), "by the client's count"
+    return float(keyed), "by the client's count", sent
 
 
 def _log_groups(served: Served) -> str:
@@ -84,15 +86,23 @@ def _log_groups(served: Served) -> str:
 
 def _waiting(served: Served) -> Iterator[Remark]:
     """Queues that inference servers tell of themselves."""
-    for row in served.metrics:
+    queues = [row for row in served.metrics if row.stream == "prometheus" and row.name == "queue_length"]
+    for row in queues:
         waiting, most = row.statistics.get("Average"), row.statistics.get("Maximum")
-        if row.stream == "prometheus" and row.name == "queue_length" and (waiting or 0) > LEAST_WAITING:
+        if (waiting or 0) > LEAST_WAITING:
             top = "" if most is None else f", at most {most:,.4g}"
             yield Remark(
                 "queueing",
-                f"{waiting:,.3g} requests waited at the server on average{top}",
+                f"{waiting:,.3g} requests waited at the server on average{top}{_which(row, queues)}",
                 "More arrive than it works on at a time: use more replicas or larger batches, or send less.",
             )
+
+
+def _which(row: ServerMetric, rows: Sequence[ServerMetric]) -> str:
+    """The labels that tell a row from the others."""
+    common = set.intersection(*(set(each.dimensions.items()) for each in rows))
+    own = [f"{name}={value}" for name, value in row.dimensions.items() if (name, value) not in common]
+    return f" ({', '.join(own)})" if own else ""
 
 
 def _crowded(served: Served) -> Iterator[Remark]:

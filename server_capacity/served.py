@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.plan import NS
 from server_capacity.known_metrics import BALANCER, BEDROCK, LAMBDA, SAGEMAKER
-from server_capacity.uses import CPU, GPU, Use, uses
+from server_capacity.uses import CPU, GPU, NEAR, Use, uses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,6 +29,7 @@ _TIMES: tuple[Place, ...] = (
     (LAMBDA, "Duration"),
     (BEDROCK, "InvocationLatency"),
 )
+_ASYNCHRONOUS = ("TimeInBacklog", "TotalProcessingTime", "ApproximateBacklogSize")
 _COUNTS: tuple[Place, ...] = (
     (SAGEMAKER, "Invocations"),
     (BALANCER, "RequestCount"),
@@ -70,8 +72,16 @@ class Served:
 
     @cached_property
     def server_s(self) -> tuple[str, float] | None:
-        """How the platform calls the mean time of a request at the server, and what it was."""
+        """How the platform calls the mean time of a request at the server, and what it was.
+
+        None where that time is no part of the client's latency: an asynchronous endpoint works when the client has its
+        answer, and for a balancer a stream is over when it begins.
+        """
+        if any(_present(row.statistics.values()) for name in _ASYNCHRONOUS for row in self.rows(SAGEMAKER, name)):
+            return None
         for place in _TIMES:
+            if place[0] == BALANCER and self.summary.ttft is not None:
+                continue
             if (mean := self.mean_s(*place)) is not None:
                 return place[1], mean
         return None
@@ -100,8 +110,16 @@ class Served:
 
     @property
     def shares(self) -> list[float]:
-        """The known shares of CPUs and GPUs."""
-        return [use.share for use in self.uses if use.resource in (CPU, GPU) and use.share is not None]
+        """The known shares of CPUs and GPUs; one that idle time dilutes is known only where it is high all the same."""
+        return [
+            use.share
+            for use in self.uses
+            if use.resource in (CPU, GPU) and use.share is not None and (use.share >= NEAR or not self.is_diluted(use))
+        ]
+
+    def is_diluted(self, use: Use) -> bool:
+        """Whether the values cover more than the wave, so that idle time around it is in them."""
+        return use.length_s is not None and use.length_s > self.observed.window.duration_ns / NS
 
     def rows(self, namespace: str, name: str) -> list[ServerMetric]:
         """The rows of a metric of CloudWatch, one for each endpoint: those of other dimensions count the same again."""

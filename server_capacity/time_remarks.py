@@ -76,7 +76,7 @@ def _hardware_advice(served: Served) -> str:
     if used >= NEAR:
         return f"The hardware is used up ({used:.0%}): more or larger instances come first. "
     return (
-        f"The hardware is not the reason ({used:.0%} used): look for too few workers or threads in the container, "
+        f"The hardware is not used up ({used:.0%}): look for too few workers or threads in the container, "
         "locks, and calls to others. "
     )
 

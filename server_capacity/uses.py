@@ -6,7 +6,8 @@ a share already, or what is used beside what is free or there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from server_capacity.known_metrics import COMPONENTS, ECS, INSTANCES
@@ -52,8 +53,8 @@ _USED, _TOTAL, _FREE = "gpu_memory_used", "gpu_memory_total", "gpu_memory_free"
 class Use:
     """A resource over the wave: ``average`` and ``maximum`` in the metric's own unit, ``whole`` when it is full.
 
-    ``whole`` None: how much there is of it is not known. ``of``: whose it is, where there are several. ``since``: where
-    the values begin (unix seconds).
+    ``whole`` None: how much there is of it is not known. ``of``: whose it is, where there are several. ``length_s``:
+    of the time that the values cover.
     """
 
     resource: str
@@ -63,7 +64,7 @@ class Use:
     percent: bool = True
     of: str = ""
     hardware: Hardware | None = None
-    since: float | None = None
+    length_s: float | None = None
 
     @property
     def share(self) -> float | None:
@@ -94,7 +95,7 @@ def _by_cloudwatch(metrics: Sequence[ServerMetric]) -> Iterator[Use]:
                 100.0 * number if number else None,
                 of=_called(metric) if several else "",
                 hardware=metric.hardware if counted else None,
-                since=metric.start,
+                length_s=None if metric.start is None or metric.end is None else metric.end - metric.start,
             )
 
 
@@ -112,9 +113,25 @@ def _called(metric: ServerMetric) -> str:
 
 
 def _by_presets(metrics: Sequence[ServerMetric]) -> Iterator[Use]:
-    """Several GPUs have a row each: their mean is the share of all, the largest maximum that of the busiest."""
+    """Several GPUs have a row each: their mean is the share of all, the largest maximum that of the busiest.
+
+    Several presets may tell of the same resource, each in its own unit: they are told apart.
+    """
+    by_preset: dict[str | None, list[ServerMetric]] = {}
+    for metric in metrics:
+        if metric.stream == "prometheus":
+            by_preset.setdefault(metric.namespace, []).append(metric)
+    found = [(preset, use) for preset, rows in by_preset.items() for use in _of_preset(rows)]
+    counts = Counter(use.resource for _, use in found)
+    order = list(dict.fromkeys(use.resource for _, use in found))
+    for preset, use in sorted(found, key=lambda pair: order.index(pair[1].resource)):
+        several = [preset or ""] if counts[use.resource] > 1 else []
+        yield replace(use, of=", ".join(filter(None, (*several, use.of))))
+
+
+def _of_preset(metrics: Sequence[ServerMetric]) -> Iterator[Use]:
     for name, resource in _PRESET.items():
-        rows = [m for m in metrics if m.stream == "prometheus" and m.name == name and m.unit in _WHOLE and _tells(m)]
+        rows = [metric for metric in metrics if metric.name == name and metric.unit in _WHOLE and _tells(metric)]
         if rows:
             whole = _WHOLE[rows[0].unit or ""]
             average, maximum = _mean(rows, "Average"), _largest(rows)
@@ -130,7 +147,7 @@ def _gpus(rows: Sequence[ServerMetric], resource: str) -> str:
 
 
 def _mean_of(metrics: Sequence[ServerMetric], name: str) -> float | None:
-    return _mean([each for each in metrics if each.stream == "prometheus" and each.name == name], "Average")
+    return _mean([metric for metric in metrics if metric.name == name], "Average")
 
 
 def _mean(rows: Sequence[ServerMetric], statistic: str) -> float | None:

@@ -35,7 +35,7 @@ START = 1_700_000_000.0  # of every wave of `observe`
 
 
 def row(name: str, namespace: str = SAGEMAKER, *, unit: str | None = None, **given: Any) -> ServerMetric:
-    facts = {key: given.pop(key) for key in ("dimensions", "hardware", "start") if key in given}
+    facts = {key: given.pop(key) for key in ("dimensions", "hardware", "start", "end") if key in given}
     stream = "cloudwatch" if namespace.startswith(("AWS", "/aws")) else "prometheus"
     values = {statistic: None if value is None else float(value) for statistic, value in given.items()}
     return ServerMetric(stream, name, values, unit=unit, namespace=namespace, **{"dimensions": DEMO, **facts})
@@ -43,6 +43,11 @@ def row(name: str, namespace: str = SAGEMAKER, *, unit: str | None = None, **giv
 
 def model_ms(average: float, **more: Any) -> ServerMetric:
     return row("ModelLatency", unit="Microseconds", Average=average * 1000, **more)
+
+
+def around(metric: ServerMetric, ahead_s: float = 0) -> ServerMetric:
+    """The metric read from the buckets around the wave, by a clock that is ahead."""
+    return replace(metric, start=START + ahead_s - 17, end=START + ahead_s + 43)
 
 
 def overhead_ms(average: float) -> ServerMetric:
@@ -122,6 +127,20 @@ class TestWhereTheTimeWent:
         )
         assert "network and client 0 ms (0%)" in remarks(wave(model_ms(20.2)))["time"]
 
+    def test_a_balancer_s_time_ends_where_a_stream_begins(self) -> None:
+        """TargetResponseTime: until the target starts to send the response headers."""
+
+        def stream(record: RequestRecord) -> RequestRecord:
+            return record._replace(first_token=record.sent + 25 * MS, last_token=record.done, done=record.sent + 2 * NS)
+
+        balancer = row("TargetResponseTime", "AWS/ApplicationELB", unit="Seconds", Average=0.02)
+        assert remarks(wave(balancer, change=stream)) == {}
+        assert "time" in remarks(wave(model_ms(1900), change=stream)), "SageMaker's lasts until the end of the answer"
+
+    def test_an_asynchronous_endpoint_works_when_the_client_has_its_answer(self) -> None:
+        asynchronous = row("TimeInBacklog", unit="Milliseconds", Average=100)
+        assert remarks(wave(model_ms(2000), asynchronous)) == {}
+
 
 class TestModelLatency:
     @pytest.mark.parametrize(
@@ -143,7 +162,7 @@ class TestModelLatency:
         [
             (None, "Profile the inference code"),
             (0.95 * 4800, "The hardware is used up (95%): more or larger instances come first. Profile"),
-            (0.3 * 4800, "The hardware is not the reason (30% used): look for too few workers"),
+            (0.3 * 4800, "The hardware is not used up (30%): look for too few workers"),
             (0.7 * 4800, "Profile the inference code"),
         ],
     )
@@ -211,11 +230,28 @@ class TestHardware:
         assert found["memory"].startswith("Memory: 85%. Nearly used up: a container without memory is killed")
 
     def test_buckets_around_the_wave_hold_idle_time(self) -> None:
-        low, high = (replace(cpu(maximum=4800 * share), start=START - 17) for share in (0.2, 0.85))
+        low, high = (around(cpu(maximum=4800 * share)) for share in (0.2, 0.85))
         assert remarks(wave(low))["cpu"] == (
             "CPU: at most 960% of 4,800% (20%), on 2 x ml.g5.12xlarge; idle time around the wave is in it."
         )
         assert "Nearly used up" in remarks(wave(high))["cpu"]
+
+    @pytest.mark.parametrize("ahead_s", [-100, 100])
+    def test_whatever_this_clock_says(self, ahead_s: float) -> None:
+        diluted, inside = around(cpu(480), ahead_s), replace(cpu(480), start=START + ahead_s, end=START + ahead_s + 10)
+        assert "idle time around the wave is in it" in remarks(wave(diluted))["cpu"]
+        assert "Mostly idle" in remarks(wave(inside))["cpu"]
+
+    def test_what_idle_time_dilutes_explains_nothing_else(self) -> None:
+        found = remarks(wave(model_ms(150), around(cpu(480)), latency_ms=160, change=failing(0.1)))
+        assert found["model_latency"].startswith("ModelLatency is the largest part: 150 ms on average. Profile")
+        assert "hardware" not in found["server_errors"]
+        full = remarks(wave(model_ms(150), around(cpu(4560)), latency_ms=160))
+        assert "The hardware is used up (95%)" in full["model_latency"]
+
+    def test_a_server_that_refuses_everything_is_idle_for_another_reason(self) -> None:
+        assert "Mostly idle" in remarks(wave(cpu(480), change=failing(0.5)))["cpu"]
+        assert remarks(wave(cpu(480), change=failing(1)))["cpu"].endswith("on 2 x ml.g5.12xlarge.")
 
     @pytest.mark.parametrize(
         ("namespace", "name", "resource"),
@@ -241,6 +277,23 @@ class TestHardware:
         rows = [row("gpu_use", "dcgm", unit="Percent", Average=a, Maximum=m) for a, m in ((80, 90), (20, 100))]
         assert uses(rows) == [Use("GPU", 50.0, 100, 100.0, of="2 GPUs")]
         assert remarks(wave(*rows))["gpu"] == "GPU (2 GPUs): 50%, at most 100%."
+
+    def test_two_who_tell_of_the_same_gpu_are_not_mixed(self) -> None:
+        """Triton's page and DCGM's, each in its own unit."""
+        rows = [
+            row("gpu_use", "triton", unit="Ratio", Average=0.9, Maximum=0.95),
+            row("gpu_use", "dcgm", unit="Percent", Average=91, Maximum=96),
+            row("gpu_memory_used", "triton", unit="Bytes", Average=20e9),
+            row("gpu_memory_total", "triton", unit="Bytes", Average=25e9),
+            row("gpu_memory_used", "dcgm", unit="Mebibytes", Average=19_000),
+            row("gpu_memory_free", "dcgm", unit="Mebibytes", Average=1_000),
+        ]
+        assert [(use.resource, use.of, use.share) for use in uses(rows)] == [
+            ("GPU", "triton", 0.9),
+            ("GPU", "dcgm", 0.91),
+            ("GPU memory", "triton", 0.8),
+            ("GPU memory", "dcgm", 0.95),
+        ]
 
     def test_inference_servers_tell_of_their_cache(self) -> None:
         rows = [row("kv_cache_use", "vllm", unit="Ratio", Average=0.93, Maximum=0.999)]
@@ -275,6 +328,10 @@ class TestErrors:
         found = remarks(wave(cpu(2880), change=failing(0.1)))
         assert "100 of 1,000 requests ended in a server error (10%, by the client's count)" in found["server_errors"]
 
+    def test_the_client_s_errors_are_a_share_of_the_client_s_requests(self) -> None:
+        found = remarks(wave(row("Invocations", Sum=2000), change=failing(0.1)))
+        assert "100 of 1,000 requests ended in a server error (10%, by the client's count)" in found["server_errors"]
+
     def test_other_failures_are_not_the_server_s(self) -> None:
         observed = wave(cpu(2880), change=lambda r: r._replace(outcome="failed", error="HttpError 400"))
         assert "server_errors" not in remarks(observed)
@@ -298,6 +355,16 @@ class TestQueueing:
         assert ("queueing" in found) is said
         if said:
             assert found["queueing"].startswith("0.6 requests waited at the server on average, at most 12.")
+
+    def test_several_queues_are_told_apart(self) -> None:
+        rows = [
+            row("queue_length", "vllm", Average=3, dimensions={"instance": "host:8000", "model_name": name})
+            for name in "ab"
+        ]
+        found = [each.text for each in diagnose(wave(*rows), summarise(wave()))]
+        assert [text.partition(".")[0] for text in found] == [
+            f"3 requests waited at the server on average (model_name={name})" for name in "ab"
+        ]
 
 
 class TestMultiModel:
