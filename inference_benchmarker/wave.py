@@ -169,6 +169,7 @@ class Wave(Observed):
             start=start,
             end=start + self.window.duration_ns / NS,
             sent=self.ledger.sent + len(self.warmup),
+            answered=self.ledger.ok + int(self.warmup.outcome("ok").sum()),
         )
 
     def _all_records(self) -> Records:

@@ -20,12 +20,14 @@ class Interval:
 
     ``begin``: the first request of all, warm-up and calibration included; ``start`` to ``end``: from the window's
     start to the last answer. ``sent`` counts every request since ``begin``, because the server saw them all.
+    ``answered``: how many of them were answered well, so that the server has counted them for sure; None: not known.
     """
 
     begin: float
     start: float
     end: float
     sent: int
+    answered: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

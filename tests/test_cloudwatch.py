@@ -9,6 +9,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -150,6 +151,25 @@ def test_a_percentile_is_of_one_bucket_over_the_wave(fake: FakeCloudWatch) -> No
     assert len(found.series) == 3
     mean_of_buckets = sum(value for _, value in found.series) / 3
     assert found.statistics["p99"] != pytest.approx(mean_of_buckets, rel=0.05)
+
+
+def test_a_percentile_s_bucket_may_hold_what_was_before_the_wave(fake: FakeCloudWatch) -> None:
+    """Of whole minutes: a slow wave ten seconds earlier is in the percentile, not in the mean."""
+    fake.resolution = 10
+    wave = Interval(begin=NOON + 25, start=NOON + 25, end=NOON + 55, sent=300)
+    for number, first, latency in ((200, 0, 500_000), (300, 25, 20_000)):
+        for index in range(number):
+            fake.put(SAGEMAKER, "ModelLatency", HERE, (NOON + first + index / 10.01, latency))
+            fake.put(SAGEMAKER, "Invocations", HERE, (NOON + first + index / 10.01, 1))
+    asked = block(ModelLatency=["Average", "p50", "p99"], Period=10, Lag=0)
+    latency_of = collect(fake, asked, interval=wave)["ModelLatency"]
+    assert latency_of.statistics == {"Average": 20_000, "p50": 20_000, "p99": 500_000}
+    assert latency_of.reason == (
+        "p50, p99: of the 60 s around the wave, CloudWatch's shortest bucket that holds it; 200 of the 500 requests in "
+        "it are not in the wave's buckets"
+    )
+    alone_in_it = collect(fake, asked, interval=replace(wave, begin=NOON, start=NOON))["ModelLatency"]
+    assert alone_in_it.reason is None
 
 
 def test_ten_second_buckets(fake: FakeCloudWatch) -> None:
@@ -443,6 +463,17 @@ def test_requests_that_never_come_end_the_waiting_at_its_limit(fake: FakeCloudWa
     assert "counted 1,400 of the 1,500 requests sent 330 s after the wave" in (found["ModelLatency"].reason or "")
     assert any("1,400 of 1,500 requests counted" in line for line in said)
     assert len(said) < 6  # said when it changes, not at each poll
+
+
+def test_requests_that_failed_before_the_endpoint_are_not_waited_for(fake: FakeCloudWatch) -> None:
+    """The client has an answer to each that CloudWatch counted; the others are waited for three periods."""
+    requests(fake, 1480)
+    interval = replace(WAVE, answered=1480)
+    found = collect(fake, block(ModelLatency=["Average"], Invocations=["Sum"]), interval=interval)
+    assert WAVE.end + 30 + 180 <= fake.clock.now < WAVE.end + 30 + 180 + 31
+    assert (found["ModelLatency"].complete, found["ModelLatency"].reason) == (True, None)
+    assert found["Invocations"].complete
+    assert found["Invocations"].reason == "20 of the 1,500 requests sent were not counted: they had no answer, either"
 
 
 def test_foreign_traffic_is_visible(fake: FakeCloudWatch) -> None:

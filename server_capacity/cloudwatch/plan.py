@@ -40,8 +40,9 @@ class Wanted:
     """One metric and everything that is asked to know it.
 
     ``around``: the buckets that cover the wave; ``inside``: those wholly in it (gauges only); ``whole``: the one
-    bucket for what several cannot give. ``series``: statistics asked per bucket; ``wholes``: asked as one bucket.
-    ``counter``: number of the metric that counts the same endpoint's requests.
+    bucket for what several cannot give; ``surplus``: it is longer, so that it may hold other requests, too.
+    ``series``: statistics asked per bucket; ``wholes``: asked as one bucket. ``counter``: number of the metric that
+    counts the same endpoint's requests.
     """
 
     number: int
@@ -58,6 +59,7 @@ class Wanted:
     series: tuple[str, ...]
     wholes: tuple[str, ...]
     series_of: str
+    surplus: bool = False
     counts: bool = False
     counter: int | None = None
     asked: bool = True
@@ -86,6 +88,11 @@ class Wanted:
         """The Id of the query for one value."""
         return f"m{self.number}w{self.wholes.index(statistic)}"
 
+    @property
+    def surplus_id(self) -> str:
+        """The Id of the query for how many samples ``whole`` holds."""
+        return f"m{self.number}n"
+
     def queries(self) -> Iterator[Query]:
         """Everything to ask for this metric."""
         base = ("", self.namespace, self.dimensions, self.name)
@@ -96,6 +103,8 @@ class Wanted:
             for statistic in self.wholes:
                 query = Query(*base, statistic, self.whole.length, self.whole)
                 yield replace(query, id=self.whole_id(statistic))
+            if self.surplus:
+                yield Query(self.surplus_id, *base[1:], "SampleCount", self.whole.length, self.whole)
 
 
 def plan(blocks: Sequence[Block], interval: Interval) -> tuple[Wanted, ...]:
@@ -118,6 +127,8 @@ def _wanted(number: int, block: Block, name: str, statistics: tuple[str, ...], i
     start = interval.begin if kind == "count" else interval.start
     around = covering(start, interval.end, block.period)
     inside = inner(interval.start, interval.end, block.period) if kind == "gauge" else None
+    whole, wholes = _whole(around, inside), tuple(each for each in statistics if combination(each) == "none")
+    surplus = kind != "gauge" and bool(wholes) and whole not in (None, around)
     return Wanted(
         number=number,
         namespace=block.namespace,
@@ -129,9 +140,10 @@ def _wanted(number: int, block: Block, name: str, statistics: tuple[str, ...], i
         kind=kind,
         around=around,
         inside=inside,
-        whole=_whole(around, inside),
-        series=_series(statistics, kind, counts),
-        wholes=tuple(each for each in statistics if combination(each) == "none"),
+        whole=whole,
+        series=_series(statistics, kind, counts=counts, surplus=surplus),
+        wholes=wholes,
+        surplus=surplus,
         series_of=next((each for each in statistics if combination(each) != "none"), statistics[0]),
         counts=counts,
     )
@@ -145,11 +157,13 @@ def _counts(block: Block, name: str) -> bool:
     )
 
 
-def _series(statistics: tuple[str, ...], kind: Kind, counts: bool) -> tuple[str, ...]:
+def _series(statistics: tuple[str, ...], kind: Kind, *, counts: bool, surplus: bool) -> tuple[str, ...]:
     """What is needed of each bucket, and for the plot; a gauge's SampleCount tells how many reported it."""
     needed = [each for statistic in statistics for each in needs(statistic)] or [statistics[0]]
     if kind == "gauge":
         needed += ["Maximum", "SampleCount"]
+    if surplus:
+        needed.append("SampleCount")
     if counts:
         needed.append("Sum")
     return tuple(dict.fromkeys(needed))

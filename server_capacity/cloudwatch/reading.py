@@ -62,7 +62,10 @@ class Reading:
         if total is None:
             return self._past_patience(counter)
         settled = self.before is not None and self.before.total(counter) == total
-        return total >= self.interval.sent and (settled or self._past_patience(counter))
+        if total >= self.interval.sent:
+            return settled or self._past_patience(counter)
+        answered = self.interval.answered
+        return answered is not None and total >= answered and settled and self._past_patience(counter)
 
     def total(self, counter: Wanted) -> float | None:
         """Requests counted by all counters of one kind, so over several endpoints; None where none has data."""

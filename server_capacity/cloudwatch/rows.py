@@ -88,7 +88,20 @@ def _values(reading: Reading, wanted: Wanted) -> tuple[dict[str, float | None], 
         else:
             values[statistic], remark = combine(statistic, series, wanted.around), ""
         remarks += [remark] if remark else []
-    return values, remarks
+    return values, [*remarks, *_surplus(reading, wanted)]
+
+
+def _surplus(reading: Reading, wanted: Wanted) -> Iterator[str]:
+    """What the one bucket holds beyond the wave's: a warm-up, a wave before it."""
+    if not wanted.surplus or wanted.whole is None:
+        return
+    held = reading.answers[wanted.surplus_id].points.get(wanted.whole.start)
+    ours = combine("SampleCount", {"SampleCount": reading.points(wanted, "SampleCount")}, wanted.around)
+    if held is not None and ours is not None and held > ours:
+        yield (
+            f"{', '.join(wanted.wholes)}: of the {wanted.whole.length} s around the wave, CloudWatch's shortest bucket"
+            f" that holds it; {held - ours:,.0f} of the {held:,.0f} requests in it are not in the wave's buckets"
+        )
 
 
 def _whole_value(reading: Reading, wanted: Wanted, statistic: str) -> tuple[float | None, str]:
@@ -191,9 +204,11 @@ def _unfinished(reading: Reading, wanted: Wanted, ending: Ending) -> Iterator[st
 
 
 def _traffic(reading: Reading, wanted: Wanted) -> Iterator[str]:
-    """More requests than ours are in the numbers: said where they are counted."""
+    """More requests than ours are in the numbers, or fewer: said where they are counted."""
     total = reading.total(wanted) if wanted.counts else None
     sent = reading.interval.sent
+    if total is not None and total < sent and reading.has_all(wanted):
+        yield f"{sent - total:,.0f} of the {sent:,} requests sent were not counted: they had no answer, either"
     if total is not None and total > sent:
         yield (
             f"CloudWatch counted {total:,.0f} requests, the wave sent {sent:,}: {total - sent:,.0f} came from elsewhere"
