@@ -149,14 +149,31 @@ def _with_server_metrics(wave: Wave, sources: list[Source], options: dict[str, A
         if not options["json"]:
             print(wave.texts()[0], flush=True)
         for source in sources:
-            metrics += source.collect(wave.interval(), say)
+            metrics += _collected(source, wave, say)
     with counting_interrupts():  # what has come is stored and printed, whatever is pressed meanwhile
         wave = wave.with_server_metrics(metrics)
+        try:
+            wave.store_server_metrics()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            _say(f"The server's metrics could not be stored ({reason}); what is printed is all there is of them.")
         if options["json"]:
             _print_wave(wave, as_json=True)
         else:
             print(wave.texts()[1], end="", flush=True)
     return wave.verdict.exit_code
+
+
+def _collected(source: Source, wave: Wave, say: Callable[[str], None]) -> list[ServerMetric]:
+    """What the source tells; a fault of ours in it keeps its traceback, and the wave its result."""
+    try:
+        return source.collect(wave.interval(), say)
+    except Exception as error:
+        from server_capacity.metrics import ServerMetric
+
+        traceback.print_exc()
+        stream, reason = type(source).__name__.lower(), f"reading them failed ({type(error).__name__})"
+        return [ServerMetric(stream, f"{stream} metrics", {"Value": None}, complete=False, reason=reason)]
 
 
 def _calibration(plan: WavePlan, live: Live) -> dict[str, Any]:

@@ -149,15 +149,18 @@ class Wave(Observed):
         self.run_dir.spool.unlink(missing_ok=True)
 
     def with_server_metrics(self, metrics: Iterable[ServerMetric]) -> Self:
-        """The same wave with what its server's metrics say, stored beside the rest."""
+        """The same wave with what its server's metrics say."""
         wave = replace(self, server_metrics=tuple(metrics))
         wave.run_dir = self.run_dir
-        if wave.run_dir is not None:
-            rows = [metric.to_json() for metric in wave.server_metrics or ()]
-            write_json(wave.run_dir.server_metrics, {"schema_version": SCHEMA_VERSION, "metrics": rows})
-            replace_file(wave.run_dir.report, wave.text())
-            write_json(wave.run_dir.summary, wave.to_json())
         return wave
+
+    def store_server_metrics(self) -> None:
+        """Store them beside the rest. Raises OSError where the run directory cannot be written to any more."""
+        if self.run_dir is not None:
+            rows = [metric.to_json() for metric in self.server_metrics or ()]
+            write_json(self.run_dir.server_metrics, {"schema_version": SCHEMA_VERSION, "metrics": rows})
+            replace_file(self.run_dir.report, self.text())
+            write_json(self.run_dir.summary, self.to_json())
 
     def interval(self) -> Interval:
         """The window as sources of server metrics take it. The warm-up's requests were seen by the server, too."""

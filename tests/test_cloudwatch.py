@@ -18,7 +18,7 @@ import pytest
 
 from inference_benchmarker.demo_endpoint import EndpointConfig, RunningEndpoint, start
 from inference_benchmarker.errors import BenchmarkError
-from server_capacity.cloudwatch import check_block, make_source
+from server_capacity.cloudwatch import check_block, hardware, make_source
 from server_capacity.cloudwatch.block import Block
 from server_capacity.cloudwatch.fetch import make_client
 from server_capacity.cloudwatch.source import CloudWatch, poll_interval, wait_limit
@@ -396,6 +396,28 @@ def test_no_connection(fake: FakeCloudWatch, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv("AWS_ENDPOINT_URL_CLOUDWATCH", address)
         metric = collect(fake, block(ModelLatency=["Average"]))["ModelLatency"]
     assert f"no connection to {address}: check network, proxy and region us-east-1" in (metric.reason or "")
+    assert fake.clock.slept == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [],
+        "sign in",
+        {"MetricDataResults": ["x"]},
+        {"MetricDataResults": [{"Id": "m0s0", "Timestamps": ["abc"], "Values": [1]}]},
+        {"MetricDataResults": [{"Id": "m0s0", "Timestamps": [NOON], "Values": [None]}]},
+        {"MetricDataResults": [{"Id": "m0s0", "Timestamps": [1e30], "Values": [1]}]},
+    ],
+)
+def test_somebody_else_answers(fake: FakeCloudWatch, answer: Any) -> None:
+    fake.fault = lambda *_: (200, answer)
+    asked = [Block.of(block(ModelLatency=["Average", "p99"]))]
+    client = make_client(1)
+    found = CloudWatch(asked, client, fake.clock, fake.clock.sleep, sagemaker=hardware.make_client("us-east-1"))
+    latency = found.collect(WAVE, lambda _: None)[0]
+    assert (latency.statistics, latency.complete) == ({"Average": None, "p99": None}, False)
+    assert f"the answer of {client.meta.endpoint_url} is none of CloudWatch's" in (latency.reason or "")
     assert fake.clock.slept == []
 
 

@@ -133,8 +133,9 @@ class Finishing:
 
     verdict = SimpleNamespace(exit_code=0)
 
-    def __init__(self, *, collecting: bool) -> None:
+    def __init__(self, *, collecting: bool = False, full: bool = False) -> None:
         self.collecting = collecting
+        self.full = full
         self.stored: list[ServerMetric] | None = None
 
     def texts(self) -> tuple[str, str]:
@@ -149,10 +150,14 @@ class Finishing:
         return [metric("CPUUtilization", 1.0)]
 
     def with_server_metrics(self, metrics: list[ServerMetric]) -> Finishing:
-        if not self.collecting:
+        if not self.collecting and not self.full:
             signal.raise_signal(signal.SIGINT)
         self.stored = metrics
         return self
+
+    def store_server_metrics(self) -> None:
+        if self.full:
+            raise OSError(28, "No space left on device")
 
 
 @pytest.mark.parametrize(("collecting", "printed"), [(True, "with 0 metrics"), (False, "with 1 metrics")])
@@ -162,6 +167,38 @@ def test_ctrl_c_beside_the_waiting_loses_nothing(
     wave: Any = Finishing(collecting=collecting)
     assert cli._with_server_metrics(wave, [wave], {"json": None, "quiet": None}) == 0
     assert capsys.readouterr().out == f"the wave\n{printed}"
+
+
+def test_a_full_disk_keeps_no_metric_from_being_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    wave: Any = Finishing(full=True)
+    assert cli._with_server_metrics(wave, [wave], {"json": None, "quiet": None}) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "the wave\nwith 1 metrics"
+    assert "could not be stored (No space left on device)" in printed.err
+
+
+class Faulty:
+    """A source with a fault of ours."""
+
+    def collect(self, *_: object) -> list[ServerMetric]:
+        raise KeyError("Timestamps")
+
+
+def test_a_source_that_fails_loses_neither_the_wave_nor_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    wave: Any = Finishing(collecting=False)
+    other: Any = SimpleNamespace(collect=lambda *_: [metric("CPUUtilization", 1.0)])
+    faulty: Any = Faulty()
+    assert cli._with_server_metrics(wave, [faulty, other], {"json": None, "quiet": None}) == 0
+    missing, there = wave.stored
+    assert (missing.name, missing.complete, missing.reason) == (
+        "faulty metrics",
+        False,
+        "reading them failed (KeyError)",
+    )
+    assert there.name == "CPUUtilization"
+    printed = capsys.readouterr()
+    assert printed.out == "the wave\nwith 2 metrics"
+    assert "KeyError: 'Timestamps'" in printed.err
 
 
 def metric(name: str, value: float | None, **more: Any) -> ServerMetric:

@@ -23,6 +23,9 @@ BATCH = 500
 ATTEMPTS = 4
 """Of a call. More would wait longer for one call than between two polls, which are attempts, too."""
 
+UNREADABLE = (AttributeError, KeyError, TypeError, ValueError, RuntimeError)
+"""What boto3 raises for JSON of another shape than AWS's: somebody else answers at that address."""
+
 _CREDENTIALS_HINT = (
     "Give credentials that may call cloudwatch:GetMetricData: `aws configure`, AWS_PROFILE, or AWS_ACCESS_KEY_ID"
     " and AWS_SECRET_ACCESS_KEY."
@@ -119,10 +122,10 @@ def similar_dimensions(client: Any, namespace: str, name: str) -> list[dict[str,
 
     try:
         page = client.list_metrics(Namespace=namespace, MetricName=name, RecentlyActive="PT3H")
-    except (BotoCoreError, ClientError):
+        metrics = page.get("Metrics", [])
+        found = [{each["Name"]: each["Value"] for each in metric.get("Dimensions", [])} for metric in metrics]
+    except (BotoCoreError, ClientError, *UNREADABLE):
         return []
-    metrics = page.get("Metrics", [])
-    found = [{each["Name"]: each["Value"] for each in metric.get("Dimensions", [])} for metric in metrics]
     return [each for place, each in enumerate(found) if each not in found[:place]]
 
 
@@ -175,6 +178,8 @@ def _ask(
             _ask(client, window, queries[middle:], answers, clocks)
             return
         _fail(queries, answers, _service_failure(error))
+    except UNREADABLE as error:
+        _fail(queries, answers, _unreadable(error, client))
     except (BotoCoreError, ResponseParserError) as error:
         _fail(queries, answers, _client_failure(error, client))
 
@@ -306,6 +311,13 @@ def _client_failure(error: Exception, client: Any) -> Failure:
         text = redact(f"no connection to {address}: check network, proxy and region {region} ({said})")
         return Failure(text, final=True, every_call=True)
     return Failure(f"CloudWatch could not be asked ({type(error).__name__}: {said})", final=True)
+
+
+def _unreadable(error: Exception, client: Any) -> Failure:
+    """Somebody answers who is not CloudWatch."""
+    said = f"{type(error).__name__}: {_first_line(error)}"
+    text = redact(f"the answer of {client.meta.endpoint_url} is none of CloudWatch's ({said}): is a proxy between?")
+    return Failure(text, final=True, every_call=True)
 
 
 def _first_line(error: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from server_capacity.cloudwatch.fetch import UNREADABLE
 from server_capacity.instance_types import gpus, vcpus
 from server_capacity.metrics import Hardware
 
@@ -65,7 +66,7 @@ def describe(client: Any | None, given: Mapping[Variant, str | None]) -> dict[Va
             if _is_not_found(error):
                 absent = f"there is no endpoint {endpoint!r} in {client.meta.region_name}"
                 known |= dict.fromkeys(here, Described(absent=absent))
-        except (BotoCoreError, ResponseParserError):
+        except (BotoCoreError, ResponseParserError, *UNREADABLE):
             break  # nobody answers there: another endpoint would only wait as long again
     return known
 
