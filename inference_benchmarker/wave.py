@@ -173,6 +173,7 @@ class Wave(Observed):
             end=start + self.window.duration_ns / NS,
             sent=self.ledger.sent + len(self.warmup),
             answered=self.ledger.ok + int(self.warmup.outcome("ok").sum()),
+            tasks=self.plan.locust_file is not None,
         )
 
     def _all_records(self) -> Records:

@@ -21,6 +21,7 @@ class Interval:
     ``begin``: the first request of all, warm-up and calibration included; ``start`` to ``end``: from the window's
     start to the last answer. ``sent`` counts every request since ``begin``, because the server saw them all.
     ``answered``: how many of them were answered well, so that the server has counted them for sure; None: not known.
+    ``tasks``: both count tasks of a Locust file, each of which sends as many requests as it likes.
     """
 
     begin: float
@@ -28,6 +29,7 @@ class Interval:
     end: float
     sent: int
     answered: int | None = None
+    tasks: bool = False
 
 
 @dataclass(frozen=True, slots=True)

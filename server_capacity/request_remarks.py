@@ -109,7 +109,7 @@ def _crowded(served: Served) -> Iterator[Remark]:
     """Little's law: rate x time at the model are at work at a time; Poisson arrivals vary by the root of that."""
     most = served.largest(SAGEMAKER, "ConcurrentRequestsPerModel")
     model = served.mean_s(SAGEMAKER, "ModelLatency")
-    if most is None or model is None:
+    if most is None or model is None or not served.told_apart:
         return
     at_work = served.summary.rates.sent * model
     if most <= CROWDED * at_work + 3 * math.sqrt(at_work) + 1:
@@ -160,7 +160,8 @@ def _cold(served: Served) -> Iterator[Remark]:
 
 def _foreign(served: Served) -> Iterator[Remark]:
     counted, sent = served.invocations, served.observed.ledger.sent + len(served.observed.warmup)
-    if counted is not None and counted > sent:
+    unknown = served.observed.plan.locust_file or served.observed.lost_workers  # how many requests were ours
+    if counted is not None and counted > sent and not unknown:
         yield Remark(
             "foreign_traffic",
             f"The server counted {counted:,.0f} requests, this wave sent {sent:,}: {counted - sent:,.0f} came from "

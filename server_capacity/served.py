@@ -75,9 +75,10 @@ class Served:
         """How the platform calls the mean time of a request at the server, and what it was.
 
         None where that time is no part of the client's latency: an asynchronous endpoint works when the client has its
-        answer, and for a balancer a stream is over when it begins.
+        answer, and for a balancer a stream is over when it begins. Nor is it where a record is not one request.
         """
-        if any(_present(row.statistics.values()) for name in _ASYNCHRONOUS for row in self.rows(SAGEMAKER, name)):
+        asynchronous = (row for name in _ASYNCHRONOUS for row in self.rows(SAGEMAKER, name))
+        if not self.told_apart or any(_present(row.statistics.values()) for row in asynchronous):
             return None
         for place in _TIMES:
             if place[0] == BALANCER and self.summary.ttft is not None:
@@ -102,6 +103,12 @@ class Served:
     def invocations(self) -> float | None:
         """Requests that the server counted; None where it does not tell."""
         return next((count for place in _COUNTS if (count := self.total(*place)) is not None), None)
+
+    @cached_property
+    def told_apart(self) -> bool:
+        """Whether a record is one request to the server; a task of a Locust file may send several, or none."""
+        sent = self.observed.ledger.sent + len(self.observed.warmup)
+        return self.observed.plan.locust_file is None or self.invocations == sent
 
     @cached_property
     def uses(self) -> list[Use]:

@@ -498,6 +498,15 @@ def test_requests_that_failed_before_the_endpoint_are_not_waited_for(fake: FakeC
     assert found["Invocations"].reason == "20 of the 1,500 requests sent were not counted: they had no answer, either"
 
 
+def test_the_tasks_of_a_locust_file_do_not_tell_how_many_requests_come(fake: FakeCloudWatch) -> None:
+    requests(fake, 1500)
+    interval = replace(WAVE, sent=500, answered=500, tasks=True)
+    found = collect(fake, block(ModelLatency=["SampleCount"]), interval=interval)
+    assert WAVE.end + 30 + 180 <= fake.clock.now < WAVE.end + 30 + 180 + 31, "a third of them would seem to be all"
+    assert (found["ModelLatency"].statistics, found["ModelLatency"].complete) == ({"SampleCount": 1500}, True)
+    assert found["Invocations"].reason is None
+
+
 def test_foreign_traffic_is_visible(fake: FakeCloudWatch) -> None:
     requests(fake, 1800)
     found = collect(fake, block(INSTANCES, CPUUtilization=["Average"]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -435,6 +436,18 @@ def test_more_requests_than_ours_are_somebody_s(counted: float, said: bool) -> N
         assert found["foreign_traffic"].startswith(
             "The server counted 5,000 requests, this wave sent 1,000: 4,000 came from elsewhere"
         )
+
+
+def test_a_task_of_a_locust_file_is_any_number_of_requests() -> None:
+    rows = [model_ms(5), row("ConcurrentRequestsPerModel", Maximum=20)]
+    tasks: dict[str, Any] = {"locust_file": Path("locustfile.py"), "factories_file": None}
+    assert remarks(wave(*rows, row("Invocations", Sum=3000), **tasks)) == {}
+    assert "time" in remarks(wave(*rows, row("Invocations", Sum=1000), **tasks)), "one request a task"
+
+
+def test_what_a_lost_worker_sent_is_not_somebody_else_s() -> None:
+    observed = replace(wave(row("Invocations", Sum=1020)), lost_workers=(0,))
+    assert remarks(observed) == {}
 
 
 def test_remarks_stand_between_metrics_and_findings_and_in_the_summary() -> None:

@@ -62,6 +62,8 @@ class Reading:
         if total is None:
             return self._past_patience(counter)
         settled = self.before is not None and self.before.total(counter) == total
+        if self.interval.tasks:
+            return settled and self._past_patience(counter)
         if total >= self.interval.sent:
             return settled or self._past_patience(counter)
         answered = self.interval.answered
@@ -115,7 +117,7 @@ class Reading:
     def progress(self) -> str:
         """What is waited for, in words; nothing where only the next poll has to agree."""
         parts = []
-        totals = {each.group: self.total(each) for each in self.wanted if each.counts}
+        totals = {each.group: self.total(each) for each in self.wanted if each.counts and not self.interval.tasks}
         if totals and (missing := [total or 0 for total in totals.values() if (total or 0) < self.interval.sent]):
             parts.append(f"{min(missing):,.0f} of {self.interval.sent:,} requests counted")
         if late := sum(not self._has_last(each) for each in self.wanted):

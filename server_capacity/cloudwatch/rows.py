@@ -193,7 +193,7 @@ def _unfinished(reading: Reading, wanted: Wanted, ending: Ending) -> Iterator[st
     )
     if reading.failure(wanted) is None:
         counter = reading.counter_of(wanted)
-        total = None if counter is None else reading.total(counter)
+        total = None if counter is None or reading.interval.tasks else reading.total(counter)
         if counter is not None and total is not None and total < reading.interval.sent:
             yield (
                 f"CloudWatch had counted {total:,.0f} of the {reading.interval.sent:,} requests sent {ended}"
@@ -205,7 +205,7 @@ def _unfinished(reading: Reading, wanted: Wanted, ending: Ending) -> Iterator[st
 
 def _traffic(reading: Reading, wanted: Wanted) -> Iterator[str]:
     """More requests than ours are in the numbers, or fewer: said where they are counted."""
-    total = reading.total(wanted) if wanted.counts else None
+    total = reading.total(wanted) if wanted.counts and not reading.interval.tasks else None
     sent = reading.interval.sent
     if total is not None and total < sent and reading.has_all(wanted):
         yield f"{sent - total:,.0f} of the {sent:,} requests sent were not counted: they had no answer, either"
