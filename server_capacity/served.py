@@ -65,10 +65,12 @@ class Served:
     metrics: Sequence[ServerMetric]
     limited_by: str | None = None
 
-    @property
+    @cached_property
     def latency_s(self) -> float | None:
-        """The mean latency that the client saw."""
-        return None if self.summary.latency is None else self.summary.latency.mean
+        """The mean latency of the ok requests: one that was abandoned has an age, and no time at the server."""
+        ok = self.observed.records.outcome("ok")
+        took = (self.observed.records.int("done") - self.observed.records.int("sent"))[ok]
+        return float(took.mean()) / NS if len(took) else None
 
     @cached_property
     def server_s(self) -> tuple[str, float] | None:
@@ -91,6 +93,12 @@ class Served:
     def overhead_s(self) -> float | None:
         """SageMaker's own mean time for a request."""
         return self.mean_s(SAGEMAKER, "OverheadLatency")
+
+    @property
+    def loading_s(self) -> float:
+        """What requests of a multi-model endpoint waited for their models, as a mean over all requests."""
+        hits, wait = self.average(SAGEMAKER, "ModelCacheHit"), self.mean_s(SAGEMAKER, "ModelLoadingWaitTime")
+        return 0.0 if hits is None or wait is None else (1 - hits) * wait
 
     @property
     def network_s(self) -> float | None:

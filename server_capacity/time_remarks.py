@@ -83,13 +83,16 @@ def _hardware_advice(served: Served) -> str:
 
 def _overhead(served: Served) -> Iterator[Remark]:
     overhead = served.overhead_s
-    if overhead is not None and overhead >= LONG_OVERHEAD_S:
-        yield Remark(
-            "overhead_latency",
-            f"OverheadLatency is {duration_text(overhead)} on average; single-digit milliseconds are usual",
-            "Look at the sizes of requests and responses, authentication, and requests that come rarely; after a cold "
-            "start a --warmup helps.",
-        )
+    if overhead is None or overhead < LONG_OVERHEAD_S:
+        return
+    advice = (
+        "Look at the sizes of requests and responses, authentication, and requests that come rarely; after a cold "
+        "start a --warmup helps."
+    )
+    if served.loading_s >= LARGEST_PART * overhead:
+        advice = "Most of it is waiting for models to be loaded."
+    measured = f"OverheadLatency is {duration_text(overhead)} on average; single-digit milliseconds are usual"
+    yield Remark("overhead_latency", measured, advice)
 
 
 def _network(served: Served) -> Iterator[Remark]:

@@ -128,6 +128,14 @@ class TestWhereTheTimeWent:
         )
         assert "network and client 0 ms (0%)" in remarks(wave(model_ms(20.2)))["time"]
 
+    def test_a_request_without_an_end_has_no_latency_to_take_apart(self) -> None:
+        """Percentiles count those abandoned at their age; the server has no time of theirs."""
+        abandoned = wave(
+            model_ms(17), change=lambda r: r._replace(outcome="abandoned", done=r.sent + NS) if r.index >= 900 else r
+        )
+        assert "client latency 20 ms on average = network and client 3 ms (15%)" in remarks(abandoned)["time"]
+        assert remarks(wave(model_ms(17), change=lambda r: r._replace(outcome="abandoned"))) == {}
+
     def test_a_balancer_s_time_ends_where_a_stream_begins(self) -> None:
         """TargetResponseTime: until the target starts to send the response headers."""
 
@@ -179,6 +187,14 @@ def test_overhead_beyond_single_digits_is_said(milliseconds: float, said: bool) 
     assert ("overhead_latency" in found) is said
     if said:
         assert f"OverheadLatency is {milliseconds:g} ms on average" in found["overhead_latency"]
+
+
+@pytest.mark.parametrize(("hits", "loading"), [(0.1, True), (0.9, False)])
+def test_overhead_that_is_the_loading_of_models_is_called_so(hits: float, loading: bool) -> None:
+    loads = [row("ModelCacheHit", Average=hits), row("ModelLoadingWaitTime", unit="Microseconds", Average=170_000)]
+    found = remarks(wave(model_ms(20), overhead_ms(160), *loads, latency_ms=200))
+    assert ("Most of it is waiting for models to be loaded" in found["overhead_latency"]) is loading
+    assert ("Look at the sizes" in found["overhead_latency"]) is not loading
 
 
 @pytest.mark.parametrize(("latency", "said"), [(22, False), (21.9, False), (25, True), (200, True)])
