@@ -26,6 +26,7 @@ MOST_SERIES = 20
 
 MOST_MISSED = 0.1
 SUFFIXES = ("", "_total", "_bucket", "_sum", "_count")
+UNTOLD = (None, "unknown", "untyped")
 UNITS = {"seconds": "Seconds", "bytes": "Bytes", "ratio": "Ratio", "celsius": "Celsius", "joules": "Joules"}
 
 
@@ -117,6 +118,8 @@ def _absent(wanted: Wanted, window: Window) -> str:
 def _first_there(wanted: Wanted, history: History) -> tuple[tuple[str, Labels] | None, str]:
     for name, labels in wanted.selectors:
         if kind := _kind(name, labels, history):
+            if wanted.item and history.types.get(name) in UNTOLD and {kind, wanted.item.kind} == {"gauge", "counter"}:
+                kind = wanted.item.kind  # a preset knows better than the name
             return (name, labels), kind
     return None, wanted.item.kind if wanted.item else "gauge"
 
@@ -124,7 +127,7 @@ def _first_there(wanted: Wanted, history: History) -> tuple[tuple[str, Labels] |
 def _kind(name: str, labels: Labels, history: History) -> str | None:
     """How the metric is read: as its type says, else as its name does; None where it is not on the page."""
     said = history.types.get(name)
-    if history.keys(f"{name}_bucket", labels) and said in (None, "histogram", "unknown", "untyped"):
+    if history.keys(f"{name}_bucket", labels) and said in ("histogram", *UNTOLD):
         return "histogram"
     if said == "summary" and history.keys(f"{name}_count", labels):
         return "summary"
