@@ -74,16 +74,31 @@ def _joined(*sections: Iterator[str]) -> str:
 
 
 def metric_lines(metrics: Sequence[ServerMetric]) -> Iterator[str]:
-    """A line for each metric that was asked for; one that stands in several blocks is told by its dimensions."""
+    """A line for each metric that was asked for; one that stands in several blocks is told by its dimensions.
+
+    A reason that several share is told once; of a name with many series, the first ones are.
+    """
     asked = [metric for metric in metrics if metric.asked]
     names = Counter(metric.name for metric in asked)
+    told: Counter[str] = Counter()
+    reasons: set[str] = set()
     for metric in asked:
-        where = ", ".join(f"{name}={value}" for name, value in metric.dimensions.items())
-        title = f"{metric.name} ({where})" if names[metric.name] > 1 and where else metric.name
-        values = ", ".join(f"{name}={_metric_value(value)}" for name, value in metric.statistics.items())
-        unit = metric.unit.lower() if metric.unit and metric.unit not in _PLAIN_UNITS else None
-        notes = "; ".join(filter(None, (unit, metric.reason)))
-        yield f"{_INDENT}{title}: {values}" + (f" ({notes})" if notes else "")
+        told[metric.name] += 1
+        if told[metric.name] <= _MAX_ROWS:
+            yield _metric_line(metric, several=names[metric.name] > 1, told_before=metric.reason in reasons)
+            reasons.update(filter(None, [metric.reason]))
+    for name, count in names.items():
+        if count > _MAX_ROWS:
+            yield f"{_INDENT}… and {count - _MAX_ROWS} more of {name}, in server_metrics.json"
+
+
+def _metric_line(metric: ServerMetric, *, several: bool, told_before: bool) -> str:
+    where = ", ".join(f"{name}={value}" for name, value in metric.dimensions.items())
+    title = f"{metric.name} ({where})" if several and where else metric.name
+    values = ", ".join(f"{name}={_metric_value(value)}" for name, value in metric.statistics.items())
+    unit = metric.unit.lower() if metric.unit and metric.unit not in _PLAIN_UNITS else None
+    notes = "; ".join(filter(None, (unit, "as above" if told_before else metric.reason)))
+    return f"{_INDENT}{title}: {values}" + (f" ({notes})" if notes else "")
 
 
 def _metric_value(value: float | None) -> str:

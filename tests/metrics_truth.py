@@ -47,18 +47,23 @@ class Truth:
         """Every row over the very seconds it names; a percentile over the whole minutes it is asked in."""
         found = {row["name"]: row for row in rows}
         cpu, latency = found["CPUUtilization"], found["ModelLatency"]
-        begin = latency["start"] // MINUTE * MINUTE
-        end = begin + math.ceil((latency["end"] - begin) / MINUTE) * MINUTE
-        times = sorted(model_times_us(log, begin, end))
         return cls(
             cpu=cpu["statistics"]["Average"],
             true_cpu=100 * busy_servers(log, cpu["start"], cpu["end"]),
             buckets=round((cpu["end"] - cpu["start"]) / period),
             p99_us=latency["statistics"]["p99"],
-            true_p99_us=times[math.ceil(0.99 * len(times)) - 1],
+            true_p99_us=true_p99_us(latency, log),
             invocations=found["Invocations"]["statistics"]["Sum"],
             arrivals=len(log["id"]),
         )
+
+
+def true_p99_us(row: Mapping[str, Any], log: Log) -> float:
+    """The percentile over the whole minutes that a row of ModelLatency is asked in."""
+    begin = row["start"] // MINUTE * MINUTE
+    end = begin + math.ceil((row["end"] - begin) / MINUTE) * MINUTE
+    times = sorted(model_times_us(log, begin, end))
+    return times[math.ceil(0.99 * len(times)) - 1]
 
 
 def busy_servers(log: Log, begin: float, end: float) -> float:

@@ -25,7 +25,7 @@ from server_capacity.prometheus.answers import fill
 from server_capacity.prometheus.block import wanted_of
 from server_capacity.prometheus.history import History, Round
 from server_capacity.prometheus.presets import PRESETS, Item
-from server_capacity.prometheus.reading import read, window_of
+from server_capacity.prometheus.reading import MOST_SERIES, read, window_of
 from server_capacity.prometheus.source import Page, Prometheus
 from server_capacity.prometheus.web import Web
 
@@ -442,9 +442,11 @@ def test_the_window_is_filled_in_and_the_end_is_asked_for() -> None:
 
 
 def test_many_series_and_warnings_are_told() -> None:
-    with fake(200, vector_of(*map(str, range(50)), warnings=["a store is down"]), "application/json") as server:
+    with fake(
+        200, vector_of(*map(str, range(MOST_SERIES + 30)), warnings=["a store is down"]), "application/json"
+    ) as server:
         found = collect({**SERVER, "url": server.url, "queries": {"a": "x"}})
-    assert [row.dimensions["i"] for row in found] == [f"{i:03}" for i in range(30, 50)]
+    assert [row.dimensions["i"] for row in found] == [f"{i:03}" for i in range(30, MOST_SERIES + 30)]
     assert "a store is down" in str(found[0].reason)
     assert "30 more series" in str(found[-1].reason)
 

@@ -276,11 +276,11 @@ def test_every_label_set_is_a_row_and_labels_select() -> None:
 
 
 def test_a_metric_with_many_series_keeps_the_largest_and_says_so() -> None:
-    text = "".join(f'm{{i="{i:03}"}} {i}\n' for i in range(50))
+    text = "".join(f'm{{i="{i:03}"}} {i}\n' for i in range(MOST_SERIES + 30))
     pages: dict[float, str | None] = {100.0 + i: text for i in range(4)}
     found = rows(["m"], pages, (100.5, 102.5))
     assert len(found) == MOST_SERIES
-    assert [row.dimensions["i"] for row in found] == [f"{i:03}" for i in range(30, 50)]
+    assert [row.dimensions["i"] for row in found] == [f"{i:03}" for i in range(30, MOST_SERIES + 30)]
     assert found[-1].reason == "30 more series with smaller values left out"
 
 

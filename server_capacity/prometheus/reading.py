@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from server_capacity.prometheus.history import History
 
 STREAM = "prometheus"
-MOST_SERIES = 20
+MOST_SERIES = 500
 """A metric with more series gives those with the largest values."""
 
 MOST_MISSED = 0.1
