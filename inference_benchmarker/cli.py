@@ -130,12 +130,14 @@ def _wave(arguments: list[str]) -> int:
         return _with_server_metrics(wave, sources, options)
 
 
-def _sources(config: str | None) -> list[Source]:
+def _sources(config: str | None, *, afterwards: bool = False) -> list[Source]:
+    """The configuration's sources; ``afterwards``: those that can be asked about the past, so not metrics pages."""
     if config is None:
         return []
     from server_capacity.config import load_config, make_sources
 
-    return make_sources(load_config(config), os.environ)
+    blocks = [block for block in load_config(config) if not (afterwards and "scrape_url" in block)]
+    return make_sources(blocks, os.environ)
 
 
 def _with_server_metrics(wave: Wave, sources: list[Source], options: dict[str, Any]) -> int:
@@ -186,10 +188,15 @@ def _report(arguments: list[str]) -> int:
     parser = _Parser(prog="benchmark report", description="Print a run again; finalise one that was cut off.")
     parser.add_argument("dir", metavar="DIR", type=Path, help="a run directory")
     parser.add_argument("--json", action="store_true", help="print summary.json instead of the report")
+    again = "ask for the server's metrics of the wave's window once more, and store them with it"
+    parser.add_argument("--endpoint-config", metavar="FILE", help=again)
     options = parser.parse_args(arguments)
     from inference_benchmarker.wave import Wave
 
+    sources = _sources(options.endpoint_config, afterwards=True)
     wave = Wave.load(options.dir)
+    if sources:
+        return _with_server_metrics(wave, sources, {"json": options.json, "quiet": False})
     _print_wave(wave, as_json=options.json)
     return wave.verdict.exit_code
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.verdict import Verdict
     from server_capacity.metrics import ServerMetric
 
-_WIDTH = 100
+_WIDTH = 80
 _TITLE = "RESULTS – InferenceBenchmarker"
 _MAX_ROWS = 20
 _PLAIN_UNITS = ("None", "Count", "Percent")
@@ -105,7 +105,7 @@ def _metric_value(value: float | None) -> str:
     """As many digits as matter: 312.4, 0.0123, 20,013."""
     if value is None:
         return "N/A"
-    return f"{value:,.0f}" if abs(value) >= 10_000 or value.is_integer() else f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) >= 1_000 or value.is_integer() else f"{value:.4g}"
 
 
 def to_json(observed: Observed, summary: Summary, verdict: Verdict) -> dict[str, Any]:

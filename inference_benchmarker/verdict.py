@@ -239,9 +239,9 @@ def _metric_findings(observed: Observed) -> Iterator[Finding]:
         yield Finding(
             "server_metrics",
             "warning",
-            f"{len(short)} of {len(asked)} server metrics are missing or incomplete ({short[0].name})",
+            f"{len(short)} of {len(asked)} server metrics are missing or incomplete",
             "0",
-            f"{short[0].reason or 'No value came'}; the reasons stand beside the metrics.",
+            "The reason stands beside each of them.",
         )
 
 

@@ -149,8 +149,10 @@ class Wave(Observed):
         self.run_dir.spool.unlink(missing_ok=True)
 
     def with_server_metrics(self, metrics: Iterable[ServerMetric]) -> Self:
-        """The same wave with what its server's metrics say."""
-        wave = replace(self, server_metrics=tuple(metrics))
+        """The same wave with what its server's metrics say, now or still."""
+        from server_capacity.metrics import renewed
+
+        wave = replace(self, server_metrics=renewed(self.server_metrics or (), metrics))
         wave.run_dir = self.run_dir
         return wave
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from server_capacity.hardware_remarks import hardware_remarks
-from server_capacity.request_remarks import request_remarks
+from server_capacity.request_remarks import error_remarks, request_remarks
 from server_capacity.served import Remark, Served
 from server_capacity.time_remarks import time_remarks
 
@@ -25,4 +25,5 @@ def diagnose(observed: Observed, summary: Summary, limited_by: str | None = None
     if not observed.server_metrics:
         return []
     served = Served(observed, summary, observed.server_metrics, limited_by)
-    return [*time_remarks(served), *hardware_remarks(served), *request_remarks(served)]
+    parts = (error_remarks, time_remarks, hardware_remarks, request_remarks)
+    return [remark for part in parts for remark in part(served)]

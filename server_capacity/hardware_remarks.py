@@ -20,7 +20,8 @@ _FULL_ADVICE = {
     DISK: "use a larger volume",
 }
 _UNKNOWN = 'Allow sagemaker:DescribeEndpoint and sagemaker:DescribeEndpointConfig, or give "InstanceType" in the block.'
-_MAY_IDLE = (GPU_MEMORY, KV_CACHE, DISK)
+_IDLE = "Mostly idle at this rate: send more to find its limit, or use fewer or smaller instances."
+_IDLE_ADVICE = {CPU: _IDLE, GPU: _IDLE, MEMORY: "Most of it is unused at this rate."}
 
 
 def hardware_remarks(served: Served) -> Iterator[Remark]:
@@ -33,7 +34,7 @@ def hardware_remarks(served: Served) -> Iterator[Remark]:
             continue
         around = served.is_diluted(use)
         note = "; idle time around the wave is in it" if around else ""
-        idle = not around and served.observed.ledger.ok > 0  # who refuses everything has nothing to do
+        idle = not around and served.healthy  # who fails or is too slow is not too large
         yield Remark(code, f"{name}: {_amounts(use)}{note}", _advice(use, around=around, idle=idle))
 
 
@@ -48,7 +49,10 @@ def _amounts(use: Use) -> str:
     for before, value, share in (("", use.average, use.share), ("at most ", use.maximum, use.peak)):
         if value is None:
             continue
-        text = f"{before}{value:,.4g}%" if use.percent else f"{before}{value:.1%}"
+        text = _percent(value if use.percent else 100 * value)
+        if words and words[0].startswith(text):
+            continue
+        text = before + text
         if use.percent and use.whole is not None and use.whole != 100:
             text += f" of {use.whole:,.0f}%" if not words else ""
             text += f" ({share:.0%})"
@@ -56,6 +60,11 @@ def _amounts(use: Use) -> str:
     if use.hardware is not None:
         words.append(f"on {use.hardware.text}")
     return ", ".join(words)
+
+
+def _percent(value: float) -> str:
+    """312.4%, 40%."""
+    return f"{value:,.1f}".removesuffix(".0") + "%"
 
 
 def _advice(use: Use, *, around: bool, idle: bool) -> str:
@@ -68,10 +77,6 @@ def _advice(use: Use, *, around: bool, idle: bool) -> str:
         return ""
     if share >= NEAR:
         return f"{'Used up' if share >= FULL else 'Nearly used up'}: {_FULL_ADVICE[use.resource]}."
-    if share >= TIGHT:
-        return "Little is left for peaks."
     if share >= PLANNED:
-        return "A good load to plan instances with."
-    if share >= IDLE or use.resource in _MAY_IDLE or not idle:
-        return ""
-    return "Mostly idle at this rate: send more to find its limit, or use fewer or smaller instances."
+        return "Little is left for peaks." if share >= TIGHT else "A good load to plan instances with."
+    return _IDLE_ADVICE.get(use.resource, "") if share < IDLE and idle else ""

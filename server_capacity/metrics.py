@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,16 @@ class ServerMetric:
     asked: bool = True
     hardware: Hardware | None = None
 
+    @property
+    def key(self) -> tuple[str, str | None, str, tuple[tuple[str, str], ...]]:
+        """Which metric it is, whatever its values."""
+        return self.stream, self.namespace, self.name, tuple(sorted(self.dimensions.items()))
+
+    @property
+    def tells(self) -> bool:
+        """Whether any value came."""
+        return any(value is not None for value in self.statistics.values())
+
     def to_json(self) -> dict[str, Any]:
         """The metric's part of server_metrics.json."""
         return {
@@ -87,6 +97,14 @@ class ServerMetric:
         pairs = {name: tuple((float(a), float(b)) for a, b in data[name]) for name in ("series", "instances")}
         hardware = data.get("hardware")
         return cls(**{**data, **pairs, "hardware": None if hardware is None else Hardware(**hardware)})
+
+
+def renewed(before: Iterable[ServerMetric], now: Iterable[ServerMetric]) -> tuple[ServerMetric, ...]:
+    """The rows of an earlier reading with those of a later one in their place, where these tell anything or more."""
+    old = {row.key: row for row in before}
+    new = {row.key: row for row in now}
+    kept = {key: row for key, row in old.items() if key not in new or (row.tells and not new[key].tells)}
+    return tuple({**new, **kept}.values())
 
 
 class Source(Protocol):

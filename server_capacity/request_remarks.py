@@ -10,15 +10,15 @@ from inference_benchmarker.finding import duration_text, percent_text
 from inference_benchmarker.plan import NS
 from server_capacity.cold_start import cold_start
 from server_capacity.known_metrics import BALANCER, BEDROCK, COMPONENTS, INSTANCES, LAMBDA, SAGEMAKER
-from server_capacity.served import Remark, Served
+from server_capacity.served import MOST_ERRORS, Remark, Served
 from server_capacity.uses import PLANNED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from server_capacity.metrics import ServerMetric
+    from server_capacity.served import Place
 
-MOST_ERRORS = 0.01
 LEAST_HITS = 0.95
 CROWDED = 2.0
 LEAST_WAITING = 0.5
@@ -29,7 +29,13 @@ _SERVER_ERRORS = (
     (LAMBDA, "Errors"),
     (BEDROCK, "InvocationServerErrors"),
 )
-_SERVER_ERROR_KEY = re.compile(r"\b5\d\d$")
+_REFUSALS = (
+    (SAGEMAKER, "Invocation4XXErrors"),
+    (BALANCER, "HTTPCode_Target_4XX_Count"),
+    (LAMBDA, "Throttles"),
+    (BEDROCK, "InvocationClientErrors"),
+)
+_SERVER_ERROR_KEY, _REFUSAL_KEY = re.compile(r"\b5\d\d$"), re.compile(r"\b4\d\d$|Throttl")
 # What the log group of an endpoint is called, by the dimension that names it.
 _LOG_GROUPS = {
     "InferenceComponentName": f"{COMPONENTS}/",
@@ -38,14 +44,20 @@ _LOG_GROUPS = {
 }
 
 
+def error_remarks(served: Served) -> Iterator[Remark]:
+    """Errors, whose fault they are, and where to look."""
+    for rule in (_errors, _refusals):
+        yield from rule(served)
+
+
 def request_remarks(served: Served) -> Iterator[Remark]:
     """Each of these that was seen."""
-    for rule in (_errors, _crowded, _waiting, _models, _cold, _foreign):
+    for rule in (_crowded, _waiting, _models, _cold, _foreign):
         yield from rule(served)
 
 
 def _errors(served: Served) -> Iterator[Remark]:
-    errors, whose, counted = _server_errors(served)
+    errors, whose, counted = _counted(served, _SERVER_ERRORS, _SERVER_ERROR_KEY)
     if not errors or not counted:
         return
     logs = _log_groups(served)
@@ -64,13 +76,25 @@ def _errors(served: Served) -> Iterator[Remark]:
     )
 
 
-def _server_errors(served: Served) -> tuple[float, str, float]:
+def _refusals(served: Served) -> Iterator[Remark]:
+    refused, whose, counted = _counted(served, _REFUSALS, _REFUSAL_KEY)
+    if refused and counted:
+        share = percent_text(refused / counted)
+        yield Remark(
+            "refused",
+            f"{refused:,.0f} of {counted:,.0f} requests were refused ({share}, {whose})",
+            "The errors above say why: throttling (429) asks for more capacity or fewer requests at a time, the others "
+            "for another payload, a smaller one, or permissions.",
+        )
+
+
+def _counted(served: Served, places: Sequence[Place], key: re.Pattern[str]) -> tuple[float, str, float]:
     """How many, by the server's count, else by the client's; whose count it is; and of how many requests."""
     sent = float(served.observed.ledger.sent)
-    for place in _SERVER_ERRORS:
+    for place in places:
         if (total := served.total(*place)) is not None:
             return total, f"by {place[1]}", served.invocations or sent
-    keyed = sum(row.count for row in served.summary.errors if _SERVER_ERROR_KEY.search(row.key))
+    keyed = sum(row.count for row in served.summary.errors if key.search(row.key))
     return float(keyed), "by the client's count", sent
 
 
@@ -134,7 +158,7 @@ def _models(served: Served) -> Iterator[Remark]:
     facts += [] if waits is None else [f"the others waited {duration_text(waits)} for it on average"]
     facts += [] if loaded is None else [f"at most {loaded:,.0f} models were loaded"]
     advice = (
-        "Models push each other out: use instances with more memory, more of them, or fewer models an endpoint, and "
+        "Models push each other out: use instances with more memory, more of them, or fewer models per endpoint, and "
         "let the warm-up touch every model once."
     )
     yield Remark("model_cache", ", ".join(facts), advice if hits < LEAST_HITS else "")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan import NS
 from server_capacity.known_metrics import BALANCER, BEDROCK, LAMBDA, SAGEMAKER
-from server_capacity.uses import CPU, GPU, NEAR, Use, uses
+from server_capacity.uses import CPU, GPU, GPU_MEMORY, NEAR, Use, uses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,6 +29,7 @@ _TIMES: tuple[Place, ...] = (
     (LAMBDA, "Duration"),
     (BEDROCK, "InvocationLatency"),
 )
+MOST_ERRORS = 0.01
 _ASYNCHRONOUS = ("TimeInBacklog", "TotalProcessingTime", "ApproximateBacklogSize")
 _COUNTS: tuple[Place, ...] = (
     (SAGEMAKER, "Invocations"),
@@ -122,6 +123,23 @@ class Served:
     def uses(self) -> list[Use]:
         """What was used of the hardware."""
         return uses(self.metrics)
+
+    @property
+    def too_slow(self) -> bool:
+        """Whether a limit of the user's on latency or TTFT was missed."""
+        metrics = ("default", "latency", "response_time", "ttft")
+        limits = [slo for slo in self.observed.plan.slos if slo.metric in metrics]
+        return any(not limit.met(self.summary.measured(limit.metric, limit.stat)) for limit in limits)
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the endpoint did what it was asked: hardly any errors, no limit missed."""
+        return (self.summary.success_rate or 0.0) >= 1 - MOST_ERRORS and not self.too_slow
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether it runs on GPUs, as far as that is known."""
+        return any(use.resource in (GPU, GPU_MEMORY) or (use.hardware and use.hardware.gpus) for use in self.uses)
 
     @property
     def shares(self) -> list[float]:

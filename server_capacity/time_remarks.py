@@ -19,11 +19,6 @@ LARGEST_PART, LARGE_NETWORK = 0.5, 0.25
 OTHER_REQUESTS = 0.02
 """The server's times may exceed the client's by that share: they are rounded, and of all that its periods touch."""
 
-_FASTER = (
-    "Profile the inference code, test the model outside the endpoint, compile it (SageMaker Neo), use a GPU or AWS "
-    "Inferentia, or scale automatically."
-)
-
 
 def time_remarks(served: Served) -> Iterator[Remark]:
     """The parts of the client's mean latency, and each that is large."""
@@ -59,25 +54,25 @@ def _model(served: Served) -> Iterator[Remark]:
     if served.server_s is None or not served.latency_s:
         return
     name, seconds = served.server_s
-    if seconds >= LARGEST_PART * served.latency_s and (seconds >= LONG_MODEL_S or _too_slow(served)):
-        advice = f"{_hardware_advice(served)}{_FASTER}"
-        yield Remark("model_latency", f"{name} is the largest part: {duration_text(seconds)} on average", advice)
+    if seconds >= LARGEST_PART * served.latency_s and (seconds >= LONG_MODEL_S or served.too_slow):
+        measured = f"{name} is the largest part: {duration_text(seconds)} on average"
+        yield Remark("model_latency", measured, _model_advice(served))
 
 
-def _too_slow(served: Served) -> bool:
-    limits = [slo for slo in served.observed.plan.slos if slo.metric in ("default", "latency", "response_time", "ttft")]
-    return any(not limit.met(served.summary.measured(limit.metric, limit.stat)) for limit in limits)
-
-
-def _hardware_advice(served: Served) -> str:
+def _model_advice(served: Served) -> str:
     used = max(served.shares, default=None)
-    if used is None or PLANNED <= used < NEAR:
-        return ""
+    faster = "a faster GPU" if served.has_gpu else "a GPU or AWS Inferentia"
+    profile = "Profile the inference code, test the model outside the endpoint"
+    compiled = f"{profile}, compile it (SageMaker Neo), or use {faster}."
+    if used is None:
+        return f"{compiled} Where it grows with the rate, automatic scaling helps."
     if used >= NEAR:
-        return f"The hardware is used up ({used:.0%}): more or larger instances come first. "
+        return f"The hardware is used up ({used:.0%}): more or larger instances, or automatic scaling. {compiled}"
+    if used >= PLANNED:
+        return compiled
     return (
-        f"The hardware is not used up ({used:.0%}): look for too few workers or threads in the container, "
-        "locks, and calls to others. "
+        f"The hardware is not used up ({used:.0%}): look for too few workers or threads in the container, locks, and "
+        f"calls to others. {profile}."
     )
 
 

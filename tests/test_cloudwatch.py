@@ -463,6 +463,14 @@ def test_a_wrong_name_is_waited_for_three_periods_only(fake: FakeCloudWatch) -> 
     assert WAVE.end + 30 + 180 <= fake.clock.now <= WAVE.end + 30 + 195
 
 
+def test_short_periods_that_come_late_are_waited_for(fake: FakeCloudWatch) -> None:
+    """Three periods of 10 s are over long before CloudWatch has anything, as it may be."""
+    fake.resolution, fake.delay = 10, 100
+    requests(fake)
+    metric = collect(fake, block(ModelLatency=["SampleCount"], Period=10, Lag=1))["ModelLatency"]
+    assert (metric.statistics, metric.reason, metric.complete) == ({"SampleCount": 1500}, None, True)
+
+
 def test_a_slow_answer_tells_of_the_time_it_was_asked(fake: FakeCloudWatch) -> None:
     fake.delay = 150
     requests(fake)

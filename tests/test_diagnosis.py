@@ -170,7 +170,7 @@ class TestModelLatency:
         ("used", "said"),
         [
             (None, "Profile the inference code"),
-            (0.95 * 4800, "The hardware is used up (95%): more or larger instances come first. Profile"),
+            (0.95 * 4800, "The hardware is used up (95%): more or larger instances, or automatic scaling. Profile"),
             (0.3 * 4800, "The hardware is not used up (30%): look for too few workers"),
             (0.7 * 4800, "Profile the inference code"),
         ],
@@ -225,8 +225,8 @@ class TestHardware:
     )
     def test_a_share_of_the_whole_and_what_it_means(self, share: float, said: str) -> None:
         text = remarks(wave(cpu(4800 * share, 4800)))["cpu"]
-        shown = f"{4800 * share:,.4g}%"
-        assert text.startswith(f"CPU: {shown} of 4,800% ({share:.0%}), at most 4,800% (100%), on 2 x ml.g5.12xlarge.")
+        most = "" if share == 1 else ", at most 4,800% (100%)"
+        assert text.startswith(f"CPU: {4800 * share:,.0f}% of 4,800% ({share:.0%}){most}, on 2 x ml.g5.12xlarge.")
         assert text.partition("ml.g5.12xlarge. ")[2].startswith(said)
         assert bool(said) == ("ml.g5.12xlarge. " in text)
 
@@ -266,9 +266,12 @@ class TestHardware:
         full = remarks(wave(model_ms(150), around(cpu(4560)), latency_ms=160))
         assert "The hardware is used up (95%)" in full["model_latency"]
 
-    def test_a_server_that_refuses_everything_is_idle_for_another_reason(self) -> None:
-        assert "Mostly idle" in remarks(wave(cpu(480), change=failing(0.5)))["cpu"]
-        assert remarks(wave(cpu(480), change=failing(1)))["cpu"].endswith("on 2 x ml.g5.12xlarge.")
+    @pytest.mark.parametrize(("share", "slos", "said"), [(0.01, "", True), (0.02, "", False), (0, "p50<1ms", False)])
+    def test_a_server_that_fails_or_is_too_slow_is_not_too_large(self, share: float, slos: str, said: bool) -> None:
+        observed = wave(cpu(480), row("MemoryUtilization", INSTANCES, Average=20), change=failing(share), slos=slos)
+        found = remarks(observed)
+        assert ("Mostly idle" in found["cpu"]) is said
+        assert found["memory"] == "Memory: 20%." + (" Most of it is unused at this rate." if said else "")
 
     @pytest.mark.parametrize(
         ("namespace", "name", "resource"),
@@ -314,7 +317,7 @@ class TestHardware:
 
     def test_inference_servers_tell_of_their_cache(self) -> None:
         rows = [row("kv_cache_use", "vllm", unit="Ratio", Average=0.93, Maximum=0.999)]
-        assert remarks(wave(*rows))["kv_cache"].startswith("KV cache: 93.0%, at most 99.9%. Used up: requests wait")
+        assert remarks(wave(*rows))["kv_cache"].startswith("KV cache: 93%, at most 99.9%. Used up: requests wait")
 
     @pytest.mark.parametrize("beside", [("gpu_memory_total", 40.0), ("gpu_memory_free", 30.0)])
     def test_memory_that_is_used_is_a_share_of_what_there_is(self, beside: tuple[str, float]) -> None:
@@ -357,6 +360,26 @@ class TestErrors:
     def test_errors_of_idle_hardware_are_the_container_s(self, share: float, used: float, said: bool) -> None:
         text = remarks(wave(cpu(used), change=failing(share)))["server_errors"]
         assert ("The hardware was not used up meanwhile (20%)" in text) is said
+
+    @pytest.mark.parametrize(
+        ("metric", "key", "said"),
+        [
+            (
+                row("Invocation4XXErrors", Sum=187),
+                "X",
+                "187 of 1,000 requests were refused (18.7%, by Invocation4XXErrors)",
+            ),
+            (row("Invocation4XXErrors", Sum=0), "HttpError 429", ""),
+            (cpu(2880), "HttpError 429", "100 of 1,000 requests were refused (10%, by the client's count)"),
+            (cpu(2880), "ThrottlingException", "100 of 1,000 requests were refused"),
+            (cpu(2880), "HttpError 503", ""),
+        ],
+    )
+    def test_refusals_come_first_with_what_they_ask_for(self, metric: ServerMetric, key: str, said: str) -> None:
+        observed = wave(metric, change=lambda r: r._replace(outcome="failed", error=key) if r.index < 100 else r)
+        assert remarks(observed).get("refused", "").startswith(said)
+        if said:
+            assert next(iter(remarks(observed))) == "refused"
 
 
 class TestQueueing:

@@ -164,6 +164,24 @@ def test_ctrl_c_while_metrics_are_waited_for(
 
 
 @pytest.mark.process
+def test_metrics_that_did_not_come_can_be_asked_for_again(bench: Bench) -> None:
+    with bench.endpoint(publish_interval_s=1) as endpoint:
+        page = {"stream": "prometheus", "scrape_url": f"{endpoint.url}/metrics", "metrics": ["demo_endpoint_servers"]}
+        nowhere = dict.fromkeys(("AWS_ENDPOINT_URL_CLOUDWATCH", "AWS_ENDPOINT_URL_SAGEMAKER"), "http://127.0.0.1:9")
+        running = wave(bench, endpoint, cloudwatch_block(SAGEMAKER, COUNT, period=1), page, environment=nowhere)
+        finished = running.finish()
+        assert row(finished, "Invocations")["statistics"] == {"Sum": None}
+        before = row(finished, "demo_endpoint_servers")
+        flags = ("report", finished.folder, "--endpoint-config", running.folder / "metrics.json")
+        again = bench.run(*flags, factories=None, environment=endpoint.aws_environment)
+    assert f"Invocations: Sum={RATE * SECONDS}" in again.out
+    assert "server_metrics" not in again.out
+    counted, watched = json.loads((finished.folder / "summary.json").read_text())["server_metrics"]
+    assert counted["statistics"] == {"Sum": RATE * SECONDS}
+    assert watched == before, "a page keeps no past: what was read of it stays"
+
+
+@pytest.mark.process
 def test_five_seconds_with_a_period_of_a_minute(bench: Bench) -> None:
     """The values of the minutes around the wave are put by the test; Ctrl-C ends the waiting for the minute's end."""
     with bench.endpoint(publish_interval_s=1, publication_delay_s=0) as endpoint:

@@ -14,7 +14,7 @@ import pytest
 from inference_benchmarker import cli
 from inference_benchmarker.report import metric_lines
 from inference_benchmarker.wave import Wave
-from server_capacity.metrics import ServerMetric
+from server_capacity.metrics import ServerMetric, renewed
 from tests import metrics_truth
 from tests.fake_cloudwatch import cloudwatch_block
 
@@ -237,3 +237,11 @@ def test_many_series_of_a_name_are_counted() -> None:
     lines = list(metric_lines([*rows, metric("other", 1.0)]))
     assert len(lines) == 22
     assert lines[-1] == "   … and 44 more of gpu_use, in server_metrics.json"
+
+
+def test_a_later_reading_takes_nothing_away() -> None:
+    before = [metric("A", 1.0), metric("B", None, reason="late"), metric("page", 3.0), metric("C", 4.0)]
+    now = [metric("A", 2.0), metric("B", 5.0), metric("C", None, reason="no network"), metric("D", None)]
+    renewed_rows = {row.name: row.statistics["Average"] for row in renewed(before, now)}
+    assert renewed_rows == {"A": 2.0, "B": 5.0, "page": 3.0, "C": 4.0, "D": None}
+    assert renewed((), now) == tuple(now)

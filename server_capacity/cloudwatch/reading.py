@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 PATIENCE_PERIODS = 3
 """A metric of which nothing has come this many periods (and its lag) after the wave is not waited for."""
 
+FIRST_VALUES_S = 120.0
+"""But where nothing has come of any, CloudWatch may just be late, often by two minutes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -161,4 +164,7 @@ class Reading:
         return failure is not None and failure.final
 
     def _past_patience(self, wanted: Wanted) -> bool:
-        return self.now >= self.interval.end + wanted.lag + PATIENCE_PERIODS * wanted.period
+        patience = float(PATIENCE_PERIODS * wanted.period)
+        if self.interval.sent and all(self.is_empty(each) for each in self.wanted):
+            patience = max(patience, FIRST_VALUES_S)
+        return self.now >= self.interval.end + wanted.lag + patience

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from server_capacity.cloudwatch.hardware import Described
     from server_capacity.metrics import Interval, ServerMetric
 
-LIMIT_PERIODS, LEAST_LIMIT_S, MOST_LIMIT_S = 5, 60.0, 900.0
+LIMIT_PERIODS, LEAST_LIMIT_S, MOST_LIMIT_S = 5, 120.0, 900.0
 """Beyond its lag a metric is waited for this many periods, within these limits."""
 
 POLLS_A_PERIOD, LEAST_POLL_S, MOST_POLL_S = 4, 1.0, 15.0
@@ -91,9 +91,9 @@ class CloudWatch:
             deadline = waiting.deadline
             if reading.complete or reading.now >= deadline:
                 return
-            if waiting.polls > 2 and (text := reading.progress()) not in ("", said):
+            if waiting.polls > 1 and (text := reading.progress()) not in ("", said):
                 said = text
-                say(f"   cloudwatch: {text}; waiting {deadline - reading.now:.0f}s at most")
+                say(f"   cloudwatch: {text}; waiting {deadline - reading.now:.0f}s at most (Ctrl-C: report what came)")
             self._sleep(min(interval_s, deadline - reading.now))
 
     def _similar(self, reading: Reading) -> dict[tuple[str, str], list[dict[str, str]]]:
