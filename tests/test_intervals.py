@@ -159,6 +159,11 @@ class TestEstimates:
             errors.append(estimate.error)
         assert errors == [pytest.approx(0.05), 0]
 
+    def test_a_share_ends_at_1(self) -> None:
+        estimate = Estimates(wave(drawn(1), outcomes=["failed"] * 20 + ["ok"] * 1980)).of("success", "success")
+        assert estimate is not None
+        assert list(estimate.ends(2)) == [pytest.approx(0.97), 1]
+
 
 class TestInterval:
     @pytest.mark.parametrize(("seconds", "known"), [(LEAST_BLOCKS - 1, False), (LEAST_BLOCKS, True)])

@@ -30,16 +30,17 @@ _MOST_CORRELATION = 0.95  # a run that drifts from end to end has an error, if a
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A mean, rate or share: its value, its standard error, from how many blocks."""
+    """A mean, rate or share: its value, its standard error, from how many blocks; a share is 1 at the most."""
 
     value: float
     error: float
     blocks: int
     is_lower_bound: bool = False
+    most: float = math.inf
 
     def ends(self, t: float) -> tuple[float, float]:
         """``t`` standard errors to either side; infinite where the records do not bound it."""
-        high = math.inf if self.is_lower_bound else self.value + t * self.error
+        high = math.inf if self.is_lower_bound else min(self.value + t * self.error, self.most)
         return max(self.value - t * self.error, 0.0), high
 
 
@@ -163,7 +164,7 @@ class Estimates:
             return None
         sent = _sums(self._second, len(self._lengths))
         ok = _sums(self._second[self._wave.records.outcome("ok")], len(self._lengths))
-        return Ratio(rate, _error(ok[sent > 0], sent[sent > 0]), int(np.count_nonzero(sent)))
+        return Ratio(rate, _error(ok[sent > 0], sent[sent > 0]), int(np.count_nonzero(sent)), most=1.0)
 
     def _tokens(self) -> Estimate | None:
         tokens = self._wave.summary.tokens
