@@ -28,6 +28,11 @@ class Finding:
         return asdict(self)
 
 
+def plain(text: str) -> str:
+    """A name or path of the user without what would break a line, a terminal, or XML."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
 def percent_text(share: float, *others: float) -> str:
     """Four significant digits, or as many as it takes not to look like 100% or another share that it is not."""
     beside = {1.0, *others} - {share}

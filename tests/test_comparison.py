@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_benchmarker import cli
+from inference_benchmarker import Wave, cli
 from inference_benchmarker.columns import Records
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.record import Ledger
@@ -30,7 +30,6 @@ from visualization.intervals import Ratio
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from inference_benchmarker import Wave
     from tests.bench import Bench
 
 PAIRS, ENOUGH = 200, 185
@@ -214,6 +213,8 @@ class TestLimits:
             ("p50=10%", row(-0.3, -0.4, -0.2), False, False),
             ("p50=1%", row(0.02, 0.01, 0.03, least=0.01), True, False),
             ("p50=10%", Row("latency", "p50", Ratio(1, 0, 20), None), True, False),
+            ("success=1%", Row("success", "success", Ratio(0, 0, 20), Ratio(0.9, 0.01, 20)), False, True),
+            ("lag.p50=10%", Row("lag", "p50", Ratio(0, 0, 20), Ratio(0.1, 0.01, 20)), True, False),
         ],
     )
     def test_one_is_broken_above_it_and_beyond_noise(
@@ -291,7 +292,7 @@ def test_server_metrics_of_both_runs_stand_beside_each_other_untested() -> None:
     found = [(row.name, row.base, row.new, row.change) for row in told.server_rows]
     assert found == [("CPU Average", 50, 60, pytest.approx(0.2)), ("CPU Average (2)", 10, 0, -1)]
     assert "Server metrics (no interval)" in to_text(told)
-    assert "| CPU Average | 50 | 60 | +20.0% | no interval |  |" in to_markdown(told)
+    assert "| `CPU Average` | 50 | 60 | +20.0% | no interval |  |" in to_markdown(told)
     assert to_json(told)["server_metrics"][0] == {
         "metric": "CPU Average",
         "base": 50,
@@ -309,6 +310,20 @@ def test_unlike_plans_are_said() -> None:
     assert f"! Unlike things are compared: {said}." in to_text(told)
     assert to_json(told)["unlike"] == said.split("; ")
     assert compare(base, base).unlike == ()
+
+
+def test_a_run_against_itself_says_so(tmp_path: Path) -> None:
+    path = stored(wave(drawn(1)), tmp_path).path
+    once, again = Wave.load(path), Wave.load(path)
+    assert "! A run is compared with itself" in to_text(compare(once, again))
+    assert "with itself" not in to_text(compare(once, wave(drawn(2))))
+
+
+def test_an_answer_where_there_was_none_is_no_regression() -> None:
+    failing = wave(drawn(1), outcomes=["failed"] * 2000)
+    told = compare(failing, wave(drawn(2)), limits("success=1%"))
+    assert told.outcome == "passed"
+    assert "? success=1%: success 0% in base, 100% in new." in to_text(told)
 
 
 def late(run: Wave) -> Wave:
@@ -347,6 +362,19 @@ class TestInWords:
         assert len(lines) == 2 + len(self.told.rows)
         assert {line.count("|") for line in lines} == {7}
         assert any(line.startswith("| latency.p50 |") and line.endswith("| **worse** |") for line in lines)
+
+    @pytest.mark.parametrize(
+        ("name", "line", "cell"),
+        [
+            ("a<!-- @team | b", "`(a<!-- @team | b)`", "`a<!-- @team \\| b Average`"),
+            ("``x`\ny", "``` (``x` y) ```", "``` ``x` y Average ```"),
+        ],
+    )
+    def test_no_name_is_mark_up(self, name: str, line: str, cell: str) -> None:
+        called = with_metrics(wave(drawn(1), name=name), metric(name, 3.0))
+        told = to_markdown(compare(called, called))
+        assert f"- base: {line}: VALID" in told
+        assert f"| {cell} | 3 | 3 |" in told
 
     def test_junit_has_a_case_for_each_limit_and_metric(self) -> None:
         suite = read_xml(to_junit(self.told))

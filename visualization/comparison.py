@@ -55,8 +55,13 @@ class Row:
         return self.metric if self.metric == self.stat else f"{self.metric}.{self.stat}"
 
     @property
+    def measured(self) -> bool:
+        """Whether both runs have it."""
+        return self.base is not None and self.new is not None
+
+    @property
     def change(self) -> float | None:
-        """New / base - 1."""
+        """New / base - 1; None where there is no base to divide by."""
         if self.base is None or self.new is None:
             return None
         return _ratio(self.base.value, self.new.value)
@@ -95,8 +100,8 @@ class Check:
     def broken(self) -> bool:
         """The regression is above the limit and significant; or there is nothing to hold against it."""
         regression = self.row.regression
-        if regression is None:
-            return True
+        if regression is None:  # not measured, or more than none: an improvement where higher is better
+            return not (self.row.measured and self.row.metric in _HIGHER_IS_BETTER)
         return regression > self.limit.most and self.row.outcome == "worse"
 
     @property
@@ -129,6 +134,12 @@ class Comparison:
     server_rows: tuple[ServerRow, ...]
     checks: tuple[Check, ...]
     unlike: tuple[str, ...]
+
+    @property
+    def of_one_run(self) -> bool:
+        """Whether both are the same run directory."""
+        base, new = self.base.run_dir, self.new.run_dir
+        return base is not None and new is not None and base.path.resolve() == new.path.resolve()
 
     @property
     def outcome(self) -> Literal["invalid", "failed", "passed"]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from inference_benchmarker.finding import INDENT, aligned, duration_text, percent_text
+from inference_benchmarker.finding import INDENT, aligned, duration_text, percent_text, plain
 from inference_benchmarker.run_dir import SCHEMA_VERSION
 from visualization.intervals import interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from inference_benchmarker.wave import Wave
     from visualization.comparison import Check, Comparison, Row, ServerRow
@@ -48,10 +49,13 @@ def to_text(comparison: Comparison, *, colour: bool = False) -> str:
 
 def to_markdown(comparison: Comparison) -> str:
     """For a comment on a pull request."""
-    cells = [[cell.replace("|", "\\|") for cell in _cells(row)] for row in comparison.rows]
-    server = [[*_server_cells(row), "no interval", ""] for row in comparison.server_rows]
+    cells = [_cells(row) for row in comparison.rows]
+    server = [
+        [*(cell.replace("|", "\\|") for cell in _server_cells(row, _literal)), "no interval", ""]
+        for row in comparison.server_rows
+    ]
     bold = [[*row[:-1], f"**{row[-1]}**" if row[-1] in _COLOURS else row[-1]] for row in cells]
-    lines = ["### Benchmark comparison", "", *(f"- {line}" for line in _run_lines(comparison)), ""]
+    lines = ["### Benchmark comparison", "", *(f"- {line}" for line in _run_lines(comparison, _literal)), ""]
     lines += ["| " + " | ".join(row) + " |" for row in [_HEADER, ["---", *["---:"] * 4, "---"], *bold, *server]]
     if closing := list(_closing_lines(comparison)):
         lines += ["", *(f"- {line.strip()}" for line in closing)]
@@ -64,7 +68,7 @@ def to_junit(comparison: Comparison) -> str:
     for role, wave in (("base", comparison.base), ("new", comparison.new)):
         case = _case(suite, f"{role} is VALID")
         if not wave.verdict.valid:
-            ElementTree.SubElement(case, "error", message=_plain(_run_text(role, wave)))
+            ElementTree.SubElement(case, "error", message=_run_text(role, wave))
     for check in comparison.checks:
         case = _case(suite, check.limit.expression)
         if state := {"broken": "failure", "undecided": "skipped"}.get(_state(check)):
@@ -99,19 +103,21 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _run_lines(comparison: Comparison) -> Iterator[str]:
-    yield _run_text("base", comparison.base)
-    yield _run_text("new", comparison.new)
+def _run_lines(comparison: Comparison, quoted: Callable[[str], str] = plain) -> Iterator[str]:
+    yield _run_text("base", comparison.base, quoted)
+    yield _run_text("new", comparison.new, quoted)
+    if comparison.of_one_run:
+        yield "! A run is compared with itself: nothing can have changed."
     if comparison.unlike:
         yield f"! Unlike things are compared: {'; '.join(comparison.unlike)}."
 
 
-def _run_text(role: str, wave: Wave) -> str:
+def _run_text(role: str, wave: Wave, quoted: Callable[[str], str] = plain) -> str:
     where = "" if wave.run_dir is None else str(wave.run_dir.path)
-    called = f"{where} ({wave.plan.name})" if wave.plan.name else where
+    called = f"{where} ({wave.plan.name})".lstrip() if wave.plan.name else where
     cut = ", interrupted" if wave.interrupted else ""
     reasons = "".join(f", {finding.code}" for finding in wave.verdict.findings if finding.severity == "invalid")
-    return f"{role}: {_plain(called)}: {wave.verdict.word}{cut}{reasons}, {wave.ledger.sent:,} requests"
+    return f"{role}: {quoted(called)}: {wave.verdict.word}{cut}{reasons}, {wave.ledger.sent:,} requests"
 
 
 def _cells(row: Row) -> list[str]:
@@ -144,8 +150,8 @@ def _interval(row: Row) -> str:
     return f"{_percent(row.low).removesuffix('%')} … {_percent(row.high)}"
 
 
-def _server_cells(row: ServerRow) -> list[str]:
-    return [_plain(row.name), f"{row.base:.4g}", f"{row.new:.4g}", _percent(row.change)]
+def _server_cells(row: ServerRow, quoted: Callable[[str], str] = plain) -> list[str]:
+    return [quoted(row.name), f"{row.base:.4g}", f"{row.new:.4g}", _percent(row.change)]
 
 
 def _coloured(line: str) -> str:
@@ -173,6 +179,8 @@ def _closing_lines(comparison: Comparison) -> Iterator[str]:
 
 def _check_text(check: Check) -> str:
     row = check.row
+    if row.change is None and row.measured:
+        return f"{check.limit.expression}: {row.name} {_value(row, row.base)} in base, {_value(row, row.new)} in new."
     if row.change is None:
         return f"{check.limit.expression}: {row.name} was not measured in both runs."
     found = f"{check.limit.expression}: {row.name} {_percent(row.change)}"
@@ -214,6 +222,10 @@ def _estimate_json(estimate: Estimate | None) -> dict[str, Any] | None:
     return {"value": estimate.value, "low": low, "high": high, "lower_bound": estimate.is_lower_bound}
 
 
-def _plain(text: str) -> str:
-    """A name or path of the user without what would break a line, or XML."""
-    return "".join(c if c.isprintable() else " " for c in text)
+def _literal(text: str) -> str:
+    """A name or path of the user as Markdown's code, in which nothing is mark-up or a mention."""
+    if not text:
+        return ""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    room = " " if "`" in text else ""
+    return f"{fence}{room}{plain(text)}{room}{fence}"
