@@ -123,6 +123,11 @@ class TestBars:
         ]
         assert [bar.value for bar in bars[0].statistics[""]] == [50, None]
 
+    def test_a_servers_number_keeps_its_reservation(self) -> None:
+        told = server_row(reason="Average is of the buckets around the wave, idle time too")
+        bars = [each for each in all_bars([run(0, server=(told,)), run(1)]) if each.source == "server"]
+        assert [[bar.note for bar in each.statistics[""]] for each in bars] == [[told["reason"], ""]] * 2
+
     def test_a_metric_of_two_endpoints_stands_under_their_names(self) -> None:
         rows = tuple(server_row(dimensions={"EndpointName": name}) for name in ("a", "b"))
         titles = [bars.title for bars in all_bars([run(server=rows)]) if bars.source == "server"]
@@ -186,6 +191,13 @@ class TestCapacity:
         chart = curves(make_figures(runs), "capacity")["Latency against rate"]
         assert [line.over for line in chart.lines if line.statistic == "median"] == [(0, 1), (2,)]
 
+    def test_a_closed_loop_has_a_curve_of_its_own(self) -> None:
+        closed = [run(number, 190, 0.04, plan={"load": {"kind": "closed", "concurrency": 4}}) for number in (2, 3)]
+        chart = curves(make_figures([run(0, 100, 0.02), run(1, 200, 0.03), *closed]), "capacity")[
+            "Latency against rate"
+        ]
+        assert [line.over for line in chart.lines if line.statistic == "median"] == [(0, 1), (2, 3)]
+
     @pytest.mark.parametrize("rates", [range(10, 100, 10), [20, 60, 80, 90, 95, 98]])
     def test_a_queue_has_its_knee_below_saturation(self, rates: list[int]) -> None:
         knee = _knee(tuple((rate, 20 / (1 - rate / 100)) for rate in rates))
@@ -235,6 +247,22 @@ class TestTimeAndDistribution:
         facts = {"window": {"duration_s": 90, "start_unix_ns": START * 10**9}}
         chart = curves(make_figures([run(facts=facts, server=(server_row(),))]), "time")["CPUUtilization"]
         assert chart.lines[0].points == ((5, 40), (65, 60))
+
+    @pytest.mark.parametrize(
+        ("series", "points"),
+        [
+            ([[-35, 40], [25, 60]], ((-35, 40), (25, 60), (85, 60))),
+            ([[0, 1], [60, 2], [180, 3]], ((0, 1), (60, 2), (120, None), (180, 3), (240, 3))),
+            ([[-35, 40]], ((-35, 40), (25, 40))),
+        ],
+        ids=["from before the wave", "with a gap", "alone"],
+    )
+    def test_a_bucket_of_cloudwatch_holds_to_its_end(self, series: list[list[float]], points: Any) -> None:
+        row = server_row(stream="cloudwatch", series=[[START + at, value] for at, value in series])
+        row |= {"start": START - 35.0, "end": START + 25.0}
+        facts = {"window": {"duration_s": 90, "start_unix_ns": START * 10**9}}
+        (line,) = curves(make_figures([run(facts=facts, server=(row,))]), "time")["CPUUtilization"].lines
+        assert (line.points, line.stepped) == (points, True)
 
     def test_the_clients_cpu_lies_on_the_waves_clock(self, tmp_path: Path) -> None:
         make_run(tmp_path / "a", 300)
@@ -290,6 +318,9 @@ def damages() -> Iterator[tuple[str, str | None, str]]:
     yield "requests.parquet", "PAR1", "requests.parquet: cannot be read"
     yield "timeline.csv", None, "timeline.csv: cannot be read"
     yield "timeline.csv", "second,ok\n0,many\n", "timeline.csv: cannot be read"
+    yield "timeline.csv", "second,ok\n0,nan\n", "timeline.csv: cannot be read"
+    yield "plan.json", '{"schema_version": 1, "load": {"kind": "open", "rate": "many"}}', "plan.json: "
+    yield "server_metrics.json", '{"schema_version": 1, "metrics": [{"statistics": {"Sum": 1}}]}', "server_metrics.json"
     yield "plan.json", "[]", "plan.json: cannot be read"
     yield "client.csv", "unix_s\n1\n", "client.csv: cannot be read"
     yield "server_metrics.json", '{"schema_version": 1, "metrics": 3}', "server_metrics.json: cannot be read"
@@ -317,10 +348,16 @@ class TestDamagedRuns:
         assert (values[0].value is None) == (file == "summary.json")
         assert values[1].value is not None
 
+    def test_a_clients_last_line_may_be_cut_off(self, tmp_path: Path) -> None:
+        make_run(tmp_path / "a", 300)
+        (tmp_path / "a" / "client.csv").write_text(f"unix_s,process,cpu_percent\n{START + 1},host,50\n{START + 2},ho")
+        (damaged,) = read(tmp_path / "a")
+        assert (damaged.client, damaged.problems) == ({"host": {"second": [1], "cpu_percent": [50]}}, ())
+
     def test_a_wave_without_an_answer_is_fine(self, tmp_path: Path) -> None:
         make_run(tmp_path / "a", 200, failed=200)
         (card,) = make_figures(read(tmp_path / "a")).runs
-        assert card.verdict == "VALID (1 threshold missed)"
+        assert (card.verdict, card.missed) == ("VALID (1 threshold missed)", True)
         assert card.problems == ()
 
     def test_a_wave_that_sent_nothing_is_fine(self, tmp_path: Path) -> None:

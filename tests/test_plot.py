@@ -75,6 +75,15 @@ def test_no_name_breaks_out_of_page_or_picture(runs: list[Path], tmp_path: Path)
     assert "<script>alert" not in (tmp_path / "out" / "benchmark_plots.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.filterwarnings("error")
+def test_any_name_can_be_drawn(runs: list[Path], tmp_path: Path) -> None:
+    metadata = {"a": {"legend": "日本 🚀 \x1b[31m\n\x00 ]]> --" + "x" * 300}, "b": {"legend": "_hidden"}}
+    flags = ("--plot-metadata", json.dumps(metadata), "--plot-output-dir", tmp_path / "out", "--plot-format", "svg")
+    assert plot(runs, *flags) == 0
+    for picture in (tmp_path / "out").iterdir():
+        assert ElementTree.parse(picture).getroot().tag.endswith("svg")  # noqa: S314 - our own
+
+
 def test_the_fields_of_the_readme_work_without_aiperf(runs: list[Path]) -> None:
     assert plot(runs, "--plot-fields", '{"locust": ["Latency (ms)"], "aiperf": ["Server RPS"]}') == 0
     page = (runs[0] / "benchmark_plots.html").read_text(encoding="utf-8")

@@ -159,7 +159,7 @@ def server_bars(runs: Sequence[Run]) -> Iterator[Bars]:
         (title, statistic) for rows in by_run for title, row in rows.items() for statistic in row["statistics"]
     ):
         rows = [row.get(title, {}) for row in by_run]
-        bars = tuple(Bar(number(row, "statistics", statistic)) for row in rows)
+        bars = tuple(Bar(number(row, "statistics", statistic), note=str(row.get("reason") or "")) for row in rows)
         yield Bars(title, f"{title}, {statistic}", unit_of(rows), "server", {"": bars})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise, zip_longest
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -63,14 +64,18 @@ def _across(
 
 
 def _target(run: Run) -> tuple[str, ...]:
-    """What was tested, how: runs of the same make one capacity curve."""
-    what = below(run.facts, "environment", "file_sha256")
-    return str(what), *(str(run.plan.get(key)) for key in ("endpoint_name", "url"))
+    """What was tested, how: runs of the same make one capacity curve. Rates and requests in flight have no order."""
+    what, how = below(run.facts, "environment", "file_sha256"), below(run.plan, "load", "kind")
+    return str(what), str(how), *(str(run.plan.get(key)) for key in ("endpoint_name", "url"))
 
 
 def _offered(run: Run) -> float:
     load = run.plan.get("load")
-    return float(load.get("rate") or load.get("concurrency") or 0) if isinstance(load, dict) else 0.0
+    given = (load.get("rate") or load.get("concurrency")) if isinstance(load, dict) else None
+    try:
+        return float(given or 0)
+    except (TypeError, ValueError):  # a damaged plan
+        return 0.0
 
 
 def _knee(points: Points) -> tuple[float, float] | None:
@@ -109,7 +114,7 @@ def over_time(runs: Sequence[Run]) -> Iterator[Curves]:
         ("Rate", "/s", 1, (("completed", "ok"), ("sent", "sent"))),
         ("Latency", "ms", 1e3, (("p50", "latency_p50_s"), ("p99", "latency_p99_s"))),
         ("Response time", "ms", 1e3, (("p99", "response_time_p99_s"),)),
-        ("Failed requests", "/s", 1, (("failed", "failed"),)),
+        ("Failed requests", "/s", 1, (("", "failed"),)),
         ("In flight", "", 1, (("", "in_flight"),)),
         ("Schedule lag", "ms", 1e3, (("p99", "lag_p99_s"),)),
     )
@@ -176,7 +181,7 @@ def _server_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
     for title in dict.fromkeys(title for rows in by_run for title in rows):
         rows = [row.get(title, {}) for row in by_run]
         lines = [
-            Line(index, str(row.get("series_of") or ""), _since(runs[index], row["series"]))
+            Line(index, str(row.get("series_of") or ""), _since(runs[index], row), stepped=_in_buckets(row))
             for index, row in enumerate(rows)
             if row.get("series")
         ]
@@ -185,10 +190,28 @@ def _server_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
         yield from _drawn(title, seconds, axis, lines)
 
 
-def _since(run: Run, series: Sequence[Sequence[float]]) -> Points:
-    """A server's series on the wave's clock."""
+def _since(run: Run, row: Mapping[str, Any]) -> Points:
+    """A server's series on the wave's clock: samples, or buckets that hold to their end."""
     start = (run.number("window", "start_unix_ns") or 0) / 1e9
-    return _folded([(at - start, value) for at, value in series], lambda known: sum(known) / len(known))
+    points: list[tuple[float, float | None]] = [(at - start, value) for at, value in row["series"]]
+    points = list(_folded(points, lambda known: sum(known) / len(known)))
+    return tuple(_held(points, (row.get("end") or 0) - (row.get("start") or 0))) if _in_buckets(row) else tuple(points)
+
+
+def _in_buckets(row: Mapping[str, Any]) -> bool:
+    return row.get("stream") == "cloudwatch"
+
+
+def _held(points: Sequence[tuple[float, float | None]], alone: float) -> Iterator[tuple[float, float | None]]:
+    """Bucket starts, with an end where no other bucket follows; ``alone``: how long the only one is."""
+    starts = [x for x, _ in points]
+    length = min((after - before for before, after in pairwise(starts)), default=alone)
+    for (x, y), following in zip_longest(points, starts[1:]):
+        yield x, y
+        if following is None:
+            yield x + length, y
+        elif following > x + 1.5 * length:
+            yield x + length, None
 
 
 def _drawn(title: str, x: Axis, y: Axis, lines: Iterator[Line] | Sequence[Line]) -> Iterator[Curves]:

@@ -17,12 +17,16 @@ STATISTICS = {"mean": "mean", "median": "p50", "p90": "p90", "p95": "p95", "p99"
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One run's number, with its 95% interval where the records bound it; ``at_least``: a lower bound (≥)."""
+    """One run's number, with its 95% interval where the records bound it; ``at_least``: a lower bound (≥).
+
+    ``note``: what a reader must know of it, or why there is none.
+    """
 
     value: float | None = None
     low: float | None = None
     high: float | None = None
     at_least: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ class Line:
     """Points of the run with this number; ``name`` tells lines of one run apart, all but the first are dashed.
 
     ``statistic``: it is drawn where the chooser stands on it. ``over``: a line across runs, whose points are of these
-    runs; ``knee`` is one of them.
+    runs; ``knee`` is one of them. ``stepped``: a value holds until the next point.
     """
 
     run: int | None
@@ -65,6 +69,7 @@ class Line:
     statistic: str = ""
     over: tuple[int, ...] = ()
     knee: tuple[float, float] | None = None
+    stepped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +94,14 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What is said of a run above all figures. ``headline``: the numbers to know first, by name."""
+    """What is said of a run above all figures. ``headline``: the numbers to know first, by name.
+
+    ``missed``: a threshold was.
+    """
 
     label: str
     verdict: str
+    missed: bool
     facts: tuple[str, ...]
     headline: tuple[tuple[str, str], ...]
     hover: tuple[str, ...]

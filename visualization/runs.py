@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.finding import plain
 from inference_benchmarker.run_dir import RunDir, read_json
 from visualization.intervals import Estimates, interval
 
@@ -78,22 +79,24 @@ def read_runs(
     plans = [_check(path) for path in paths]
     given = [metadata.get(path.resolve().name, {}) for path in paths]
     names = [str(data.get(LEGEND) or plan.get("name") or "") for data, plan in zip(given, plans, strict=True)]
-    labels = tell_apart(names, paths)
+    labels = tell_apart([plain(name) for name in names], paths)
     runs = []
     for number_, (path, label, data) in enumerate(zip(paths, labels, given, strict=True), 1):
         say(f"Reading {label} ({number_} of {len(paths)})")
-        hover = tuple(f"{key}: {_one_line(value)}" for key, value in data.items() if key != LEGEND)
+        hover = tuple(plain(f"{key}: {_one_line(value)}") for key, value in data.items() if key != LEGEND)
         runs.append(_read(RunDir(path), label, hover, load))
     return tuple(runs)
 
 
 def tell_apart(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
     """A label for each run: its name, else its directory's; where that is another's too, more of the path, a number."""
-    labels = [name or path.resolve().name.removesuffix("_benchmark") for name, path in zip(names, paths, strict=True)]
+    labels = [
+        name or plain(path.resolve().name.removesuffix("_benchmark")) for name, path in zip(names, paths, strict=True)
+    ]
     for part in ("{0.name}", "{0.parent.name}/{0.name}"):
         doubles = {label for label in labels if labels.count(label) > 1}
         for index, path in enumerate(paths):
-            where = part.format(path.resolve())
+            where = plain(part.format(path.resolve()))
             if labels[index] in doubles:
                 labels[index] = f"{names[index]} ({where})" if names[index] else where
     return [
@@ -177,7 +180,7 @@ def _columns(rows: Iterable[dict[str, str]]) -> Table:
     columns: Table = {}
     for row in rows:
         for name, text in row.items():
-            columns.setdefault(name, []).append(float(text) if text else None)
+            columns.setdefault(name, []).append(_finite(text) if text else None)
     return columns
 
 
@@ -186,15 +189,29 @@ def _read_client(path: Path, start_s: float) -> dict[str, Table]:
     processes: dict[str, Table] = {}
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
+            if row["cpu_percent"] is None:  # cut off within a line
+                continue
             table = processes.setdefault(row["process"], {"second": [], "cpu_percent": []})
-            table["second"].append(float(row["unix_s"]) - start_s)
-            table["cpu_percent"].append(float(row["cpu_percent"]))
+            table["second"].append(_finite(row["unix_s"]) - start_s)
+            table["cpu_percent"].append(_finite(row["cpu_percent"]))
     return processes
 
 
 def _read_server(path: Path) -> tuple[dict[str, Any], ...]:
     """The metrics that were asked for."""
-    return tuple(row for row in read_json(path)["metrics"] if row.get("asked", True) and row["statistics"])
+    rows = (row for row in read_json(path)["metrics"] if row.get("asked", True) and row["statistics"])
+    return tuple({**row, "name": plain(row["name"]), "series": _pairs(row.get("series") or ())} for row in rows)
+
+
+def _pairs(series: Iterable[Sequence[float]]) -> list[Interval]:
+    return [(_finite(at), _finite(value)) for at, value in series]
+
+
+def _finite(value: str | float) -> float:
+    found = float(value)
+    if not np.isfinite(found):
+        raise ValueError(f"{value} is no number")
+    return found
 
 
 def _aiperf_export(run_dir: RunDir) -> Path:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import io
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from visualization.figures import Axis, Bars, Curves, Figures, Section
 from visualization.html import LIGHT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "*")
 _COLUMNS, _WIDTH, _DPI = 3, 13.0, 110
+_TITLE = 44  # so many characters stand above one of three columns
 _SOFT = "#565e6c"
 _NINES = (0, 50, 90, 99, 99.9, 99.99)
 _STYLE: Any = {
@@ -52,7 +54,9 @@ def pictures(figures: Figures, kinds: tuple[str, ...]) -> Iterator[tuple[str, by
 
 def _bytes(drawn: Figure, kind: str) -> bytes:
     content = io.BytesIO()
-    drawn.savefig(content, format=kind, dpi=_DPI, metadata={"Date": None} if kind == "svg" else None)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a box stands for it; the page has the name
+        drawn.savefig(content, format=kind, dpi=_DPI, metadata={"Date": None} if kind == "svg" else None)
     return content.getvalue()
 
 
@@ -81,10 +85,20 @@ def _draw(section: Section, figures: Figures) -> Figure:
     )
     for chart, axes in zip(section.charts, places, strict=False):
         _chart(chart, axes, figures)
+    if section.key == "time":
+        _one_axis([axes for _, axes in zip(section.charts, places, strict=False)])
     for axes in places[len(section.charts) :]:
         axes.set_axis_off()
     _legend(drawn, section, figures)
     return drawn
+
+
+def _one_axis(places: Sequence[Axes]) -> None:
+    """All from the start of the waves, or what was measured before it, to the last second."""
+    first = min(0, *(axes.dataLim.x0 for axes in places))
+    last = max(1, *(axes.dataLim.x1 for axes in places))
+    for axes in places:
+        axes.set_xlim(first, last)
 
 
 def _legend(drawn: Figure, section: Section, figures: Figures) -> None:
@@ -122,7 +136,8 @@ def _bars(chart: Bars, axes: Axes, figures: Figures) -> None:
         if bar.value is not None and bar.low is not None and bar.high is not None:
             axes.errorbar(bar.value, run, xerr=[[bar.value - bar.low], [bar.high - bar.value]], **_WHISKER)
         end = max(bar.value or 0, bar.high or 0)
-        text = "not measured" if bar.value is None else f" {'≥ ' * bar.at_least}{_number(bar.value)}"
+        number = "not measured" if bar.value is None else f" {'≥ ' * bar.at_least}{_number(bar.value)}"
+        text = number + "*" * bool(bar.note)
         axes.annotate(text, (end, run), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
     axes.set_title(_title(chart.title, chart.unit))
     axes.set_yticks(range(len(bars)), [_row(figures, run) for run in range(len(bars))], fontsize=8)
@@ -166,6 +181,7 @@ def _curves(chart: Curves, axes: Axes, figures: Figures) -> None:
         if line.run is not None:
             every = max(len(x) // 6, 1)
             axes.plot(x, y, "--" if line.dashed else "-", color=_color(line.run), linewidth=1.4,
+                      drawstyle="steps-post" if line.stepped else "default",
                       marker=_marker(line.run), markersize=4, markevery=every)  # fmt: skip
         else:
             axes.plot(x, y, "-" if line.over else ":", color="#9aa2af", linewidth=1.2)
@@ -179,7 +195,8 @@ def _curves(chart: Curves, axes: Axes, figures: Figures) -> None:
     names = dict.fromkeys((line.name, line.dashed) for line in chart.lines if line.name and line.run is not None)
     told = [f"{name} {'dashed' if dashed else 'solid'}" if len(names) == 2 else name for name, dashed in names]
     key = ", ".join(told) if len(told) <= 2 else ""
-    axes.set_title(_title(chart.title, ", ".join(part for part in (statistic, chart.y.unit, key) if part)))
+    title = _title(chart.title, ", ".join(part for part in (statistic, chart.y.unit, key) if part))
+    axes.set_title(title, fontsize=min(9.5, 9.5 * _TITLE / len(title)))
     axes.set_xlabel(_title(chart.x.title, chart.x.unit), fontsize=8)
     _scale(chart.x, chart.y, axes)
 
@@ -192,19 +209,19 @@ def _scale(x: Axis, y: Axis, axes: Axes) -> None:
     axes.set_yscale("log" if y.scale == "log" else "linear")
     if y.scale == "log":
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         low, high = min(axes.dataLim.y0, 0), max(axes.dataLim.y1, 0)
         axes.set_ylim(1.08 * low, 1.08 * high or 1)
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
     if x.scale == "nines":
         places = [-log10(1 - percent / 100) for percent in _NINES]
         axes.set_xticks(places, [f"p{percent:g}" if percent else "min" for percent in _NINES], fontsize=8)
         axes.set_xlim(0, max(axes.dataLim.x1, 1) * 1.02)
     else:
         axes.set_xlim(left=0)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
 
 
 def _static_statistic(chart: Curves) -> str:
@@ -224,7 +241,8 @@ def _fill(figures: Figures, run: int) -> dict[str, Any]:
 def _name(figures: Figures, run: int) -> str:
     card = figures.runs[run]
     word = card.verdict.split(" ")[0]
-    return card.label if word == "VALID" else f"{card.label} ({word})"
+    label = _shortened(card.label, 100)
+    return label if word == "VALID" else f"{label} ({word})"
 
 
 def _color(run: int) -> str:
@@ -241,9 +259,13 @@ def _title(title: str, unit: str) -> str:
 
 def _row(figures: Figures, run: int) -> str:
     """What stands beside a bar: the label, cut in its middle, with a mark where the run is not VALID."""
-    label = figures.runs[run].label
-    short = label if len(label) <= 22 else f"{label[:10]}…{label[-11:]}"
+    short = _shortened(figures.runs[run].label, 22)
     return short if _valid(figures, run) else f"✗ {short}"
+
+
+def _shortened(label: str, most: int) -> str:
+    """Cut in its middle: both ends say more than the beginning alone."""
+    return label if len(label) <= most else f"{label[: most // 2 - 1]}…{label[-(most // 2) :]}"
 
 
 def _valid(figures: Figures, run: int) -> bool:
@@ -252,3 +274,10 @@ def _valid(figures: Figures, run: int) -> bool:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _tick(value: float) -> str:
+    """On an axis, where there is little room."""
+    sizes = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
+    size, letter = next((each for each in sizes if abs(value) >= each[0]), (1, ""))
+    return _number(value / size) + letter
