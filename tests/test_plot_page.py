@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from inference_benchmarker.wave import Wave
 from tests.browser import CHROMIUM, Tab, tab
-from tests.made_runs import make_run
+from tests.made_runs import START, make_run
 from visualization.html import page as page_of
 from visualization.runs import read_runs
 from visualization.series import make_figures
@@ -148,6 +149,43 @@ def test_the_keyboard_reaches_everything(opened: Tab) -> None:
     assert opened.ask("document.getElementById('tip').hidden")
     operable = "#legend button, #statistics input, #theme, .row, figure svg[role=img], summary"
     assert opened.ask(f"[...document.querySelectorAll('{operable}')].every((element) => element.tabIndex >= 0)")
+
+
+def reaching_out(opened: Tab) -> list[str]:
+    """Parts of pictures that lie outside of their figure."""
+    found: list[str] = opened.ask(
+        "[...document.querySelectorAll('figure')].flatMap((figure) => { const box = figure.getBoundingClientRect();"
+        " return [...figure.querySelectorAll('svg text, svg path, .bar')].filter((part) => {"
+        " const { left, right, width } = part.getBoundingClientRect();"
+        " return width && (left < box.left || right > box.right); })"
+        ".map((part) => `${figure.dataset.title}: ${part.textContent || part.getAttribute('class')}`); })"
+    )
+    return found
+
+
+def test_what_was_before_the_wave_and_large_numbers_stay_in_their_figure(opened: Tab, tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("one", "two")]
+    for path in paths:
+        make_run(path, 1000, failed=990)
+        series = [[START - 55, 1.5e10], [START + 5, 1.6e10]]
+        row: dict[str, Any] = {
+            "name": "Memory",
+            "unit": "Bytes",
+            "stream": "cloudwatch",
+            "statistics": {"Average": 1.6e10},
+        }
+        row |= {"series_of": "Average", "series": series, "reason": "idle time too"}
+        (path / "server_metrics.json").write_text(json.dumps({"schema_version": 1, "metrics": [row]}))
+    page = tmp_path / "page.html"
+    page.write_text(page_of(make_figures(read_runs(paths, {}, Wave.load, lambda _: None))), encoding="utf-8")
+    opened.open(page)
+    assert reaching_out(opened) == []
+    ticks = "[...document.querySelectorAll('figure[data-title=Memory] text')].map((text) => text.textContent)"
+    assert {"-40", "0", "60", "15G"} <= set(opened.ask(ticks))
+    assert all("16,000,000,000 B*" in row for row in opened.ask(f"{ROWS}.map((row) => row.textContent)") if " B" in row)
+    opened.point_at("figure[data-title='Memory, Average'] .row")
+    assert "* idle time too" in opened.ask("document.getElementById('tip').innerText")
+    assert opened.ask("document.querySelector('.run .verdict').innerText") == "! VALID (1 threshold missed)"
 
 
 def test_every_figure_has_words_and_a_table(opened: Tab) -> None:

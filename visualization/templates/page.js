@@ -48,15 +48,22 @@ const swatch = (run) => make("svg", { width: 14, height: 14, viewBox: "0 0 14 14
 
 function format(value) {
   const size = Math.abs(value);
+  if (size > 0 && size < 1e-4) return value.toExponential(2).replace(/\.?0+e/, "e");
   const digits = size >= 1000 ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: size < 1 ? 3 : 4 };
   return value.toLocaleString("en-US", digits);
+}
+
+/* A number on an axis, where there is little room. */
+function short(value) {
+  const [size, letter] = [[1e12, "T"], [1e9, "G"], [1e6, "M"]].find(([least]) => Math.abs(value) >= least) || [1, ""];
+  return format(value / size) + letter;
 }
 
 const unitText = (unit) => (unit && !/^[%/]/.test(unit) ? ` ${unit}` : unit);
 const withUnit = (value, unit) => format(value) + unitText(unit);
 
 function barText(bar, unit) {
-  return bar.value === null ? "not measured" : (bar.at_least ? "≥ " : "") + withUnit(bar.value, unit);
+  return (bar.value === null ? "not measured" : (bar.at_least ? "≥ " : "") + withUnit(bar.value, unit)) + (bar.note && "*");
 }
 
 function intervalText(bar) {
@@ -113,7 +120,7 @@ function chosen(chart) {
 
 function drawBars(chart, width) {
   const name = chosen(chart);
-  const bars = (chart.statistics[name] || chart.statistics[Object.keys(chart.statistics)[0]].map(() => ({ value: null, low: null, high: null })));
+  const bars = (chart.statistics[name] || chart.statistics[Object.keys(chart.statistics)[0]].map(() => ({ value: null, low: null, high: null, note: "" })));
   const runs = data.runs.map((_, run) => run).filter(shown);
   const most = Math.max(0, ...runs.flatMap((run) => [bars[run].value, bars[run].high].filter((v) => v !== null)));
   const least = Math.min(0, ...runs.map((run) => bars[run].value || 0));
@@ -128,7 +135,7 @@ function drawBars(chart, width) {
 
 function barRow(chart, name, bar, run, top, width, at) {
   const { label } = data.runs[run], text = barText(bar, chart.unit), interval = intervalText(bar);
-  const spoken = [`${label}: ${text}`, interval, invalid(run) ? data.runs[run].verdict : "", ...data.runs[run].hover].filter(Boolean).join(", ");
+  const spoken = [`${label}: ${text}`, interval, bar.note, invalid(run) ? data.runs[run].verdict : "", ...data.runs[run].hover].filter(Boolean).join(", ");
   const row = make("g", { class: "row", tabindex: 0, role: "img", "aria-label": spoken, "data-run": run, "data-value": bar.value, transform: `translate(0 ${top})` });
   const room = width - 26 - long(text, 600, 12.5) - (interval ? long(interval, 400, 10.5) + 8 : 0) - (invalid(run) ? 66 : 0);
   const title = make("text", { x: 16, y: 13 }, shortened(label, room));
@@ -139,7 +146,7 @@ function barRow(chart, name, bar, run, top, width, at) {
   row.append(make("rect", { x: 0, y: 0, width, height: 34, fill: "transparent" }), marker(run, 6, 9, 4), title, value);
   row.append(make("rect", { class: "track", x: 0, y: 19, width, height: 12, rx: 2 }));
   if (bar.value !== null) row.append(...barShape(bar, run, at));
-  const lines = () => [...about(run), pair(name ? `${chart.title}, ${name}` : chart.title, text), ...(interval ? [pair("", interval)] : [])];
+  const lines = () => [...about(run), pair(name ? `${chart.title}, ${name}` : chart.title, text), ...(interval ? [pair("", interval)] : []), ...(bar.note ? [make("div", {}, `* ${bar.note}`)] : [])];
   row.addEventListener("pointermove", (event) => showTip(lines(), event.clientX, event.clientY));
   row.addEventListener("pointerleave", hideTip);
   row.addEventListener("focus", () => requestAnimationFrame(() => { // focus scrolls
@@ -167,7 +174,7 @@ function barTable(chart) {
   const head = ["Run", ...names.map((name) => name || `${chart.title}${chart.unit ? `, ${chart.unit}` : ""}`)];
   const rows = data.runs.map(({ label, verdict }, run) => [
     invalid(run) ? `${label} (${verdict})` : label,
-    ...names.map((name) => { const bar = chart.statistics[name][run]; return [barText(bar, chart.unit), intervalText(bar)].filter(Boolean).join("; "); }),
+    ...names.map((name) => { const bar = chart.statistics[name][run]; return [barText(bar, chart.unit), intervalText(bar), bar.note].filter(Boolean).join("; "); }),
   ]);
   return table(head, rows);
 }
@@ -192,6 +199,7 @@ function scale(axis, values, from, to) {
   low = Math.min(low, 0);
   high = high > low ? high : 1;
   const ticks = niceTicks(low, high, Math.abs(to - from) / (from < to ? 48 : 38), axis.tight);
+  low = Math.min(low, ticks[0]);
   high = Math.max(high, ticks[ticks.length - 1]);
   return { at: (v) => from + ((v - low) / (high - low || 1)) * (to - from), ticks };
 }
@@ -200,7 +208,8 @@ function niceTicks(low, high, count, tight) {
   const rough = (high - low || 1) / Math.max(count, 2), power = 10 ** Math.floor(LOG(rough));
   const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999);
   const ticks = [], last = tight ? high : Math.ceil(high / step - 1e-6) * step;
-  for (let tick = Math.floor(low / step + 1e-6) * step; tick <= last + step * 1e-6; tick += step) ticks.push(Math.abs(tick) < step / 1e6 ? 0 : tick);
+  const first = tight ? Math.ceil(low / step - 1e-6) : Math.floor(low / step + 1e-6);
+  for (let tick = first * step; tick <= last + step * 1e-6; tick += step) ticks.push(Math.abs(tick) < step / 1e6 ? 0 : tick);
   return ticks;
 }
 
@@ -230,7 +239,7 @@ function drawCurves(chart, width) {
     svg.append(make("text", { x: box.left, y: 40, class: "soft" }, "Nothing to show for the chosen runs and statistic."));
     return svg;
   }
-  const xs = chart.x.title === "Time" ? [0, lastSecond()] : points.map((p) => p.x);
+  const xs = chart.x.title === "Time" ? timeSpan() : points.map((p) => p.x);
   const x = scale({ ...chart.x, tight: chart.x.title === "Time" }, xs, box.left, box.right);
   const y = scale(chart.y, points.map((p) => p.y), box.bottom, box.top);
   svg.append(...axes(chart, x, y, box));
@@ -241,24 +250,25 @@ function drawCurves(chart, width) {
   return svg;
 }
 
-/* Pictures over time share one axis: to the last second of the longest run that is shown. */
-function lastSecond() {
+/* Pictures over time share one axis: from the start, or what was measured before it, to the last second shown. */
+function timeSpan() {
   const section = data.sections.find(({ key }) => key === "time");
   const lines = section.charts.flatMap((chart) => chart.lines).filter((line) => shown(line.run));
-  return Math.max(1, ...lines.map((line) => line.points[line.points.length - 1][0]));
+  return [Math.min(0, ...lines.map((line) => line.points[0][0])), Math.max(1, ...lines.map((line) => line.points[line.points.length - 1][0]))];
 }
 
 function axes(chart, x, y, box) {
   const parts = [];
   for (const tick of y.ticks) {
     parts.push(make("line", { class: "grid", x1: box.left, x2: box.right, y1: y.at(tick), y2: y.at(tick) }));
-    parts.push(make("text", { class: "soft", x: box.left - 6, y: y.at(tick) + 4, "text-anchor": "end" }, format(tick)));
+    parts.push(make("text", { class: "soft", x: box.left - 6, y: y.at(tick) + 4, "text-anchor": "end" }, short(tick)));
   }
   for (const tick of x.ticks) {
     parts.push(make("line", { class: "axis", x1: x.at(tick), x2: x.at(tick), y1: box.bottom, y2: box.bottom + 4 }));
-    parts.push(make("text", { class: "soft", x: x.at(tick), y: box.bottom + 17, "text-anchor": "middle" }, (x.text || format)(tick)));
+    parts.push(make("text", { class: "soft", x: x.at(tick), y: box.bottom + 17, "text-anchor": "middle" }, (x.text || short)(tick)));
   }
   parts.push(make("line", { class: "axis", x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom }));
+  if (x.at(0) > box.left + 1) parts.push(make("line", { class: "axis", x1: x.at(0), x2: x.at(0), y1: box.bottom, y2: box.top }));
   const title = chart.x.unit ? `${chart.x.title}, ${chart.x.unit}` : chart.x.title;
   parts.push(make("text", { class: "soft", x: (box.left + box.right) / 2, y: box.bottom + 34, "text-anchor": "middle" }, title));
   return parts;
@@ -267,9 +277,10 @@ function axes(chart, x, y, box) {
 function curve(line, x, y, box, count) {
   let d = "", pen = "M";
   for (const point of line.points) {
-    if (point.y === null) { pen = "M"; continue; }
-    d += `${pen}${x(point.x).toFixed(1)},${y(point.y).toFixed(1)}`;
-    pen = "L";
+    if (point.y === null) { d += pen === "H" ? `H${x(point.x).toFixed(1)}` : ""; pen = "M"; continue; }
+    const [across, down] = [x(point.x).toFixed(1), y(point.y).toFixed(1)];
+    d += pen === "H" ? `H${across}V${down}` : `${pen}${across},${down}`;
+    pen = line.stepped ? "H" : "L";
   }
   const over = line.over.length > 0, plain = line.run === null && !over;
   const style = line.run === null ? undefined : `stroke:${color(line.run)}`;
@@ -373,7 +384,7 @@ function subtitle(chart) {
 
 function key(chart) {
   const names = new Map((chart.lines || []).filter((line) => line.name && line.run !== null).map((line) => [line.name, line.dashed]));
-  if (names.size === 1) return [...names.keys()][0];
+  if (names.size === 1) return chart.y.title.endsWith([...names.keys()][0]) ? "" : [...names.keys()][0];
   return names.size && names.size <= 2 ? [...names].map(([name, dashed]) => `${dashed ? "dashed" : "solid"}: ${name}`).join(", ") : "";
 }
 
@@ -405,7 +416,7 @@ function addRun(run, index) {
   });
   byId("legend").append(toggle);
   const card = make("article", { class: "run", style: `--color:${color(index)}` },
-    make("h3", {}, run.label, make("span", { class: invalid(index) ? "verdict bad" : "verdict" }, (invalid(index) ? "✗ " : "✓ ") + run.verdict)),
+    make("h3", {}, run.label, make("span", { class: `verdict ${invalid(index) ? "bad" : run.missed ? "missed" : ""}` }, `${invalid(index) ? "✗" : run.missed ? "!" : "✓"} ${run.verdict}`)),
     make("p", {}, run.facts.join(" · ")),
     run.headline.length ? make("dl", {}, ...run.headline.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text)))) : null,
     run.hover.length ? make("p", {}, run.hover.join(" · ")) : null,
