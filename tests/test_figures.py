@@ -204,6 +204,15 @@ class TestCapacity:
         assert knee is not None
         assert 60 <= knee[0] <= 90
 
+    def test_a_load_that_was_sent_again_is_one_point_of_the_knee(self) -> None:
+        def knees(runs: list[Run]) -> set[Any]:
+            return {line.knee for line in curves(make_figures(runs), "capacity")["Latency against rate"].lines}
+
+        three = [run(0, 50, 0.02), run(1, 100, 0.02), run(2, 190, 0.09)]
+        assert knees([*three, run(3, 50, 0.021)]) == {None}
+        four = [*three, run(3, 180, 0.03)]
+        assert knees([*four, run(4, 180, 0.029), run(5, 180, 0.2)]) == knees(four) == {(180, 30)}
+
     def test_the_knee_of_an_overloaded_closed_loop_is_at_its_corner(self) -> None:
         assert _knee(((50, 20), (100, 20), (198, 21), (200, 40), (200, 80), (200, 160))) == (198, 21)
 

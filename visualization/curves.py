@@ -60,7 +60,16 @@ def _across(
     for members in targets.values():
         order = sorted(members, key=lambda index: (_offered(runs[index]), xs[index]))
         points = tuple((float(xs[index] or 0), ys[index]) for index in order)
-        yield Line(None, "", points, statistic=statistic, over=tuple(order), knee=_knee(points) if statistic else None)
+        knee = _knee(_one_a_load([_offered(runs[index]) for index in order], points)) if statistic else None
+        yield Line(None, "", points, statistic=statistic, over=tuple(order), knee=knee)
+
+
+def _one_a_load(loads: Sequence[float], points: Points) -> Points:
+    """Of the runs of one load the one with the median time: sent again, it says no more of where the curve bends."""
+    by_load: dict[float, list[tuple[float, float | None]]] = {}
+    for load, point in zip(loads, points, strict=True):
+        by_load.setdefault(load, []).append(point)
+    return tuple(sorted(found, key=lambda point: point[1] or 0)[(len(found) - 1) // 2] for found in by_load.values())
 
 
 def _target(run: Run) -> tuple[str, ...]:
