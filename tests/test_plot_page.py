@@ -188,6 +188,21 @@ def test_what_was_before_the_wave_and_large_numbers_stay_in_their_figure(opened:
     assert opened.ask("document.querySelector('.run .verdict').innerText") == "! VALID (1 threshold missed)"
 
 
+def test_long_names_that_end_differently_differ_in_the_legend(opened: Tab, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        make_run(tmp_path / name, 100, name="a model of seventy billion weights in half precision")
+    page = tmp_path / "page.html"
+    runs = read_runs([tmp_path / "one", tmp_path / "two"], {}, Wave.load, lambda _: None)
+    page.write_text(page_of(make_figures(runs)), encoding="utf-8")
+    opened.open(page)
+    spans = "[...document.querySelectorAll('#legend span')]"
+    assert [text.rpartition("(")[2] for text in opened.ask(f"{spans}.map((span) => span.innerText)")] == [
+        "one)",
+        "two)",
+    ]
+    assert opened.ask(f"{spans}.every((span) => span.scrollWidth <= span.clientWidth)")
+
+
 def test_every_figure_has_words_and_a_table(opened: Tab) -> None:
     unnamed = opened.ask(
         "[...document.querySelectorAll('figure')].filter((figure) => !figure.querySelector('figcaption').innerText"

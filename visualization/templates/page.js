@@ -407,7 +407,7 @@ function addChart(chart, parent) {
 function redraw() { hideTip(); drawings.forEach((draw) => draw()); }
 
 function addRun(run, index) {
-  const toggle = make("button", { type: "button", "aria-pressed": "true", title: run.label }, swatch(index), make("span", {}, run.label));
+  const toggle = make("button", { type: "button", "aria-pressed": "true", title: run.label, "aria-label": [run.label, invalid(index) && run.verdict].filter(Boolean).join(", ") }, swatch(index), make("span", {}, shortened(run.label, 200)));
   if (invalid(index)) toggle.append(make("b", { class: "verdict bad" }, run.verdict.split(" ")[0]));
   toggle.addEventListener("click", () => {
     hidden.has(index) ? hidden.delete(index) : hidden.add(index);
