@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
 from inference_benchmarker.redact import redact
-from inference_benchmarker.slo import Slo
+from inference_benchmarker.slo import RequestLimit, Slo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,6 +62,11 @@ FLAGS: dict[str, list[Flag]] = {
             "EXPR",
             "a limit, repeatable: p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99",
         ),
+        (
+            "--goodput",
+            "LIMITS",
+            "count the requests that meet every limit, repeatable: ttft<1s,itl<50ms (latency, response_time, tpot)",
+        ),
     ],
     "server metrics": [
         ("--endpoint-config", "FILE", "server metrics over the wave: a JSON list of CloudWatch and Prometheus blocks"),
@@ -85,7 +90,7 @@ FLAGS: dict[str, list[Flag]] = {
 }
 
 
-REPEATABLE = ("--slo", "--metric-fault")
+REPEATABLE = ("--slo", "--goodput", "--metric-fault")
 
 
 def read_config(path: Path, known: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -99,13 +104,14 @@ def read_config(path: Path, known: dict[str, Any]) -> tuple[dict[str, Any], list
     switches = {flag[2:].replace("-", "_") for flags in FLAGS.values() for flag, metavar, _ in flags if metavar is None}
     for key, value in data.items():
         name = key.replace("-", "_")
+        several = f"--{name}" in REPEATABLE
         if name not in known or name in ("config", "help", "version"):
             problems.append(f"--config {path}: unknown key {key!r}.")
-        elif (name in switches) != isinstance(value, bool) or not _is_plain(value, several=name == "slo"):
+        elif (name in switches) != isinstance(value, bool) or not _is_plain(value, several=several):
             problems.append(
                 f"--config {path}: {key} must be {'true or false' if name in switches else 'a value'}, not {value!r}."
             )
-        elif name == "slo":
+        elif several:
             values[name] = [str(item) for item in (value if isinstance(value, list) else [value])]
         else:
             values[name] = value if isinstance(value, bool) else str(value)
@@ -137,6 +143,7 @@ def make_plan(options: dict[str, Any], problems: list[str]) -> WavePlan:
         seed=read.integer("seed"),
         success_threshold=float(read.decimal("success_threshold", Decimal("0.95"))),
         slos=tuple(read.slos()),
+        goodput=tuple(read.request_limits()),
         port=read.integer("port", 5557) or 0,
         ui=bool(options["ui"]),
         sample_client_hw=bool(options["sample_client_hw"]),
@@ -202,6 +209,14 @@ class Reader:
         for text in self.options["slo"] or ():
             try:
                 yield Slo.parse(text)
+            except BenchmarkError as error:
+                self.problems.append(str(error))
+
+    def request_limits(self) -> Iterator[RequestLimit]:
+        """The limits on each request that can be read."""
+        for text in (text for given in self.options["goodput"] or () for text in given.split(",")):
+            try:
+                yield RequestLimit.parse(text)
             except BenchmarkError as error:
                 self.problems.append(str(error))
 

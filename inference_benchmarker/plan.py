@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.redact import redact
-from inference_benchmarker.slo import Slo
+from inference_benchmarker.slo import RequestLimit, Slo
 
 SCHEMA_VERSION = 1
 NS = 1_000_000_000
@@ -108,6 +108,7 @@ class WavePlan:
     seed: int | None = None
     success_threshold: float = 0.95
     slos: tuple[Slo, ...] = field(default=())
+    goodput: tuple[RequestLimit, ...] = field(default=())
     port: int = 5557
     ui: bool = False
     sample_client_hw: bool = False
@@ -215,7 +216,18 @@ class WavePlan:
         found = []
         if not (math.isfinite(self.success_threshold) and 0 <= self.success_threshold <= 1):
             found.append(f"--success-threshold must be a share from 0 to 1, not {self.success_threshold}.")
+        if not self.goodput:
+            found += [
+                f"--slo {slo.expression}: say what a good request is, e.g. --goodput 'ttft<1s,itl<50ms'."
+                for slo in self.slos
+                if slo.metric == "goodput"
+            ]
         if isinstance(self.load, ClosedLoop):
+            found += [
+                f"--goodput {limit.expression}: a closed loop has no response time; limit latency instead."
+                for limit in self.goodput
+                if limit.metric == "response_time"
+            ]
             found += [
                 f"--slo {slo.expression}: a closed loop has no {what}; limit latency instead."
                 for slo in self.slos
@@ -230,6 +242,7 @@ class WavePlan:
         kind = "open" if isinstance(self.load, OpenLoop) else "closed"
         data["load"] = {"kind": kind, **data["load"]}
         data["slos"] = [slo.expression for slo in self.slos]
+        data["goodput"] = [limit.expression for limit in self.goodput]
         return {"schema_version": SCHEMA_VERSION, **_plain(data)}
 
     @classmethod
@@ -247,6 +260,7 @@ class WavePlan:
         bounds = values.pop("bounds")
         values["bounds"] = Bounds(_decimal(bounds["duration_s"]), bounds["num_requests"])
         values["slos"] = tuple(Slo.parse(text) for text in values["slos"])
+        values["goodput"] = tuple(map(RequestLimit.parse, values.get("goodput", ())))  # older plans have none
         for key in ("warmup_s", "drain_timeout_s", "request_timeout_s"):
             values[key] = _decimal(values[key])
         for key in ("factories_file", "locust_file", "output_dir"):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from inference_benchmarker.goodput import Goodput
     from inference_benchmarker.observed import Observed
     from inference_benchmarker.summary import Summary
     from inference_benchmarker.verdict import Verdict
@@ -27,6 +28,12 @@ _WIDTH = 80
 _TITLE = "RESULTS – InferenceBenchmarker"
 _MAX_ROWS = 20
 _PLAIN_UNITS = ("None", "Count", "Percent")
+_COLUMNS = ("mean", *(f"p{p:g}" for p in PERCENTILES), "max")
+_TOKENS = (
+    ("Input tokens", "tokens_in_per_request"),
+    ("Output tokens", "tokens_out_per_request"),
+    ("Tokens/s", "tokens_out_per_s_per_request"),
+)
 _TIMES = (
     ("Latency", "latency"),
     ("Response time", "response_time"),
@@ -126,9 +133,8 @@ def to_json(observed: Observed, summary: Summary, verdict: Verdict) -> dict[str,
         "success_rate": summary.success_rate,
         "rates": summary.rates.to_json(),
         **_metrics_json(summary),
-        "tokens": None
-        if summary.tokens is None
-        else {name: getattr(summary.tokens, name) for name in summary.tokens.__slots__},
+        "tokens": None if summary.tokens is None else summary.tokens.to_json(),
+        "goodput": None if summary.goodput is None else summary.goodput.to_json(),
         "labels": [_label_json(row) for row in summary.labels],
         "errors": [
             {"key": row.key, "count": row.count, "first_s": row.first_s, "texts": list(row.texts)}
@@ -169,8 +175,7 @@ def _times_section(summary: Summary) -> Iterator[str]:
     present = [(label, distribution) for label, distribution in rows if distribution is not None]
     if not present:
         return
-    header = ["", "mean", *(f"p{p:g}" for p in PERCENTILES), "max"]
-    yield from aligned([header, *(_time_row(label, distribution) for label, distribution in present)])
+    yield from aligned([["", *_COLUMNS], *(_time_row(label, distribution) for label, distribution in present)])
 
 
 def _time_row(label: str, d: Distribution) -> list[str]:
@@ -189,12 +194,30 @@ def _tokens_section(summary: Summary) -> Iterator[str]:
     tokens = summary.tokens
     if tokens is None:
         return
+    rows = [(label, getattr(tokens, name)) for label, name in _TOKENS]
+    present = [(label, distribution) for label, distribution in rows if distribution is not None]
+    yield from aligned([["Per request", *_COLUMNS], *(_count_row(label, d) for label, d in present)])
+    yield ""
     if tokens.tokens_in is not None:
-        yield f"{_INDENT}Input tokens:     {tokens.tokens_in:,}"
+        rate = _per_second(tokens.tokens_in_per_s)
+        yield f"{_INDENT}Input tokens:     {tokens.tokens_in:,} (the server's usage{rate})"
     if tokens.tokens_out is not None:
-        source = {"usage": "the server's usage", "pieces": "counted pieces"}.get(tokens.counted, tokens.counted)
-        rate = "" if tokens.tokens_out_per_s is None else f", {tokens.tokens_out_per_s:,.1f} tokens/s"
+        source = {"usage": "the server's usage", "pieces": "counted pieces"}.get(str(tokens.counted), tokens.counted)
+        rate = _per_second(tokens.tokens_out_per_s)
         yield f"{_INDENT}Output tokens:    {tokens.tokens_out:,} ({source}{rate})"
+
+
+def _count_row(label: str, d: Distribution) -> list[str]:
+    return [label, *map(_number, (d.mean, *map(d.percentile, PERCENTILES), d.maximum))]
+
+
+def _per_second(rate: float | None) -> str:
+    return "" if rate is None else f", {rate:,.1f} tokens/s"
+
+
+def _number(value: float) -> str:
+    """A count or a rate: four digits, or all of a larger number's whole part."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _labels_section(summary: Summary) -> Iterator[str]:
@@ -237,6 +260,8 @@ def _accounts_section(summary: Summary) -> Iterator[str]:
         )
     else:
         yield f"{_INDENT}Rate:             {_rate(rates.sent)} sent, {_rate(rates.completed)} completed"
+    if summary.goodput is not None:
+        yield f"{_INDENT}Goodput:          {_goodput(summary.goodput)}"
     if summary.lag is not None:
         p50, p99, top = (
             duration_text(v) for v in (summary.lag.percentile(50), summary.lag.percentile(99), summary.lag.maximum)
@@ -245,6 +270,15 @@ def _accounts_section(summary: Summary) -> Iterator[str]:
     for name in ("dropped", "abandoned", "lost", "in_flight"):
         if count := getattr(summary.ledger, name):
             yield f"{_INDENT}{name.replace('_', ' ').capitalize() + ':':<17} {count:,}"
+
+
+def _goodput(goodput: Goodput) -> str:
+    """The rate, the share of the sent, and how many met each limit where there are several."""
+    unmeasured = [each.limit.metric for each in goodput.limits if each.share is None]
+    if goodput.rate is None or goodput.share is None:
+        return f"not measured: no answered request has {', '.join(dict.fromkeys(unmeasured))} (invoke yields no tokens)"
+    each = ", ".join(f"{one.limit.expression}: {percent_text(one.share or 0.0)}" for one in goodput.limits)
+    return f"{_rate(goodput.rate)}, {percent_text(goodput.share)} of those sent ({each})"
 
 
 def _warmup_section(summary: Summary) -> Iterator[str]:

@@ -1,20 +1,28 @@
-"""Limits on a wave, as users write them."""
+"""Limits on a wave and on each of its requests, as users write them."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
 
+if TYPE_CHECKING:
+    from inference_benchmarker.columns import Floats, Mask
+
 _NAME = (
     r"\s*(?:(?P<metric>latency|response_time|ttft|itl|tpot|lag)\.)?"
-    r"(?P<stat>mean|min|max|median|p\d{1,2}(?:\.\d{1,3})?|success|rate)\s*"
+    r"(?P<stat>mean|min|max|median|p\d{1,2}(?:\.\d{1,3})?|success|rate|goodput)\s*"
 )
 SLO_PATTERN = re.compile(_NAME + r"(?P<op><=|>=|<|>)\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|ms|s|%)?\s*")
 REGRESSION_PATTERN = re.compile(_NAME + r"=\s*(?P<value>\d+(?:\.\d+)?)\s*%\s*")
-_ALONE = ("success", "rate")
+REQUEST_PATTERN = re.compile(
+    r"\s*(?P<metric>latency|e2e|response_time|ttft|itl|tpot)\s*(?P<op><=|<)\s*"
+    r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|ms|s)\s*"
+)
+_ALONE = ("success", "rate", "goodput")
 _UNITS_PER_SECOND = {"us": 1_000_000, "ms": 1_000, "s": 1}
 
 
@@ -39,7 +47,7 @@ class Slo:
             reason = "" if match is None else f" ({problem})"
             raise BenchmarkError(
                 f"--slo {text!r} is not a limit{reason}.",
-                "Write e.g. p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99.",
+                "Write e.g. p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99, goodput>=0.9.",
             )
         stat, unit = match["stat"], match["unit"]
         value = Decimal(match["value"])  # float(0.999) is not float(99.9) / 100: a limit that is just met must be met
@@ -62,6 +70,35 @@ class Slo:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestLimit:
+    """One limit on a request, e.g. ``ttft < 1`` (seconds); a good request meets all that are given."""
+
+    expression: str
+    metric: str
+    op: str
+    limit: float
+
+    @classmethod
+    def parse(cls, text: str) -> RequestLimit:
+        """Read ``ttft<1s``; ``e2e`` is another name of latency."""
+        match = REQUEST_PATTERN.fullmatch(text) if text.isascii() else None
+        if match is None:
+            raise BenchmarkError(
+                f"--goodput {text!r} is not a limit on a request.",
+                "Write METRIC<TIME, e.g. ttft<1s,itl<50ms, where METRIC is latency, response_time, ttft, itl or tpot "
+                "and TIME has its unit: us, ms or s.",
+            )
+        metric = "latency" if match["metric"] == "e2e" else match["metric"]
+        limit = float(Decimal(match["value"]) / _UNITS_PER_SECOND[match["unit"]])
+        return cls(text.strip(), metric, match["op"], limit)
+
+    def met(self, seconds: Floats) -> Mask:
+        """Which of these times keep the limit."""
+        met: Mask = seconds < self.limit if self.op == "<" else seconds <= self.limit
+        return met
+
+
+@dataclass(frozen=True, slots=True)
 class MaxRegression:
     """How much worse than in the base run a metric may be, as a share of its value there: ``p99=10%``."""
 
@@ -75,6 +112,8 @@ class MaxRegression:
         """Read ``p99=10%``, ``latency.mean=5%``, ``rate=2%``; what a bare percentile is of, ``Slo`` says."""
         match = REGRESSION_PATTERN.fullmatch(text) if text.isascii() else None
         problem = "" if match is None else _name_problem(match)
+        if match is not None and match["stat"] == "goodput":
+            problem = "a goodput is one under its own run's limits"
         if match is not None and match["stat"] in ("min", "max"):
             problem = f"{match['stat']} is one request's time, which has no interval"
         if match is None or problem:

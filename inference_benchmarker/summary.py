@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from inference_benchmarker.completed import completed_requests
 from inference_benchmarker.distribution import Distribution
+from inference_benchmarker.goodput import Goodput
 from inference_benchmarker.plan import NS
 from inference_benchmarker.record import Ledger
+from inference_benchmarker.request_times import request_times
+from inference_benchmarker.tokens import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from inference_benchmarker.columns import Floats, Mask, Records
-    from inference_benchmarker.observed import Observed, Window
+    from inference_benchmarker.observed import Observed
 
 
 LATE_NS = 5_000_000  # a lag that is allowed, as the schedule lag's least limit
@@ -60,16 +64,6 @@ class ErrorRow:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenTotals:
-    """Tokens of the ok requests; ``counted`` says whether output tokens are counted pieces or the server's usage."""
-
-    tokens_in: int | None
-    tokens_out: int | None
-    tokens_out_per_s: float | None
-    counted: str
-
-
-@dataclass(frozen=True, slots=True)
 class Summary:
     """Every number of a wave's report; times in seconds, None where there is nothing to measure."""
 
@@ -86,7 +80,8 @@ class Summary:
     ttft: Distribution | None
     itl: Distribution | None
     tpot: Distribution | None
-    tokens: TokenTotals | None
+    tokens: Tokens | None
+    goodput: Goodput | None
     labels: tuple[LabelRow, ...]
     errors: tuple[ErrorRow, ...]
     warmup: Summary | None = None
@@ -107,6 +102,8 @@ class Summary:
             return self.success_rate
         if metric == "rate":
             return self.completed_share
+        if metric == "goodput":
+            return None if self.goodput is None else self.goodput.share
         distribution = self.distribution(metric)
         return None if distribution is None else distribution.statistic(stat)
 
@@ -114,8 +111,8 @@ class Summary:
         """The distribution an SLO speaks of; "default" is response time, in the closed loop latency."""
         if metric == "default":
             return self.latency if self.response_time is None else self.response_time
-        found: Distribution | None = getattr(self, metric, None)
-        return found
+        found = getattr(self, metric, None)
+        return found if isinstance(found, Distribution) else None
 
 
 def summarise(observed: Observed) -> Summary:
@@ -123,6 +120,7 @@ def summarise(observed: Observed) -> Summary:
     records = observed.records
     planned_ns = observed.window.planned_ns
     warmup = observed.warmup
+    completed, seconds = completed_requests(records, records.outcome("ok"), observed.window)
     return Summary(
         duration_s=observed.window.duration_ns / NS,
         planned_s=None if planned_ns is None else planned_ns / NS,
@@ -130,7 +128,8 @@ def summarise(observed: Observed) -> Summary:
         worker_ledgers=observed.ledgers,
         rates=_rates(observed),
         **_times(records, open_loop=observed.open_loop),
-        tokens=_tokens(records, (planned_ns or observed.window.duration_ns) / NS),
+        tokens=Tokens.of(records, completed, seconds),
+        goodput=Goodput.of(records, observed.plan.goodput, observed.window, sent=observed.ledger.sent),
         labels=_labels(records, open_loop=observed.open_loop),
         errors=_errors(records, observed.error_texts),
         warmup=_warmup(warmup, observed) if len(warmup) else None,
@@ -159,16 +158,15 @@ class Sample:
 def samples(records: Records, *, open_loop: bool) -> Iterator[tuple[str, Sample]]:
     """The sample of each time, by the name of its distribution in ``Summary``."""
     ok, abandoned = records.outcome("ok"), records.outcome("abandoned")
-    sent, due, done = records.int("sent"), records.int("due"), records.int("done")
-    build = records.int("build_ns")
-    latency = _s(done - sent)
+    build, times = records.int("build_ns"), request_times(records)
+    latency = times["latency"].values
     yield "latency", Sample.of(latency, ok, abandoned)
     if open_loop:
-        yield "response_time", Sample.of(_s(done - due), ok, abandoned)
+        yield "response_time", Sample.of(times["response_time"].values, ok, abandoned)
     yield "failed_latency", Sample.of(latency, records.outcome("failed"))
-    yield "lag", Sample.of(_s(sent - build - due), np.ones(len(records), bool))
+    yield "lag", Sample.of(_s(records.int("sent") - build - records.int("due")), np.ones(len(records), bool))
     yield "build", Sample.of(_s(build), build > 0)
-    yield from _token_samples(records, ok, abandoned, latency)
+    yield from _token_samples(records, ok, abandoned)
 
 
 def _times(records: Records, *, open_loop: bool) -> dict[str, Any]:
@@ -177,15 +175,13 @@ def _times(records: Records, *, open_loop: bool) -> dict[str, Any]:
     return {name: found.get(name) for name in names}
 
 
-def _token_samples(records: Records, ok: Mask, abandoned: Mask, latency: Floats) -> Iterator[tuple[str, Sample]]:
-    streamed = records.has("first_token")
-    first, last = records.int("first_token"), records.int("last_token")
-    tokens_out = output_tokens(records)
-    spread = ok & (records.int("chunks") >= 2) & (tokens_out >= 2)  # one piece has no time between tokens
+def _token_samples(records: Records, ok: Mask, abandoned: Mask) -> Iterator[tuple[str, Sample]]:
+    times = request_times(records)
+    (ttft, streamed), (tpot, spread) = times["ttft"], times["tpot"]
     waiting = abandoned & ~streamed if ((ok | abandoned) & streamed).any() else np.zeros(len(records), bool)
-    yield "ttft", Sample.of(_s(first - records.int("sent")), (ok | abandoned) & streamed, waiting, latency)
+    yield "ttft", Sample.of(ttft, (ok | abandoned) & streamed, waiting, times["latency"].values)
     yield "itl", _inter_token(records, (ok | abandoned) & streamed, abandoned & streamed)
-    yield "tpot", Sample.of(_s(last - first) / np.maximum(tokens_out - 1, 1), spread)
+    yield "tpot", Sample.of(tpot, ok & spread)
 
 
 def _inter_token(records: Records, streamed: Mask, open_streams: Mask) -> Sample:
@@ -200,20 +196,16 @@ def _inter_token(records: Records, streamed: Mask, open_streams: Mask) -> Sample
     return Sample(gaps, streamed, waiting[aged], aged)
 
 
-def output_tokens(records: Records) -> npt.NDArray[np.int64]:
-    """Output tokens of each request: the server's usage where it was sent, else the pieces that came."""
-    return np.where(records.has("tokens_out"), records.int("tokens_out"), records.int("chunks"))
-
-
 def _rates(observed: Observed) -> Rates:
     ledger, window = observed.ledger, observed.window
     seconds = (window.planned_ns or window.duration_ns) / NS
     duration = window.duration_ns / NS
+    completed, completed_s = completed_requests(observed.records, observed.records.outcome("ok"), window)
     return Rates(
         target=observed.plan.target_rate,
         scheduled=ledger.scheduled / seconds if observed.open_loop and seconds else None,
         sent=_sent_in_time(observed) / seconds if seconds else 0.0,
-        completed=_completed_rate(observed.records, window),
+        completed=float(np.count_nonzero(completed)) / completed_s if completed_s else 0.0,
         server_rps=ledger.completed / duration if duration else 0.0,
     )
 
@@ -225,48 +217,6 @@ def _sent_in_time(observed: Observed) -> int:
         return observed.ledger.sent
     late = records.int("sent") - records.int("build_ns") >= planned_ns + LATE_NS
     return observed.ledger.sent - int(np.count_nonzero(late))
-
-
-def completed_span(records: Records, window: Window) -> tuple[float, float]:
-    """The interval of the completed rate, in ns: [m - h, T + m - h), m the median latency, h half the mean gap.
-
-    Shifted by m, so that neither the first answer's delay nor one straggler moves it; by h, so that a jitter of
-    less than the gap does not either. A drain that was cut short ends the interval, and it is that much shorter.
-    Without T, or an ok request, it is the whole duration.
-    """
-    ok = records.outcome("ok")
-    if not window.planned_ns or not ok.any():
-        return 0.0, float(window.duration_ns)
-    median = float(np.median(records.int("done")[ok] - records.int("sent")[ok]))
-    shift = median - window.planned_ns / len(records) / 2
-    end = window.planned_ns + shift
-    cut = records.int("done")[records.outcome("abandoned")]
-    return shift, min(end, float(cut.min())) if len(cut) else end
-
-
-def _completed_rate(records: Records, window: Window) -> float:
-    """Ok requests done in the interval of the completed rate, over its length."""
-    done = records.int("done")[records.outcome("ok")]
-    begin, end = completed_span(records, window)
-    if end <= begin:
-        return 0.0
-    inside = (done >= begin) & (done < end) if window.planned_ns else done >= begin
-    return float(np.count_nonzero(inside)) / ((end - begin) / NS)
-
-
-def _tokens(records: Records, seconds: float) -> TokenTotals | None:
-    ok = records.outcome("ok")
-    has_in, has_out, has_pieces = records.has("tokens_in"), records.has("tokens_out"), records.has("chunks")
-    if not (ok & (has_in | has_out | has_pieces)).any():
-        return None
-    tokens_out = int(output_tokens(records)[ok].sum()) if (ok & (has_out | has_pieces)).any() else None
-    by_usage, by_pieces = (ok & has_out).any(), (ok & has_pieces & ~has_out).any()
-    return TokenTotals(
-        tokens_in=int(records.int("tokens_in")[ok & has_in].sum()) if (ok & has_in).any() else None,
-        tokens_out=tokens_out,
-        tokens_out_per_s=None if tokens_out is None or not seconds else tokens_out / seconds,
-        counted="usage and pieces" if by_usage and by_pieces else "usage" if by_usage else "pieces",
-    )
 
 
 def _labels(records: Records, *, open_loop: bool) -> tuple[LabelRow, ...]:
@@ -321,6 +271,7 @@ def _warmup(records: Records, observed: Observed) -> Summary:
         rates=Rates(observed.plan.target_rate, None, rate, counts["ok"] / seconds, rate),
         **_times(records, open_loop=observed.open_loop),
         tokens=None,
+        goodput=None,
         labels=(),
         errors=_errors(records, {}),
         warmup=None,

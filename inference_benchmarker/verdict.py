@@ -198,7 +198,7 @@ def _slo_value(slo: Slo, measured: float | None, mark: str) -> str:
     name = slo.stat if slo.metric in ("default", slo.stat) else f"{slo.metric}.{slo.stat}"
     if measured is None:
         return f"{name} not measured"
-    share = slo.metric in ("success", "rate")
+    share = slo.metric in ("success", "rate", "goodput")
     text = percent_text(measured, slo.limit) if share else duration_text(measured, slo.limit)
     return f"{name} {mark}{text}"
 

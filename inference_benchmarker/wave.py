@@ -23,12 +23,14 @@ from inference_benchmarker import report
 from inference_benchmarker.columns import SCHEMA, Records
 from inference_benchmarker.distribution import Distribution
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.goodput import meets
 from inference_benchmarker.journal import Journal
 from inference_benchmarker.observed import Observed, Window, settle_ledgers
 from inference_benchmarker.pacing import TokenBucket
 from inference_benchmarker.plan import NS, WavePlan
 from inference_benchmarker.record import Ledger
 from inference_benchmarker.redact import redact, secret_values
+from inference_benchmarker.request_times import output_tokens
 from inference_benchmarker.run_dir import SCHEMA_VERSION, RunDir, read_json, replace_file, write_json
 from inference_benchmarker.spool import is_locked
 from inference_benchmarker.summary import Summary, summarise
@@ -44,7 +46,8 @@ if TYPE_CHECKING:
     from server_capacity.metrics import Interval, ServerMetric
 
 _TIMELINE = (
-    "second,scheduled,sent,ok,failed,abandoned,in_flight,latency_p50_s,latency_p99_s,response_time_p99_s,lag_p99_s"
+    "second,scheduled,sent,ok,failed,abandoned,in_flight,latency_p50_s,latency_p99_s,response_time_p99_s,lag_p99_s,"
+    "ttft_p99_s,tokens_out,good"
 )
 
 
@@ -251,19 +254,39 @@ def timeline(observed: Observed) -> str:
     over = np.histogram(done, edges)[0]
     in_flight = np.cumsum(in_second["sent"]) - np.cumsum(over)
     ok = records.outcome("ok")
+    streamed = ok & records.has("first_token")
     percentiles = [
         _by_second(done[ok], (done - sent)[ok], seconds, 50),
         _by_second(done[ok], (done - sent)[ok], seconds, 99),
         _by_second(done[ok], (done - due)[ok], seconds, 99),
         _by_second(sent, sent - records.int("build_ns") - due, seconds, 99),
+        _by_second(done[streamed], (records.int("first_token") - sent)[streamed], seconds, 99),
     ]
+    columns = [*percentiles, _tokens_by_second(records, edges), _good_by_second(observed, edges)]
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(_TIMELINE.split(","))
     for second in range(seconds):
         counts = [int(values[second]) for values in in_second.values()]
-        rows.writerow([second, *counts, int(in_flight[second]), *(column[second] for column in percentiles)])
+        rows.writerow([second, *counts, int(in_flight[second]), *(column[second] for column in columns)])
     return text.getvalue()
+
+
+def _tokens_by_second(records: Records, edges: npt.NDArray[np.int64]) -> list[Any]:
+    """Output tokens of the ok requests done in each second; empty where none were counted."""
+    counted = records.outcome("ok") & (records.has("tokens_out") | records.has("chunks"))
+    if not counted.any():
+        return [""] * (len(edges) - 1)
+    totals, _ = np.histogram(records.int("done")[counted], edges, weights=output_tokens(records)[counted])
+    return [int(total) for total in totals]
+
+
+def _good_by_second(observed: Observed, edges: npt.NDArray[np.int64]) -> list[Any]:
+    """Requests done in each second that met every ``--goodput`` limit; empty without any."""
+    if not observed.plan.goodput:
+        return [""] * (len(edges) - 1)
+    good = meets(observed.records, observed.plan.goodput)
+    return [int(count) for count in np.histogram(observed.records.int("done")[good], edges)[0]]
 
 
 def _scheduled(observed: Observed, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

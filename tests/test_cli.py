@@ -131,6 +131,7 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
         ([*GOOD, "--arrivals", "regular"], ["--arrivals must be constant or poisson, not 'regular'."]),
         ([*GOOD, "--slo", "fast"], ["--slo 'fast' is not a limit."]),
         ([*GOOD, "--slo", "p99<1", "--slo", "p99<1s", "--slo", ""], ["--slo 'p99<1' is not", "--slo '' is not"]),
+        ([*GOOD, "--goodput", "ttft<1s,fast,"], ["--goodput 'fast' is not a limit", "--goodput '' is not a limit"]),
         ([*GOOD, "--url", "http://x"], ["--url is the host of a --locust-file;"]),
         ([*GOOD, "--endpoint-name", ""], ["--endpoint-name must not be empty."]),
         ([*GOOD, "--nonsense"], ["Unknown argument '--nonsense'."]),
@@ -196,8 +197,9 @@ def test_a_wrong_factories_file_leaves_no_run_directory(capsys: pytest.CaptureFi
 def test_flags_become_the_plan(plans: list[WavePlan]) -> None:
     more = (
         "--arrivals poisson --num-requests 70 --warmup 0.5 --drain-timeout 0 --request-timeout 2.5 --max-in-flight 50 "
-        "--workers 3 --success-threshold 0.9 --slo p99<1s --slo success>=99% --port 6000 --seed 9223372036854775807 "
-        "--ui --sample-client-hw --output-dir runs --name night --endpoint-name e --debug"
+        "--workers 3 --success-threshold 0.9 --slo p99<1s --slo success>=99% --port 6000 "
+        "--goodput ttft<1s,itl<50ms --goodput e2e<9s --seed 9223372036854775807 --ui "
+        "--sample-client-hw --output-dir runs --name night --endpoint-name e --debug"
     )
     assert cli.main(["--factories-file", "f.py", "--client-rps", "7.30", "--obs-time", "1e1", *more.split()]) == 130
     (plan,) = plans
@@ -206,6 +208,7 @@ def test_flags_become_the_plan(plans: list[WavePlan]) -> None:
     assert (plan.drain_timeout_s, plan.request_timeout_s, plan.max_in_flight) == (Decimal(0), Decimal("2.5"), 50)
     assert (plan.workers, plan.success_threshold, plan.port, plan.seed) == (3, 0.9, 6000, 2**63 - 1)
     assert [slo.expression for slo in plan.slos] == ["p99<1s", "success>=99%"]
+    assert [limit.expression for limit in plan.goodput] == ["ttft<1s", "itl<50ms", "e2e<9s"]
     assert (plan.ui, plan.sample_client_hw, plan.debug) == (True, True, True)
     assert (plan.output_dir, plan.name, plan.endpoint_name) == (Path("runs"), "night", "e")
 
@@ -231,6 +234,7 @@ class TestConfig:
         obs-time = 5
         workers = 2
         slo = ["p99<1s", "success>=0.9"]
+        goodput = "ttft<1s,itl<50ms"
         ui = true
         debug = false
         """
@@ -239,6 +243,7 @@ class TestConfig:
         assert plan.load == OpenLoop(Decimal("0.1"))
         assert (plan.workers, plan.bounds.duration_s, plan.ui, plan.debug) == (3, Decimal(7), True, False)
         assert [slo.expression for slo in plan.slos] == ["p99<1s", "success>=0.9"]
+        assert [limit.expression for limit in plan.goodput] == ["ttft<1s", "itl<50ms"]
 
     @pytest.mark.parametrize(
         ("text", "problem"),

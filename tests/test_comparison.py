@@ -248,6 +248,7 @@ class TestLimits:
             ("p99=١٠%", ""),
             ("p0=3%", "percentiles start above 0"),
             ("max=3%", "max is one request's time, which has no interval"),
+            ("goodput=3%", "a goodput is one under its own run's limits"),
             ("ttft.rate=3%", "rate belongs to the whole wave, not to ttft"),
         ],
     )

@@ -16,7 +16,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.flags import parse_decimal, parse_int
 from inference_benchmarker.plan import NS, Bounds, ClosedLoop, OpenLoop, WavePlan
 from inference_benchmarker.redact import HIDDEN
-from inference_benchmarker.slo import Slo
+from inference_benchmarker.slo import RequestLimit, Slo
 
 HERE = Path(__file__)
 OPEN = WavePlan(OpenLoop(Decimal(10)), Bounds(Decimal(5)), factories_file=HERE)
@@ -25,6 +25,7 @@ CLOSED = replace(OPEN, load=ClosedLoop(4))
 texts = st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=20)
 seconds = st.decimals(min_value="0.001", max_value="100000", places=3)
 slos = st.lists(st.sampled_from(["p99<200ms", "success>=99.9%", "latency.p99.9<=1.5s", "ttft.median<10us"]), max_size=3)
+limits = st.lists(st.sampled_from(["ttft<1s", "itl<=50.5ms", "e2e<2s", "tpot<900us"]), max_size=3)
 plans = st.builds(
     WavePlan,
     load=st.one_of(
@@ -43,6 +44,7 @@ plans = st.builds(
     seed=st.none() | st.integers(0, 2**63 - 1),
     success_threshold=st.floats(0, 1),
     slos=slos.map(lambda texts: tuple(map(Slo.parse, texts))),
+    goodput=limits.map(lambda texts: tuple(map(RequestLimit.parse, texts))),
     port=st.integers(1, 65535),
     ui=st.booleans(),
     name=st.none() | texts,
@@ -158,6 +160,14 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
         {"load": ClosedLoop(1), "slos": (Slo.parse("response_time.p99<1s"),)},
         "--slo response_time.p99<1s: a closed loop has no response time; limit latency instead.",
     ),
+    (
+        {"load": ClosedLoop(1), "goodput": (RequestLimit.parse("response_time<1s"),)},
+        "--goodput response_time<1s: a closed loop has no response time; limit latency instead.",
+    ),
+    (
+        {"slos": (Slo.parse("goodput>=0.9"),)},
+        "--slo goodput>=0.9: say what a good request is, e.g. --goodput 'ttft<1s,itl<50ms'.",
+    ),
 ]
 
 
@@ -231,6 +241,7 @@ GOOD_SLOS = [
     ("success >= 100 %", "success", "success", ">=", 1.0),
     ("rate>=0.99", "rate", "rate", ">=", 0.99),
     ("rate>=99%", "rate", "rate", ">=", 0.99),
+    ("goodput>=95%", "goodput", "goodput", ">=", 0.95),
 ]
 
 
@@ -270,6 +281,9 @@ BAD_SLOS = [
     "latency.success>=0.9",
     "ttft.rate>=0.9",
     "success>=1.01",
+    "goodput>=1.01",
+    "goodput<50ms",
+    "ttft.goodput>=0.9",
     "success>=101%",
     "success>=95s",
     "rate>=5",
@@ -352,3 +366,36 @@ def test_what_is_no_whole_number_is_refused(text: str) -> None:
     with pytest.raises(BenchmarkError, match=r"^--x must be a whole number, not ") as raised:
         parse_int("--x", text)
     assert len(str(raised.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "op", "limit"),
+    [
+        ("ttft<1s", "ttft", "<", 1.0),
+        (" itl <= 50ms ", "itl", "<=", 0.05),
+        ("tpot<900us", "tpot", "<", 0.0009),
+        ("latency<0.5s", "latency", "<", 0.5),
+        ("e2e<0.5s", "latency", "<", 0.5),
+        ("response_time<2s", "response_time", "<", 2.0),
+    ],
+)
+def test_a_limit_on_a_request_is_read_exactly(text: str, metric: str, op: str, limit: float) -> None:
+    parsed = RequestLimit.parse(text)
+    assert (parsed.metric, parsed.op, parsed.limit) == (metric, op, limit)
+    assert RequestLimit.parse(parsed.expression) == parsed
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "ttft", "ttft<", "ttft<1", "ttft<50%", "ttft>1s", "ttft.p99<1s", "p99<1s", "lag<1s", "TTFT<1s", "ttft<-1s"],
+)
+def test_what_is_no_limit_on_a_request_is_refused_with_examples(text: str) -> None:
+    with pytest.raises(BenchmarkError, match=r"is not a limit on a request.* e\.g\. ttft<1s,itl<50ms") as raised:
+        RequestLimit.parse(text)
+    assert repr(text) in str(raised.value)
+
+
+def test_a_plan_of_before_there_was_goodput_is_read() -> None:
+    data = OPEN.to_json()
+    del data["goodput"]
+    assert WavePlan.from_json(data) == OPEN

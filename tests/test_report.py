@@ -122,7 +122,7 @@ def test_a_wave_with_everything_has_every_section_in_order() -> None:
     plan = open_plan("10", "10", warmup_s=Decimal(1))
     records = [streamed(n, 50, (10, 10), label=f"model {n % 2}", tokens_in=5) for n in range(100)]
     records[3] = records[3]._replace(outcome="failed", error="HTTPError 503")
-    records[4] = records[4]._replace(outcome="abandoned")
+    records[4] = records[4]._replace(outcome="abandoned", done=70 * NS)
     warm = [r for r in on_time(plan) if r.index < 0]
     text = text_of(observe(plan, [*warm, *records], error_texts={"HTTPError 503": ["Service\n\x1b[31mUnavailable"]}))
     starts = (
@@ -132,7 +132,8 @@ def test_a_wave_with_everything_has_every_section_in_order() -> None:
         "TTFT",
         "ITL",
         "TPOT",
-        "Input tokens:     490",
+        "Per request",
+        "Input tokens:     490 (the server's usage, 49.0 tokens/s)",
         "Output tokens:    294 (counted pieces, 29.4 tokens/s)",
         "Label",
         "model 0",

@@ -19,7 +19,7 @@ from inference_benchmarker.observed import Observed, Window, settle_ledgers
 from inference_benchmarker.pacing import TokenBucket
 from inference_benchmarker.plan import NS, Bounds, ClosedLoop, OpenLoop, WavePlan
 from inference_benchmarker.record import Ledger, RequestRecord
-from inference_benchmarker.slo import Slo
+from inference_benchmarker.slo import RequestLimit, Slo
 from inference_benchmarker.summary import summarise
 from inference_benchmarker.wave import timeline
 
@@ -337,6 +337,41 @@ class TestTokens:
         assert (summary.tokens.tokens_in, summary.tokens.tokens_out) == (7, 13)
         assert summary.tokens.counted == "usage and pieces"
 
+    def test_tokens_of_each_request_and_how_fast_they_came(self) -> None:
+        plan = open_plan("10", None, 4)
+        plain = on_time(plan)[3]  # not a stream, without usage: in none of them
+        records = [
+            streamed(0, 50, (25, 25), tokens_in=7, tokens_out=20),  # 20 tokens in 100 ms
+            streamed(1, 50, (50,), tokens_in=9),  # two pieces in 100 ms
+            streamed(2, 50, (50,), outcome="failed", error="E", tokens_in=1000, tokens_out=1000),
+            plain,
+        ]
+        tokens = summarise(observe(plan, records)).tokens
+        assert tokens is not None
+        assert tokens.tokens_in_per_request is not None
+        assert tokens.tokens_in_per_request.values.tolist() == [7, 9]
+        assert tokens.tokens_out_per_request is not None
+        assert tokens.tokens_out_per_request.values.tolist() == [2, 20]
+        assert tokens.tokens_out_per_s_per_request is not None
+        assert tokens.tokens_out_per_s_per_request.values.tolist() == [20, 200]
+        assert (tokens.tokens_in_per_s, tokens.tokens_out_per_s) == (16 / 0.4, 22 / 0.4)
+
+    def test_an_overloaded_servers_tokens_a_second_are_its_own(self) -> None:
+        plan = open_plan("100", "10")  # one server of 20 ms: the queue grows, 50/s come out
+        records = [r._replace(done=(r.index + 1) * 20 * MS, tokens_out=3) for r in on_time(plan)]
+        tokens = summarise(observe(plan, records)).tokens
+        assert tokens is not None
+        assert tokens.tokens_out == 3000
+        assert tokens.tokens_out_per_s == pytest.approx(150, rel=0.01)
+
+    def test_input_tokens_alone_say_nothing_of_where_output_tokens_come_from(self) -> None:
+        plan = open_plan("10", None, 1)
+        (record,) = on_time(plan)
+        tokens = summarise(observe(plan, [record._replace(tokens_in=3)])).tokens
+        assert tokens is not None
+        assert (tokens.tokens_in, tokens.tokens_out, tokens.counted) == (3, None, None)
+        assert (tokens.tokens_out_per_request, tokens.tokens_out_per_s_per_request) == (None, None)
+
     def test_many_tokens_in_one_piece_have_no_time_between_them(self) -> None:
         plan = open_plan("10", None, 1)
         summary = summarise(observe(plan, [streamed(0, 50, (), tokens_out=100)]))
@@ -501,6 +536,19 @@ class TestTimeline:
         ]
         assert rows[0]["latency_p50_s"] == "0.150000"
         assert rows[2]["lag_p99_s"] == ""
+
+    def test_tokens_and_good_requests_count_when_they_are_done(self) -> None:
+        plan = open_plan("1", "2", goodput=(RequestLimit.parse("ttft<60ms"),))
+        records = [streamed(0, 50, (10,), tokens_out=30), streamed(1, 70, (900,)), streamed(2, 50, (2,))]
+        records[2] = records[2]._replace(outcome="failed", error="E")
+        columns = ("ttft_p99_s", "tokens_out", "good")
+        rows = self.rows(observe(plan, records))
+        assert [[row[name] for name in columns] for row in rows[:2]] == [
+            ["0.050000", "30", "1"],
+            ["0.070000", "2", "0"],
+        ]
+        plain = self.rows(observe(open_plan("1", "1"), on_time(open_plan("1", "1"))))
+        assert [plain[0][name] for name in columns] == ["", "", ""]
 
     def test_dropped_and_lost_arrivals_were_scheduled(self) -> None:
         plan = open_plan("10", "2", workers=2)

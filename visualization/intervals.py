@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from inference_benchmarker.completed import completed_requests, completed_span
 from inference_benchmarker.plan import NS
-from inference_benchmarker.summary import Sample, completed_span, output_tokens, samples
+from inference_benchmarker.request_times import output_tokens
+from inference_benchmarker.summary import Sample, samples
 
 if TYPE_CHECKING:
     from inference_benchmarker.columns import Floats, Int64, Mask, Records
@@ -150,13 +152,7 @@ class Estimates:
         return self._samples[metric]
 
     def _rate(self) -> Estimate:
-        records, window = self._wave.records, self._wave.window
-        begin, end = completed_span(records, window)
-        done = records.int("done")[records.outcome("ok")]
-        inside = done[(done >= begin) & (done <= end)]
-        lengths = _lengths((end - begin) / NS)
-        counts = _sums(_block(inside - begin, len(lengths)), len(lengths))
-        return Ratio(self._wave.summary.rates.completed, _error(counts, lengths), len(lengths))
+        return self._completed(self._wave.summary.rates.completed)
 
     def _success(self) -> Estimate | None:
         rate = self._wave.summary.success_rate
@@ -170,9 +166,19 @@ class Estimates:
         tokens = self._wave.summary.tokens
         if tokens is None or tokens.tokens_out_per_s is None:
             return None
-        ok = self._wave.records.outcome("ok")
-        counts = _sums(self._second[ok], len(self._lengths), output_tokens(self._wave.records)[ok])
-        return Ratio(tokens.tokens_out_per_s, _error(counts, self._lengths), len(self._lengths))
+        return self._completed(tokens.tokens_out_per_s, output_tokens(self._wave.records))
+
+    def _completed(self, rate: float, weights: Int64 | None = None) -> Ratio:
+        """A rate of the completed requests, or of what they weigh, in seconds of the completed rate's interval."""
+        records, window = self._wave.records, self._wave.window
+        ok = records.outcome("ok")
+        begin, _ = completed_span(records, ok, window)
+        inside, seconds = completed_requests(records, ok, window)
+        lengths = _lengths(seconds)
+        done = records.int("done")[inside]
+        weighed = None if weights is None else weights[inside]
+        counts = _sums(_block(done - begin, len(lengths)), len(lengths), weighed)
+        return Ratio(rate, _error(counts, lengths), len(lengths))
 
     @cached_property
     def _lengths(self) -> Floats:
