@@ -49,6 +49,10 @@ class Response:
             if value is not None and not (isinstance(value, int) and 0 <= value < 1 << 62):
                 raise TypeError(f"Response({name}=...) must be a whole number of at least 0, not {value!r}")
 
+    def updated(self, later: Response) -> Response:
+        """With what a later one of the same stream says: some servers send the input's tokens first."""
+        return Response(*(getattr(later if getattr(later, f) is not None else self, f) for f in self.__slots__))
+
 
 class Invoke(Protocol):
     """Sends one request: returns when it is done, yields tokens as they come, or raises."""

@@ -95,6 +95,16 @@ def test_a_stream_counts_its_pieces_and_keeps_every_gap() -> None:
     assert len(record.gaps) == 2
 
 
+def test_usage_may_come_in_parts() -> None:
+    def invoke(_: object) -> Any:
+        yield Response(tokens_in=5, tokens_out=1, model="m")
+        yield "a"
+        yield Response(tokens_out=7)
+
+    record = one(invoke)
+    assert (record.tokens_in, record.tokens_out, record.chunks, record.label) == (5, 7, 1, "m")
+
+
 def test_a_stream_without_a_token_has_no_first_one() -> None:
     record = one(lambda _: (piece for piece in ("", None)))
     assert (record.outcome, record.chunks, record.first_token, record.gaps) == ("ok", 0, None, ())

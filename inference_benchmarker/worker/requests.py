@@ -286,7 +286,7 @@ class InvokeRequests(Requests):
                 size += len(piece) if kind is bytes else _size(piece)
                 slot.size = size
             elif isinstance(piece, Response):
-                slot.usage = piece
+                slot.usage = piece if slot.usage is None else slot.usage.updated(piece)
                 continue
             elif not piece:
                 continue
