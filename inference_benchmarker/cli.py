@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from server_capacity.metrics import ServerMetric, Source
 
 SLOW_S = 2.0
-NOTHING_FOUND, BAD_INPUT, BROKEN, INTERRUPTED = 1, 2, 3, 130
+NOTHING_FOUND = FAILED = 1
+BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
 ALTERNATIVES = (("client_rps", "concurrency"), ("arrivals", "concurrency"), ("factories_file", "locust_file"))
 DEMO_URL = "BENCHMARK_DEMO_URL"
 
@@ -43,6 +44,8 @@ Sends an evenly paced wave of requests to an inference endpoint and prints a res
 """
 _EPILOG = """\
 other commands (each with --help):
+  benchmark factory            shipped examples to copy: `benchmark factory NAME > my_endpoint.py`
+  benchmark check              one request of a factories file, and what was understood of it
   benchmark --plot DIR...      a page and pictures of one run or many, side by side
   benchmark report DIR         print a run again; finalise one that was cut off
   benchmark --compare BASE NEW what changed between two runs; a gate for pipelines
@@ -85,7 +88,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    commands: dict[str, Callable[[list[str]], int]] = {"report": _report, "client": _client, "endpoint": _endpoint}
+    commands: dict[str, Callable[[list[str]], int]] = {
+        "factory": _factory,
+        "check": _check,
+        "report": _report,
+        "client": _client,
+        "endpoint": _endpoint,
+    }
     if arguments and arguments[0] in commands:
         return commands[arguments[0]](arguments[1:])
     if "--compare" in arguments:
@@ -182,6 +191,51 @@ def _calibration(plan: WavePlan, live: Live) -> dict[str, Any]:
     from client_capacity.calibration import calibrate
 
     return calibrate(plan, live).to_json()
+
+
+def _factory(arguments: list[str]) -> int:
+    from inference_benchmarker.examples import FACTORY_DESCRIPTION, find, listing, shipped
+
+    parser = _Parser(
+        prog="benchmark factory",
+        description=FACTORY_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", metavar="NAME", nargs="?", help="the example to print; without one, all are listed")
+    options = parser.parse_args(arguments)
+    if options.name is None:
+        print(listing(shipped()), end="", flush=True)
+        return 0
+    sys.stdout.flush()
+    sys.stdout.buffer.write(find(options.name, shipped()).path.read_bytes())  # as it is, whatever the locale
+    sys.stdout.buffer.flush()
+    return 0
+
+
+def _check(arguments: list[str]) -> int:
+    from inference_benchmarker.check_flags import CHECK_DESCRIPTION, CHECK_EPILOG, CHECK_FLAGS, one_request
+
+    parser = _Parser(
+        prog="benchmark check",
+        description=CHECK_DESCRIPTION,
+        epilog=CHECK_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="benchmark check --factories-file FILE [options]",
+        allow_abbrev=False,
+    )
+    _add_flags(parser, CHECK_FLAGS)
+    options, problems = _parsed(parser, arguments)
+    plan = one_request(options, problems)
+    from inference_benchmarker.check import send_one
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        found = send_one(plan, lambda text: print(text, end="", file=sys.stderr, flush=True))
+    except KeyboardInterrupt:
+        _say("Interrupted before the request was over.")
+        return INTERRUPTED
+    _print_result(found, as_json=options["json"])
+    return 0 if found.ok else FAILED
 
 
 def _report(arguments: list[str]) -> int:

@@ -69,3 +69,9 @@ def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> Iterator[str]:
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield (INDENT + "  ".join(cells)).rstrip()
+
+
+def one_line(text: str, limit: int = 60) -> str:
+    """A name or text of the user's code, without what would break or colour a line."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -253,15 +253,15 @@ def fill_in_demo(options: dict[str, Any]) -> None:
     if options["factories_file"] is None and options["locust_file"] is None:
         options["factories_file"] = str(demo_factories())
         if options["endpoint_config"] is None:
-            options["endpoint_config"] = str(_packaged("server_capacity", DEMO_METRICS))
+            options["endpoint_config"] = str(packaged("server_capacity", DEMO_METRICS))
 
 
 def demo_factories() -> Path:
     """The factories file of the embedded endpoint."""
-    return _packaged("factories", DEMO_FACTORIES)
+    return packaged("factories", DEMO_FACTORIES)
 
 
-def _packaged(package: str, file: Path) -> Path:
+def packaged(package: str, file: Path) -> Path:
     """A file that comes with a package; the package itself is not imported for it."""
     from importlib.util import find_spec
 

@@ -123,13 +123,13 @@ def _spawn(module: str, log: Path, pass_fds: tuple[int, ...] = ()) -> subprocess
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=_environment(),
+            env=child_environment(),
             pass_fds=pass_fds,
             start_new_session=True,
         )
 
 
-def _environment() -> dict[str, str]:
+def child_environment() -> dict[str, str]:
     """The user's environment without what Locust would read from it; our package stays importable from a clone."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LOCUST_")}
     root = str(Path(__file__).resolve().parent.parent)

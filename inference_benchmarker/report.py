@@ -10,7 +10,7 @@ from client_capacity import context
 from client_capacity.bottleneck import CLIENT_CODES
 from inference_benchmarker.distribution import PERCENTILES, Distribution
 from inference_benchmarker.finding import INDENT as _INDENT
-from inference_benchmarker.finding import Finding, aligned, duration_text, percent_text
+from inference_benchmarker.finding import Finding, aligned, duration_text, one_line, percent_text
 from inference_benchmarker.run_dir import SCHEMA_VERSION
 from server_capacity.diagnosis import diagnose
 
@@ -232,7 +232,7 @@ def _labels_section(summary: Summary) -> Iterator[str]:
             if d is None
             else [_mean(d), *(_value(d, v) for v in (d.percentile(50), d.percentile(99), d.maximum))]
         )
-        rows.append([_one_line(row.label), f"{row.sent:,}", f"{row.ok:,}", f"{row.failed:,}", *times])
+        rows.append([one_line(row.label), f"{row.sent:,}", f"{row.ok:,}", f"{row.failed:,}", *times])
     yield from aligned([header, *rows])
     if len(summary.labels) > _MAX_ROWS:
         yield f"{_INDENT}… and {len(summary.labels) - _MAX_ROWS} more labels, in summary.json"
@@ -242,11 +242,11 @@ def _errors_section(summary: Summary) -> Iterator[str]:
     if not summary.errors:
         return
     rows = [["Errors", "count", "first at"]]
-    rows += [[_one_line(row.key), f"{row.count:,}", f"{row.first_s:.1f}s"] for row in summary.errors[:_MAX_ROWS]]
+    rows += [[one_line(row.key), f"{row.count:,}", f"{row.first_s:.1f}s"] for row in summary.errors[:_MAX_ROWS]]
     yield from aligned(rows)
     for row in summary.errors[:3]:
         if row.texts:
-            yield f"{_INDENT}{_one_line(row.key)}: {_one_line(row.texts[0], 160)}"
+            yield f"{_INDENT}{one_line(row.key)}: {one_line(row.texts[0], 160)}"
     if len(summary.errors) > _MAX_ROWS:
         yield f"{_INDENT}… and {len(summary.errors) - _MAX_ROWS} more errors, in summary.json"
 
@@ -377,12 +377,6 @@ def _warmup_json(warmup: Summary) -> dict[str, Any]:
 
 def _rate(a_second: float) -> str:
     return f"{a_second:.6g}/s" if a_second < 1e5 else f"{a_second:.1f}/s".replace(".0/s", "/s")
-
-
-def _one_line(text: str, limit: int = 60) -> str:
-    """A name or text of the user's code, without what would break or colour a line."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def _share(share: float, target: float) -> str:

@@ -29,7 +29,9 @@ ENVIRONMENT = (  # who hands the environment on, or reads its secrets to hide th
     "inference_benchmarker/processes.py",
     "inference_benchmarker/host.py",
     "inference_benchmarker/wave.py",
+    "inference_benchmarker/check.py",
     "inference_benchmarker/worker/__main__.py",
+    "inference_benchmarker/worker/check.py",
     "inference_benchmarker/demo_endpoint.py",
 )
 HEAVY = {"boto3", "botocore", "pandas", "matplotlib", "plotly", "rich", "scipy"}

@@ -1,0 +1,71 @@
+"""The process of `benchmark check`: loads a factories file and sends one request, both as a wave's worker does.
+
+Its only argument is a folder: ``job.json`` there says what to do, ``result.json`` is written when it is done.
+"""
+
+from __future__ import annotations
+
+# Locust patches the process, so it comes before everything that opens sockets.
+import locust  # noqa: F401
+
+# isort: split
+import base64
+import json
+import os
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from time import monotonic_ns
+from typing import Any
+
+import gevent
+
+from inference_benchmarker import endpoint
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.host import die_with_parent
+from inference_benchmarker.pacing import Token
+from inference_benchmarker.plan import WavePlan
+from inference_benchmarker.record import BatchWriter
+from inference_benchmarker.redact import redact, secret_values
+from inference_benchmarker.witness import Witness
+from inference_benchmarker.worker.requests import InvokeRequests, Slot
+
+
+def check(plan: WavePlan) -> dict[str, Any]:
+    """Send one request; what was seen, and its record as a worker reports it."""
+    assert plan.factories_file is not None
+    timeout = None if plan.request_timeout_s is None else float(plan.request_timeout_s)
+    without_secrets = partial(redact, secrets=secret_values(os.environ))
+    loaded = endpoint.load(plan.factories_file, plan.endpoint_name)
+    witness, writer = Witness(loaded.invoke), BatchWriter(without_secrets)
+    requests = InvokeRequests(replace(loaded, invoke=witness), 0, _nobody, writer, timeout)
+    requests.t0 = monotonic_ns()
+    slot, tokens = Slot(), iter([Token(0, 0)])
+    slot.take = lambda: next(tokens, None)
+    gevent.spawn(requests.serve, slot).join()
+    seen = witness.seen(loaded.payloads, without_secrets)
+    return {"seen": seen.to_json(), "batch": base64.b64encode(writer.take({})).decode()}
+
+
+def _nobody(**_: Any) -> None:
+    """Hears of the request in place of Locust's statistics."""
+
+
+def main() -> None:
+    """Do what the folder's job says."""
+    folder = Path(sys.argv[1])
+    job = json.loads((folder / "job.json").read_text())
+    die_with_parent(job["parent"])
+    gevent.get_hub().SYSTEM_ERROR = ()  # a SystemExit in a greenlet of the user's file ends that greenlet, not us
+    try:
+        result = check(WavePlan.from_json(job["plan"]))
+    except BenchmarkError as error:
+        result = {"error": {"message": error.message, "hint": error.hint}}
+    draft = folder / "result.part"
+    draft.write_text(json.dumps(result))
+    draft.rename(folder / "result.json")
+
+
+if __name__ == "__main__":
+    main()
