@@ -17,10 +17,10 @@ from inference_benchmarker.report import to_json, to_text
 from inference_benchmarker.slo import Slo
 from inference_benchmarker.summary import summarise
 from inference_benchmarker.verdict import judge
-from server_capacity.cold_start import cold_start
 from server_capacity.diagnosis import diagnose
+from server_capacity.diagnosis.cold_start import cold_start
+from server_capacity.diagnosis.uses import Use, uses
 from server_capacity.metrics import Hardware, ServerMetric
-from server_capacity.uses import Use, uses
 from tests.test_summary import MS, observe, on_time, open_plan
 
 if TYPE_CHECKING:

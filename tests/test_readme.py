@@ -22,7 +22,7 @@ from inference_benchmarker.demo_endpoint import EndpointConfig, listen, start
 from inference_benchmarker.endpoint_flags import ENDPOINT_FLAGS
 from inference_benchmarker.plot_flags import PLOT
 from inference_benchmarker.usage import HostUse, ProcessUse, Sample, WorkerUse
-from server_capacity import hardware_remarks, request_remarks, time_remarks, uses
+from server_capacity.diagnosis import hardware_remarks, request_remarks, time_remarks, uses
 from tests.bench import OF_A_BUSY_MACHINE
 from visualization.bars import all_bars
 

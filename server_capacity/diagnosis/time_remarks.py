@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.finding import duration_text
-from server_capacity.served import Remark, Served
-from server_capacity.uses import NEAR, PLANNED
+from server_capacity.diagnosis.served import Remark, Served
+from server_capacity.diagnosis.uses import NEAR, PLANNED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from server_capacity.served import Remark, Served
-from server_capacity.uses import CPU, DISK, FULL, GPU, GPU_MEMORY, IDLE, KV_CACHE, MEMORY, NEAR, PLANNED, TIGHT, Use
+from server_capacity.diagnosis.served import Remark, Served
+from server_capacity.diagnosis.uses import (
+    CPU,
+    DISK,
+    FULL,
+    GPU,
+    GPU_MEMORY,
+    IDLE,
+    KV_CACHE,
+    MEMORY,
+    NEAR,
+    PLANNED,
+    TIGHT,
+    Use,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from server_capacity.hardware_remarks import hardware_remarks
-from server_capacity.request_remarks import error_remarks, request_remarks
-from server_capacity.served import Remark, Served
-from server_capacity.time_remarks import time_remarks
+from server_capacity.diagnosis.hardware_remarks import hardware_remarks
+from server_capacity.diagnosis.request_remarks import error_remarks, request_remarks
+from server_capacity.diagnosis.served import Remark, Served
+from server_capacity.diagnosis.time_remarks import time_remarks
 
 if TYPE_CHECKING:
     from inference_benchmarker.observed import Observed

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.finding import duration_text, percent_text
 from inference_benchmarker.plan import NS
-from server_capacity.cold_start import cold_start
+from server_capacity.diagnosis.cold_start import cold_start
+from server_capacity.diagnosis.served import MOST_ERRORS, Remark, Served
+from server_capacity.diagnosis.uses import PLANNED
 from server_capacity.known_metrics import BALANCER, BEDROCK, COMPONENTS, INSTANCES, LAMBDA, SAGEMAKER
-from server_capacity.served import MOST_ERRORS, Remark, Served
-from server_capacity.uses import PLANNED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from server_capacity.diagnosis.served import Place
     from server_capacity.metrics import ServerMetric
-    from server_capacity.served import Place
 
 LEAST_HITS = 0.95
 CROWDED = 2.0

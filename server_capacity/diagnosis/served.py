@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan import NS
+from server_capacity.diagnosis.uses import CPU, GPU, GPU_MEMORY, NEAR, Use, uses
 from server_capacity.known_metrics import BALANCER, BEDROCK, LAMBDA, SAGEMAKER
-from server_capacity.uses import CPU, GPU, GPU_MEMORY, NEAR, Use, uses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
