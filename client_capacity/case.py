@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from inference_benchmarker.usage import Connections, WorkerUse
 
 FAILED_HERE_SHARE = 0.01  # as the share of a plan that may be left unsent
+FULL_HOST_SHARE = 0.95  # of all cores, in one second at the least
+BUSY_HOST_SHARE = 0.5  # on average
+OWN_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -50,12 +53,31 @@ class Case:
     def more_workers(self) -> str:
         """What to do about one thread that has too much to do."""
         if self.cores is not None and self.observed.plan.workers >= self.cores:
+            taken = "the only core has a worker" if self.cores == 1 else f"all {self.cores} cores have a worker"
+            less = "--client-rps" if self.observed.open_loop else "--concurrency"
             return (
-                f"All {self.cores} cores have a worker: a bigger client, several of them, or a lower --client-rps "
-                "(`benchmark client rps-saturation` tells what this one can send)"
+                f"use a bigger client, several of them, or a lower {less}, since {taken} "
+                "(`benchmark client rps-saturation` tells what this client can send)"
             )
         spread = "" if self.cores is None else f" (this host has {self.cores} cores)"
         return f"use more --workers{spread}; `benchmark client worker-saturation` tells what one can send"
+
+
+def workers_cpu_share(observed: Observed) -> float | None:
+    """What the workers used of all cores together; None where it is not known."""
+    shares = [use.cpu_share for use in observed.workers if use.cpu_share is not None]
+    return sum(shares) / observed.host.cores if observed.host is not None and shares else None
+
+
+def others_took_cores(observed: Observed) -> bool:
+    """Whether the host was full for a second or more, and busy with less than half of it the workers' doing.
+
+    These others may be the primary and an endpoint on this host.
+    """
+    host, own = observed.host, workers_cpu_share(observed)
+    if host is None or own is None or host.cpu_share_max <= FULL_HOST_SHARE:
+        return False
+    return host.cpu_share_mean > BUSY_HOST_SHARE and own < OWN_SHARE * host.cpu_share_mean
 
 
 def most_in_flight(observed: Observed) -> int:

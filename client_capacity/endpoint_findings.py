@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
     from client_capacity.case import Case
     from inference_benchmarker.columns import Floats
-    from inference_benchmarker.summary import ErrorRow
+    from inference_benchmarker.summary import ErrorRow, Summary
 
 SERVER_LIMITED = "server_limited"
+LAG_OF_IT = ", at a schedule lag of"
 ANSWERED_SHARE = 0.95
 LEAST_REQUESTS = 20
 LEAST_ERRORS = 4
@@ -33,13 +34,13 @@ def endpoint_findings(case: Case) -> Iterator[Finding]:
         return
     measured = _queue_filled(case) or _queue_growth(case) or _refusals(case)
     if measured is not None:
-        rates, lag = case.summary.rates, case.summary.lag
-        clean = "" if lag is None else f", while the schedule lag stayed at p99 {duration_text(lag.percentile(99))}"
+        lag = case.summary.lag
+        clean = "" if lag is None else f"{LAG_OF_IT} p99 {duration_text(lag.percentile(99))}"
         yield Finding(
             SERVER_LIMITED,
             "warning",
-            f"{rates.completed:.4g}/s completed of {rates.scheduled or rates.sent:.4g}/s, {measured}{clean}",
-            percent_text(ANSWERED_SHARE),
+            f"{_completed(case.summary)}, {measured}{clean}",
+            f"{percent_text(ANSWERED_SHARE)} completed",
             "More arrives than the endpoint answers, so latency tells how long the wave was, not how fast the endpoint "
             "is: find the rate it holds with lower --client-rps, or scale it.",
         )
@@ -53,6 +54,13 @@ def _fell_behind(case: Case) -> bool:
         return False
     unrelated = (summary.ledger.failed - sum(row.count for row in _refused_rows(case))) / scheduled
     return share < ANSWERED_SHARE * (1 - unrelated)
+
+
+def _completed(summary: Summary) -> str:
+    """What was completed of the scheduled rate."""
+    share, rates = summary.completed_share, summary.rates
+    assert share is not None  # else nobody fell behind
+    return f"{percent_text(share, ANSWERED_SHARE)} completed of {rates.scheduled:.4g}/s ({rates.completed:.4g}/s)"
 
 
 def _queue_filled(case: Case) -> str | None:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from client_capacity.bottleneck import CLIENT_CODES
-from client_capacity.endpoint_findings import SERVER_LIMITED
+from client_capacity.case import others_took_cores
+from client_capacity.endpoint_findings import LAG_OF_IT, SERVER_LIMITED
 from client_capacity.search import PASSING, Cause, Phase, Step
 from client_capacity.staircase import rate_text
 from inference_benchmarker.errors import BenchmarkError
@@ -34,8 +35,6 @@ MOST_FAILED_SHARE = 0.05
 HINDRANCES = CLIENT_CODES - {"worker_cpu", "payload_building"}
 RUN_OUT = frozenset({"descriptors", "ports"})  # requests fail for want of them the more, the higher the rate
 NOTEWORTHY_STARVED_SHARE = 0.05
-BUSY_HOST_SHARE = 0.95
-OWN_SHARE = 0.5
 SILENCE_S = 1.5  # a wave is looked at twice a second, so that no two sentences are 2 s apart
 LATE = "lag p99 >"
 
@@ -153,7 +152,7 @@ def step_of(wave: Wave, phase: Phase, lag_limit_s: float) -> Step:
         host_cpu_share=wave.host.cpu_share_mean if wave.host else None,
         blocked_by=_blocked_by(wave),
         finding=found.code if found else None,
-        disturbed=cause == "client" and others_took_cores(wave),
+        disturbed=cause == "client" and _is_disturbed(wave),
         run_dir=wave.run_dir.path.name if wave.run_dir else None,
     )
 
@@ -209,7 +208,7 @@ def _seen(finding: Finding | None) -> str:
     if finding is None:
         return ""
     code = "" if finding.code == SERVER_LIMITED else f"{finding.code}: "
-    return code + finding.measured.partition(", while the schedule lag")[0]
+    return code + finding.measured.partition(LAG_OF_IT)[0]
 
 
 def _side(wave: Wave) -> Cause:
@@ -228,17 +227,9 @@ def _lateness(wave: Wave, lag_limit_s: float) -> str:
     return ", ".join(parts)
 
 
-def others_took_cores(wave: Wave) -> bool:
-    """Whether a worker waited for a core, or the host was busy with less than half of it the workers' doing.
-
-    With as many workers as cores these others may be the primary and an endpoint on this host.
-    """
-    if _starved_share(wave) > NOTEWORTHY_STARVED_SHARE:
-        return True
-    host, shares = wave.host, [use.cpu_share for use in wave.workers if use.cpu_share is not None]
-    if host is None or not shares or host.cpu_share_mean <= BUSY_HOST_SHARE:
-        return False
-    return sum(shares) / host.cores < OWN_SHARE * host.cpu_share_mean
+def _is_disturbed(wave: Wave) -> bool:
+    """Whether a worker waited for a core, or others took what there was."""
+    return _starved_share(wave) > NOTEWORTHY_STARVED_SHARE or others_took_cores(wave)
 
 
 def _starved_share(wave: Wave) -> float:

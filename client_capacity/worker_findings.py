@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client_capacity.case import most_in_flight
+from client_capacity.case import most_in_flight, others_took_cores, workers_cpu_share
 from inference_benchmarker.finding import Finding, duration_text, percent_text
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ BEATS_FOR_P99 = 300  # of fewer, p95: so that several beats were late, not one b
 BUILD_FLOOR_S = 0.001
 BUILD_SHARE = 0.1
 STARVED_SHARE = 0.1
+SHOWN_BY_PROCESS = "--sample-client-hw shows what each process of the wave took."
 HEARTBEAT_LOSS_S = 3.0  # Locust calls a worker missing when three heartbeats, one a second, are lost
 
 
@@ -67,6 +68,8 @@ def _lag_advice(case: Case) -> str:
         if worker.block and worker.block.part == "invoke":
             where = worker.block.where
             return f"{where} keeps the worker from sending on time: make it cheaper, or {case.more_workers()}."
+    if others_took_cores(case.observed):
+        return _others_advice(case)
     return f"The client cannot keep this pace: {case.more_workers()}."
 
 
@@ -79,7 +82,19 @@ def _is_starved(worker: WorkerUse) -> bool:
 def _starved_advice(worker: WorkerUse) -> str:
     return (
         f"A worker waited {percent_text(worker.starved_share or 0.0)} of the time for a free core: run less beside it, "
-        "or use a bigger client; --sample-client-hw shows what each process of the wave took."
+        f"or use a bigger client; {SHOWN_BY_PROCESS}"
+    )
+
+
+def _others_advice(case: Case) -> str:
+    """What the others left, of a host that ``others_took_cores`` tells of."""
+    host, own = case.observed.host, workers_cpu_share(case.observed)
+    assert host is not None
+    assert own is not None
+    return (
+        f"Other programs on this host took the CPU (its {host.cores} cores were {host.cpu_share_mean:.0%} busy on "
+        f"average and {host.cpu_share_max:.0%} at most, {own:.1%} with this wave's workers): run less beside it, or "
+        f"use a bigger client; {SHOWN_BY_PROCESS}"
     )
 
 
@@ -108,7 +123,7 @@ def _loop_blocked(case: Case) -> Iterator[Finding]:
         yield Finding(
             "loop_blocked",
             "warning" if case.observed.open_loop else "invalid",
-            f"p{percent} {duration_text(delay, limit)} until the event loop comes round{_culprit(worst)}",
+            f"p{percent} {duration_text(delay, limit)} until the event loop comes round{_culprit(case, worst)}",
             duration_text(limit),
             _block_advice(case, worst),
         )
@@ -121,11 +136,16 @@ def _late_beats(delay: LoopDelay) -> tuple[int, float]:
     return (99, delay.p99_s) if delay.count >= BEATS_FOR_P99 else (95, delay.p95_s)
 
 
-def _culprit(worker: WorkerUse) -> str:
+def _had_no_cpu(case: Case, worker: WorkerUse) -> bool:
+    """Whether no code of the user's was seen to hold the worker up, on a host that others kept busy."""
+    return (worker.block is None or worker.block.part == "tool") and others_took_cores(case.observed)
+
+
+def _culprit(case: Case, worker: WorkerUse) -> str:
     """Who held the loop up, and for how long at most."""
     block = worker.block
     where = ""
-    if block is not None:
+    if block is not None and not _had_no_cpu(case, worker):
         name = {"invoke": block.where, "payload": f"payload building, {block.where}", "tool": "the tool itself"}
         where = f", held up by {name[block.part]}, {duration_text(block.longest_s)} in a row at the longest"
     if (worker.starved_share or 0.0) > STARVED_SHARE:
@@ -150,10 +170,12 @@ def _heartbeats_missed(case: Case) -> Iterator[Finding]:
 def _block_advice(case: Case, worker: WorkerUse) -> str:
     if _is_starved(worker):
         return _starved_advice(worker)
+    if _had_no_cpu(case, worker):
+        return _others_advice(case)
     if worker.block is None:
         return (
             "None of its code was seen running then: garbage collection, a thread that holds Python's lock, or other "
-            "programs kept it from running; --sample-client-hw shows what each process of the wave took."
+            f"programs kept it from running; {SHOWN_BY_PROCESS}"
         )
     if worker.block.part == "payload":
         return f'Compute payloads before the wave ("pre_computed": True), or {case.more_workers()}.'

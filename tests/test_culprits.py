@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import socket
 from typing import TYPE_CHECKING
 
@@ -262,8 +263,8 @@ def test_an_endpoint_beyond_its_capacity_is_named(bench: Bench, alone: None) -> 
     wave = _wave_on_a_quiet_machine(bench, 400)
     assert wave.summary["limited_by"] == "server"
     limited = finding(wave, "server_limited")
-    assert "completed of 400/s, latency grew from" in limited["measured"]
-    assert "while the schedule lag stayed at p99" in limited["measured"]
+    assert re.search(r"^[45].*% completed of 400/s \(.*/s\), latency grew from", limited["measured"])
+    assert "at a schedule lag of p99" in limited["measured"]
     assert (wave.code, limited["severity"]) == (0, "warning")
     assert "VALID (server-limited)" in wave.out
     assert "CLIENT BOTTLENECK" not in wave.out

@@ -178,13 +178,13 @@ def test_a_step_in_which_others_took_the_core_is_disturbed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host_share", "worker_share", "disturbed"), [(1.0, 0.4, True), (1.0, 0.6, False), (0.9, 0.1, False)]
+    ("host_share", "worker_share", "disturbed"), [(1.0, 0.4, True), (1.0, 0.6, False), (0.95, 0.1, False)]
 )
 def test_a_host_that_is_busy_with_something_else_disturbs(
     host_share: float, worker_share: float, disturbed: bool
 ) -> None:
     uses = tuple(replace(USE, cpu_share=2 * worker_share, starved_share=0.01) for _ in range(4))
-    busy = wave(late, workers=uses, host=replace(HOST, cores=8, cpu_share_mean=host_share))
+    busy = wave(late, workers=uses, host=replace(HOST, cores=8, cpu_share_mean=host_share, cpu_share_max=host_share))
     assert step_of(busy, "growing", LIMIT_S).disturbed == disturbed
 
 
