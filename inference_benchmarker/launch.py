@@ -132,19 +132,20 @@ class _Conductor:
 
     def finalise(self) -> Wave:
         """Put the wave together from its spool and store it."""
-        self.journal.read()
-        wave = Wave.of_journal(
-            self.plan,
-            self.journal,
-            self.run_dir,
-            primary_lost=self._primary_lost,
-            interrupted=self._interrupts_told > 0,
-            disk_error=self._disk_error,
-        )
-        wave = _store(wave, self._live)
-        if self._spill is not None:
-            self._spill.unlink(missing_ok=True)
-        return wave
+        try:
+            self.journal.read()
+            wave = Wave.of_journal(
+                self.plan,
+                self.journal,
+                self.run_dir,
+                primary_lost=self._primary_lost,
+                interrupted=self._interrupts_told > 0,
+                disk_error=self._disk_error,
+            )
+            return _store(wave, self._live)
+        finally:
+            if self._spill is not None:
+                self._spill.unlink(missing_ok=True)
 
     def _take(self, event: dict[str, Any]) -> None:  # noqa: C901 - one short case for each thing the primary says
         match event["event"]:

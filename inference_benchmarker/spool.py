@@ -7,6 +7,7 @@ The writer locks the file, so a reader can tell a wave that runs from one that w
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 EVENT, BATCH = b"E", b"B"
 _FRAME = struct.Struct("<4scII")  # magic, kind, length, crc32
 _MAGIC = b"IBS1"
+_CLOSED = -1
 
 
 class SpoolWriter:
@@ -43,10 +45,15 @@ class SpoolWriter:
         self._append(BATCH, data)
 
     def close(self) -> None:
-        """Unlock and close."""
+        """Unlock and close; a second file that took nothing goes. What is appended later is an OSError."""
         os.close(self._fd)
+        self._fd = _CLOSED
+        if self.error is not None and not self._size:
+            self.path.unlink(missing_ok=True)
 
     def _append(self, kind: bytes, data: bytes) -> None:
+        if self._fd == _CLOSED:  # the number may be another file's by now
+            raise OSError(errno.EBADF, "the spool is closed")
         frame = _FRAME.pack(_MAGIC, kind, len(data), _checksum(kind, data)) + data
         try:
             self._write(frame)

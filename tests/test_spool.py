@@ -144,6 +144,37 @@ def test_when_both_disks_are_full_the_error_is_raised(tmp_path: Path, monkeypatc
         spool.batch(b"x")
 
 
+def test_a_second_file_that_took_nothing_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    spool = SpoolWriter(tmp_path / "spool")
+
+    def full(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("inference_benchmarker.spool.os.write", full)
+        with pytest.raises(OSError, match="full"):
+            spool.batch(b"x")
+    spool.close()
+    assert list(tmp_path.iterdir()) == [tmp_path / "spool"]
+
+
+def test_what_comes_after_its_end_is_refused_and_goes_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A greenlet that samples the host, or a second Ctrl-C, may come a moment late."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    spool = SpoolWriter(tmp_path / "spool")
+    spool.batch(b"first")
+    spool.close()
+    with (tmp_path / "other").open("wb"), pytest.raises(OSError, match="closed"):  # it has the number of the spool now
+        spool.event(event="client")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "spool"]
+    assert (tmp_path / "other").read_bytes() == b""
+    assert spool.error is None
+    assert read(tmp_path / "spool") == [(BATCH, b"first")]
+
+
 def test_a_file_size_limit_is_met_like_a_full_disk(tmp_path: Path) -> None:
     program = """
 import resource, signal, sys

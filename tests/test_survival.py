@@ -492,9 +492,10 @@ def test_where_no_place_is_left_at_all_the_wave_ends_and_says_so(bench: Bench) -
     running = bench.start(
         *("--client-rps", 2000, "--obs-time", 60, "--workers", 2),
         factories=factories("return None"),
-        before=f"ulimit -f {16 * 1024 // 512}",
+        before=f"export TMPDIR=$PWD; ulimit -f {16 * 1024 // 512}",
     )
     wave = running.finish(timeout=40)  # not the time of the drain
+    assert list(running.folder.glob("benchmark_spool_*")) == []
     assert "The run directory cannot be written (File too large): the wave is stopped." in wave.err
     assert {"disk_full", "worker_lost"} <= wave.invalid
     wave.check_books()

@@ -15,7 +15,7 @@ import logging
 import os
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,25 +93,31 @@ class Primary:
 
     def run(self) -> None:
         """Lead the wave from the first worker to the last report."""
+        with closing(self._spool):
+            if not self._lead():
+                return
+        self._tell("finished")
+        self.shape.end()
+        self.runner.greenlet.join(timeout=5)
+
+    def _lead(self) -> bool:
+        """The wave; False where it was not begun."""
         gevent.spawn(self._listen_to_parent)
         self._tell("listening", port=self.runner.server.port)
         if self.plan.ui:
             self._serve_page()
         if not self._gather():
-            return
+            return False
         self._start_users()
         if self._cancelled():
-            return
+            return False
         stats = StatsFiles(self.environment, self.run_dir.locust_stats)
         self._start_sampler()
         self._start_wave()
         self._follow()
         stats.finish()
         self._note(event="end", at=self._now())
-        self._spool.close()
-        self._tell("finished")
-        self.shape.end()
-        self.runner.greenlet.join(timeout=5)
+        return True
 
     def stop(self) -> None:
         """One Ctrl-C: nothing that is due later is sent; what is in flight is waited for."""
