@@ -436,9 +436,19 @@ def _add_flags(parser: _Parser, groups: dict[str, list[Flag]]) -> None:
 
 
 def _parsed(parser: _Parser, arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
-    """The flags as text, and a problem for each argument that is none."""
+    """The flags as text, and a problem for each argument that is none; what was surely meant counts as given."""
     parsed, unknown = parser.parse_known_args(arguments)
-    return vars(parsed), [f"Unknown argument {argument!r}. See `{parser.prog} --help`." for argument in unknown]
+    if not unknown:
+        return vars(parsed), []
+    from inference_benchmarker.misspelt import meant, mended, question, strays
+
+    known = [f"--{name.replace('_', '-')}" for name in vars(parsed)]
+    found = strays(arguments, unknown)
+    close = {argument: meant(argument, known) if argument.startswith("-") else [] for argument in found}
+    with suppress(BenchmarkError):  # so that nothing else is called missing
+        parsed, _ = parser.parse_known_args(list(mended(arguments, unknown, known)))
+    hints = {argument: question(flags) or f" See `{parser.prog} --help`." for argument, flags in close.items()}
+    return vars(parsed), [f"Unknown argument {argument!r}.{hints[argument]}" for argument in found]
 
 
 def _wave_options(parser: _Parser, arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
@@ -453,6 +463,8 @@ def _wave_options(parser: _Parser, arguments: list[str]) -> tuple[dict[str, Any]
             if options[other] is not None:
                 configured.pop(one, None)
         options = {key: configured.get(key) if value is None else value for key, value in options.items()}
+        if found:  # what it should have said is not missing
+            fill_in_demo(options)
     return options, problems
 
 

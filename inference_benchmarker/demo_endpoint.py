@@ -268,7 +268,7 @@ def listen(port: int = 0, host: str = "127.0.0.1") -> socket.socket:
         sock.listen(_BACKLOG)
     except (OSError, OverflowError) as error:
         sock.close()
-        reason = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None) or str(error).rstrip(".")
         raise BenchmarkError(
             f"The endpoint cannot listen on port {port} of {host}: {reason}.",
             "Give another port, or 0 for any free one.",

@@ -19,7 +19,7 @@ It answers POST /invocations, /endpoints/NAME/invocations and /v1/chat/completio
 ListMetrics) and SageMaker's control plane (DescribeEndpoint, DescribeEndpointConfig): it prints the line that makes
 boto3 take it for AWS, and publishes what it really did.
 """
-PORT = 8080
+PORT, HIGHEST_PORT = 8080, 65535
 _DEFAULTS = {field.name: field.default for field in fields(EndpointConfig)}
 
 
@@ -57,6 +57,9 @@ def _faults(read: Reader, name: str) -> dict[str, str] | None:
         if not (metric and status):
             example = f"ModelLatency={METRIC_FAULTS[0]}"
             read.problems.append(f"--metric-fault must be NAME=STATUS, as in {example}, not {text!r}.")
+        elif status not in METRIC_FAULTS:
+            allowed = ", ".join(METRIC_FAULTS)
+            read.problems.append(f"--metric-fault {text}: the status of {metric} must be one of {allowed}.")
         elif found.setdefault(metric, status) != status:
             read.problems.append(f"--metric-fault gives {metric} both {found[metric]} and {status}; give it one.")
     return found or None
@@ -154,6 +157,8 @@ def endpoint_config(options: dict[str, Any], problems: list[str]) -> tuple[int, 
     """The port and what listens on it, or one error with everything that is wrong with the flags."""
     read = Reader(options, problems)
     port = read.integer("port", PORT)
+    if not 0 <= (port or 0) <= HIGHEST_PORT:
+        problems.append(f"--port is {port}: it must be from 0 to {HIGHEST_PORT}.")
     given = {field: each.read(read, each.option) for field, each in _BY_FIELD.items()}
     try:
         config = EndpointConfig(**{field: value for field, value in given.items() if value is not None})

@@ -98,7 +98,7 @@ def read_config(path: Path, known: dict[str, Any]) -> tuple[dict[str, Any], list
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        return {}, [f"--config {path}: cannot be read ({error})."]
+        return {}, [f"--config {path}: cannot be read ({getattr(error, 'strerror', None) or error})."]
     values: dict[str, Any] = {}
     problems = []
     switches = {flag[2:].replace("-", "_") for flags in FLAGS.values() for flag, metavar, _ in flags if metavar is None}

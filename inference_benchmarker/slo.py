@@ -116,6 +116,8 @@ class MaxRegression:
             problem = "a goodput is one under its own run's limits"
         if match is not None and match["stat"] in ("min", "max"):
             problem = f"{match['stat']} is one request's time, which has no interval"
+        if match is None and text.isascii() and REGRESSION_PATTERN.fullmatch(f"{text}%"):
+            problem = f"the % is missing: {text.strip()}%"
         if match is None or problem:
             raise BenchmarkError(
                 f"--max-regression {text!r} is not a limit{f' ({problem})' if problem else ''}.",

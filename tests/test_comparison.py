@@ -241,11 +241,12 @@ class TestLimits:
     @pytest.mark.parametrize(
         ("text", "why"),
         [
-            ("p99=10", ""),
             ("p99<10%", ""),
             ("speed=10%", ""),
             ("p99=-3%", ""),
             ("p99=١٠%", ""),
+            ("p99 10", ""),
+            ("p50=10", "the % is missing: p50=10%"),
             ("p0=3%", "percentiles start above 0"),
             ("max=3%", "max is one request's time, which has no interval"),
             ("goodput=3%", "a goodput is one under its own run's limits"),
