@@ -200,7 +200,8 @@ class Endpoint:
         answered_ns = exchange.answered_ns
         self._log.close(exchange.sequence, status, answered_ns)
         if answered_ns is not None:
-            exchange.traffic.answered(status, answered_ns, exchange.arrival_ns, job.finish_ns - job.arrival_ns)
+            of_model = self._error_status if exchange.fate is Fate.ERROR else status  # SageMaker may answer another
+            exchange.traffic.answered(of_model, answered_ns, exchange.arrival_ns, job.finish_ns - job.arrival_ns)
         else:
             exchange.traffic.unanswered(time.monotonic_ns(), job.finish_ns - job.arrival_ns)
         self._metrics.requests[exchange.route, status] += 1

@@ -193,7 +193,10 @@ def split_batch(data: bytes) -> tuple[dict[str, Any], bytes, bytes, bytes]:
 
 
 def error_key(exception: BaseException) -> str:
-    """Class name plus AWS error code, HTTP status or errno where there is one; never the free text."""
+    """Class name plus AWS error code, HTTP status or errno where there is one; never the free text.
+
+    boto3 has classes that are named as their code, which is then said once: "ModelError 502" tells the model's status.
+    """
     name = type(exception).__name__
     detail = (
         _attribute(exception, "_benchmark_detail")
@@ -201,6 +204,8 @@ def error_key(exception: BaseException) -> str:
         or _http_status(exception)
         or _errno_name(exception)
     )
+    if detail == name:
+        detail = _model_status(exception)
     return f"{name} {detail}" if detail else name
 
 
@@ -260,6 +265,13 @@ def _aws_code(exception: BaseException) -> str:
         if isinstance(error, dict) and error.get("Code"):
             return str(error["Code"])[:80]
     return ""
+
+
+def _model_status(exception: BaseException) -> str:
+    """What the container behind SageMaker answered."""
+    response = _attribute(exception, "response")
+    status = response.get("OriginalStatusCode") if isinstance(response, dict) else None
+    return str(status) if type(status) is int else ""
 
 
 def _http_status(exception: BaseException) -> str:

@@ -252,6 +252,11 @@ ERRORS: list[tuple[BaseException, str]] = [
         "ClientError ThrottlingException",
     ),
     (ClientError({"Error": {"Code": "424"}}, "X"), "ClientError 424"),
+    (with_attributes("ServiceUnavailable", response={"Error": {"Code": "ServiceUnavailable"}}), "ServiceUnavailable"),
+    (
+        with_attributes("ModelError", response={"Error": {"Code": "ModelError"}, "OriginalStatusCode": 502}),
+        "ModelError 502",
+    ),
     (ClientError({}, "X"), "ClientError"),
     (EndpointConnectionError(endpoint_url="https://free-text"), "EndpointConnectionError"),
     (http_error(503), "HTTPError 503"),

@@ -31,6 +31,7 @@ from inference_benchmarker.demo.models import ModelCache
 from inference_benchmarker.demo.statistics import parse_statistic
 from inference_benchmarker.demo_endpoint import RunningEndpoint, start
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.record import error_key
 from tests.metrics_truth import busy_servers
 
 if TYPE_CHECKING:
@@ -688,6 +689,38 @@ def test_errors_are_counted_by_their_kind_and_instances_report_one_by_one() -> N
     assert served == len(statuses) - statuses.count(503) - 2
     assert per_instance == len(statuses) / 2
     assert counted == 2
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("status", "answered", "code", "kind"),
+    [
+        (400, 400, "ValidationError", "4XX"),
+        (404, 424, "ModelError", "4XX"),
+        (429, 400, "ThrottlingException", "4XX"),
+        (500, 500, "InternalFailure", "5XX"),
+        (502, 424, "ModelError", "5XX"),
+        (503, 503, "ServiceUnavailable", "5XX"),
+        (530, 530, "InternalDependencyException", "5XX"),
+    ],
+)
+def test_an_error_is_told_as_sagemaker_would_and_counted_as_the_models(
+    status: int, answered: int, code: str, kind: str
+) -> None:
+    config = EndpointConfig(service="none", error_share=1, error_status=status, publish_interval_s=1)
+    with start(config) as endpoint:
+        begin = time.time()
+        with pytest.raises(ClientError) as failed:
+            client(endpoint, "sagemaker-runtime").invoke_endpoint(EndpointName="demo", Body=b"{}")
+        cloudwatch = client(endpoint, "cloudwatch")
+        await_total(cloudwatch, "Invocations", begin, 1)
+        counted = {each: total(cloudwatch, f"Invocation{each}Errors", begin) for each in ("4XX", "5XX")}
+        assert endpoint.arrivals()["status"] == [answered]
+    response = failed.value.response
+    assert (response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]) == (answered, code)
+    assert response.get("OriginalStatusCode") == (status if code == "ModelError" else None)
+    assert error_key(failed.value).split().count(code) == 1
+    assert counted == {"4XX": 0, "5XX": 0, kind: 1}
 
 
 @pytest.mark.process

@@ -59,7 +59,14 @@ class SageMakerDialect:
     """SageMaker's runtime, as boto3's ``sagemaker-runtime`` client reads it."""
 
     _BODY = json.dumps({"predictions": [0.5]}, separators=(",", ":")).encode()
-    _CODES: Mapping[int, str] = {400: "ValidationError", 500: "InternalFailure", 503: "ServiceUnavailable"}
+    _CODES: Mapping[int, tuple[int, str]] = {
+        400: (400, "ValidationError"),
+        429: (400, "ThrottlingException"),
+        500: (500, "InternalFailure"),
+        503: (503, "ServiceUnavailable"),
+        530: (530, "InternalDependencyException"),
+    }
+    """Statuses that are SageMaker's own, and how it words them; any other is the model's."""
 
     def reply(self, request: Request, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
         """A prediction by the variant AllTraffic."""
@@ -67,9 +74,19 @@ class SageMakerDialect:
         return Answer(200, self._BODY, headers=variant | self._request_id(sequence))
 
     def failure(self, status: int, reason: str, sequence: int) -> Answer:
-        """An AWS error: its code in x-amzn-ErrorType, its text in the body's Message."""
-        code = {"x-amzn-ErrorType": self._CODES.get(status, "InternalFailure")}
-        return json_answer(status, {"Message": reason}, code | self._request_id(sequence))
+        """An AWS error: its code in x-amzn-ErrorType, its text in the body's Message.
+
+        A model's own error is a ModelError, HTTP 424, whatever status the model gave.
+        """
+        if status in self._CODES:
+            answered, code = self._CODES[status]
+            content: dict[str, object] = {"Message": "Rate exceeded" if status == 429 else reason}
+        else:
+            answered, code = 424, "ModelError"
+            kind = "client" if status < 500 else "server"
+            message = f'Received {kind} error ({status}) from primary with message "{reason}"'
+            content = {"Message": message, "OriginalMessage": reason, "OriginalStatusCode": status}
+        return json_answer(answered, content, {"x-amzn-ErrorType": code} | self._request_id(sequence))
 
     @staticmethod
     def _request_id(sequence: int) -> dict[str, str]:

@@ -27,13 +27,13 @@ class Exchange:
     """An accepted request on its way: what to say, in which pieces and when."""
 
     __slots__ = (
-        "_fate",
         "_pieces",
         "_reply",
         "_sent",
         "answered_ns",
         "arrival_ns",
         "connection",
+        "fate",
         "job",
         "route",
         "sequence",
@@ -60,7 +60,7 @@ class Exchange:
         self.arrival_ns = arrival_ns
         self.answered_ns: int | None = None
         self._reply = reply
-        self._fate = fate
+        self.fate = fate
         self._pieces = 1 if isinstance(reply, Answer) else reply.pieces
         self._sent = 0
 
@@ -72,7 +72,7 @@ class Exchange:
     @property
     def status(self) -> int:
         """The status sent; 0 where no whole answer could be."""
-        if self.answered_ns is None or self._fate is Fate.CLOSE:
+        if self.answered_ns is None or self.fate is Fate.CLOSE:
             return 0
         return self._reply.status if isinstance(self._reply, Answer) else self._reply.head.status
 
@@ -88,10 +88,10 @@ class Exchange:
         """Write the next piece, if there is anybody to read it."""
         piece = self._sent
         self._sent += 1
-        if self.connection.closed or self._fate is Fate.HANG:
+        if self.connection.closed or self.fate is Fate.HANG:
             return
         data = self._encode(piece)
-        if self._fate is Fate.CLOSE and piece == self._pieces // 2:
+        if self.fate is Fate.CLOSE and piece == self._pieces // 2:
             self.connection.write(data[: len(data) // 2])
             self.connection.drop()
             self.answered_ns = time.monotonic_ns()
@@ -102,7 +102,7 @@ class Exchange:
 
     def release(self) -> None:
         """Give the connection back to its client; one that hangs keeps it."""
-        if not self.connection.closed and self._fate is not Fate.HANG:
+        if not self.connection.closed and self.fate is not Fate.HANG:
             self.connection.finish()
 
     def _encode(self, piece: int) -> bytes:
