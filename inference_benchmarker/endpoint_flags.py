@@ -86,7 +86,9 @@ _FLAGS: dict[str, list[_Flag]] = {
     ],
     "faults": [
         _Flag("--error-share", "error_share", Reader.number, "F", "share of requests that get an error"),
-        _Flag("--error-status", "error_status", Reader.integer, "N", "the HTTP status of that error, which SageMaker's route tells as AWS would"),
+        _Flag(
+            "--error-status", "error_status", Reader.integer, "N", "its HTTP status (to boto3: as SageMaker says it)"
+        ),
         _Flag(
             "--close-share",
             "close_share",

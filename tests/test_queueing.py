@@ -140,12 +140,22 @@ def test_first_come_first_served_without_idling(arrivals: list[int], services: l
             assert any(j.finish_ns == job.start_ns for j in before)
 
 
+def test_the_peak_is_the_most_requests_since_it_was_last_asked_for() -> None:
+    model = queue(2, 10)
+    accepted(model, [0, 1, 2, 3, 60])
+    assert (model.take_peak(61), model.take_peak(62), model.take_peak(80)) == (4, 1, 1)
+    assert model.take_peak(90) == 0
+    accepted(model, [100, 120])
+    assert model.take_peak(200) == 1
+
+
 @given(arrival_lists, services, servers_of, st.integers(0, 4), st.integers(0, 20_000))
 def test_state_at_any_instant_is_what_the_jobs_say(
     arrivals: list[int], services: list[int], servers: int, limit: int, later: int
 ) -> None:
     model = queue(servers, services, limit)
     jobs: list[Job] = []
+    peak = 0
     for at in arrivals:
         present = [j for j in jobs if j.finish_ns > at]
         waiting = [j for j in present if j.start_ns > at]
@@ -154,6 +164,8 @@ def test_state_at_any_instant_is_what_the_jobs_say(
         full = len(present) - len(waiting) == servers and len(waiting) == limit
         assert (job is None) == full
         jobs += [job] if job else []
+        peak = max(peak, len(present) + 1) if job else peak
+    assert model.take_peak(arrivals[-1] if arrivals else 0) == peak
     now = (arrivals[-1] if arrivals else 0) + later
     assert model.busy_ns(now) == sum(min(max(now - j.start_ns, 0), j.service_ns) for j in jobs)
 

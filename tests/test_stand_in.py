@@ -610,6 +610,13 @@ def drive(endpoint: RunningEndpoint) -> int:
         return sum(counts) + sum(len(each) for each in pool.map(lambda _: post(endpoint, 5), range(4)))
 
 
+def present(log: dict[str, list[Any]]) -> Iterator[int]:
+    """How many requests were in the endpoint when each joined them, by the log."""
+    for when in log["queued_ns"]:
+        spans = zip(log["queued_ns"], log["finish_ns"], strict=True)
+        yield sum(queued <= when < done for queued, done in spans)
+
+
 @pytest.mark.process
 def test_what_cloudwatch_says_is_what_the_endpoint_did() -> None:
     with start(EndpointConfig(servers=4, service_s=0.02, publish_interval_s=1, publication_delay_s=0.2)) as endpoint:
@@ -642,8 +649,7 @@ def test_what_cloudwatch_says_is_what_the_endpoint_did() -> None:
     busy = busy_servers(log, math.ceil(begin), math.floor(end))
     assert sum(cpu["Values"]) / seconds == pytest.approx(100 * busy, rel=0.02)
     assert sum(memory["Values"]) / seconds == pytest.approx(20 + 10 * busy, rel=0.02)
-    assert concurrency is not None
-    assert 0 <= concurrency <= 4
+    assert concurrency == max(present(log))
     assert {"CPUUtilization", "GPUMemoryUtilization", "ModelLatency"} <= {m["MetricName"] for m in listed["Metrics"]}
 
 

@@ -85,6 +85,8 @@ class Gauges:
     def _publish(self, intervals: range, now_ns: int) -> None:
         """The mean since the last publication; where intervals were slept through, the same for each."""
         busy_ns = self._queue.busy_ns(now_ns)
+        if self._concurrency:  # samples miss what is shorter than a second
+            self._concurrency.append(self._queue.take_peak(now_ns))
         share = (busy_ns - self._busy_ns) / (self._config.servers * (now_ns - self._since_ns))
         self._since_ns, self._busy_ns = now_ns, busy_ns
         shown = {name: ("Percent", value) for name, value in utilization(self._config, share).items()}

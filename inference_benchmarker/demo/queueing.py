@@ -76,6 +76,7 @@ class QueueModel:
         self._waiting: deque[Job] = deque()
         # Everything accepted and unfinished, waiting or in service: a heap of (finish, number, job).
         self._present: list[tuple[int, int, Job]] = []
+        self._peak = 0
         self._accepted = 0
         self._finished_ns = 0
         self._stalled_until = 0
@@ -93,6 +94,7 @@ class QueueModel:
         heapreplace(self._free, job.finish_ns)
         heappush(self._present, (job.finish_ns, self._accepted, job))
         self._accepted += 1
+        self._peak = max(self._peak, len(self._present))
         if start > now_ns:
             self._waiting.append(job)
         return job
@@ -125,6 +127,12 @@ class QueueModel:
         """Accepted requests whose service has not begun."""
         self._advance(now_ns)
         return len(self._waiting)
+
+    def take_peak(self, now_ns: int) -> int:
+        """The most requests that were present at any time since this was last asked, waiting or in service."""
+        self._advance(now_ns)
+        peak, self._peak = self._peak, len(self._present)
+        return peak
 
     def busy_ns(self, now_ns: int) -> int:
         """The integral of ``busy`` up to now; its growth / (servers * window) is the utilisation."""
