@@ -129,6 +129,8 @@ def _wave(arguments: list[str]) -> int:
 
         live = _live(plan, quiet=options["quiet"])
         sources = _sources(options["endpoint_config"])
+        if not options["quiet"]:
+            _say_doubts(options["endpoint_config"], sources, plan)
         calibration = _calibration(plan, live) if options["calibrate"] else None
         for source in sources:
             source.begin()
@@ -147,6 +149,13 @@ def _sources(config: str | None, *, afterwards: bool = False) -> list[Source]:
 
     blocks = [block for block in load_config(config) if not (afterwards and "scrape_url" in block)]
     return make_sources(blocks, os.environ)
+
+
+def _say_doubts(config: str | None, sources: list[Source], plan: WavePlan) -> None:
+    """What will probably bring nothing is said while it costs nothing yet; only the user knows, so nothing ends."""
+    for source in sources:
+        for doubt in source.doubts(plan.expected_s):
+            _say(f"{config}: {doubt}")
 
 
 def _with_server_metrics(wave: Wave, sources: list[Source], options: dict[str, Any]) -> int:

@@ -154,6 +154,15 @@ class WavePlan:
         """The planned rate in requests/s; None in the closed loop."""
         return float(self.load.rate) if isinstance(self.load, OpenLoop) else None
 
+    @property
+    def expected_s(self) -> float | None:
+        """How long the wave lasts, of a Poisson one the mean; None where the endpoint's answers decide."""
+        number, duration = self.bounds.num_requests, self.bounds.duration_s
+        ends = [] if duration is None else [float(duration)]
+        if number is not None and isinstance(self.load, OpenLoop):
+            ends.append(float(number / self.load.rate))
+        return min(ends, default=None)
+
     def _length_problems(self) -> list[str]:
         """A wave that no bound ends within the longest time a wave may last."""
         number = self.bounds.num_requests

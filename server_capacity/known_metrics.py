@@ -1,6 +1,6 @@
 """What AWS documents about the metrics of inference platforms: where each lives, its unit, its statistics, its kind.
 
-Only for reading and for hints: a metric that does not stand here is asked for like any other.
+Only for reading, for doubts and for hints: a metric that does not stand here is asked for like any other.
 """
 
 from __future__ import annotations
@@ -139,11 +139,14 @@ _ROWS = [
     *_many("RequestCountPerTarget", Known(BALANCER, "Count", "count", _SUM, (_TARGETS, ("TargetGroup",)))),
     *_many("TargetResponseTime", Known(BALANCER, "Seconds", "time", _ALL, (_LOAD_BALANCER, _TARGETS))),
     *_many(
-        "HTTPCode_Target_2XX_Count HTTPCode_Target_4XX_Count HTTPCode_Target_5XX_Count TargetConnectionErrorCount",
+        "HTTPCode_Target_2XX_Count HTTPCode_Target_3XX_Count HTTPCode_Target_4XX_Count HTTPCode_Target_5XX_Count"
+        " TargetConnectionErrorCount",
         Known(BALANCER, "Count", "count", _SUM, (_LOAD_BALANCER, _TARGETS), sparse=True),
     ),
     *_many(
-        "HTTPCode_ELB_4XX_Count HTTPCode_ELB_5XX_Count RejectedConnectionCount NewConnectionCount",
+        "HTTPCode_ELB_3XX_Count HTTPCode_ELB_4XX_Count HTTPCode_ELB_5XX_Count HTTPCode_ELB_500_Count"
+        " HTTPCode_ELB_502_Count HTTPCode_ELB_503_Count HTTPCode_ELB_504_Count"
+        " RejectedConnectionCount NewConnectionCount",
         Known(BALANCER, "Count", "count", _SUM, (_LOAD_BALANCER,), sparse=True),
     ),
     *_many("HealthyHostCount UnHealthyHostCount", Known(BALANCER, "Count", "gauge", _NO_PERCENTILES, (_TARGETS,))),
@@ -160,6 +163,14 @@ _ROWS = [
 ]
 KNOWN: dict[tuple[str, str], Known] = {(known.namespace, name): known for name, known in _ROWS}
 NAMESPACES = tuple(dict.fromkeys(namespace for namespace, _ in KNOWN))
+_WHOLE = (SAGEMAKER, INSTANCES, COMPONENTS)
+"""The namespaces whose metrics stand above nearly all; of others only the usual ones do."""
+
+_ACCOUNT_WIDE = (LAMBDA, BEDROCK)
+"""Namespaces that have each metric without dimensions, too."""
+
+_SIMILAR, _SLIP = 0.6, 0.9
+"""How alike two words are of which one may have been meant, and of which one surely was."""
 
 
 def kind_of(namespace: str, name: str) -> Kind:
@@ -177,6 +188,20 @@ def unit_of(namespace: str, name: str) -> str | None:
     return known.unit if known else None
 
 
+def doubt(namespace: str, name: str, dimensions: Collection[str], statistics: Collection[str]) -> str:
+    """What is odd about asking for this metric, whatever the endpoint; empty where nothing is.
+
+    It has to be right: what is not known may be somebody's own, and only a slip of the pen makes it odd.
+    """
+    known = KNOWN.get((namespace, name))
+    if known is not None:
+        return _dimensions_hint(name, known, dimensions) or unpublished(namespace, name, statistics)
+    if namespace not in NAMESPACES:
+        return _elsewhere(namespace, name) if nearest(namespace, NAMESPACES, _SLIP) else ""
+    odd = namespace in _WHOLE or _homes(name) or nearest(name, _names(namespace), _SLIP)
+    return _elsewhere(namespace, name) if odd else ""
+
+
 def hint(namespace: str, name: str, dimensions: Collection[str], statistics: Collection[str]) -> str:
     """Why CloudWatch may have nothing under this name, and what to change; it calls no wrong name an error."""
     known = KNOWN.get((namespace, name))
@@ -191,7 +216,7 @@ def hint(namespace: str, name: str, dimensions: Collection[str], statistics: Col
         return absent
     if known.only:
         return known.only
-    return f"do these values of {_listed(dimensions)} exist in this region, and did requests reach them?"
+    return f"do these values of {listed(dimensions)} exist in this region, and did requests reach them?"
 
 
 def unpublished(namespace: str, name: str, statistics: Collection[str]) -> str:
@@ -202,40 +227,50 @@ def unpublished(namespace: str, name: str, statistics: Collection[str]) -> str:
     absent = [statistic for statistic in statistics if _family(statistic) not in known.statistics]
     if not absent:
         return ""
-    return f"{namespace} documents {_listed(known.statistics)} for {name}, not {_listed(absent)}"
+    return f"{namespace} documents {listed(known.statistics)} for {name}, not {listed(absent)}"
 
 
-def nearest(word: str, words: Collection[str]) -> str:
+def nearest(word: str, words: Collection[str], alike: float = _SIMILAR) -> str:
     """The question "Did you mean X?", after a blank, where a word comes close; else nothing."""
     by_lower = {candidate.lower(): candidate for candidate in words}
-    found = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    found = get_close_matches(word.lower(), by_lower, n=1, cutoff=alike)
     return f" Did you mean {by_lower[found[0]]!r}?" if found else ""
 
 
+def listed(words: Collection[str], last: str = "and") -> str:
+    """The words as a sentence has them: a, b and c."""
+    *most, final = words or ("nothing",)
+    return f"{', '.join(most)} {last} {final}" if most else final
+
+
 def _elsewhere(namespace: str, name: str) -> str:
-    homes = [home for home, known_name in KNOWN if known_name == name]
+    homes = _homes(name)
     if namespace not in NAMESPACES and (close := nearest(namespace, homes or NAMESPACES)):
         return f"CloudWatch has no namespace {namespace!r} that we know.{close}"
     if homes:
-        return f"{name} lives in {_listed(homes, 'or')}, not in {namespace}"
-    names = [known_name for home, known_name in KNOWN if home == namespace]
-    return f"no metric {name} is documented for {namespace}.{nearest(name, names)}"
+        return f"{name} lives in {listed(homes, 'or')}, not in {namespace}"
+    return f"{namespace} has no metric {name!r} that we know.{nearest(name, _names(namespace))}"
+
+
+def _homes(name: str) -> list[str]:
+    return [home for home, known_name in KNOWN if known_name == name]
+
+
+def _names(namespace: str) -> list[str]:
+    return [known_name for home, known_name in KNOWN if home == namespace]
 
 
 def _dimensions_hint(name: str, known: Known, dimensions: Collection[str]) -> str:
     given = set(dimensions)
+    if not given and known.namespace in _ACCOUNT_WIDE:
+        return ""
     if any(set(expected) <= given for expected in known.dimensions):
         return ""
     expected = min(known.dimensions, key=lambda names: len(set(names) ^ given))
     missing = [dimension for dimension in expected if dimension not in given]
     example = " (often AllTraffic)" if "VariantName" in missing else ""
-    return f"{name} is published with {_listed(expected)}: add the dimension {_listed(missing)}{example}"
+    return f"{name} is published with {listed(expected)}: add the dimension {listed(missing)}{example}"
 
 
 def _family(statistic: str) -> str:
     return statistic if statistic in _ALL else "percentiles"
-
-
-def _listed(words: Collection[str], last: str = "and") -> str:
-    *most, final = words or ("nothing",)
-    return f"{', '.join(most)} {last} {final}" if most else final

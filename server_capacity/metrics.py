@@ -110,6 +110,12 @@ def renewed(before: Iterable[ServerMetric], now: Iterable[ServerMetric]) -> tupl
 class Source(Protocol):
     """One stream's blocks, checked and ready to be asked."""
 
+    def doubts(self, seconds: float | None) -> list[str]:
+        """What will probably bring nothing, a sentence each, before a wave of that length (None: nobody knows).
+
+        Takes a few seconds at most. Raises nothing for what the service does: who does not answer leaves no doubt.
+        """
+
     def begin(self) -> None:
         """The wave is about to start: whoever must watch meanwhile (a scraper) starts now, without blocking."""
 

@@ -202,6 +202,15 @@ def test_seconds_become_exact_nanoseconds() -> None:
     assert (OPEN.target_rate, CLOSED.target_rate) == (10.0, None)
 
 
+def test_how_long_a_wave_lasts_is_the_first_of_its_ends() -> None:
+    both = Bounds(Decimal(5), 20)
+    assert replace(OPEN, bounds=both).expected_s == 2
+    assert replace(OPEN, bounds=Bounds(Decimal(5), 500)).expected_s == 5
+    assert replace(OPEN, bounds=Bounds(None, 500)).expected_s == 50
+    assert replace(CLOSED, bounds=both).expected_s == 5
+    assert replace(CLOSED, bounds=Bounds(None, 20)).expected_s is None
+
+
 def test_public_json_holds_no_password() -> None:
     plan = replace(
         OPEN,

@@ -1,7 +1,8 @@
 """The stream "cloudwatch": metrics that AWS services and agents publish, over the wave's window.
 
-``block`` reads the configuration, ``plan`` says what to ask, ``fetch`` asks, ``reading`` judges what came,
-``rows`` tells it, ``source`` waits for it; ``hardware`` asks SageMaker meanwhile what the endpoints run on.
+``block`` reads the configuration, ``doubts`` says what is odd about it, ``plan`` says what to ask, ``fetch`` asks,
+``reading`` judges what came, ``rows`` tells it, ``source`` waits for it; ``hardware`` asks SageMaker meanwhile what the
+endpoints run on.
 """
 
 from server_capacity.cloudwatch.block import check_block

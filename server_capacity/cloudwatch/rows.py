@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from server_capacity.buckets import changes, combination, combine, within
+from server_capacity.cloudwatch.doubts import long_enough
 from server_capacity.known_metrics import hint, unit_of, unpublished
 from server_capacity.metrics import ServerMetric
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 STREAM = "cloudwatch"
 RETENTION_BELOW_MINUTE_S = 3 * 3600
-PLANNING_PERIODS = 3
 SUGGESTIONS = 3
 
 
@@ -136,8 +136,7 @@ def _short_wave(reading: Reading, wanted: Wanted) -> str:
     length = reading.interval.end - reading.interval.start
     return (
         f"no whole bucket of {wanted.period} s lies inside the {length:.1f} s of the wave: Average and Maximum are the"
-        f" Maximum of the buckets around it, which idle time dilutes; use waves of"
-        f" {PLANNING_PERIODS * wanted.period} s or more, or a shorter Period"
+        f" Maximum of the buckets around it, which idle time dilutes; {long_enough(wanted.period)}"
     )
 
 

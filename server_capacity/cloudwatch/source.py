@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from server_capacity.cloudwatch import hardware
 from server_capacity.cloudwatch.block import Block
+from server_capacity.cloudwatch.doubts import doubts
 from server_capacity.cloudwatch.fetch import Answer, Failure, Fetched, fetch, make_client, similar_dimensions
 from server_capacity.cloudwatch.plan import Wanted, plan
 from server_capacity.cloudwatch.reading import Reading
@@ -25,6 +27,9 @@ LIMIT_PERIODS, LEAST_LIMIT_S, MOST_LIMIT_S = 5, 120.0, 900.0
 
 POLLS_A_PERIOD, LEAST_POLL_S, MOST_POLL_S = 4, 1.0, 15.0
 LOOK_UPS = 5
+LOOK_UP_S = 2.0
+"""SageMaker is given that long to say, before the wave, that there is no such endpoint."""
+
 SAME_CLOCK_S = 3.0
 """A Date header tells whole seconds and travels; below this the clocks are the same."""
 
@@ -59,6 +64,11 @@ class CloudWatch:
         self._clock = clock
         self._sleep = sleep
 
+    def doubts(self, seconds: float | None) -> list[str]:
+        """What documentation and the wave's length say, and that there is no such endpoint or variant."""
+        absent = [each.absent for each in self._described_soon().values() if each.absent is not None]
+        return list(dict.fromkeys([*doubts(self._blocks, seconds), *absent]))
+
     def begin(self) -> None:
         """Nothing has to watch meanwhile: CloudWatch keeps what it was told."""
 
@@ -75,6 +85,15 @@ class CloudWatch:
         reading = waiting.reading or _nothing(waiting.wanted, interval, self._clock())
         similar = {} if interrupted else self._similar(reading)
         return rows(reading, Ending(interrupted, waiting.ahead_s, similar))
+
+    def _described_soon(self) -> dict[Variant, Described]:
+        """What SageMaker says at once: nobody waits for a network that leads nowhere."""
+        found: dict[Variant, Described] = {}
+        given = hardware.variants(self._blocks)
+        thread = Thread(target=lambda: found.update(hardware.describe(self._sagemaker, given)), daemon=True)
+        thread.start()
+        thread.join(LOOK_UP_S)
+        return dict(found)
 
     def _announcement(self) -> str:
         longest = max(self._blocks, key=lambda block: block.lag + block.period)

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 
 from server_capacity.exposition import Labels, render_selector
 from server_capacity.metrics import Interval, ServerMetric
+from server_capacity.prometheus.history import History, Round
 from server_capacity.prometheus.presets import DEFAULTS
 from server_capacity.prometheus.series import Found, Window, counter, distributions, gauge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from server_capacity.exposition import Page
     from server_capacity.prometheus.block import Wanted
-    from server_capacity.prometheus.history import History
 
 STREAM = "prometheus"
 MOST_SERIES = 500
@@ -58,6 +59,17 @@ def window_of(history: History, interval: Interval, interval_s: float) -> Window
 def sample_names(wanted: Iterable[Wanted]) -> set[str]:
     """The names of all samples that may be needed."""
     return {name + suffix for each in wanted for name, _ in each.selectors for suffix in SUFFIXES}
+
+
+def all_missing(wanted: Sequence[Wanted], page: Page) -> str:
+    """That the page has nothing of what is wanted; empty where it has something, and the rest may come with load."""
+    history = History()
+    history.add(Round(0.0, 0.0, 0.0), page)
+    if any(_first_there(each, history)[0] for each in wanted):
+        return ""
+    if len(wanted) == 1:
+        return f"the page has {none_of(wanted[0])}"
+    return f"the page has none of the {len(wanted)} metrics asked for: {none_of(wanted[0])}, and so on"
 
 
 def read(wanted: Wanted, window: Window, instance: str) -> list[ServerMetric]:

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.prometheus.block import wanted_of
-from server_capacity.prometheus.reading import read, sample_names, window_of
+from server_capacity.prometheus.reading import all_missing, read, sample_names, window_of
 from server_capacity.prometheus.scraper import Scraper, fetch_page
 from server_capacity.prometheus.server import PrometheusServer
-from server_capacity.prometheus.web import Web
+from server_capacity.prometheus.web import Web, WebError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -47,6 +47,11 @@ class Prometheus:
     def __init__(self, parts: list[Page | Server]) -> None:
         self._parts = parts
 
+    def doubts(self, seconds: float | None) -> list[str]:
+        """What one reading of each page shows."""
+        del seconds
+        return [said for part in self._parts for said in part.doubts()]
+
     def begin(self) -> None:
         """Start to watch the pages."""
         for part in self._parts:
@@ -76,6 +81,10 @@ class Server:
     def __init__(self, server: PrometheusServer) -> None:
         self._server = server
 
+    def doubts(self) -> Iterator[str]:
+        """None: what it holds can be asked for at any time."""
+        yield from ()
+
     def begin(self) -> None:
         """Nothing has to watch meanwhile: the server does."""
 
@@ -102,6 +111,18 @@ class Page:
         self._interval_s: float = block.get("interval", INTERVAL_S)
         self._fetch = partial(fetch_page, web, self._url, sample_names(self._wanted))
         self._scraper = Scraper(self._fetch, self._interval_s)
+
+    def doubts(self) -> Iterator[str]:
+        """That the page cannot be read, or that it has nothing of what is asked for."""
+        parts = urlsplit(self._url)
+        place = f"{parts.netloc}{parts.path}"
+        try:
+            page = self._fetch()
+        except WebError as error:
+            yield f"{place}: {error}"
+            return
+        if missing := all_missing(self._wanted, page):
+            yield f"{place}: {missing}"
 
     def begin(self) -> None:
         """Start the thread; a second wave starts anew."""
