@@ -111,13 +111,13 @@ def test_what_metrics_of_a_block_share_is_said_once() -> None:
 
 @pytest.mark.parametrize(
     ("period", "seconds", "doubted"),
-    [(60, 20, True), (60, 180, False), (60, None, False), (1, 3, False), (10, 29, True)],
+    [(60, 20, True), (60, 180, False), (60, None, False), (1, 3, False), (1, 2, True), (10, 29, True)],
 )
 def test_gauges_need_three_periods(period: int, seconds: float | None, doubted: bool) -> None:
     said = of(cloudwatch_block(INSTANCES, CPU, period=period), seconds=seconds)
     text = (
         f"a wave of {seconds} s is shorter than 3 periods of {period} s, and idle time dilutes CPUUtilization and"
-        f" GPUUtilization: use waves of {3 * period} s or more, or a shorter Period"
+        f" GPUUtilization: use waves of {3 * period} s or more{', or a shorter Period' if period > 1 else ''}"
     )
     assert said == ([text] if doubted else [])
     assert of(cloudwatch_block(SAGEMAKER, {"ModelLatency": ["p99"]}, period=period), seconds=seconds) == []

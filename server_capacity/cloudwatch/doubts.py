@@ -22,7 +22,7 @@ def doubts(blocks: Iterable[Block], seconds: float | None) -> list[str]:
 
 def long_enough(period: int) -> str:
     """What to do where a wave has no whole bucket inside."""
-    return f"use waves of {PLANNING_PERIODS * period} s or more, or a shorter Period"
+    return f"use waves of {PLANNING_PERIODS * period} s or more{', or a shorter Period' if period > 1 else ''}"
 
 
 def _documented(block: Block) -> Iterator[str]:
