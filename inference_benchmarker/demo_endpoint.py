@@ -29,8 +29,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from inference_benchmarker.demo.aws import Aws
 from inference_benchmarker.demo.boto3_settings import boto3_settings
+from inference_benchmarker.demo.completions import CompletionsDialect, EmbeddingsDialect
 from inference_benchmarker.demo.config import EndpointConfig, Fate, fates
 from inference_benchmarker.demo.dialects import Dialect, OpenAiDialect, PlainDialect, SageMakerDialect
+from inference_benchmarker.demo.event_stream import SageMakerStreamDialect
 from inference_benchmarker.demo.exchange import Alarm, Exchange
 from inference_benchmarker.demo.http import (
     Answer,
@@ -90,7 +92,10 @@ class Endpoint:
         return [
             self._queued("/invocations", PlainDialect()),
             self._queued("/endpoints/{name}/invocations", SageMakerDialect()),
+            self._queued("/endpoints/{name}/invocations-response-stream", SageMakerStreamDialect(config.tokens)),
             self._queued("/v1/chat/completions", openai),
+            self._queued("/v1/completions", CompletionsDialect(config.tokens)),
+            self._queued("/v1/embeddings", EmbeddingsDialect(config.tokens)),
             self._immediate("GET", "/v1/models", lambda _: openai.models()),
             self._immediate("GET", "/ping", lambda _: json_answer(200, {"status": "healthy"})),
             self._immediate("GET", "/metrics", lambda _: self._render_metrics()),
@@ -172,7 +177,7 @@ class Endpoint:
             traffic.rejected(503, now)
             return
         self._log.schedule(sequence, job.start_ns, job.finish_ns)
-        if fate is Fate.ERROR:
+        if fate is Fate.ERROR or (fate is Fate.BREAK and isinstance(reply, Answer)):
             reply = dialect.failure(self._error_status, "The model failed, as configured.", sequence)
         exchange = Exchange(
             connection, route, sequence, job=job, reply=reply, fate=fate, traffic=traffic, arrival_ns=request.arrival_ns

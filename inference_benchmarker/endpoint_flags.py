@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ENDPOINT_EPILOG = """\
-It answers POST /invocations, /endpoints/NAME/invocations and /v1/chat/completions, GET /ping, /metrics and /arrivals
-(what it saw, for checking), and POST /stall?seconds=2. At POST / it is also CloudWatch (GetMetricData, PutMetricData,
+It answers POST /invocations, /endpoints/NAME/invocations (and invocations-response-stream), /v1/chat/completions,
+/v1/completions and /v1/embeddings, GET /ping, /metrics and /arrivals (what it saw, for checking), and POST
+/stall?seconds=2. At POST / it is also CloudWatch (GetMetricData, PutMetricData,
 ListMetrics) and SageMaker's control plane (DescribeEndpoint, DescribeEndpointConfig): it prints the line that makes
 boto3 take it for AWS, and publishes what it really did.
 """
@@ -97,6 +98,7 @@ _FLAGS: dict[str, list[_Flag]] = {
             "share of requests whose connection closes within the answer",
         ),
         _Flag("--hang-share", "hang_share", Reader.number, "F", "share of requests that are never answered"),
+        _Flag("--break-share", "break_share", Reader.number, "F", "share of streams that end with an error"),
     ],
     "as AWS": [
         _Flag("--endpoint-name", "endpoint_name", _text, "NAME", "the endpoint that POST /invocations is counted for"),

@@ -454,8 +454,15 @@ class TestEndpoint:
                 },
             ),
             (
-                "--error-share 0.1 --error-status 503 --close-share 0.2 --hang-share 0.3 --seed -4",
-                {"error_share": 0.1, "error_status": 503, "close_share": 0.2, "hang_share": 0.3, "seed": -4},
+                "--error-share 0.1 --error-status 503 --close-share 0.2 --hang-share 0.3 --break-share 0.4 --seed -4",
+                {
+                    "error_share": 0.1,
+                    "error_status": 503,
+                    "close_share": 0.2,
+                    "hang_share": 0.3,
+                    "break_share": 0.4,
+                    "seed": -4,
+                },
             ),
             (
                 "--endpoint-name mine --instances 2 --instance-type ml.g5.2xlarge --publish-interval 60",
@@ -516,7 +523,10 @@ class TestEndpoint:
             (["--error-status", "200"], ["--error-status is 200: it must be an HTTP status from 400 to 599."]),
             (["--service-time", "0"], ["--service-time is 0: "]),
             (["--service-time", "1e999"], ["--service-time is inf: it must be from 0 to 1e+06."]),
-            (["--error-share", "0.8", "--hang-share", "0.7"], ["--error-share and the shares that close and hang"]),
+            (
+                ["--error-share", "0.8", "--hang-share", "0.7"],
+                ["--error-share and the shares that close, hang and break"],
+            ),
             (["--service", "slow"], ["--service is 'slow': it must be one of none, fixed"]),
             (["--endpoint-name", "a_b"], ["--endpoint-name is 'a_b': it must be up to 63 letters"]),
             (["--endpoint-name", ""], ["--endpoint-name is '': it must be up to 63 letters"]),

@@ -99,6 +99,10 @@ def test_locust_and_gevent_are_imported_in_the_programs_they_patch_only() -> Non
     assert places(lambda n: "locust" in imports(n))  # the check itself sees what it looks for
 
 
+def test_geventhttpclient_is_what_the_clients_are_made_of_and_nothing_else() -> None:
+    assert places(lambda n: "geventhttpclient" in imports(n), but=("inference_benchmarker/clients/",)) == []
+
+
 @pytest.mark.parametrize("path", FILES, ids=str)
 def test_what_is_heavy_is_imported_where_it_is_needed(path: Path) -> None:
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))

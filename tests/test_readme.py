@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
-EXECUTED = (README, DOCS / "factories.md")
+EXECUTED = (README, DOCS / "factories.md", DOCS / "clients.md")
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
 EXAMPLES = sorted(path for path in (ROOT / "factories").rglob("*.py") if "def payload_factory" in path.read_text())
 LAUNCHER_FLAGS = {"--init", "--venv", "--with-aiperf", "--self-test"}
@@ -242,6 +242,15 @@ def test_the_page_on_factories_can_be_followed(newcomer: Newcomer) -> None:
         if block.file_name == "my_endpoint.py":
             newcomer.follow(block)
     for block in blocks(page):
+        newcomer.follow(block)
+    newcomer.finish()
+
+
+@pytest.mark.timeout(300)
+def test_the_page_on_clients_can_be_followed(newcomer: Newcomer) -> None:
+    assert ENDPOINT_LINE in (DOCS / "clients.md").read_text()
+    newcomer.start_endpoint()
+    for block in blocks(DOCS / "clients.md"):
         newcomer.follow(block)
     newcomer.finish()
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile("[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 PUBLISH_INTERVALS_S = (1, 10, 30, 60, 120, 180, 240, 300)
+_SHARES = ("error_share", "close_share", "hang_share", "break_share")
 METRIC_FAULTS = ("PartialData", "InternalError", "Forbidden")
 
 
@@ -27,9 +28,10 @@ class EndpointConfig:
     ``servers`` requests are in service at a time, for ``service_s`` seconds on average (``service``: none,
     fixed, exponential or lognormal; ``cv`` = standard deviation / mean of the last). ``queue_limit`` requests
     may wait, the next gets 503; None: no limit. Of those accepted, each by a draw of its own from ``seed``,
-    ``error_share`` get ``error_status`` after their service, ``close_share`` see the connection close within the answer
-    and ``hang_share`` never get one. The first request of each server takes ``cold_start_s`` longer.
-    ``tokens``: those of a chat completion whose request sets no limit.
+    ``error_share`` get ``error_status`` after their service, ``close_share`` see the connection close within the
+    answer, ``hang_share`` never get one, and ``break_share`` are told in the middle of their stream that the model
+    failed (where there is no stream, they are errors). The first request of each server takes ``cold_start_s`` longer.
+    ``tokens``: those of a stream or completion whose request sets no limit.
 
     To AWS's clients it is the endpoint ``endpoint_name`` (and any name that is invoked) on ``instances`` instances of
     ``instance_type`` that share the servers; None: the smallest of g5 with a core for each of its servers. Its
@@ -48,6 +50,7 @@ class EndpointConfig:
     error_status: int = 500
     close_share: float = 0.0
     hang_share: float = 0.0
+    break_share: float = 0.0
     cold_start_s: float = 0.0
     tokens: int = 20
     seed: int = 0
@@ -70,8 +73,9 @@ class EndpointConfig:
             problems.append(("service_s", "is 0: for no service time at all, service is 'none'"))
         if type(self.error_status) is not int or not 400 <= self.error_status <= 599:
             problems.append(("error_status", f"is {self.error_status!r}: it must be an HTTP status from 400 to 599"))
-        if not problems and (shares := self.error_share + self.close_share + self.hang_share) > 1:
-            problems.append(("error_share", f"and the shares that close and hang are {shares:g}, more than 1 together"))
+        if not problems and (shares := sum(getattr(self, name) for name in _SHARES)) > 1:
+            others = "and the shares that close, hang and break"
+            problems.append(("error_share", f"{others} are {shares:g}, more than 1 together"))
         if problems:
             raise WrongEndpointError(problems)
 
@@ -88,7 +92,7 @@ class EndpointConfig:
     def _wrong_numbers(self) -> list[tuple[str, str]]:
         greatest = {"service_s": 1e6, "cv": 1e3, "cold_start_s": 1e6}
         greatest |= {"publication_delay_s": 1e6, "model_load_s": 1e6}
-        greatest |= {"error_share": 1, "close_share": 1, "hang_share": 1}
+        greatest |= dict.fromkeys(_SHARES, 1)
         return [
             (name, f"is {value!r}: it must be from 0 to {high:g}")
             for name, high in greatest.items()
@@ -128,6 +132,7 @@ class Fate(Enum):
     ERROR = "error"
     CLOSE = "close"
     HANG = "hang"
+    BREAK = "break"
 
 
 def fates(config: EndpointConfig) -> Callable[[], Fate]:
@@ -136,11 +141,13 @@ def fates(config: EndpointConfig) -> Callable[[], Fate]:
     error = config.error_share
     close = error + config.close_share
     hang = close + config.hang_share
+    broken = hang + config.break_share
 
     def fate() -> Fate:
         drawn = draw()
-        if drawn >= hang:
+        if drawn >= broken:
             return Fate.ANSWER
-        return Fate.ERROR if drawn < error else Fate.CLOSE if drawn < close else Fate.HANG
+        bounds = ((error, Fate.ERROR), (close, Fate.CLOSE), (hang, Fate.HANG))
+        return next((fate for bound, fate in bounds if drawn < bound), Fate.BREAK)
 
     return fate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from inference_benchmarker.demo.http import Answer, HttpError, json_answer
 
@@ -26,6 +26,10 @@ class Stream(Protocol):
 
     def events(self, piece: int) -> Sequence[bytes]:
         """What goes out with a piece, each element an HTTP chunk."""
+        ...
+
+    def broken(self) -> Sequence[bytes]:
+        """What goes out in place of a piece to say that nothing more will come, because the model failed."""
         ...
 
 
@@ -101,20 +105,13 @@ class OpenAiDialect:
 
     def reply(self, request: Request, sequence: int) -> Answer | Stream:
         """As many tokens as the request allows, else as many as configured."""
-        asked = _chat_request(request.body)
-        limit = _token_limit(asked)
-        chat = Chat(
-            id=f"chatcmpl-{sequence}",
-            created=int(time.time()),
-            model=str(asked.get("model", MODEL)),
-            tokens=limit or self._tokens,
-            prompt_tokens=sum(len(str(message.get("content")).split()) for message in asked["messages"]),
-            finish_reason="length" if limit else "stop",
-        )
-        if asked.get("stream"):
-            options = asked.get("stream_options")
-            return ChatStream(chat, isinstance(options, dict) and bool(options.get("include_usage")))
-        return chat.answer()
+        asked = json_object(request.body)
+        messages = asked.get("messages")
+        if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
+            raise HttpError(400, "the body needs messages: a list with at least one object")
+        prompt_tokens = sum(len(str(message.get("content")).split()) for message in messages)
+        chat = Chat.asked_for(asked, f"chatcmpl-{sequence}", self._tokens, prompt_tokens)
+        return ChatStream(chat, wants_usage(asked)) if asked.get("stream") else chat.answer()
 
     def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
         """OpenAI's error object."""
@@ -128,15 +125,21 @@ class OpenAiDialect:
         return json_answer(200, {"object": "list", "data": [model]})
 
 
-def _chat_request(body: bytes) -> dict[str, Any]:
+def json_object(body: bytes) -> dict[str, Any]:
+    """The JSON object of a request. Raises HttpError."""
     try:
         asked = json.loads(body)
     except ValueError as error:
         raise HttpError(400, f"the body is not JSON: {error}") from error
-    messages = asked.get("messages") if isinstance(asked, dict) else None
-    if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
-        raise HttpError(400, "the body needs messages: a list with at least one object")
-    return cast("dict[str, Any]", asked)
+    if not isinstance(asked, dict):
+        raise HttpError(400, "the body is not a JSON object")
+    return asked
+
+
+def wants_usage(asked: dict[str, Any]) -> bool:
+    """Whether a stream is to end with the token counts."""
+    options = asked.get("stream_options")
+    return isinstance(options, dict) and bool(options.get("include_usage"))
 
 
 def _token_limit(asked: dict[str, Any]) -> int | None:
@@ -161,6 +164,14 @@ class Chat:
     prompt_tokens: int
     finish_reason: str
 
+    @classmethod
+    def asked_for(cls, asked: dict[str, Any], name: str, tokens: int, prompt_tokens: int) -> Self:
+        """The completion that a request asks for. Raises HttpError."""
+        limit = _token_limit(asked)
+        finish_reason = "length" if limit else "stop"
+        model = str(asked.get("model", MODEL))
+        return cls(name, int(time.time()), model, limit or tokens, prompt_tokens, finish_reason)
+
     def token(self, index: int) -> str:
         """The text of a token."""
         return f" {index}" if index else "0"
@@ -174,9 +185,13 @@ class Chat:
         """What stands around every object of this completion."""
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
 
+    def text(self) -> str:
+        """All tokens."""
+        return "".join(map(self.token, range(self.tokens)))
+
     def answer(self) -> Answer:
         """The completion in one piece."""
-        message = {"role": "assistant", "content": "".join(map(self.token, range(self.tokens)))}
+        message = {"role": "assistant", "content": self.text()}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self.finish_reason}
         content = {**self.envelope("chat.completion"), "choices": [choice], "usage": self.usage()}
         return json_answer(200, content)
@@ -186,27 +201,38 @@ class ChatStream:
     """A completion as server-sent events. Finish, usage and [DONE] leave with the last token."""
 
     __slots__ = ("_chat", "_include_usage", "_prefix", "head", "pieces")
+    kind = "chat.completion.chunk"
 
     def __init__(self, chat: Chat, include_usage: bool) -> None:
         self.head = Answer(200, b"", "text/event-stream", {"Cache-Control": "no-cache"})
         self.pieces = chat.tokens
         self._chat = chat
         self._include_usage = include_usage
-        envelope = json.dumps(chat.envelope("chat.completion.chunk"), separators=(",", ":"))
+        envelope = json.dumps(chat.envelope(self.kind), separators=(",", ":"))
         usage = ',"usage":null' if include_usage else ""
-        self._prefix = f"data: {envelope[:-1]}{usage}" + ',"choices":[{"index":0,"delta":'
+        self._prefix = f"data: {envelope[:-1]}{usage}" + ',"choices":[{"index":0,'
 
     def events(self, piece: int) -> Sequence[bytes]:
-        """A token; the first says whose turn it is."""
-        role = '"role":"assistant",' if piece == 0 else ""
-        delta = f'{{{role}"content":"{self._chat.token(piece)}"}}'
-        token = f'{self._prefix}{delta},"finish_reason":null}}]}}\n\n'.encode()
+        """A token."""
+        token = f'{self._prefix}{self.change(piece)},"finish_reason":null}}]}}\n\n'.encode()
         return (token,) if piece < self.pieces - 1 else (token, *self._end())
 
+    def broken(self) -> Sequence[bytes]:
+        """An error object in place of a token, with nothing after it."""
+        error = {"message": "The model failed, as configured.", "type": "server_error", "param": None, "code": None}
+        return (f"data: {json.dumps({'error': error}, separators=(',', ':'))}\n\n".encode(),)
+
+    def change(self, piece: int | None) -> str:
+        """What a token adds to its choice (None: the end, nothing); the first says whose turn it is."""
+        if piece is None:
+            return '"delta":{}'
+        role = '"role":"assistant",' if piece == 0 else ""
+        return f'"delta":{{{role}"content":"{self._chat.token(piece)}"}}'
+
     def _end(self) -> Sequence[bytes]:
-        finish = f'{self._prefix}{{}},"finish_reason":"{self._chat.finish_reason}"}}]}}\n\n'.encode()
+        finish = f'{self._prefix}{self.change(None)},"finish_reason":"{self._chat.finish_reason}"}}]}}\n\n'.encode()
         done = b"data: [DONE]\n\n"
         if not self._include_usage:
             return (finish, done)
-        content = {**self._chat.envelope("chat.completion.chunk"), "choices": [], "usage": self._chat.usage()}
+        content = {**self._chat.envelope(self.kind), "choices": [], "usage": self._chat.usage()}
         return (finish, f"data: {json.dumps(content, separators=(',', ':'))}\n\n".encode(), done)

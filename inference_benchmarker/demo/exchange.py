@@ -90,7 +90,10 @@ class Exchange:
         self._sent += 1
         if self.connection.closed or self.fate is Fate.HANG:
             return
-        data = self._encode(piece)
+        breaks = self.fate is Fate.BREAK and piece == self._pieces // 2
+        if breaks:
+            self._sent = self._pieces
+        data = self._encode(piece, breaks=breaks)
         if self.fate is Fate.CLOSE and piece == self._pieces // 2:
             self.connection.write(data[: len(data) // 2])
             self.connection.drop()
@@ -105,13 +108,14 @@ class Exchange:
         if not self.connection.closed and self.fate is not Fate.HANG:
             self.connection.finish()
 
-    def _encode(self, piece: int) -> bytes:
+    def _encode(self, piece: int, *, breaks: bool) -> bytes:
         reply, connection = self._reply, self.connection
         if isinstance(reply, Answer):
             return connection.encode(reply, len(reply.body))
         head = b"" if piece else connection.encode(reply.head, None)
         end = chunk(b"") if self.complete else b""
-        return head + b"".join(map(chunk, reply.events(piece))) + end
+        events = reply.broken() if breaks else reply.events(piece)
+        return head + b"".join(map(chunk, events)) + end
 
 
 class Alarm:

@@ -27,6 +27,7 @@ POOL_WAITS = (
     ("geventhttpclient/connectionpool.py", "get_socket"),
     ("urllib3/connectionpool.py", "_get_conn"),
     ("httpcore/_sync/connection_pool.py", "wait_for_connection"),
+    ("httpcore2/_sync/connection_pool.py", "wait_for_connection"),
 )
 LOCKS = ("threading.py", "queue.py", "_synchronization.py")
 FULL_POOL = "Connection pool is full"

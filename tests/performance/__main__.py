@@ -10,6 +10,7 @@ import argparse
 
 from tests.performance import (
     ceiling,
+    clients,
     comparison,
     limits,
     memory,
@@ -29,6 +30,7 @@ PROGRAMS = {
     "ceiling": ceiling.PROGRAM,
     "overhead": overhead.PROGRAM,
     "streams": streams.PROGRAM,
+    "clients": clients.PROGRAM,
     "truth": truth.PROGRAM,
     "limits": limits.PROGRAM,
     "stall": stall.PROGRAM,

@@ -1,0 +1,106 @@
+"""What a server answers on one connection, one answer after the other, through llhttp (geventhttpclient's parser)."""
+
+from __future__ import annotations
+
+from geventhttpclient._parser import HTTPParseError, HTTPResponseParser
+
+
+class IncompleteAnswerError(ConnectionError):
+    """The server closed the connection within its answer."""
+
+
+class AnswerParser(HTTPResponseParser):
+    """Owns the answer that is coming in: its ``status``, whether its ``head_read`` and it is ``complete``.
+
+    ``pieces`` of its body are taken out by who reads it. Interim answers (1xx) are passed over. Raises HTTPParseError
+    for what is no answer.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.status = 0
+        self.complete = True
+        self._spoilt = False
+        self.begin("")
+
+    def begin(self, method: str) -> None:
+        """Be ready for the answer to a request of this method."""
+        self.head_read = False
+        self.pieces: list[bytearray] = []
+        self._bodiless = method == "HEAD"
+        self._in_name = False
+        self._names: list[str] = []
+        self._values: list[str] = []
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The answer's headers: names in lower case, repeated ones joined by a comma."""
+        names = [name.lower() for name in self._names]
+        found = dict(zip(names, self._values, strict=True))
+        if len(found) < len(names):
+            for name in found:
+                found[name] = ", ".join(v for n, v in zip(names, self._values, strict=True) if n == name)
+        return found
+
+    @property
+    def reusable(self) -> bool:
+        """Whether another answer may follow: this one is complete, and both sides keep the connection."""
+        return self.complete and not self._spoilt and bool(self.should_keep_alive())
+
+    def parse(self, data: bytes) -> None:
+        """Take in what has come."""
+        try:
+            self.feed(data)
+        except HTTPParseError:
+            self._spoilt = True
+            if not self.complete:  # otherwise what is wrong came after the answer
+                raise
+
+    def end(self) -> None:
+        """The server has closed the connection, which is how some bodies end. Raises IncompleteAnswerError."""
+        try:
+            self.feed(b"")
+        except HTTPParseError as error:
+            raise IncompleteAnswerError("the server closed the connection within its answer") from error
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything of the answer has come."""
+        return self.head_read or bool(self._names)
+
+    # What llhttp calls.
+
+    def _on_status(self, text: str) -> None: ...
+
+    def _on_message_begin(self) -> None:
+        if self.complete:
+            raise HTTPParseError("the server sends what nobody asked for")
+
+    def _on_header_field(self, text: str) -> None:
+        if self._in_name:  # a name that two reads share
+            self._names[-1] += text
+        else:
+            self._names.append(text)
+            self._in_name = True
+
+    def _on_header_value(self, text: str) -> None:
+        if self._in_name:
+            self._values.append(text)
+            self._in_name = False
+        else:
+            self._values[-1] += text
+
+    def _on_headers_complete(self) -> bool:
+        self.status = self.get_code()
+        self.head_read = not 100 <= self.status < 200
+        return self._bodiless and self.head_read
+
+    def _on_body(self, data: bytearray) -> None:
+        self.pieces.append(data)
+
+    def _on_message_complete(self) -> None:
+        if self.head_read:
+            self.complete = True
+        else:
+            self._names.clear()
+            self._values.clear()

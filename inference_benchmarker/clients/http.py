@@ -1,0 +1,128 @@
+"""A client for any HTTP endpoint: one URL, any payload, over kept connections."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.clients.pool import Answer, Limits, Pool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from ssl import SSLContext
+
+    from inference_benchmarker.clients.connection import Connection
+
+_TARGET = re.compile(r"/[\x21-\x7e]*")
+_SHOWN = 500
+
+
+class HttpStatusError(Exception):
+    """The endpoint answered with something else than success (2xx); redirects are not followed.
+
+    The error's key in a report is the class and ``status``. ``headers`` has names in lower case.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(f"answered {answer.status}: {answer.body[:_SHOWN].decode('utf-8', 'replace')}")
+        self.status, self.headers, self.body = answer
+
+
+class HttpClient:
+    """Posts payloads to one URL; made once in a worker, shared by all its requests.
+
+    A payload of bytes is sent as it is, text as UTF-8; anything else becomes lines of CSV where that is the content
+    type, JSON otherwise. ``verify``: whether the server's certificate is checked; a path of authorities to check it
+    with, or a context of your own. There are neither retries nor redirects nor proxies: what is sent once is sent
+    once. Raises HttpStatusError; ConnectTimeoutError, ReadTimeoutError (no byte for so long), ConnectionClosedError,
+    IncompleteAnswerError and other errors of the connection, all of which are OSErrors.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
+        verify: bool | str | SSLContext = True,
+        connect_timeout_s: float | None = 5.0,
+        read_timeout_s: float | None = 60.0,
+    ) -> None:
+        self._pool = Pool(url, verify, Limits(connect_timeout_s, read_timeout_s))
+        self._is_csv = content_type.partition(";")[0].strip().lower() == "text/csv"
+        self._common = header_lines({"Host": self._pool.host, "Content-Type": content_type} | dict(headers or {}))
+
+    def post(self, payload: Any, path: str = "", headers: Mapping[str, str] | None = None) -> bytes:
+        """The body of the answer. ``path`` is added to the URL's own."""
+        return self.request("POST", path, payload, headers).body
+
+    def get(self, path: str = "", headers: Mapping[str, str] | None = None) -> bytes:
+        """The body of the answer to a GET."""
+        return self.request("GET", path, headers=headers).body
+
+    def request(
+        self, method: str, path: str = "", payload: Any = b"", headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Status, headers and body of the answer."""
+        answer = self._pool.exchange(method, self._encode(method, path, payload, headers))
+        if not 200 <= answer.status < 300:
+            raise HttpStatusError(answer)
+        return answer
+
+    def stream(self, payload: Any, path: str = "", headers: Mapping[str, str] | None = None) -> Iterator[bytes]:
+        """Post, and yield the pieces of the answer's body as they come."""
+        connection = self.ask(payload, path, headers)
+        try:
+            while piece := connection.read_piece():
+                yield piece
+        finally:
+            self.release(connection)
+
+    def ask(self, payload: Any, path: str = "", headers: Mapping[str, str] | None = None) -> Connection:
+        """Post, and give the connection with the answer's head read; it must be released."""
+        connection = self._pool.ask("POST", self._encode("POST", path, payload, headers))
+        if not 200 <= connection.status < 300:
+            try:
+                raise HttpStatusError(Answer(connection.status, connection.headers, connection.read_body()))
+            finally:
+                self.release(connection)
+        return connection
+
+    def release(self, connection: Connection) -> None:
+        """Give back what ``ask`` gave."""
+        self._pool.release(connection)
+
+    def _encode(self, method: str, path: str, payload: Any, headers: Mapping[str, str] | None) -> bytes:
+        target = self._pool.path + path or "/"
+        if not _TARGET.fullmatch(target):
+            raise ValueError(f"{target!r} is no path of a URL: it must start with / and have no spaces")
+        body = payload if type(payload) is bytes else encode(payload, as_csv=self._is_csv)
+        more = header_lines(headers) if headers else ""
+        head = f"{method} {target} HTTP/1.1\r\n{self._common}{more}Content-Length: {len(body)}\r\n\r\n"
+        return head.encode("latin-1") + body
+
+
+def header_lines(headers: Mapping[str, str]) -> str:
+    """Headers as they stand in a request. Raises ValueError for what would not stay one line each."""
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    if lines.count("\r") != len(headers) or lines.count("\n") != len(headers):
+        raise ValueError(f"a line break in one of the headers {', '.join(headers)}")
+    return lines
+
+
+def encode(payload: Any, *, as_csv: bool = False) -> bytes:
+    """A payload's bytes; of rows, lines of CSV."""
+    if isinstance(payload, (bytes, bytearray, memoryview)):
+        return bytes(payload)
+    if isinstance(payload, str):
+        return payload.encode()
+    return _csv(payload) if as_csv else json.dumps(payload, separators=(",", ":")).encode()
+
+
+def _csv(rows: Iterable[Iterable[Any]]) -> bytes:
+    lines = io.StringIO()
+    csv.writer(lines, lineterminator="\n").writerows(rows)
+    return lines.getvalue().encode()

@@ -1,0 +1,188 @@
+"""A client for what speaks OpenAI's API: chat, completions and embeddings, whole or as a stream of tokens."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.clients.answer_parser import IncompleteAnswerError
+from inference_benchmarker.clients.http import HttpClient, HttpStatusError
+from inference_benchmarker.clients.openai_errors import (
+    APIConnectionError,
+    APIError,
+    APITimeoutError,
+    status_error,
+    stream_error,
+)
+from inference_benchmarker.clients.pool import Answer
+from inference_benchmarker.clients.sse import EventReader
+from inference_benchmarker.endpoint import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from ssl import SSLContext
+
+    from inference_benchmarker.clients.connection import Connection
+
+CHAT, COMPLETIONS, EMBEDDINGS = "/chat/completions", "/completions", "/embeddings"
+_DONE = b"[DONE]"
+_parse = json.JSONDecoder().raw_decode  # without guessing an encoding, as json.loads does
+_STREAM = {"stream": True, "stream_options": {"include_usage": True}}
+
+
+@dataclass(frozen=True, slots=True)
+class Completion(Response):
+    """A whole answer: ``content`` is the JSON object that the server sent, the rest what a record needs of it."""
+
+    content: dict[str, Any] = field(default_factory=dict)
+
+
+class OpenAIClient:
+    """Chat, completions and embeddings of a server at ``base_url``, as in ``http://127.0.0.1:8000/v1``.
+
+    Made once in a worker, shared by all its requests; each method can be a factories file's ``invoke``. A payload is
+    the request's JSON object, or its bytes. The methods that stream are generators: each event that brings something
+    the model generated (text, reasoning, a refusal, a tool call's arguments; of several choices all that it brings) is
+    one piece of text, and a ``Response`` with the server's usage comes last. They add ``stream`` and
+    ``stream_options.include_usage`` to an object that does not say otherwise; bytes are sent as they are.
+
+    There are no retries, redirects or proxies. Errors have the openai package's names: APIStatusError and its kin
+    (RateLimitError...), APIConnectionError, APITimeoutError, and APIError for an error within a stream.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        verify: bool | str | SSLContext = True,
+        connect_timeout_s: float | None = 5.0,
+        read_timeout_s: float | None = 60.0,
+    ) -> None:
+        key = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+        self._http = HttpClient(
+            base_url,
+            headers={"Accept": "application/json, text/event-stream", **key, **(headers or {})},
+            verify=verify,
+            connect_timeout_s=connect_timeout_s,
+            read_timeout_s=read_timeout_s,
+        )
+
+    def chat(self, payload: Any) -> Completion:
+        """A chat completion in one piece."""
+        return self._whole(CHAT, payload)
+
+    def completions(self, payload: Any) -> Completion:
+        """A completion in one piece."""
+        return self._whole(COMPLETIONS, payload)
+
+    def embeddings(self, payload: Any) -> Completion:
+        """Embeddings of one or many inputs."""
+        return self._whole(EMBEDDINGS, payload)
+
+    def stream_chat(self, payload: Any) -> Iterator[str | Response]:
+        """A chat completion, piece by piece."""
+        return self._streamed(CHAT, payload)
+
+    def stream_completions(self, payload: Any) -> Iterator[str | Response]:
+        """A completion, piece by piece."""
+        return self._streamed(COMPLETIONS, payload)
+
+    def _whole(self, path: str, payload: Any) -> Completion:
+        try:
+            body = self._http.post(payload, path)
+        except (HttpStatusError, OSError, HTTPException) as error:
+            raise _translated(error) from error
+        content = json.loads(body)
+        told = _usage(content.get("usage"), content.get("model"))
+        return Completion(told.tokens_in, told.tokens_out, len(body), told.model, content)
+
+    def _streamed(self, path: str, payload: Any) -> Iterator[str | Response]:
+        if isinstance(payload, dict):
+            payload = _STREAM | payload
+        try:
+            connection = self._http.ask(payload, path)
+        except (HttpStatusError, OSError, HTTPException) as error:
+            raise _translated(error) from error
+        try:
+            yield from _pieces(connection)
+        except (OSError, HTTPException) as error:
+            raise _translated(error) from error
+        finally:
+            self._http.release(connection)
+
+
+def _pieces(connection: Connection) -> Iterator[str | Response]:
+    """What a stream's events bring, and its usage. Raises IncompleteAnswerError where its end is missing."""
+    usage = model = None
+    finished = False
+    for data in _events(connection):
+        if data == _DONE:
+            finished = True
+            continue
+        event, _ = _parse(data.decode().lstrip())
+        if error := event.get("error"):
+            raise stream_error(error)
+        if told := event.get("usage"):
+            usage = told
+        model = event.get("model") or model
+        text = ""
+        for choice in event.get("choices") or ():
+            text += _text(choice)
+            if choice.get("finish_reason"):
+                finished = True
+        if text:
+            yield text
+    if not finished:
+        raise IncompleteAnswerError("the stream ended without a finish_reason and without [DONE]")
+    yield _usage(usage, model)
+
+
+def _events(connection: Connection) -> Iterator[bytes]:
+    """The data of each event, to the end of the answer."""
+    if "json" in connection.headers.get("content-type", ""):
+        raise _no_stream(connection.read_body())
+    reader = EventReader()
+    while piece := connection.read_piece():
+        yield from reader.feed(piece)
+    yield from reader.end()
+
+
+def _no_stream(body: bytes) -> APIError:
+    """A success that is no stream: an error object, or a server that does not know how to stream."""
+    content = json.loads(body)
+    if isinstance(content, dict) and content.get("error"):
+        return stream_error(content["error"])
+    return APIError("The server answered in one piece, not with a stream", content)
+
+
+def _text(choice: dict[str, Any]) -> str:
+    """What the model generated of a choice."""
+    delta: dict[str, Any] | None = choice.get("delta")
+    if delta is None:
+        return choice.get("text") or ""
+    text: str = delta.get("content") or ""
+    if not text or len(delta) > 1:
+        text += delta.get("reasoning_content") or delta.get("reasoning") or ""
+        text += delta.get("refusal") or ""
+        for call in delta.get("tool_calls") or ():
+            function = call.get("function") or {}
+            text += (function.get("name") or "") + (function.get("arguments") or "")
+    return text
+
+
+def _usage(usage: dict[str, Any] | None, model: str | None) -> Response:
+    told = usage or {}
+    return Response(tokens_in=told.get("prompt_tokens"), tokens_out=told.get("completion_tokens"), model=model)
+
+
+def _translated(error: Exception) -> APIError:
+    """A failure under the name that the openai package has for it."""
+    if isinstance(error, HttpStatusError):
+        return status_error(Answer(error.status, error.headers, error.body))
+    if isinstance(error, TimeoutError):
+        return APITimeoutError(str(error))
+    return APIConnectionError(str(error))

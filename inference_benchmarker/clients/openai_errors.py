@@ -1,0 +1,113 @@
+"""The errors of an OpenAI-compatible endpoint, by the names that the openai package has for them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from inference_benchmarker.clients.pool import Answer
+
+_SHOWN = 500
+
+
+class APIError(Exception):
+    """An error that the server put into words: its ``code``, ``type``, ``param`` and whole ``body``.
+
+    One in the middle of a stream, where there is no status, is counted under its code, or else its type.
+    """
+
+    def __init__(self, message: str, body: Any = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.body = body
+        told = body if isinstance(body, dict) else {}
+        self.code, self.type, self.param = (_text(told.get(name)) for name in ("code", "type", "param"))
+        self._benchmark_detail = self.code or self.type
+
+
+class APIConnectionError(APIError):
+    """No connection, or one that ended before the answer did."""
+
+
+class APITimeoutError(APIConnectionError):
+    """The server did not answer, or stopped answering, for as long as a time-out."""
+
+
+class APIStatusError(APIError):
+    """An answer with a status of 300 or above, which with the class is what it is counted under."""
+
+    def __init__(self, answer: Answer) -> None:
+        text = answer.body.decode("utf-8", "replace")
+        body = _error_object(text)
+        super().__init__(f"Error code: {answer.status} - {text[:_SHOWN]}", body)
+        self.status, self.headers, _ = answer
+        self._benchmark_detail = None
+
+
+class BadRequestError(APIStatusError):
+    """400."""
+
+
+class AuthenticationError(APIStatusError):
+    """401."""
+
+
+class PermissionDeniedError(APIStatusError):
+    """403."""
+
+
+class NotFoundError(APIStatusError):
+    """404."""
+
+
+class ConflictError(APIStatusError):
+    """409."""
+
+
+class UnprocessableEntityError(APIStatusError):
+    """422."""
+
+
+class RateLimitError(APIStatusError):
+    """429."""
+
+
+class InternalServerError(APIStatusError):
+    """500 and above."""
+
+
+_BY_STATUS: dict[int, type[APIStatusError]] = {
+    400: BadRequestError,
+    401: AuthenticationError,
+    403: PermissionDeniedError,
+    404: NotFoundError,
+    409: ConflictError,
+    422: UnprocessableEntityError,
+    429: RateLimitError,
+}
+
+
+def status_error(answer: Answer) -> APIStatusError:
+    """The error of an answer that is no success."""
+    default = InternalServerError if answer.status >= 500 else APIStatusError
+    return _BY_STATUS.get(answer.status, default)(answer)
+
+
+def stream_error(error: Any) -> APIError:
+    """The error of an object within a stream."""
+    message = error.get("message") if isinstance(error, dict) else None
+    shown = message if message and isinstance(message, str) else "An error occurred during streaming"
+    return APIError(shown, error)
+
+
+def _error_object(text: str) -> Any:
+    try:
+        told = json.loads(text)
+    except ValueError:
+        return text
+    return told.get("error", told) if isinstance(told, dict) else told
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,115 @@
+"""The connections of a client: kept, as many as there are requests in flight, and never one request sent twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+import gevent.ssl
+from gevent import Timeout
+from gevent.socket import IPPROTO_TCP, TCP_NODELAY, create_connection
+
+from inference_benchmarker.clients.connection import Connection
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+_PORTS = {"http": 80, "https": 443}
+
+
+class ConnectTimeoutError(TimeoutError):
+    """No connection stood, TLS included, after ``connect_timeout_s``."""
+
+
+class Limits(NamedTuple):
+    """How long to wait, in seconds; None: for ever."""
+
+    connect_timeout_s: float | None = 5.0
+    read_timeout_s: float | None = 60.0
+
+
+class Answer(NamedTuple):
+    """A whole answer; names of headers in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Pool:
+    """The idle connections to one server, the one used last on top, so that as few as possible are kept warm.
+
+    There is no limit: a request never waits for another's connection. An idle connection that the server has closed
+    is dropped before anything is sent over it. What fails after that is not repeated, because the server may have
+    taken it up: a request is sent once, or never.
+    """
+
+    def __init__(self, url: str, verify: bool | str | SSLContext, limits: Limits) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in _PORTS or not parts.hostname:
+            raise ValueError(f"{url!r} is no URL of a server: it must look like https://host:port/path")
+        self._context = tls_context(verify) if parts.scheme == "https" else None
+        self._address = (parts.hostname, parts.port or _PORTS[parts.scheme])
+        self._limits = limits
+        self._idle: list[Connection] = []
+        self.path = parts.path.rstrip("/")
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        self.host = host if parts.port in (None, _PORTS[parts.scheme]) else f"{host}:{parts.port}"
+
+    def exchange(self, method: str, request: bytes) -> Answer:
+        """Send a request and read the whole answer."""
+        connection = self.ask(method, request)
+        try:
+            return Answer(connection.status, connection.headers, connection.read_body())
+        finally:
+            self.release(connection)
+
+    def ask(self, method: str, request: bytes) -> Connection:
+        """Send a request and read the answer's head. The connection must be released whatever becomes of it."""
+        connection = self._take()
+        try:
+            connection.send(method, request)
+            connection.read_head()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def release(self, connection: Connection) -> None:
+        """Keep a connection whose answer was read to its end; close any other."""
+        if connection.reusable:
+            self._idle.append(connection)
+        else:
+            connection.close()
+
+    def _take(self) -> Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_quiet():
+                return connection
+            connection.close()
+        return self._connect()
+
+    def _connect(self) -> Connection:
+        limit = self._limits.connect_timeout_s
+        with Timeout(limit, ConnectTimeoutError(f"no connection to {self.host} within {limit} s")):
+            sock = create_connection(self._address)
+            try:
+                sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+                if self._context is not None:
+                    sock = self._context.wrap_socket(sock, server_hostname=self._address[0])
+                return Connection(sock, self._limits.read_timeout_s)
+            except BaseException:
+                sock.close()
+                raise
+
+
+def tls_context(verify: bool | str | SSLContext) -> SSLContext:
+    """True: the system's authorities; a path: those in that file; False: whatever the server shows; or one of yours."""
+    if not isinstance(verify, (bool, str)):
+        return verify
+    context: SSLContext = gevent.ssl.create_default_context(cafile=verify if isinstance(verify, str) else None)
+    if verify is False:
+        context.check_hostname = False
+        context.verify_mode = gevent.ssl.CERT_NONE
+    return context

@@ -1,0 +1,52 @@
+"""Server-sent events, as far as their data goes."""
+
+from __future__ import annotations
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class EventReader:
+    """Gives the data of each event once its end has come, however the bytes are cut.
+
+    Lines end with LF, CRLF or CR; comments, which servers send to keep a connection alive, and other fields are
+    passed over.
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._data: list[bytes] = []
+        self._begun = False
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The data of the events that ``piece`` completes."""
+        text = self._rest + piece if self._rest else piece
+        if b"\r" in text:
+            text = _with_line_feeds(text)
+        lines = text.split(b"\n")
+        self._rest = lines.pop()
+        return self._take(lines)
+
+    def end(self) -> list[bytes]:
+        """The data of an event that the end of the stream completes."""
+        return self._take([self._rest.rstrip(b"\r"), b""])
+
+    def _take(self, lines: list[bytes]) -> list[bytes]:
+        if not self._begun and lines:
+            self._begun = True
+            lines[0] = lines[0].removeprefix(_BOM)
+        found = []
+        for line in lines:
+            if line:
+                name, _, value = line.partition(b":")
+                if name == b"data":
+                    self._data.append(value.removeprefix(b" "))
+            elif self._data:
+                found.append(b"\n".join(self._data))
+                self._data.clear()
+        return found
+
+
+def _with_line_feeds(text: bytes) -> bytes:
+    """A carriage return at the very end stays: its line feed may be still to come."""
+    last = text[-1:] if text.endswith(b"\r") else b""
+    return text[: len(text) - len(last)].replace(b"\r\n", b"\n").replace(b"\r", b"\n") + last

@@ -1,0 +1,363 @@
+"""The fast HTTP client against a server that answers byte for byte as written down."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import ssl
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import gevent
+import pytest
+from geventhttpclient._parser import HTTPParseError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inference_benchmarker.clients import HttpClient, HttpStatusError
+from inference_benchmarker.clients.answer_parser import IncompleteAnswerError
+from inference_benchmarker.clients.connection import ConnectionClosedError, ReadTimeoutError
+from inference_benchmarker.clients.http import encode
+from inference_benchmarker.clients.pool import ConnectTimeoutError
+from inference_benchmarker.host import raise_descriptor_limit
+from inference_benchmarker.record import error_key
+from tests.scripted_server import CLOSE, RESET, Script, ScriptedServer, answer, chunked_head, chunks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OK = [answer(b"ok")]
+
+
+def test_a_payload_is_posted_and_the_connection_kept() -> None:
+    with ScriptedServer([OK]) as server:
+        client = HttpClient(f"{server.url}/base/", headers={"X-Key": "k"})
+        assert client.post({"a": [1, 2.5]}) == b"ok"
+        assert client.post(b"\xff\x00", "/more?x=1", headers={"X-Own": "o"}) == b"ok"
+        assert client.get() == b"ok"
+    first, second, third = server.asked
+    assert (first.line, first.body) == ("POST /base HTTP/1.1", b'{"a":[1,2.5]}')
+    assert first.headers == {
+        "host": f"127.0.0.1:{server.port}",
+        "content-type": "application/json",
+        "x-key": "k",
+        "content-length": "13",
+    }
+    assert (second.line, second.body) == ("POST /base/more?x=1 HTTP/1.1", b"\xff\x00")
+    assert (second.headers["x-key"], second.headers["x-own"]) == ("k", "o")
+    assert (third.line, third.body) == ("GET /base HTTP/1.1", b"")
+    assert {asked.connection for asked in server.asked} == {0}
+
+
+@pytest.mark.parametrize(
+    ("payload", "as_csv", "expected"),
+    [
+        (b"as it is", False, b"as it is"),
+        (bytearray(b"x"), True, b"x"),
+        ("é", False, "é".encode()),
+        ("1,2\n", True, b"1,2\n"),
+        ({"é": None}, False, b'{"\\u00e9":null}'),
+        ([[1, 2.5], ["a,b", 'c"d']], True, b'1,2.5\n"a,b","c""d"\n'),
+        ([[1, 2]], False, b"[[1,2]]"),
+    ],
+)
+def test_payloads_become_bytes(payload: Any, as_csv: bool, expected: bytes) -> None:
+    assert encode(payload, as_csv=as_csv) == expected
+
+
+def test_the_content_type_makes_rows_csv() -> None:
+    with ScriptedServer([OK]) as server:
+        HttpClient(server.url, content_type="text/csv; charset=utf-8").post([[1, "a"]])
+    assert server.asked[0].body == b"1,a\n"
+    assert server.asked[0].headers["content-type"] == "text/csv; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    ("script", "body"),
+    [
+        ([answer(b"abc")], b"abc"),
+        ([chunked_head(), chunks(b"ab", b"c" * 70_000)], b"ab" + b"c" * 70_000),
+        ([chunked_head(), b"3;ext=1\r\nabc\r\n0\r\nTrailer: x\r\n\r\n"], b"abc"),
+        ([b"HTTP/1.1 200 OK\r\n\r\nabc", CLOSE], b"abc"),
+        ([b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc", CLOSE], b"abc"),
+        ([b"HTTP/1.1 100 Continue\r\nX: y\r\n\r\n", 0.01, answer(b"abc")], b"abc"),
+        ([b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"], b""),
+        ([answer(b"abc") + b"trailing garbage"], b"abc"),
+        ([answer(b"abc") * 2], b"abc"),
+    ],
+)
+def test_bodies_of_every_framing(script: list[Any], body: bytes) -> None:
+    with ScriptedServer([script, OK]) as server:
+        client = HttpClient(server.url)
+        assert client.post(b"1") == body
+        assert client.post(b"2") == b"ok"  # whatever became of the connection
+
+
+@settings(max_examples=25, deadline=None)
+@given(cuts=st.lists(st.integers(1, 150), max_size=12))
+def test_an_answer_cut_anywhere_is_the_same(cuts: list[int]) -> None:
+    whole = chunked_head(X_One="first", X_Two="") + chunks(b"ab", b"cdefg")
+    places = sorted({0, len(whole), *(cut for cut in cuts if cut < len(whole))})
+    pieces = [whole[start:end] for start, end in itertools.pairwise(places)]
+    script = [part for piece in pieces for part in (piece, 0.001)]
+    with ScriptedServer([script]) as server:
+        found = HttpClient(server.url).request("POST")
+    assert found == (200, {"x-one": "first", "x-two": "", "transfer-encoding": "chunked"}, b"abcdefg")
+
+
+def test_headers_that_come_twice_are_joined() -> None:
+    with ScriptedServer([[b"HTTP/1.1 200 OK\r\nA: 1\r\na: 2\r\nB: x\r\nContent-Length: 0\r\n\r\n"]]) as server:
+        assert HttpClient(server.url).request("GET").headers == {"a": "1, 2", "b": "x", "content-length": "0"}
+
+
+def test_head_has_no_body() -> None:
+    with ScriptedServer([[b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n"], OK]) as server:
+        client = HttpClient(server.url)
+        assert client.request("HEAD").body == b""
+        assert client.get() == b"ok"
+    assert [asked.connection for asked in server.asked] == [0, 0]
+
+
+@pytest.mark.parametrize("status", [301, 304, 400, 404, 429, 500, 503, 599])
+def test_what_is_no_success_raises_under_its_status(status: int) -> None:
+    with ScriptedServer([[answer(b"" if status == 304 else b"why", f"{status} X", Retry_After="1")], OK]) as server:
+        client = HttpClient(server.url)
+        with pytest.raises(HttpStatusError) as failed:
+            client.post(b"")
+        assert client.post(b"") == b"ok"
+    assert error_key(failed.value) == f"HttpStatusError {status}"
+    assert (failed.value.status, failed.value.headers["retry-after"]) == (status, "1")
+    assert failed.value.body == (b"" if status == 304 else b"why")
+    assert {asked.connection for asked in server.asked} == {0}, "the connection of an error is kept"
+
+
+def test_a_stream_gives_pieces_as_they_come() -> None:
+    gap = 0.1
+    script: Script = [chunked_head(), b"1\r\na\r\n", gap, b"1\r\nb\r\n", gap, b"0\r\n\r\n"]
+    with ScriptedServer([script, OK]) as server:
+        client = HttpClient(server.url)
+        seen = [(time.monotonic(), piece) for piece in client.stream(b"")]
+        assert client.post(b"") == b"ok"
+    assert [piece for _, piece in seen] == [b"a", b"b"]
+    assert seen[1][0] - seen[0][0] > gap / 2
+    assert [asked.connection for asked in server.asked] == [0, 0]
+
+
+def test_a_stream_left_early_costs_its_connection_only() -> None:
+    with ScriptedServer([[chunked_head(), b"1\r\na\r\n"], OK]) as server:
+        client = HttpClient(server.url)
+        stream = client.stream(b"")
+        assert next(stream) == b"a"
+        stream.close()  # type: ignore[attr-defined]
+        assert client.post(b"") == b"ok"
+    assert [asked.connection for asked in server.asked] == [0, 1]
+
+
+def test_a_streams_error_has_its_body() -> None:
+    with ScriptedServer([[answer(b"why", "503 Busy")]]) as server, pytest.raises(HttpStatusError, match="503: why"):
+        next(iter(HttpClient(server.url).stream(b"")))
+
+
+@pytest.mark.parametrize(
+    ("script", "error", "key"),
+    [
+        ([CLOSE], ConnectionClosedError, "ConnectionClosedError"),
+        ([RESET], ConnectionResetError, "ConnectionResetError"),
+        ([b"HTTP/1.1 200 OK\r\nA: ", CLOSE], IncompleteAnswerError, "IncompleteAnswerError"),
+        ([answer(b"abc")[:-1], CLOSE], IncompleteAnswerError, "IncompleteAnswerError"),
+        ([chunked_head(), b"3\r\nabc\r\n", CLOSE], IncompleteAnswerError, "IncompleteAnswerError"),
+        ([b"SSH-2.0-x\r\n\r\n"], HTTPParseError, "HTTPParseError"),
+        ([b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"], HTTPParseError, "HTTPParseError"),
+    ],
+)
+def test_a_broken_answer_fails_its_request_and_nothing_is_sent_again(
+    script: list[Any], error: type[Exception], key: str
+) -> None:
+    with ScriptedServer([OK, script, OK]) as server:
+        client = HttpClient(server.url)
+        client.post(b"1")
+        with pytest.raises(error) as failed:
+            client.post(b"2")
+        assert client.post(b"3") == b"ok"
+    assert error_key(failed.value) == key
+    assert [asked.body for asked in server.asked] == [b"1", b"2", b"3"]
+    assert [asked.connection for asked in server.asked] == [0, 0, 1]
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_not_used() -> None:
+    with ScriptedServer([[answer(b"ok"), 0.05, CLOSE]]) as server:
+        client = HttpClient(server.url)
+        for number in range(4):
+            assert client.post(b"%d" % number) == b"ok"
+            gevent.sleep(0.15)
+    assert [asked.body for asked in server.asked] == [b"0", b"1", b"2", b"3"]
+    assert [asked.connection for asked in server.asked] == [0, 1, 2, 3]
+
+
+def test_as_many_connections_as_requests_in_flight_and_no_more() -> None:
+    with ScriptedServer([[0.2, answer(b"ok")]]) as server:
+        client = HttpClient(server.url)
+        begun = time.monotonic()
+        for _ in range(2):
+            requests = [gevent.spawn(client.post, b"") for _ in range(50)]
+            gevent.joinall(requests, raise_error=True)
+        assert time.monotonic() - begun < 50 * 0.2, "none waited for another's connection"
+    assert {asked.connection for asked in server.asked} == set(range(50))
+
+
+def test_descriptors_beyond_1023_serve_as_well() -> None:
+    raise_descriptor_limit()
+    taken = [os.dup(0) for _ in range(1100)]
+    try:
+        with ScriptedServer([OK]) as server:
+            client = HttpClient(server.url)
+            assert [client.post(b""), client.post(b"")] == [b"ok"] * 2
+        assert [asked.connection for asked in server.asked] == [0, 0]
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+
+
+def test_a_server_that_says_nothing_times_out() -> None:
+    with ScriptedServer([[0.5, answer(b"late")], OK]) as server:
+        client = HttpClient(server.url, read_timeout_s=0.1)
+        with pytest.raises(ReadTimeoutError, match=r"0.1 s") as failed:
+            client.post(b"")
+        assert error_key(failed.value) == "ReadTimeoutError"
+        assert client.post(b"") == b"ok"
+
+
+def test_only_silence_times_out_not_length() -> None:
+    slowly: Script = [part for _ in range(6) for part in (b"1\r\na\r\n", 0.1)]
+    script = [chunked_head(), *slowly, b"0\r\n\r\n"]
+    with ScriptedServer([script, [chunked_head(), b"1\r\na\r\n", 1.0]]) as server:
+        client = HttpClient(server.url, read_timeout_s=0.35)
+        assert client.post(b"") == b"aaaaaa"
+        begun = time.monotonic()
+        with pytest.raises(ReadTimeoutError):
+            client.post(b"")
+        assert 0.3 < time.monotonic() - begun < 0.9
+
+
+def test_a_server_that_answers_and_takes_no_more_times_out_too() -> None:
+    def serve(listener: socket.socket) -> None:
+        sock, _ = listener.accept()
+        with sock:
+            for _ in range(2):
+                sock.recv(65536)
+                sock.sendall(answer(b"ok"))
+            sock.recv(10)
+            sock.sendall(answer(b"", "413 Too Large"))
+            time.sleep(1)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        client = HttpClient(f"http://127.0.0.1:{listener.getsockname()[1]}", read_timeout_s=0.2)
+        assert client.post(b"1") == client.post(b"2") == b"ok"
+        with pytest.raises(ReadTimeoutError):
+            client.post(b"x" * 50_000_000)
+        thread.join()
+
+
+def test_an_idle_connection_has_no_time_out() -> None:
+    with ScriptedServer([OK]) as server:
+        client = HttpClient(server.url, read_timeout_s=0.05)
+        client.post(b"")
+        gevent.sleep(0.2)
+        client.post(b"")
+    assert [asked.connection for asked in server.asked] == [0, 0]
+
+
+def test_a_connection_that_never_stands_times_out() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        waiting = [socket.socket() for _ in range(4)]
+        for sock in waiting:
+            sock.setblocking(False)
+            sock.connect_ex(full.getsockname())
+        client = HttpClient(f"http://127.0.0.1:{full.getsockname()[1]}", connect_timeout_s=0.1)
+        with pytest.raises(ConnectTimeoutError, match=r"within 0.1 s"):
+            client.post(b"")
+        for sock in waiting:
+            sock.close()
+
+
+def test_nobody_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(ConnectionRefusedError):
+        HttpClient(f"http://127.0.0.1:{port}").post(b"")
+
+
+@pytest.mark.parametrize("url", ["", "host:80", "ftp://host", "http://", "http:///path"])
+def test_what_is_no_url(url: str) -> None:
+    with pytest.raises(ValueError, match="no URL of a server"):
+        HttpClient(url)
+
+
+def test_nothing_slips_into_the_head() -> None:
+    client = HttpClient("http://127.0.0.1:1")
+    for headers in ({"A": "1\r\nB: 2"}, {"A\n": "1"}, {"A": "1\r"}):
+        with pytest.raises(ValueError, match="line break"):
+            client.post(b"", headers=headers)
+    for path in ("/a b", "/a\r\n", "a"):
+        with pytest.raises(ValueError, match="no path"):
+            client.post(b"", path)
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("http://h", "h"),
+        ("http://h:80", "h"),
+        ("https://h:443", "h"),
+        ("https://h:80", "h:80"),
+        ("http://[::1]:8/", "[::1]:8"),
+    ],
+)
+def test_the_host_header(url: str, host: str) -> None:
+    assert f"Host: {host}\r\n" in HttpClient(url)._common
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A self-signed certificate for 127.0.0.1, with its key, in one file."""
+    from datetime import UTC, datetime, timedelta
+    from ipaddress import ip_address
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(1), now + timedelta(1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path = tmp_path_factory.mktemp("tls") / "server.pem"
+    path.write_bytes(pem + made.public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+def test_tls_trusts_what_it_is_told_to(certificate: Path) -> None:
+    import gevent.ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    own = gevent.ssl.create_default_context(cafile=str(certificate))
+    body = b"x" * 300_000
+    with ScriptedServer([[answer(body)]], context) as server:
+        for verify in (str(certificate), False, own):
+            client = HttpClient(server.url, verify=verify)
+            assert client.post(b"") == client.post(b"") == body
+        with pytest.raises(ssl.SSLCertVerificationError) as refused:
+            HttpClient(server.url).post(b"")
+    assert error_key(refused.value) == "SSLCertVerificationError"
+    assert [asked.connection for asked in server.asked] == [0, 0, 2, 2, 4, 4], "each wrapped socket is kept, too"

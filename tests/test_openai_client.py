@@ -1,0 +1,365 @@
+"""OpenAIClient held against the openai package: the same answers of the same server must give the same."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import openai
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_benchmarker import Response
+from inference_benchmarker.clients import OpenAIClient
+from inference_benchmarker.clients.openai_errors import APIError
+from inference_benchmarker.clients.sse import EventReader
+from inference_benchmarker.demo.config import EndpointConfig
+from inference_benchmarker.demo_endpoint import start
+from inference_benchmarker.record import error_key
+from tests.scripted_server import CLOSE, Script, ScriptedServer, answer, chunked_head, chunks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+TIMEOUT_S = 0.4
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "one two"}]}
+TEXT = {"model": "m", "prompt": "one two"}
+INPUT = {"model": "m", "input": ["one two", "three"], "encoding_format": "float"}
+
+
+class Outcome(NamedTuple):
+    """What a call came to."""
+
+    result: Any = None
+    key: str | None = None
+    told: Any = None
+
+
+def outcome(call: Callable[[], Any]) -> Outcome:
+    try:
+        return Outcome(call())
+    except Exception as error:
+        told = [getattr(error, name, None) for name in ("code", "type", "param", "body")]
+        return Outcome(key=error_key(error), told=told)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The openai package's client and ours of one server."""
+
+    server: ScriptedServer
+    theirs: openai.OpenAI
+    ours: OpenAIClient
+
+    def give(self, script: Script) -> None:
+        self.server.scripts = [script]
+        self.server.asked.clear()
+
+
+def clients(url: str) -> tuple[openai.OpenAI, OpenAIClient]:
+    base = f"{url}/v1"
+    theirs = openai.OpenAI(base_url=base, api_key="key", max_retries=0, timeout=TIMEOUT_S)
+    return theirs, OpenAIClient(base, "key", connect_timeout_s=TIMEOUT_S, read_timeout_s=TIMEOUT_S)
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    with ScriptedServer([]) as server:
+        yield Pair(server, *clients(server.url))
+
+
+def events(*objects: Any, end: bytes = b"\n\n", done: bool = True) -> bytes:
+    lines = [json.dumps(told).encode() for told in objects] + ([b"[DONE]"] if done else [])
+    return b"".join(b"data: " + line + end for line in lines)
+
+
+def delta(text: str | None = None, finish: str | None = None, **more: Any) -> dict[str, Any]:
+    change = more if text is None else {"content": text, **more}
+    choice = {"index": 0, "delta": change, "finish_reason": finish}
+    return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+
+
+USAGE = {"prompt_tokens": 2, "completion_tokens": 3, "total_tokens": 5}
+LAST = {**delta(), "choices": [], "usage": USAGE}
+TOKENS = [delta("", role="assistant"), delta("a"), delta(" é"), delta("b\n"), delta(finish="stop"), LAST]
+
+
+def stream(*pieces: bytes) -> Script:
+    return [chunked_head(Content_Type="text/event-stream"), chunks(*pieces)]
+
+
+def spelled(call: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"index": 0, "function": call}]
+
+
+def read(client: OpenAIClient, payload: Any = CHAT) -> list[str | Response]:
+    return list(client.stream_chat(payload))
+
+
+def read_theirs(client: openai.OpenAI) -> list[str]:
+    parts = client.chat.completions.create(stream=True, **CHAT)  # type: ignore[call-overload]
+    return [part.choices[0].delta.content for part in parts if part.choices and part.choices[0].delta.content]
+
+
+# --- answers in one piece
+
+
+@pytest.mark.parametrize(("name", "payload"), [("chat", CHAT), ("completions", TEXT), ("embeddings", INPUT)])
+def test_the_embedded_endpoints_answers_are_the_same(name: str, payload: dict[str, Any]) -> None:
+    with start(EndpointConfig(service="none", tokens=5)) as endpoint:
+        theirs, ours = clients(endpoint.url)
+        found = getattr(ours, name)(payload)
+        resource = theirs.chat.completions if name == "chat" else getattr(theirs, name)
+        raw = resource.with_raw_response.create(**payload)
+    changing = ("id", "created")
+    same = json.loads(raw.text)
+    assert {k: v for k, v in found.content.items() if k not in changing} == {
+        k: v for k, v in same.items() if k not in changing
+    }
+    assert (found.bytes, found.model) == (len(raw.content), "m")
+    words = 3 if name == "embeddings" else 2
+    assert (found.tokens_in, found.tokens_out) == (words, None if name == "embeddings" else 5)
+    assert isinstance(found, Response)
+
+
+def test_the_request_is_what_was_given(pair: Pair) -> None:
+    pair.give([answer(b"{}", Content_Type="application/json")])
+    pair.ours.chat(CHAT)
+    pair.ours.chat(json.dumps(CHAT).encode())
+    pair.theirs.chat.completions.create(**CHAT)  # type: ignore[call-overload]
+    first, second, theirs = pair.server.asked
+    assert first.line == second.line == theirs.line == "POST /v1/chat/completions HTTP/1.1"
+    assert json.loads(first.body) == json.loads(second.body) == json.loads(theirs.body) == CHAT
+    for name in ("authorization", "content-type", "host"):
+        assert first.headers[name] == theirs.headers[name]
+    assert first.connection == second.connection
+
+
+def test_a_server_without_a_key() -> None:
+    with ScriptedServer([[answer(b"{}")]]) as server:
+        OpenAIClient(server.url, headers={"X-Own": "o"}).embeddings(INPUT)
+    assert "authorization" not in server.asked[0].headers
+    assert (server.asked[0].line, server.asked[0].headers["x-own"]) == ("POST /embeddings HTTP/1.1", "o")
+
+
+# --- errors
+
+ERROR = {"error": {"message": "m", "type": "t", "param": "p", "code": "c"}}
+FAILURES: dict[str, Script] = {
+    **{
+        str(status): [answer(json.dumps(ERROR).encode(), f"{status} X", Content_Type="application/json")]
+        for status in (400, 401, 403, 404, 409, 418, 422, 429, 500, 503, 529)
+    },
+    "no error object": [answer(b'{"detail":"d"}', "400 X", Content_Type="application/json")],
+    "a page": [answer(b"<html>", "502 X", Content_Type="text/html")],
+    "no body": [answer(b"", "503 X")],
+    "no answer": [CLOSE],
+    "no HTTP": [b"SSH-2.0-server\r\n\r\n", CLOSE],
+    "silence": [3 * TIMEOUT_S],
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_failure_is_the_same(name: str, pair: Pair) -> None:
+    pair.give(FAILURES[name])
+    theirs = outcome(lambda: pair.theirs.chat.completions.create(**CHAT))  # type: ignore[call-overload]
+    ours = outcome(lambda: pair.ours.chat(CHAT))
+    streamed = outcome(lambda: read(pair.ours))
+    assert theirs.key
+    assert ours == streamed
+    assert (ours.key, *ours.told[:3]) == (theirs.key, *theirs.told[:3])
+    if theirs.told[3] is not None:
+        assert (ours.told[3] or "") == theirs.told[3]
+    assert len(pair.server.asked) == 3, "each was sent once"
+
+
+def test_a_body_cut_in_the_middle(pair: Pair) -> None:
+    pair.give([answer(b'{"a":1}')[:-1], CLOSE])
+    assert outcome(lambda: pair.ours.chat(CHAT)).key == "APIConnectionError"
+
+
+def test_nobody_there_is_the_same() -> None:
+    theirs, ours = clients("http://127.0.0.1:1")
+    assert outcome(lambda: ours.chat(CHAT)).key == outcome(lambda: read_theirs(theirs)).key == "APIConnectionError"
+
+
+# --- streams
+
+SAME_STREAMS: dict[str, Script] = {
+    "as it should be": stream(events(*TOKENS)),
+    "an event a chunk": stream(*(events(token, done=False) for token in TOKENS), b"data: [DONE]\n\n"),
+    "CRLF": stream(events(*TOKENS, end=b"\r\n\r\n")),
+    "CR": stream(events(*TOKENS, end=b"\r\r")),
+    "events split over reads": [
+        chunked_head(),
+        *(part for byte in events(*TOKENS[:3], TOKENS[4]) for part in (b"1\r\n%c\r\n" % byte,)),
+        b"0\r\n\r\n",
+    ],
+    "comments and other fields": stream(b": ping\n\nevent: message\nid: 1\nretry: 5\n" + events(*TOKENS) + b":\n\n"),
+    "no space after the colon": stream(events(*TOKENS).replace(b"data: ", b"data:")),
+    "no usage": stream(events(*TOKENS[:-1])),
+    "no [DONE] after finish_reason": stream(events(*TOKENS, done=False)),
+    "a connection that ends with it": [b"HTTP/1.1 200 OK\r\n\r\n", events(*TOKENS), CLOSE],
+    "something after [DONE]": stream(events(*TOKENS) + b"\n\n"),
+}
+
+
+@pytest.mark.parametrize("name", SAME_STREAMS)
+def test_a_stream_is_the_same(name: str, pair: Pair) -> None:
+    pair.give(SAME_STREAMS[name])
+    *pieces, last = read(pair.ours)
+    assert pieces == read_theirs(pair.theirs)
+    assert pieces[:2] == ["a", " é"]
+    assert isinstance(last, Response)
+    with_usage = json.dumps(USAGE).encode() in b"".join(p for p in SAME_STREAMS[name] if isinstance(p, bytes))
+    usage = (2, 3) if with_usage else (None, None)
+    assert (last.tokens_in, last.tokens_out, last.model) == (*usage, "m")
+
+
+FAILING_STREAMS: dict[str, tuple[Script, str]] = {
+    "an error object": (stream(events(delta("a"), ERROR)), "APIError c"),
+    "one without a code": (stream(events(delta("a"), {"error": {"message": "m", "type": "t"}})), "APIError t"),
+    "one with a status": (stream(events(delta("a"), {"error": {"message": "m", "code": 503}})), "APIError 503"),
+    "a text for an error": (stream(events(delta("a"), {"error": "m"})), "APIError"),
+    "a cut": (
+        [chunked_head(), b"%x\r\n%b\r\n" % (len(events(delta("a"))), events(delta("a"))), CLOSE],
+        "APIConnectionError",
+    ),
+    "silence": (
+        [chunked_head(), b"%x\r\n%b\r\n" % (len(events(delta("a"), done=False)), events(delta("a"), done=False)), 1.2],
+        "APITimeoutError",
+    ),
+    "no JSON": (stream(b"data: {\n\n"), "JSONDecodeError"),
+}
+
+
+@pytest.mark.parametrize("name", FAILING_STREAMS)
+def test_a_stream_that_fails_does_so_as_with_openai(name: str, pair: Pair) -> None:
+    script, key = FAILING_STREAMS[name]
+    pair.give(script)
+    pieces: list[Any] = []
+    ours = outcome(lambda: pieces.extend(pair.ours.stream_chat(CHAT)))
+    theirs = outcome(lambda: read_theirs(pair.theirs))
+    assert ours.key == key
+    if name != "a cut":  # their stream ended with [DONE] before
+        assert theirs.key is not None
+        assert key.split()[0] == theirs.key.split()[0]
+        assert ours.told == theirs.told
+
+
+@pytest.mark.parametrize(
+    ("script", "key"),
+    [
+        (stream(events(delta("a"), delta("b"), done=False)), "APIConnectionError"),
+        (stream(), "APIConnectionError"),
+        ([b"HTTP/1.1 200 OK\r\n\r\n", events(delta("a"), done=False), CLOSE], "APIConnectionError"),
+        ([answer(json.dumps(ERROR).encode(), Content_Type="application/json")], "APIError c"),
+        ([answer(json.dumps({"choices": []}).encode(), Content_Type="application/json; charset=utf-8")], "APIError"),
+    ],
+)
+def test_what_openai_takes_for_an_end_is_a_failure_here(script: Script, key: str, pair: Pair) -> None:
+    pair.give(script)
+    assert outcome(lambda: read_theirs(pair.theirs)).key is None
+    assert outcome(lambda: read(pair.ours)).key == key
+
+
+@pytest.mark.parametrize(
+    ("told", "piece"),
+    [
+        (delta("a"), ["a"]),
+        (delta(""), []),
+        (delta(role="assistant"), []),
+        (delta(reasoning_content="why"), ["why"]),
+        (delta(None, reasoning="why", reasoning_content="why"), ["why"]),
+        (delta("a", reasoning_content="why"), ["awhy"]),
+        (delta(refusal="no"), ["no"]),
+        (delta(tool_calls=spelled({"name": "f", "arguments": ""})), ["f"]),
+        (delta(tool_calls=spelled({"arguments": '{"x"'})), ['{"x"']),
+        (delta(content=None, tool_calls=None, reasoning_content=None), []),
+        ({**delta(), "choices": [*delta("a")["choices"], *delta("b")["choices"]]}, ["ab"]),
+        ({**delta(), "choices": None}, []),
+        ({"object": "text_completion", "choices": [{"index": 0, "text": "t"}]}, ["t"]),
+        ({**delta("a"), "usage": {"prompt_tokens": 9, "completion_tokens": 1}}, ["a"]),
+        ({**delta("a"), "error": None}, ["a"]),
+    ],
+)
+def test_what_is_a_piece(told: dict[str, Any], piece: list[str], pair: Pair) -> None:
+    pair.give(stream(events(told)))
+    *pieces, last = read(pair.ours)
+    assert pieces == piece
+    assert isinstance(last, Response)
+    assert last.tokens_in == (9 if "usage" in told else None)
+
+
+def test_a_stream_asks_for_one_and_for_usage_unless_told_otherwise(pair: Pair) -> None:
+    pair.give(stream(events(*TOKENS)))
+    own = {**CHAT, "stream_options": {"include_usage": False}}
+    for payload in (CHAT, own, b"bytes"):
+        read(pair.ours, payload)
+    list(pair.ours.stream_completions(TEXT))
+    bodies = [asked.body for asked in pair.server.asked]
+    assert json.loads(bodies[0]) == {**CHAT, "stream": True, "stream_options": {"include_usage": True}}
+    assert json.loads(bodies[1]) == {**own, "stream": True}
+    assert bodies[2] == b"bytes"
+    assert pair.server.asked[3].line == "POST /v1/completions HTTP/1.1"
+    assert "stream" not in CHAT, "the payload is the user's"
+    assert len({asked.connection for asked in pair.server.asked}) == 1
+
+
+def test_the_embedded_endpoints_streams_come_when_they_are_due() -> None:
+    with start(EndpointConfig(service_s=0.2, tokens=4)) as endpoint:
+        theirs, ours = clients(endpoint.url)
+        seen = [(time.monotonic_ns(), piece) for piece in ours.stream_chat(CHAT)]
+        begun = endpoint.arrivals()["start_ns"][-1]
+        *pieces, last = [piece for _, piece in seen]
+        assert pieces == ["0", " 1", " 2", " 3"] == read_theirs(theirs) == list(ours.stream_completions(TEXT))[:-1]
+        assert last == Response(tokens_in=2, tokens_out=4, model="m")
+        assert all(at >= begun + (number + 1) * 50_000_000 for number, (at, _) in enumerate(seen[:4]))
+        assert seen[0][0] < begun + 150_000_000, "the first came before the last was due"
+
+
+def test_an_endpoint_that_breaks_in_the_middle_leaves_a_time_to_first_token() -> None:
+    with start(EndpointConfig(service="none", tokens=4, break_share=1)) as endpoint:
+        ours = clients(endpoint.url)[1].stream_chat(CHAT)
+        assert [next(ours), next(ours)] == ["0", " 1"]
+        with pytest.raises(APIError, match="as configured") as failed:
+            next(ours)
+    assert error_key(failed.value) == "APIError server_error"
+
+
+# --- server-sent events
+
+
+@given(
+    texts=st.lists(st.text(st.sampled_from("a:é \t{"), min_size=1), max_size=5),
+    end=st.sampled_from([b"\n", b"\r\n", b"\r"]),
+    cuts=st.lists(st.integers(1, 80), max_size=12),
+)
+def test_events_cut_anywhere_are_the_same(texts: list[str], end: bytes, cuts: list[int]) -> None:
+    data = b"".join(b"data: " + text.encode() + end + b": comment" + end + end for text in texts)
+    places = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
+    reader = EventReader()
+    found = [told for start, stop in itertools.pairwise(places) for told in reader.feed(data[start:stop])]
+    assert [told.decode() for told in (*found, *reader.end())] == texts
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"\xef\xbb\xbfdata: a\n\n", [b"a"]),
+        (b"data: a\ndata:b\ndata:  c\n\n", [b"a\nb\n c"]),
+        (b"data\n\n", [b""]),
+        (b"dat: a\n\ndata2: b\n\n", []),
+        (b"data: a", [b"a"]),
+        (b"data: a\r", [b"a"]),
+        (b"\n\n\ndata: a\n\n\n\n", [b"a"]),
+        (b"", []),
+    ],
+)
+def test_events(data: bytes, expected: list[bytes]) -> None:
+    reader = EventReader()
+    assert [*reader.feed(data), *reader.end()] == expected
