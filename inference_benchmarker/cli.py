@@ -25,9 +25,12 @@ from inference_benchmarker.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from inference_benchmarker.aiperf_flags import AiperfOptions
+    from inference_benchmarker.aiperf_stage import AiperfStage
     from inference_benchmarker.launch import Live
     from inference_benchmarker.plan import WavePlan
     from inference_benchmarker.wave import Wave
+    from server_capacity.aiperf_export import AiperfResult
     from server_capacity.metrics import ServerMetric, Source
 
 SLOW_S = 2.0
@@ -123,22 +126,72 @@ def _wave(arguments: list[str]) -> int:
         fill_in_demo(options)
     if options["calibrate"] and options["locust_file"]:
         problems.append("--calibrate measures what factories cost; it has nothing to compare a --locust-file with.")
-    plan = make_plan(options, problems)
-    with _demo_endpoint(plan) if options["demo"] else nullcontext(plan) as plan:
-        from inference_benchmarker.launch import run_wave
+    from inference_benchmarker.aiperf_flags import API_KEY, take_aiperf
 
-        live = _live(plan, quiet=options["quiet"])
+    if options["api_key"]:
+        os.environ[API_KEY] = options["api_key"]  # where invoke may read it, and where what hides secrets looks
+    aiperf = take_aiperf(options, problems, os.environ)
+    plan = make_plan(options, problems, endpoint_needed=aiperf is None or not aiperf.stands_alone)
+    with (
+        _demo_endpoint(plan) if options["demo"] else nullcontext(plan) as plan,
+        _aiperf_stage(aiperf, plan, options) as stage,
+    ):
         sources = _sources(options["endpoint_config"])
-        if not options["quiet"]:
-            _say_doubts(options["endpoint_config"], sources, plan)
-        calibration = _calibration(plan, live) if options["calibrate"] else None
-        for source in sources:
-            source.begin()
-        wave = run_wave(plan, live, calibration)
-        if not sources:
-            _print_wave(wave, as_json=options["json"])
+        wave = (
+            None
+            if aiperf is not None and aiperf.only
+            else _offered(stage.plan if stage else plan, sources, options, last=stage is None)
+        )
+        if stage is None:
+            assert wave is not None
             return wave.verdict.exit_code
-        return _with_server_metrics(wave, sources, options)
+        return _aiperf(stage, wave, sources, options)
+
+
+def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], *, last: bool) -> Wave:
+    """Run a wave and print it; where it is not the ``last`` of the run, its JSON waits for what comes."""
+    from inference_benchmarker.launch import run_wave
+
+    live = _live(plan, quiet=options["quiet"])
+    if not options["quiet"]:
+        _say_doubts(options["endpoint_config"], sources, plan)
+    calibration = _calibration(plan, live) if options["calibrate"] else None
+    for source in sources:
+        source.begin()
+    wave = run_wave(plan, live, calibration)
+    if sources:
+        wave = _with_server_metrics(wave, sources, options)
+    elif not options["json"]:
+        _print_wave(wave, as_json=False)
+    if options["json"] and last:
+        _print_wave(wave, as_json=True)
+    return wave
+
+
+@contextmanager
+def _aiperf_stage(
+    aiperf: AiperfOptions | None, plan: WavePlan, options: dict[str, Any]
+) -> Iterator[AiperfStage | None]:
+    """The stage with its requests made, before any load is sent; None where aiperf is not to run."""
+    if aiperf is None:
+        yield None
+        return
+    from inference_benchmarker.aiperf_stage import prepared
+
+    say = _say_nothing if options["quiet"] else _say
+    with prepared(aiperf, plan, aiperf.url or os.environ[DEMO_URL], os.environ, say) as stage:
+        yield stage
+
+
+def _aiperf(stage: AiperfStage, wave: Wave | None, sources: list[Source], options: dict[str, Any]) -> int:
+    """Run aiperf, after the wave where there is one, and print what it measured; the exit code of both."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    outcome = stage.follow(wave, sources)
+    if outcome.problem:
+        _say(f"benchmark: {outcome.problem}")
+    if outcome.result is not None or options["json"]:
+        _print_aiperf(wave, outcome.result, as_json=options["json"])
+    return outcome.exit_code
 
 
 def _sources(config: str | None, *, afterwards: bool = False) -> list[Source]:
@@ -158,7 +211,7 @@ def _say_doubts(config: str | None, sources: list[Source], plan: WavePlan) -> No
             _say(f"{config}: {doubt}")
 
 
-def _with_server_metrics(wave: Wave, sources: list[Source], options: dict[str, Any]) -> int:
+def _with_server_metrics(wave: Wave, sources: list[Source], options: dict[str, Any]) -> Wave:
     """Print what the client measured at once, the rest when the server's metrics are there."""
     from inference_benchmarker.processes import counting_interrupts
 
@@ -177,11 +230,9 @@ def _with_server_metrics(wave: Wave, sources: list[Source], options: dict[str, A
         except OSError as error:
             reason = error.strerror or str(error)
             _say(f"The server's metrics could not be stored ({reason}); what is printed is all there is of them.")
-        if options["json"]:
-            _print_wave(wave, as_json=True)
-        else:
+        if not options["json"]:
             print(wave.texts()[1], end="", flush=True)
-    return wave.verdict.exit_code
+    return wave
 
 
 def _collected(source: Source, wave: Wave, say: Callable[[str], None]) -> list[ServerMetric]:
@@ -254,14 +305,23 @@ def _report(arguments: list[str]) -> int:
     again = "ask for the server's metrics of the wave's window once more, and store them with it"
     parser.add_argument("--endpoint-config", metavar="FILE", help=again)
     options = parser.parse_args(arguments)
+    from inference_benchmarker.run_dir import RunDir
     from inference_benchmarker.wave import Wave
+    from server_capacity.aiperf_export import AiperfResult, heavier
 
     sources = _sources(options.endpoint_config, afterwards=True)
-    wave = Wave.load(options.dir)
-    if sources:
-        return _with_server_metrics(wave, sources, {"json": options.json, "quiet": False})
-    _print_wave(wave, as_json=options.json)
-    return wave.verdict.exit_code
+    run_dir = RunDir.find(options.dir)
+    result = AiperfResult.load(run_dir.aiperf)
+    wave = None if result is not None and not run_dir.has_wave else Wave.load(options.dir)
+    if wave is not None and sources:
+        wave = _with_server_metrics(wave, sources, {"json": options.json, "quiet": False})
+    elif wave is not None and not options.json:
+        _print_wave(wave, as_json=False)
+    if result is not None:
+        _print_aiperf(wave, result, as_json=options.json)
+    elif wave is not None and options.json:
+        _print_wave(wave, as_json=True)
+    return heavier(0 if wave is None else wave.verdict.exit_code, 0 if result is None else result.exit_code)
 
 
 def _compare(arguments: list[str]) -> int:
@@ -539,6 +599,17 @@ def _live(plan: WavePlan, *, quiet: bool | None) -> Live:
 
 def _print_wave(wave: Wave, *, as_json: bool | None) -> None:
     print(json.dumps(wave.to_json(), indent=2) + "\n" if as_json else wave.text(), end="", flush=True)
+
+
+def _print_aiperf(wave: Wave | None, result: AiperfResult | None, *, as_json: bool | None) -> None:
+    """Its block, below the wave's where there was one; as JSON one object of both."""
+    from inference_benchmarker.aiperf_report import aiperf_text
+
+    if as_json:
+        told = {} if wave is None else wave.to_json()
+        print(json.dumps({**told, "aiperf": None if result is None else result.to_json()}, indent=2), flush=True)
+    elif result is not None:
+        print(("" if wave is None else "\n") + aiperf_text(result), end="", flush=True)
 
 
 def _print_result(found: Any, *, as_json: bool | None) -> None:

@@ -11,6 +11,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.aiperf_flags import AIPERF_FLAGS
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
 from inference_benchmarker.redact import redact
@@ -35,7 +36,7 @@ FLAGS: dict[str, list[Flag]] = {
         ),
         ("--endpoint-name", "NAME", "passed to invoke_factory"),
         ("--locust-file", "FILE", "a self-contained Locust file instead of factories"),
-        ("--url", "URL", "host of a --locust-file that has none"),
+        ("--url", "URL", "host of a --locust-file that has none; where aiperf sends to"),
         ("--demo", None, "the embedded endpoint, its factories and its server metrics stand in for what is not given"),
     ],
     "load": [
@@ -71,6 +72,7 @@ FLAGS: dict[str, list[Flag]] = {
     "server metrics": [
         ("--endpoint-config", "FILE", "server metrics over the wave: a JSON list of CloudWatch and Prometheus blocks"),
     ],
+    "aiperf": AIPERF_FLAGS,
     "processes and output": [
         ("--sample-client-hw", None, "record CPU, memory and network of this client during the wave"),
         (
@@ -125,7 +127,7 @@ def _is_plain(value: Any, *, several: bool) -> bool:
     return isinstance(value, (str, int, float))
 
 
-def make_plan(options: dict[str, Any], problems: list[str]) -> WavePlan:
+def make_plan(options: dict[str, Any], problems: list[str], *, endpoint_needed: bool = True) -> WavePlan:
     """The plan that the flags describe, or one error with everything that is wrong with them."""
     read = Reader(options, problems)
     plan = WavePlan(
@@ -151,7 +153,8 @@ def make_plan(options: dict[str, Any], problems: list[str]) -> WavePlan:
         output_dir=read.path("output_dir") or Path(".tmp"),
         name=options["name"] and redact(options["name"]),
     )
-    problems += [problem for problem in plan.problems() if not read.stood_in_for(problem)]
+    found = [problem for problem in plan.problems() if not read.stood_in_for(problem)]
+    problems += [problem for problem in found if endpoint_needed or not problem.startswith("No endpoint")]
     if problems:
         from inference_benchmarker.endpoint import source_problems
 

@@ -65,7 +65,7 @@ def run_wave(plan: WavePlan, live: Live | None = None, calibration: dict[str, An
     """
     plan = settle(plan)
     live = live or Nobody()
-    run_dir = _make_run_dir(plan, calibration)
+    run_dir = make_run_dir(plan, calibration)
     try:
         with counting_interrupts() as interrupts:
             with Processes(plan, run_dir) as processes:
@@ -212,7 +212,8 @@ class _Conductor:
         self._live.update(self.journal, self.journal.read(), time.monotonic_ns() - self._t0)
 
 
-def _make_run_dir(plan: WavePlan, calibration: dict[str, Any] | None) -> RunDir:
+def make_run_dir(plan: WavePlan, calibration: dict[str, Any] | None = None) -> RunDir:
+    """A new run directory that holds the plan, and with what and where it is run."""
     run_dir = RunDir.create(plan.output_dir)
     facts: dict[str, Any] = {"environment": describe_environment(plan)}
     if calibration is not None:

@@ -157,9 +157,6 @@ def to_json(observed: Observed, summary: Summary, verdict: Verdict) -> dict[str,
 
 def _block(observed: Observed, summary: Summary) -> Iterator[str]:
     ledger = summary.ledger
-    target = observed.plan.success_threshold
-    success = summary.success_rate or 0.0
-    mark = "✓ passed" if summary.success_rate is not None and success >= target else "✗ failed"
     yield _TITLE
     yield "-" * len(_TITLE)
     yield f"{_INDENT}Total requests fired: {ledger.sent}"
@@ -167,7 +164,13 @@ def _block(observed: Observed, summary: Summary) -> Iterator[str]:
     yield f"{_INDENT}Duration:         {summary.duration_s:.1f}s"
     yield f"{_INDENT}Server RPS:       {summary.rates.server_rps:.1f} req/s"
     yield f"{_INDENT}Total requests:   {ledger.completed}"
-    yield f"{_INDENT}Success rate:     {_share(success, target)} ({mark}, {100 * target:g}% target)"
+    yield success_line(summary.success_rate, observed.plan.success_threshold)
+
+
+def success_line(share: float | None, target: float) -> str:
+    """The success rate and whether it reached its target; None, because nothing was sent, did not."""
+    mark = "✓ passed" if share is not None and share >= target else "✗ failed"
+    return f"{_INDENT}Success rate:     {_share(share or 0.0, target)} ({mark}, {100 * target:g}% target)"
 
 
 def _times_section(summary: Summary) -> Iterator[str]:

@@ -91,6 +91,16 @@ class RunDir:
         return self.path / "locust_stats"
 
     @property
+    def has_wave(self) -> bool:
+        """Whether a wave was begun in it; aiperf may have run alone."""
+        return self.requests.is_file() or self.spool.is_file()
+
+    @property
+    def aiperf(self) -> Path:
+        """The files of aiperf, and what was read from them."""
+        return self.path / "aiperf"
+
+    @property
     def logs(self) -> Path:
         """The processes' logs."""
         return self.path / "logs"

@@ -265,6 +265,11 @@ class Finished:
         assert self.run_dir is not None, self.err
         return self.run_dir
 
+    @property
+    def folder_of_aiperf(self) -> Path:
+        """What aiperf left in the run directory."""
+        return self.folder / "aiperf"
+
     @cached_property
     def summary(self) -> dict[str, Any]:
         """summary.json."""

@@ -397,7 +397,7 @@ def test_the_files_of_a_wave_are_documented(newcomer: Newcomer) -> None:
     (run_dir,) = (newcomer.folder / ".tmp").iterdir()
     table = README.read_text().split("## The run directory")[1].split("## ")[0]
     documented = {name.rstrip("/") for name in first_cells(table)}
-    assert {path.name for path in run_dir.iterdir()} | {"server_metrics.json"} == documented
+    assert {path.name for path in run_dir.iterdir()} | {"server_metrics.json", "aiperf"} == documented
     _check_summary(json.loads(result.out))
     for column in (run_dir / "client.csv").read_text().splitlines()[0].split(","):
         assert f"`{column}`" in section("client.csv"), column

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 
 from tests.performance import (
+    aiperf,
     ceiling,
     clients,
     comparison,
@@ -39,6 +40,7 @@ PROGRAMS = {
     "saturation": saturation.PROGRAM,
     "comparison": comparison.PROGRAM,
     "server_metrics": server_metrics.PROGRAM,
+    "aiperf": aiperf.PROGRAM,
 }
 
 

@@ -51,14 +51,14 @@ enum {
     LOG_START = 1 << 20,
 };
 
-#define SSE_EVENT "data: {\"choices\":[{\"delta\":{\"content\":\"tok\"}}]}\n\n"
-#define SSE_TOKEN "31\r\n" SSE_EVENT "\r\n"
+#define SSE_EVENT "data: {\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"tok\"}}]}\n\n"
+#define SSE_TOKEN "5c\r\n" SSE_EVENT "\r\n"
 #define SSE_HEAD "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 #define SSE_END "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
 #define JSON_ANSWER "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n{\"ok\":true}"
 #define EMPTY_ANSWER "HTTP/1.1 204 No Content\r\n\r\n"
 
-_Static_assert(sizeof(SSE_EVENT) - 1 == 0x31, "the chunk length in SSE_TOKEN");
+_Static_assert(sizeof(SSE_EVENT) - 1 == 0x5c, "the chunk length in SSE_TOKEN");
 
 typedef struct {
     int64_t id, arrival_ns, answered_ns;

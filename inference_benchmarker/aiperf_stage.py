@@ -1,0 +1,210 @@
+"""aiperf as a stage of a run: its requests made before any load is sent, the rest before it, the run, its result."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.aiperf_flags import API_KEY, AiperfOptions
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.inputs import first_input
+from inference_benchmarker.launch import make_run_dir
+from inference_benchmarker.plan import OpenLoop, WavePlan
+from inference_benchmarker.processes import child_environment
+from inference_benchmarker.redact import secret_values
+from server_capacity import aiperf
+from server_capacity.aiperf_arguments import flags, problems_of, words
+from server_capacity.aiperf_export import AiperfResult, heavier, read_export
+from server_capacity.baseline import PAUSE_S, wait_for_baseline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from inference_benchmarker.run_dir import RunDir
+    from inference_benchmarker.wave import Wave
+    from server_capacity.metrics import Source
+
+MOST_INPUTS = 10_000
+"""Requests that are made ready for aiperf; a longer run sends them again."""
+
+BROKEN, INTERRUPTED = 3, 130
+KEY = "api-key"
+_TELL_AFTER_S = 2.0
+_INPUTS = "inputs.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run with aiperf ended, by its exit code; what aiperf measured, or why there is nothing."""
+
+    exit_code: int
+    result: AiperfResult | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AiperfStage:
+    """One run of aiperf, ready to begin. ``body``: the first of the requests in ``inputs``, where they are ours."""
+
+    options: AiperfOptions
+    plan: WavePlan
+    url: str
+    inputs: Path | None
+    body: dict[str, Any] | None
+    environment: Mapping[str, str]
+    say: Callable[[str], None]
+
+    def follow(self, wave: Wave | None, sources: Sequence[Source]) -> Outcome:
+        """Rest after the wave, where there is one, run aiperf and say how the whole ended."""
+        before = 0 if wave is None else wave.verdict.exit_code
+        if before == INTERRUPTED:
+            return Outcome(before)
+        run_dir = make_run_dir(self.plan) if wave is None or wave.run_dir is None else wave.run_dir
+        try:
+            if wave is not None:
+                self._rest(sources, wave)
+            result = self._run(run_dir, sources)
+        except KeyboardInterrupt:
+            return Outcome(INTERRUPTED, problem="Interrupted: aiperf measured nothing.")
+        except aiperf.AiperfFailedError as error:
+            problem = f"aiperf failed; all it said is in {run_dir.aiperf / aiperf.LOG}, which ends with:\n{error}"
+            return Outcome(heavier(before, BROKEN), problem=problem)
+        return Outcome(heavier(before, result.exit_code), result)
+
+    def _rest(self, sources: Sequence[Source], wave: Wave) -> None:
+        """Wait until the server has forgotten the wave."""
+        if self.options.pause_s is None and sources:
+            wait_for_baseline(sources, wave.interval(), wave.server_metrics or (), self.say)
+            return
+        pause_s = PAUSE_S if self.options.pause_s is None else self.options.pause_s
+        self.say(f"Pausing for {pause_s:g} s before aiperf.")
+        time.sleep(pause_s)
+
+    def _run(self, run_dir: RunDir, sources: Sequence[Source]) -> AiperfResult:
+        """Run it and store what it measured; KeyboardInterrupt where it was interrupted before the first answer."""
+        folder = run_dir.aiperf
+        folder.mkdir()
+        for source in sources:
+            source.begin()
+        known = self._secrets()
+        environment = {name: value for name, value in self.environment.items() if name != API_KEY}
+        arguments = self._arguments(folder.resolve())
+        interrupted = aiperf.run(self.options.installation, arguments, folder, environment, self.say)
+        aiperf.scrub(folder, known)
+        export = read_export(folder, self.plan.success_threshold, interrupted=interrupted)
+        if export is None:
+            if interrupted:
+                raise KeyboardInterrupt
+            raise aiperf.failure(folder, known)
+        result, interval = export
+        result.save()  # the server's metrics may be long in coming
+        if sources and not interrupted:
+            rows = [metric for source in sources for metric in source.collect(interval, self.say)]
+            result = result.with_server_metrics(rows)
+            result.save()
+        return result
+
+    def _secrets(self) -> list[str]:
+        """What must be in no file, longest first so that no part of one is left."""
+        keys = (str(key) for key in (self.environment.get(API_KEY), self.options.given.get(KEY)) if key)
+        return sorted({*filter(_is_secret, keys), *secret_values(self.environment)}, key=len, reverse=True)
+
+    def _arguments(self, folder: Path) -> list[str]:
+        inputs = None
+        if self.inputs is not None:
+            inputs = folder / _INPUTS
+            shutil.copyfile(self.inputs, inputs)
+        found = flags(self.plan, self.url, self.options.given, inputs, self.body)
+        key = self.environment.get(API_KEY)
+        own = {"artifact-dir": str(folder)} | ({KEY: key} if key else {})
+        return ["profile", *words({**own, **found})]
+
+
+def _is_secret(key: str) -> bool:
+    """What is shorter is a placeholder, and would be taken out of every word that it is part of."""
+    return len(key) >= 4
+
+
+@contextmanager
+def prepared(
+    options: AiperfOptions, plan: WavePlan, url: str, environment: Mapping[str, str], say: Callable[[str], None]
+) -> Iterator[AiperfStage]:
+    """The stage, with its requests made; BenchmarkError for what is wrong with them or missing."""
+    plan = plan if plan.seed is not None else plan.with_seed(secrets.randbits(32))
+    with tempfile.TemporaryDirectory(prefix="benchmark_") as folder:
+        inputs = None if options.brings_input else Path(folder) / _INPUTS
+        body = None
+        if inputs is not None:
+            _make_inputs(plan, inputs, say)
+            body = first_input(inputs)
+        if problems := problems_of(options.given, body):
+            raise BenchmarkError("\n".join(problems))
+        yield AiperfStage(options, plan, url, inputs, body, environment, say)
+
+
+def planned_inputs(plan: WavePlan) -> int:
+    """How many requests are made ready: as many as are planned, where that is known, and not too many."""
+    counts = [MOST_INPUTS]
+    if plan.bounds.num_requests is not None:
+        counts.append(plan.bounds.num_requests)
+    if plan.bounds.duration_s is not None and isinstance(plan.load, OpenLoop):
+        counts.append(max(1, math.ceil(plan.bounds.duration_s * plan.load.rate)))
+    return min(counts)
+
+
+def _make_inputs(plan: WavePlan, path: Path, say: Callable[[str], None]) -> None:
+    """Have a process of its own import the factories file and write what the arrivals send."""
+    if plan.factories_file is None:
+        raise BenchmarkError(
+            "aiperf has no requests.",
+            'Give --factories-file FILE, or --aiperf-args \'{"input-file": "FILE"}\'.',
+        )
+    asked = {
+        "factories_file": str(plan.factories_file.resolve()),
+        "endpoint_name": plan.endpoint_name,
+        "seed": plan.seed,
+        "arrivals": planned_inputs(plan),
+        "path": str(path),
+        "parent": os.getpid(),
+    }
+    log = path.with_suffix(".log")
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            [sys.executable, "-P", "-m", "inference_benchmarker.inputs"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=output,
+            env=child_environment(),
+            start_new_session=True,
+        ) as process,
+    ):
+        try:
+            answer = _communicate(process, json.dumps(asked) + "\n", say)
+        except BaseException:
+            process.kill()
+            raise
+    if not answer:
+        tail = log.read_text(encoding="utf-8", errors="replace")[-2000:]
+        raise BenchmarkError(f"{plan.factories_file}: making aiperf's requests ended early.\n{tail}")
+    if problem := json.loads(answer).get("problem"):
+        raise BenchmarkError(problem)
+
+
+def _communicate(process: subprocess.Popen[bytes], line: str, say: Callable[[str], None]) -> bytes:
+    try:
+        return process.communicate(line.encode(), timeout=_TELL_AFTER_S)[0]
+    except subprocess.TimeoutExpired:
+        say("Making the requests for aiperf ...")
+        return process.communicate()[0]

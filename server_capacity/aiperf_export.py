@@ -1,0 +1,181 @@
+"""aiperf's results, read from the files it exports: a line a request (JSONL), and its own statistics (JSON)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from inference_benchmarker.redact import redact
+from inference_benchmarker.run_dir import SCHEMA_VERSION, read_json, write_json
+from server_capacity.metrics import Interval, ServerMetric
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+NS = 1_000_000_000
+SUMMARY = "summary.json"
+RECORDS = "profile_export.jsonl"
+_STATISTICS = "profile_export_aiperf.json"
+_TIMES = {
+    "latency": "request_latency",
+    "ttft": "time_to_first_token",
+    "itl": "inter_chunk_latency",
+    "tpot": "inter_token_latency",
+}
+"""Our word for each time, and aiperf's. Its inter-token latency is one value a request: what we call TPOT."""
+_STATS = {"mean": "avg", "min": "min", **{p: p for p in ("p50", "p90", "p95", "p99")}, "max": "max"}
+
+
+@dataclass(frozen=True, slots=True)
+class AiperfResult:
+    """What aiperf measured; times in seconds, None where it has no such number.
+
+    ``duration_s``: from the first request sent to the last answer. ``times``: statistics by name of each time.
+    ``success_threshold``: the least share of ok requests that was asked for. ``folder``: where aiperf's own files are.
+    """
+
+    version: str | None
+    start_unix_s: float
+    duration_s: float
+    requests: int
+    ok: int
+    times: dict[str, dict[str, float]]
+    tokens_in: int | None
+    tokens_out: int | None
+    tokens_out_per_s: float | None
+    errors: dict[str, int]
+    success_threshold: float
+    folder: str
+    interrupted: bool = False
+    server_metrics: tuple[ServerMetric, ...] | None = None
+
+    @property
+    def success_rate(self) -> float:
+        """Ok / total requests."""
+        return self.ok / self.requests if self.requests else 0.0
+
+    @property
+    def server_rps(self) -> float:
+        """Total requests / duration."""
+        return self.requests / self.duration_s if self.duration_s else 0.0
+
+    @property
+    def exit_code(self) -> int:
+        """130 where it was interrupted, 1 where too few requests succeeded, else 0."""
+        return 130 if self.interrupted else int(self.success_rate < self.success_threshold)
+
+    def with_server_metrics(self, metrics: Iterable[ServerMetric]) -> Self:
+        """The same with what its server's metrics say."""
+        return replace(self, server_metrics=tuple(metrics))
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of aiperf/summary.json."""
+        facts = {name: getattr(self, name) for name in self.__slots__ if name not in ("server_metrics", "folder")}
+        rows = None if self.server_metrics is None else [metric.to_json() for metric in self.server_metrics]
+        derived = {"success_rate": self.success_rate, "server_rps": self.server_rps, "exit_code": self.exit_code}
+        return {"schema_version": SCHEMA_VERSION, **facts, **derived, "server_metrics": rows}
+
+    def save(self) -> None:
+        """Store it beside aiperf's own files."""
+        write_json(Path(self.folder) / SUMMARY, self.to_json())
+
+    @classmethod
+    def load(cls, folder: Path) -> Self | None:
+        """The result that was stored there; None where there is none."""
+        if not (folder / SUMMARY).is_file():
+            return None
+        data = read_json(folder / SUMMARY)
+        rows = data["server_metrics"]
+        facts = {name: data[name] for name in cls.__slots__ if name != "folder"} | {"folder": str(folder)}
+        facts["server_metrics"] = None if rows is None else tuple(ServerMetric.from_json(row) for row in rows)
+        return cls(**facts)
+
+
+def heavier(*codes: int) -> int:
+    """The exit code that weighs more: interrupted, INVALID or broken, a limit missed, none of these."""
+    return next(code for code in (130, 3, 1, 0) if code in codes)
+
+
+def read_export(folder: Path, success_threshold: float, *, interrupted: bool) -> tuple[AiperfResult, Interval] | None:
+    """The result and the window on the wall clock; None where aiperf left too little to tell of requests.
+
+    aiperf writes no statistics where no request succeeded, nor where it was ended.
+    """
+    rows = list(_records(folder / RECORDS))
+    measured = [row for row in rows if row["metadata"].get("benchmark_phase") != "warmup"]
+    statistics = _json(folder / _STATISTICS)
+    failed = [row for row in measured if _failed(row)]
+    if not measured or (statistics is None and len(failed) < len(measured) and not interrupted):
+        return None
+    window = _interval(rows, measured)
+    statistics = statistics or {}
+    result = AiperfResult(
+        version=statistics.get("aiperf_version"),
+        start_unix_s=window.start,
+        duration_s=window.end - window.start,
+        requests=len(measured),
+        ok=len(measured) - len(failed),
+        times={ours: found for ours, theirs in _TIMES.items() if (found := _time(statistics.get(theirs)))},
+        tokens_in=_total(statistics, "total_isl"),
+        tokens_out=_total(statistics, "total_osl"),
+        tokens_out_per_s=statistics.get("output_token_throughput", {}).get("avg"),
+        errors=dict(Counter(map(_error_key, failed)).most_common()),
+        success_threshold=success_threshold,
+        folder=str(folder),
+        interrupted=interrupted,
+    )
+    return result, window
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    """A record for each line; where aiperf was ended, the last line may be cut off."""
+    if not path.is_file():
+        return
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for line in file:
+            try:
+                yield json.loads(line)
+            except ValueError:
+                return
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found
+
+
+def _interval(rows: Sequence[dict[str, Any]], measured: Sequence[dict[str, Any]]) -> Interval:
+    begins, ends = _instants(rows, "request_start_ns"), _instants(measured, "request_end_ns")
+    return Interval(min(begins), min(_instants(measured, "request_start_ns")), max(ends), len(rows))
+
+
+def _instants(rows: Sequence[dict[str, Any]], name: str) -> list[float]:
+    return [row["metadata"][name] / NS for row in rows]
+
+
+def _failed(row: dict[str, Any]) -> bool:
+    return bool(row.get("error")) or bool(row["metadata"].get("was_cancelled"))
+
+
+def _error_key(row: dict[str, Any]) -> str:
+    """Kind and HTTP status, never the free text."""
+    error = row.get("error") or {"type": "cancelled"}
+    return redact(" ".join(str(part) for part in (error.get("type"), error.get("code")) if part))
+
+
+def _time(metric: dict[str, Any] | None) -> dict[str, float]:
+    """Statistics of a time, which aiperf gives in milliseconds."""
+    if metric is None or metric.get("unit") != "ms":
+        return {}
+    return {ours: metric[theirs] / 1000 for ours, theirs in _STATS.items() if metric.get(theirs) is not None}
+
+
+def _total(statistics: dict[str, Any], name: str) -> int | None:
+    value = statistics.get(name, {}).get("avg")
+    return None if value is None else int(value)

@@ -1,0 +1,112 @@
+"""Waits until the server's metrics are back where they were before the wave, so that the next load starts evenly."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from server_capacity.metrics import Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from server_capacity.metrics import ServerMetric, Source
+
+LOOK_S = 5.0
+"""Seconds of quiet that are looked at, before the wave and after it."""
+
+LIMIT_S = 300.0
+PAUSE_S = 5.0
+"""The pause where no metric tells."""
+
+BACK = 0.1
+"""A metric is back when no more than this share of its change during the wave is left."""
+
+LEAST_CHANGE = 0.05
+"""A change of a smaller share of the value says nothing."""
+
+_LASTING = re.compile("memory|disk|loaded|cache", re.IGNORECASE)
+"""What a server fills and keeps does not come back."""
+
+Key = tuple[str, str, tuple[tuple[str, str], ...], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One statistic of a metric: what it was before the wave, and during it."""
+
+    before: float
+    during: float
+
+    def is_back(self, now: float | None) -> bool:
+        """Whether it is where it was; no data is no load."""
+        return now is None or abs(now - self.before) <= BACK * abs(self.during - self.before)
+
+    @property
+    def tells(self) -> bool:
+        """Whether the wave moved it."""
+        return abs(self.during - self.before) > LEAST_CHANGE * max(abs(self.before), abs(self.during))
+
+
+def changes(before: Sequence[ServerMetric], during: Sequence[ServerMetric]) -> dict[Key, Change]:
+    """What the wave moved and should come back."""
+    then = dict(_values(before))
+    found = {key: Change(then[key], value) for key, value in _values(during) if key in then}
+    return {key: change for key, change in found.items() if change.tells and not _LASTING.search(key[1])}
+
+
+def away(moved: dict[Key, Change], now: Sequence[ServerMetric]) -> str | None:
+    """The first metric that is not back, in words; None where all are."""
+    values = dict(_values(now))
+    for key, change in moved.items():
+        value = values.get(key)
+        if value is not None and not change.is_back(value):
+            return f"{key[1]} {key[3]} is {value:.4g}, was {change.before:.4g}"
+    return None
+
+
+def wait_for_baseline(
+    sources: Sequence[Source],
+    wave: Interval,
+    during: Sequence[ServerMetric],
+    say: Callable[[str], None],
+    *,
+    clock: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Return when the metrics are back, at the latest after ``LIMIT_S``; after a pause where none can tell.
+
+    ``during``: what the sources said of the ``wave``.
+    """
+    moved = changes(_collect(sources, Interval(wave.begin - LOOK_S, wave.begin - LOOK_S, wave.begin, 0)), during)
+    if not moved:
+        sleep(PAUSE_S)
+        return
+    say("Waiting until the server's metrics are back at their baseline ...")
+    deadline = clock() + LIMIT_S
+    while left := away(moved, _now(sources, clock, sleep)):
+        if clock() >= deadline:
+            say(f"   not back after {LIMIT_S:.0f} s, going on: {left} before the wave")
+            return
+        say(f"   not yet: {left} before the wave")
+
+
+def _now(sources: Sequence[Source], clock: Callable[[], float], sleep: Callable[[float], None]) -> list[ServerMetric]:
+    for source in sources:
+        source.begin()
+    begin = clock()
+    sleep(LOOK_S)
+    return _collect(sources, Interval(begin, begin, begin + LOOK_S, 0))
+
+
+def _collect(sources: Sequence[Source], interval: Interval) -> list[ServerMetric]:
+    return [metric for source in sources for metric in source.collect(interval, lambda _: None)]
+
+
+def _values(metrics: Sequence[ServerMetric]) -> Iterator[tuple[Key, float]]:
+    for metric in metrics:
+        for statistic, value in metric.statistics.items():
+            if value is not None:
+                yield (metric.stream, metric.name, tuple(metric.dimensions.items()), statistic), value

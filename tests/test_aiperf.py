@@ -1,0 +1,271 @@
+"""aiperf beside the wave: the real one against the embedded endpoint, and one of ours that misbehaves as told."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker import cli
+from inference_benchmarker.errors import BenchmarkError
+from server_capacity import aiperf
+from server_capacity.aiperf import BINARY, Installation
+from tests.bench import files_holding
+from tests.tokenizer import save_tokenizer
+
+if TYPE_CHECKING:
+    from tests.bench import Bench, Running
+
+KEY = "open-sesame-4711"
+NOBODY = "http://127.0.0.1:9"
+CHAT = """
+import json
+
+from sender import post
+
+
+def invoke_factory():
+    def invoke(body):
+        return post(0, "/v1/chat/completions", json.dumps(body))
+    return invoke
+
+
+def payload_factory():
+    print("from the user's code")
+    messages = [{"role": "user", "content": "1 2 3"}]
+    return {"pre_computed": False, "input": lambda: {"model": "demo", "messages": messages, "stream": True}}
+"""
+
+# Does as aiperf does where it matters: tells of each request as it is over, and in the end of them all.
+STAND_IN = """
+import json, os, pathlib, subprocess, sys, time
+words = sys.argv[2:]
+flags = {word: words[at + 1] if at + 1 < len(words) else "" for at, word in enumerate(words)}
+folder = pathlib.Path(flags["--artifact-dir"])
+behaviour = flags.get("--behaviour", "")
+key = flags.get("--api-key", "")
+print("sent with the key", key, flush=True)
+(folder / "cmdline.txt").write_bytes(subprocess.check_output(["ps", "-ww", "-o", "args=", "-p", str(os.getpid())]))
+(folder / "key_length.csv").write_text(str(len(key)))
+(folder / "environment.csv").write_text(json.dumps([n for n in os.environ if n.startswith(("HF_", "BENCHMARK_API"))]))
+if behaviour == "fails":
+    sys.exit("the tokenizer of " + key + " is not there")
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+now = int(time.time() * 1e9)
+record = {"metadata": {"request_start_ns": now, "request_end_ns": now + 10**9, "was_cancelled": False}, "metrics": {}}
+with (folder / "profile_export.jsonl").open("w") as file:
+    for _ in range(4):
+        print(json.dumps({**record, "key": key}), file=file, flush=True)
+if behaviour == "hangs":
+    time.sleep(600)
+(folder / "profile_export_aiperf.json").write_text(json.dumps({"aiperf_version": "stand-in", "cli": key}))
+"""
+
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment in which our own program is aiperf."""
+    folder = tmp_path_factory.mktemp("environment")
+    (folder / "aiperf").write_text(STAND_IN)
+    (folder / "python3").symlink_to(sys.executable)
+    return {BINARY: str(folder / "aiperf")}
+
+
+def begin(bench: Bench, stand_in: dict[str, str], behaviour: str = "", *arguments: str, **environment: str) -> Running:
+    given = {"behaviour": behaviour, "tokenizer": str(Path(__file__).parent)}  # a folder that is there
+    load = ("--client-rps", "20", "--num-requests", "4", "--aiperf-only", "--url", NOBODY)
+    return bench.start(
+        *load,
+        "--aiperf-args",
+        json.dumps(given),
+        *arguments,
+        factories=CHAT,
+        environment={**stand_in, "HF_HUB_OFFLINE": "1", **environment},
+    )
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("by", ["environment", "flag", "aiperf's flag"])
+def test_the_key_arrives_and_is_seen_nowhere(by: str, bench: Bench, stand_in: dict[str, str]) -> None:
+    if by == "flag":
+        done = begin(bench, stand_in, "", "--api-key", KEY).finish()
+    elif by == "environment":
+        done = begin(bench, stand_in, BENCHMARK_API_KEY=KEY).finish()
+    else:
+        done = begin(bench, stand_in, "", "--aiperf-args", json.dumps({"api-key": KEY})).finish()
+    assert done.code == 0, done.err
+    assert (done.folder_of_aiperf / "key_length.csv").read_text() == str(len(KEY))
+    assert "aiperf" in (done.folder_of_aiperf / "cmdline.txt").read_text()
+    assert files_holding(done.folder_of_aiperf.parent, [KEY]) == []
+    assert KEY not in done.out + done.err
+    assert "Total requests:   4" in done.out
+
+
+@pytest.mark.process
+def test_a_tokenizer_in_a_folder_needs_no_hub_and_the_key_is_not_passed_on(
+    bench: Bench, stand_in: dict[str, str]
+) -> None:
+    done = begin(bench, stand_in, BENCHMARK_API_KEY=KEY).finish()
+    assert json.loads((done.folder_of_aiperf / "environment.csv").read_text()) == []
+
+
+@pytest.mark.process
+def test_a_failure_is_told_in_its_last_words(bench: Bench, stand_in: dict[str, str]) -> None:
+    done = begin(bench, stand_in, "fails", BENCHMARK_API_KEY=KEY).finish()
+    assert done.code == 3
+    assert "aiperf failed" in done.err
+    assert done.err.rstrip().endswith("the tokenizer of [hidden] is not there")
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.process
+def test_ctrl_c_ends_it_and_its_children_and_tells_what_there_is(bench: Bench, stand_in: dict[str, str]) -> None:
+    running = begin(bench, stand_in, "hangs")
+    running.wait_for(lambda: list(running.folder.glob("runs/*/aiperf/profile_export.jsonl")), "records")
+    time.sleep(0.3)
+    running.signal(signal.SIGINT)
+    done = running.finish()
+    assert done.code == 130
+    assert "Total requests:   4" in done.out
+    assert "Interrupted" in done.out
+
+
+@pytest.mark.process
+def test_it_does_not_outlive_a_command_that_was_killed(bench: Bench, stand_in: dict[str, str]) -> None:
+    running = begin(bench, stand_in, "hangs")
+    running.wait_for(lambda: list(running.folder.glob("runs/*/aiperf/profile_export.jsonl")), "records")
+    running.process.kill()
+    running.finish()
+
+
+@pytest.mark.process
+def test_requests_of_the_users_own_need_no_factories(bench: Bench, stand_in: dict[str, str]) -> None:
+    given = json.dumps({"input-file": "mine.jsonl", "model": "m"})
+    load = ("--concurrency", "2", "--num-requests", "4", "--output-dir", "runs", "--aiperf-only", "--json")
+    done = bench.run(*load, "--url", NOBODY, "--aiperf-args", given, factories=None, environment=stand_in)
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["aiperf"]["requests"] == 4
+    assert not (done.folder_of_aiperf / "inputs.json").exists()
+    again = bench.report(done.folder)
+    assert again.code == 0
+    assert again.out.startswith("RESULTS — aiperf")
+
+
+@pytest.mark.process
+def test_what_payload_factory_gives_is_checked_before_any_load(bench: Bench, stand_in: dict[str, str]) -> None:
+    image = CHAT.replace('{"model": "demo", "messages": messages, "stream": True}', 'b"\\xff\\xd8"')
+    arguments = ("--client-rps", "20", "--num-requests", "4", "--aiperf", "--url", NOBODY)
+    done = bench.run(*arguments, factories=image, environment=stand_in)
+    assert done.code == 2
+    assert "payload 0 is no JSON" in done.err
+    assert not done.out
+
+
+def aiperf_here() -> str:
+    """The real one's path."""
+    try:
+        return str(Installation.find(os.environ).script)
+    except BenchmarkError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.process
+def test_the_real_one_sends_the_waves_load_and_its_numbers_are_the_endpoints(bench: Bench) -> None:
+    script = aiperf_here()
+    tokenizer = save_tokenizer(bench.folder() / "words")
+    with bench.endpoint(servers=8, tokens=20) as endpoint:
+        page = {"stream": "prometheus", "scrape_url": f"{endpoint.url}/metrics", "interval": 0.2}
+        config = bench.folder() / "metrics.json"
+        config.write_text(json.dumps([{**page, "metrics": ["demo_endpoint_busy_servers"]}]))
+        done = bench.start(
+            *("--client-rps", "20", "--num-requests", "40", "--success-threshold", "1"),
+            *("--aiperf", "--url", endpoint.url, "--endpoint-config", config),
+            *("--aiperf-args", json.dumps({"tokenizer": str(tokenizer)})),
+            factories=CHAT,
+            target=endpoint,
+            environment={BINARY: script, "BENCHMARK_API_KEY": KEY, "HF_ENDPOINT": NOBODY},
+        ).finish(timeout=110)
+        arrivals = endpoint.arrivals()
+    assert done.exit_code == 0, done.out + done.err
+    assert len(arrivals["sequence"]) == 80
+    facts = json.loads((done.folder / "aiperf" / "summary.json").read_text())
+    assert (facts["requests"], facts["ok"]) == (40, 40)
+    assert (facts["tokens_in"], facts["tokens_out"]) == (3 * 40, 20 * 40)
+    _check_times(facts, arrivals)
+    assert facts["server_metrics"][0]["statistics"] != {}
+    lines = (done.folder / "aiperf" / "inputs.json").read_text().splitlines()
+    assert sum('"session_id"' in line for line in lines) == 40
+    assert "RESULTS — aiperf" in done.out.split("Run directory")[1]
+    assert files_holding(done.folder, [KEY]) == []
+    again = bench.report(done.folder, "--json")
+    assert json.loads(again.out)["aiperf"]["ok"] == 40
+
+
+def _check_times(facts: dict[str, Any], arrivals: dict[str, Any]) -> None:
+    """No request was faster to aiperf than to the endpoint."""
+    spans = zip(arrivals["queued_ns"][40:], arrivals["finish_ns"][40:], strict=True)
+    served = [(finish - queued) / 1e9 for queued, finish in spans]
+    assert facts["times"]["latency"]["mean"] >= sum(served) / len(served)
+    assert facts["times"]["latency"]["min"] >= min(served)
+    assert facts["duration_s"] >= (arrivals["finish_ns"][-1] - arrivals["queued_ns"][40]) / 1e9
+
+
+BAD: list[tuple[list[str], str]] = [
+    (["--aiperf"], "give --url URL"),
+    (["--aiperf", "--url", "ftp://x"], "--url must start with http"),
+    (["--aiperf", "--aiperf-only", "--url", NOBODY], "not both"),
+    (["--aiperf-only", "--url", NOBODY, "--slo", "p99<1s"], "--slo is for a wave"),
+    (["--aiperf-only", "--url", NOBODY, "--aiperf-pause", "1"], "--aiperf-pause is for a wave"),
+    (["--aiperf-args", "{}"], "--aiperf-args is for --aiperf"),
+    (["--aiperf", "--url", NOBODY, "--aiperf-pause", "-1"], "--aiperf-pause must be from 0"),
+    (["--aiperf", "--url", NOBODY, "--aiperf-args", "{"], "--aiperf-args is not valid JSON"),
+    (["--aiperf", "--url", NOBODY, "--aiperf-args", "[1]"], "must be a JSON object"),
+    (["--aiperf", "--url", NOBODY, "--aiperf-args", '{"a": {}}'], "a must be a text"),
+    (["--aiperf", "--url", NOBODY, "--aiperf-args", '{"artifact_dir": "x"}'], "artifact-dir is ours"),
+    (["--aiperf", "--url", NOBODY], "AIPERF_BIN is nowhere"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), BAD, ids=[said for _, said in BAD])
+def test_flags_that_cannot_work_are_told_at_once(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv(BINARY, "nowhere")
+    file = tmp_path / "factories.py"
+    file.write_text(CHAT)
+    code = cli.main(["--factories-file", str(file), "--client-rps", "1", "--num-requests", "1", *arguments])
+    told = capsys.readouterr().err
+    assert code == 2
+    assert said in told
+    assert all(line.startswith("benchmark: ") for line in told.splitlines())
+
+
+def test_aiperf_is_found_by_its_variable_in_its_environment_and_on_path(
+    tmp_path: Path, stand_in: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Path(stand_in[BINARY])
+    script.chmod(0o755)
+    monkeypatch.setattr(aiperf, "_ENVIRONMENT", tmp_path / "none")
+    assert Installation.find(stand_in).script == script
+    assert Installation.find({"PATH": str(script.parent)}).script == script
+    with pytest.raises(BenchmarkError, match=r"not installed.*--with-aiperf"):
+        Installation.find({"PATH": str(tmp_path)})
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "bin").symlink_to(script.parent)
+    monkeypatch.setattr(aiperf, "_ENVIRONMENT", tmp_path / "made")
+    assert Installation.find({"PATH": str(tmp_path)}).script == script
+    link = tmp_path / "aiperf"
+    link.symlink_to(script)
+    assert Installation.find({BINARY: str(link)}) == Installation(script, script.parent / "python3")
+    with pytest.raises(BenchmarkError, match="no Python beside it"):
+        Installation.find({BINARY: str(Path(__file__))})

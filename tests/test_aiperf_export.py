@@ -1,0 +1,121 @@
+"""What is read from aiperf's exports: its names, its units, and whatever may be missing from them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.aiperf_report import aiperf_text
+from server_capacity.aiperf_export import AiperfResult, heavier, read_export
+from server_capacity.metrics import Interval, ServerMetric
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECOND = 1_000_000_000
+STATISTICS = {
+    "aiperf_version": "0.13.0",
+    "request_latency": {"unit": "ms", "avg": 20.0, "p50": 19.0, "p90": 21.0, "p95": 22.0, "p99": 23.0, "max": 24.0},
+    "time_to_first_token": {"unit": "ms", "avg": 2.0, "p50": 1.5},
+    "inter_chunk_latency": {"unit": "ms", "avg": 1.0, "max": 9.0},
+    "inter_token_latency": {"unit": "ms", "avg": 1.1},
+    "output_token_throughput": {"unit": "tokens/sec", "avg": 39.5},
+    "total_isl": {"unit": "tokens", "avg": 6.0},
+    "total_osl": {"unit": "tokens", "avg": 60.0},
+}
+
+
+def record(start: float, end: float, error: dict[str, Any] | None = None, phase: str = "profiling") -> dict[str, Any]:
+    times = {"request_start_ns": int(start * SECOND), "request_end_ns": int(end * SECOND)}
+    return {"metadata": {"benchmark_phase": phase, "was_cancelled": False, **times}, "metrics": {}, "error": error}
+
+
+def export(folder: Path, records: list[dict[str, Any]], statistics: dict[str, Any] | None = STATISTICS) -> Path:
+    (folder / "profile_export.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
+    if statistics is not None:
+        (folder / "profile_export_aiperf.json").write_text(json.dumps(statistics))
+    return folder
+
+
+def read(folder: Path, *, interrupted: bool = False) -> AiperfResult:
+    found = read_export(folder, 0.95, interrupted=interrupted)
+    assert found is not None
+    return found[0]
+
+
+def test_counts_and_the_window_come_from_its_records(tmp_path: Path) -> None:
+    records = [
+        record(98, 99, phase="warmup"),
+        record(100, 101),
+        record(101, 104, {"type": "Internal Server Error", "code": 500, "message": "words"}),
+        record(102, 103),
+    ]
+    found = read_export(export(tmp_path, records), 0.95, interrupted=False)
+    assert found is not None
+    result, interval = found
+    assert interval == Interval(begin=98, start=100, end=104, sent=4)
+    assert (result.requests, result.ok, result.duration_s) == (3, 2, 4.0)
+    assert result.server_rps == 0.75
+    assert result.success_rate == pytest.approx(2 / 3)
+    assert result.exit_code == 1
+    assert result.errors == {"Internal Server Error 500": 1}
+
+
+def test_times_are_in_seconds_under_our_names(tmp_path: Path) -> None:
+    result = read(export(tmp_path, [record(1, 2)]))
+    assert result.version == "0.13.0"
+    assert result.times["latency"] == {
+        "mean": 0.02,
+        "p50": 0.019,
+        "p90": 0.021,
+        "p95": 0.022,
+        "p99": 0.023,
+        "max": 0.024,
+    }
+    assert result.times["itl"] == {"mean": 0.001, "max": 0.009}
+    assert result.times["tpot"] == {"mean": 0.0011}
+    assert (result.tokens_in, result.tokens_out, result.tokens_out_per_s) == (6, 60, 39.5)
+
+
+def test_without_a_stream_there_are_no_token_times(tmp_path: Path) -> None:
+    kept = {name: STATISTICS[name] for name in ("aiperf_version", "request_latency")}
+    result = read(export(tmp_path, [record(1, 2)], kept))
+    assert set(result.times) == {"latency"}
+    assert result.tokens_out is None
+    assert "TTFT" not in aiperf_text(result)
+
+
+def test_where_every_request_failed_it_writes_no_statistics(tmp_path: Path) -> None:
+    result = read(export(tmp_path, [record(1, 1, {"type": "ClientConnectorError"})] * 2, None))
+    assert (result.ok, result.exit_code, result.server_rps) == (0, 1, 0.0)
+    assert "Success rate:     0.0% (✗ failed, 95% target)" in aiperf_text(result)
+
+
+@pytest.mark.parametrize("records", [[], [record(1, 2)], [record(1, 2, phase="warmup")]])
+def test_without_results_there_is_no_result(records: list[dict[str, Any]], tmp_path: Path) -> None:
+    assert read_export(export(tmp_path, records, None), 0.95, interrupted=False) is None
+    assert read_export(tmp_path / "nowhere", 0.95, interrupted=False) is None
+
+
+def test_an_interrupted_run_is_told_as_far_as_it_got(tmp_path: Path) -> None:
+    export(tmp_path, [record(1, 2), record(2, 3)], None)
+    with (tmp_path / "profile_export.jsonl").open("a") as file:
+        file.write('{"metadata": {"benchm')
+    result = read(tmp_path, interrupted=True)
+    assert (result.requests, result.exit_code) == (2, 130)
+    assert "Interrupted" in aiperf_text(result)
+
+
+def test_a_stored_result_is_the_same_again(tmp_path: Path) -> None:
+    result = read(export(tmp_path, [record(1, 2)])).with_server_metrics([ServerMetric("prometheus", "m", {"Max": 1.0})])
+    result.save()
+    assert AiperfResult.load(tmp_path) == result
+    assert AiperfResult.load(tmp_path / "nowhere") is None
+    assert "   m: Max=1" in aiperf_text(result)
+
+
+@pytest.mark.parametrize(("codes", "code"), [((0, 0), 0), ((0, 1), 1), ((3, 1), 3), ((3, 130), 130)])
+def test_the_heavier_exit_code_counts(codes: tuple[int, ...], code: int) -> None:
+    assert heavier(*codes) == code

@@ -1,0 +1,92 @@
+"""When a server is quiet again: told by its metrics, on a clock of the test's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from server_capacity.baseline import LIMIT_S, LOOK_S, PAUSE_S, wait_for_baseline
+from server_capacity.metrics import Interval, ServerMetric
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BEGIN, END = 100.0, 110.0
+
+
+class Clock:
+    """Time that passes when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = END
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Server:
+    """A source whose metric is a function of when an interval ends."""
+
+    def __init__(self, value: Callable[[float], float | None], name: str = "CPUUtilization") -> None:
+        self._value = value
+        self._name = name
+        self.begun = 0
+
+    def doubts(self, seconds: float | None) -> list[str]:
+        del seconds
+        return []
+
+    def begin(self) -> None:
+        self.begun += 1
+
+    def collect(self, interval: Interval, say: Callable[[str], None]) -> list[ServerMetric]:
+        del say
+        return [ServerMetric("test", self._name, {"Average": self._value(interval.end), "p99": None})]
+
+
+def wait(server: Server, during: float | None) -> tuple[float, list[str]]:
+    """How long was waited, and what was said."""
+    clock, said = Clock(), list[str]()
+    rows = [ServerMetric("test", server._name, {"Average": during})]
+    wait_for_baseline([server], Interval(BEGIN, BEGIN, END, 5), rows, said.append, clock=clock, sleep=clock.sleep)
+    return clock.now - END, said
+
+
+def decaying(end: float) -> float:
+    """10 before the wave, 90 at its end, 2 less every second."""
+    return 10.0 if end <= BEGIN else max(10.0, 90.0 - 2.0 * (end - END))
+
+
+def test_it_returns_when_little_of_the_change_is_left() -> None:
+    server = Server(decaying)
+    waited, said = wait(server, 90.0)
+    assert 36 <= waited <= 36 + LOOK_S
+    assert server.begun == len(said)
+    assert "CPUUtilization Average is 80, was 10" in said[1]
+
+
+def test_no_data_is_no_load() -> None:
+    assert wait(Server(lambda end: 10.0 if end <= BEGIN else None), 90.0)[0] == LOOK_S
+
+
+@pytest.mark.parametrize(
+    ("server", "during"),
+    [
+        (Server(lambda _: None), 90.0),
+        (Server(lambda _: 10.0), 10.2),
+        (Server(lambda end: 10.0 if end <= BEGIN else 50.0, "GPUMemoryUtilization"), 50.0),
+    ],
+    ids=["unknown before", "not moved", "lasting"],
+)
+def test_where_nothing_can_tell_it_is_a_pause(server: Server, during: float) -> None:
+    assert wait(server, during) == (PAUSE_S, [])
+
+
+def test_a_server_that_stays_busy_is_not_waited_for_without_end() -> None:
+    waited, said = wait(Server(lambda end: 10.0 if end <= BEGIN else 90.0), 90.0)
+    assert LIMIT_S <= waited <= LIMIT_S + LOOK_S
+    assert "going on" in said[-1]

@@ -1,0 +1,56 @@
+"""What the arrivals of a wave send, as aiperf reads it."""
+
+from __future__ import annotations
+
+import json
+from itertools import accumulate, count
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.endpoint import Endpoint
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.inputs import first_input, inputs, write_inputs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def endpoint(payloads: list[Any] | None = None, **more: Any) -> Endpoint:
+    return Endpoint(invoke=print, payloads=payloads, **more)
+
+
+def test_a_list_is_told_once_and_no_more_of_it_than_is_sent() -> None:
+    bodies = [{"n": number} for number in range(3)]
+    assert list(inputs(endpoint(bodies), 1, 10)) == bodies
+    assert list(inputs(endpoint(bodies), 1, 2)) == bodies[:2]
+
+
+def test_what_is_built_is_built_once_for_each_arrival() -> None:
+    numbers = count()
+    assert list(inputs(endpoint(build=lambda: {"n": next(numbers)}), 1, 4)) == [{"n": number} for number in range(4)]
+    assert next(numbers) == 4
+
+
+def test_weights_draw_as_they_do_in_the_wave() -> None:
+    drawn = endpoint([{"n": 0}, {"n": 1}], cumulative_weights=tuple(accumulate([1.0, 9.0])))
+    got = [body["n"] for body in inputs(drawn, 7, 200)]
+    assert got == [drawn.choose(7, index) for index in range(200)]
+    assert 0 < got.count(0) < 60
+
+
+@pytest.mark.parametrize("payload", ['{"a": "x\\n"}', b'{"a": "x\\n"}', {"a": "x\n"}])
+def test_text_and_bytes_are_the_objects_they_spell(payload: Any, tmp_path: Path) -> None:
+    path = tmp_path / "inputs.json"
+    write_inputs(path, inputs(endpoint([payload, payload]), 1, 2))
+    sessions = json.loads(path.read_text())["data"]
+    assert [session["payloads"] for session in sessions] == [[{"a": "x\n"}]] * 2
+    assert len({session["session_id"] for session in sessions}) == 2
+    assert len(path.read_text().splitlines()) == 4
+    assert first_input(path) == {"a": "x\n"}
+
+
+@pytest.mark.parametrize("payload", [b"\xff\xd8", "plain text", [1], 7, {"a": object()}, {"a": float("nan")}])
+def test_what_is_no_json_object_is_refused(payload: Any) -> None:
+    with pytest.raises(BenchmarkError, match=r"payload 0 is .* --aiperf-args"):
+        list(inputs(endpoint([payload]), 1, 1))
