@@ -113,7 +113,10 @@ def test_metrics_are_what_the_server_did(bench: Bench) -> None:
     assert truth.cpu == pytest.approx(truth.true_cpu, rel=0.02)
     assert truth.p99_us == pytest.approx(truth.true_p99_us, rel=0.01)
     assert truth.invocations == truth.arrivals == len(wave.everything) == 3400
-    assert [row["reason"] for row in wave.summary["server_metrics"]] == [None] * 3
+    reasons = {row["name"]: row["reason"] for row in wave.summary["server_metrics"]}
+    others = reasons.pop("ModelLatency")  # where the warm-up lies in the same whole minute, its percentile says so
+    assert others is None or others.startswith("p99: of the ")
+    assert list(reasons.values()) == [None, None]
     assert "server_metrics" not in wave.findings
 
 

@@ -16,6 +16,8 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from inference_benchmarker.demo.aws_json import Caller
+from inference_benchmarker.demo.cloudwatch import CloudWatch
 from inference_benchmarker.demo.config import EndpointConfig
 from inference_benchmarker.demo.gauges import instance_type, utilization
 from inference_benchmarker.demo.metric_store import (
@@ -426,6 +428,19 @@ def test_a_result_is_split_over_pages_and_newest_comes_first(endpoint: RunningEn
         with pytest.raises(ClientError) as error:
             cloudwatch.get_metric_data(**asked, **wrong)
         assert error.value.response["Error"]["Code"] == "InvalidNextToken"
+
+
+def test_what_is_published_while_metrics_are_listed_does_not_disturb() -> None:
+    store = MetricStore()
+
+    def publish() -> float:
+        store.add(Metric("N", f"m{len(list(store.metrics()))}", frozenset()), Cell(0, 0, "None", [1.0]))
+        return 1.0
+
+    publish()
+    cloudwatch = CloudWatch(EndpointConfig(), store, publish)
+    listed = cloudwatch.service.operations["ListMetrics"]({"Namespace": "N"}, Caller("us-east-1"))
+    assert [metric["MetricName"] for metric in listed["Metrics"]] == ["m0", "m1"]
 
 
 @pytest.mark.process

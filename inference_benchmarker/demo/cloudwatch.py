@@ -76,14 +76,15 @@ class CloudWatch:
 
     def _list_metrics(self, request: dict[str, Any], _: Caller) -> dict[str, Any]:
         first = int(request.get("NextToken") or 0)
-        wanted = (metric for metric in self._store.metrics() if self._is_listed(metric, request))
+        now = self._now()  # once: it publishes what has ended, and so may know further metrics
+        wanted = (metric for metric in self._store.metrics() if self._is_listed(metric, request, now))
         found = list(islice(wanted, first, first + _LISTED + 1))
         output: dict[str, Any] = {"Metrics": [_described(metric) for metric in found[:_LISTED]]}
         if len(found) > _LISTED:
             output["NextToken"] = str(first + _LISTED)
         return output
 
-    def _is_listed(self, metric: Metric, request: dict[str, Any]) -> bool:
+    def _is_listed(self, metric: Metric, request: dict[str, Any], now: float) -> bool:
         if request.get("Namespace", metric.namespace) != metric.namespace:
             return False
         if request.get("MetricName", metric.name) != metric.name:
@@ -92,7 +93,6 @@ class CloudWatch:
         for asked in request.get("Dimensions") or ():
             if asked["Name"] not in has or asked.get("Value", has[asked["Name"]]) != has[asked["Name"]]:
                 return False
-        now = self._now()
         since = now - _ACTIVE_S if request.get("RecentlyActive") else float("-inf")
         return any(True for _ in self._store.cells(metric, since, float("inf"), now))
 
