@@ -18,7 +18,7 @@ import pytest
 from client_capacity import bottleneck, endpoint_findings, network_findings, worker_findings
 from inference_benchmarker import cli, verdict, wave
 from inference_benchmarker.columns import SCHEMA
-from inference_benchmarker.demo_endpoint import EndpointConfig, listen, start
+from inference_benchmarker.demo_endpoint import listen
 from inference_benchmarker.endpoint_flags import ENDPOINT_FLAGS
 from inference_benchmarker.plot_flags import PLOT
 from inference_benchmarker.usage import HostUse, ProcessUse, Sample, WorkerUse
@@ -34,7 +34,6 @@ README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 EXECUTED = (README, DOCS / "factories.md", DOCS / "clients.md")
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
-EXAMPLES = sorted(path for path in (ROOT / "factories").rglob("*.py") if "def payload_factory" in path.read_text())
 LAUNCHER_FLAGS = {"--init", "--venv", "--with-aiperf", "--self-test"}
 NOT_HERE = ("git clone ", "cd inference-benchmarker", "./benchmark --self-test", "pip install ")
 ENDPOINT_LINE = "benchmark endpoint --port 8080"
@@ -254,35 +253,6 @@ def test_the_page_on_clients_can_be_followed(newcomer: Newcomer) -> None:
     for block in blocks(DOCS / "clients.md"):
         newcomer.follow(block)
     newcomer.finish()
-
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_a_shipped_example_works_against_the_embedded_endpoint(path: Path, command: list[str], tmp_path: Path) -> None:
-    with start(EndpointConfig()) as endpoint:
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "BENCHMARK_DEMO_URL": endpoint.url,
-            "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": endpoint.url,
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": "demo",
-            "AWS_SECRET_ACCESS_KEY": "demo",
-        }
-        flags = ["--endpoint-name", "demo", "--client-rps", "20", "--obs-time", "1", "--json", "--quiet"]
-        done = subprocess.run(
-            [*command, "--factories-file", str(path), *flags],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        arrived = len(endpoint.arrivals()["sequence"])
-    assert done.stdout, done.stderr
-    ledger = json.loads(done.stdout)["ledger"]
-    assert (ledger["ok"], ledger["failed"]) == (20, 0), json.loads(done.stdout)["errors"]
-    assert arrived == 20
 
 
 def wave_flags() -> dict[str, str]:
