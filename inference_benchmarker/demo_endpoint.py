@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from inference_benchmarker.demo.aws import Aws
+from inference_benchmarker.demo.bedrock import ConverseDialect, ConverseStreamDialect
 from inference_benchmarker.demo.boto3_settings import boto3_settings
 from inference_benchmarker.demo.completions import CompletionsDialect, EmbeddingsDialect
 from inference_benchmarker.demo.config import EndpointConfig, Fate, fates
@@ -43,6 +44,7 @@ from inference_benchmarker.demo.http import (
     Routes,
     json_answer,
 )
+from inference_benchmarker.demo.lambda_function import LambdaDialect
 from inference_benchmarker.demo.log import SCHEMA_VERSION, ArrivalLog, Metrics
 from inference_benchmarker.demo.queueing import NS, QueueModel, service_times
 from inference_benchmarker.errors import BenchmarkError
@@ -57,6 +59,7 @@ __all__ = ["EndpointConfig", "RunningEndpoint", "listen", "serve", "start"]
 
 _BACKLOG = 4096
 _PATIENCE_S = 10.0
+_SAGEMAKER = "/endpoints/{name}/"
 _TARGET_MODEL = "x-amzn-sagemaker-target-model"
 
 Handler = Callable[[HttpConnection, Request, str], None]
@@ -91,8 +94,11 @@ class Endpoint:
         openai = OpenAiDialect(config.tokens)
         return [
             self._queued("/invocations", PlainDialect()),
-            self._queued("/endpoints/{name}/invocations", SageMakerDialect()),
-            self._queued("/endpoints/{name}/invocations-response-stream", SageMakerStreamDialect(config.tokens)),
+            self._queued(f"{_SAGEMAKER}invocations", SageMakerDialect()),
+            self._queued(f"{_SAGEMAKER}invocations-response-stream", SageMakerStreamDialect(config.tokens)),
+            self._queued("/model/{id}/converse", ConverseDialect(config.tokens)),
+            self._queued("/model/{id}/converse-stream", ConverseStreamDialect(config.tokens)),
+            self._queued("/2015-03-31/functions/{name}/invocations", LambdaDialect()),
             self._queued("/v1/chat/completions", openai),
             self._queued("/v1/completions", CompletionsDialect(config.tokens)),
             self._queued("/v1/embeddings", EmbeddingsDialect(config.tokens)),
@@ -139,8 +145,7 @@ class Endpoint:
             self._send(connection, request, route, _refusal(error))
 
     def _enqueue(self, dialect: Dialect, connection: HttpConnection, request: Request, route: str) -> None:
-        # a path that is its own template has no endpoint's name in it
-        named = request.path != route
+        named = route.startswith(_SAGEMAKER)
         traffic = self._aws.telemetry.traffic(request.path.split("/")[2]) if named else self._own_traffic
         if self._models is not None and (model := request.headers.get(_TARGET_MODEL)):
             visit = self._models.visit(model, request.complete_ns)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_ADDRESSES = ("AWS_ENDPOINT_URL_CLOUDWATCH", "AWS_ENDPOINT_URL_SAGEMAKER", "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME")
+_SERVICES = ("BEDROCK_RUNTIME", "CLOUDWATCH", "LAMBDA", "SAGEMAKER", "SAGEMAKER_RUNTIME")
 # The endpoint accepts any credentials, but boto3 wants some to be there.
 _CREDENTIALS = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo", "AWS_DEFAULT_REGION": "us-east-1"}
 # No profile of the user's: it may name other addresses, other credentials, or be missing.
@@ -18,7 +18,7 @@ _LOOPBACK = "127.0.0.1"
 
 def boto3_settings(url: str) -> dict[str, str]:
     """The variables to set where nothing else is set."""
-    return {**dict.fromkeys(_ADDRESSES, url), **_CREDENTIALS}
+    return {**{f"AWS_ENDPOINT_URL_{service}": url for service in _SERVICES}, **_CREDENTIALS}
 
 
 def isolated(environment: Mapping[str, str], url: str) -> dict[str, str]:

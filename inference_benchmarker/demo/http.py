@@ -21,6 +21,7 @@ _MAX_BODY = 256 * 1024 * 1024
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _REQUEST_LINE = re.compile(r"([!#$%&'*+\-.^_`|~0-9A-Za-z]+) ([^ ]+) (HTTP/[0-9]\.[0-9])")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?", re.DOTALL)
+_SLASH = re.compile("%2f", re.IGNORECASE)
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 T = TypeVar("T")
@@ -108,9 +109,14 @@ def _parse_headers(lines: list[str]) -> dict[str, str]:
 def _split_target(target: str) -> tuple[str, str]:
     if not target.startswith("/"):
         parts = urlsplit(target)
-        return unquote(parts.path) or "/", parts.query
+        return _decoded(parts.path) or "/", parts.query
     path, _, query = target.partition("?")
-    return unquote(path) if "%" in path else path, query
+    return _decoded(path) if "%" in path else path, query
+
+
+def _decoded(path: str) -> str:
+    """A path without its escapes but those of slashes, which belong to a segment and part none."""
+    return "%2F".join(map(unquote, _SLASH.split(path)))
 
 
 Reader = Generator[None, None, bytes]
