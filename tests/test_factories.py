@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 SIDE_BY_SIDE = 4
 # The route at which an example's requests must arrive; those not named here have a module of tests of their own.
 ROUTES = {
+    "bedrock/factories_converse": "/model/{id}/converse",
+    "bedrock/factories_converse_stream": "/model/{id}/converse-stream",
     "demo/factories_demo": "/invocations",
+    "http/factories_http": "/invocations",
+    "http/factories_http_sigv4": "/invocations",
+    "lambda_function/factories_lambda_function": "/2015-03-31/functions/{name}/invocations",
 }
 ELSEWHERE: set[str] = set()
 
