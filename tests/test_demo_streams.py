@@ -98,6 +98,18 @@ def test_text_completions_whole_and_as_a_stream(instant: RunningEndpoint) -> Non
     assert last.usage.total_tokens == 5
 
 
+def test_a_prompt_in_token_ids_is_as_long(instant: RunningEndpoint) -> None:
+    whole = of(instant).completions.create(model="m", prompt=[5, 6, 7, 8], max_tokens=2)
+    assert whole.usage
+    assert (whole.usage.prompt_tokens, whole.usage.completion_tokens) == (4, 2)
+
+
+@pytest.mark.parametrize("wrong", [{}, {"prompt": []}, {"prompt": [True]}, {"prompt": ["a", 1]}])
+def test_a_completion_of_no_prompt_is_refused(instant: RunningEndpoint, wrong: dict[str, Any]) -> None:
+    with pytest.raises(openai.BadRequestError, match="the body needs prompt"):
+        of(instant).post("/completions", body=wrong, cast_to=object)
+
+
 def test_embeddings_have_a_vector_an_input(instant: RunningEndpoint) -> None:
     found = of(instant).embeddings.create(model="m", input=["one two", "three"], encoding_format="float")
     assert [item.index for item in found.data] == [0, 1]

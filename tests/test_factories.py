@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from inference_benchmarker.demo_endpoint import EndpointConfig, start
+from tests.bench import most_in_flight
 from tests.shipped import NAMES, ExampleWave, run_example
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
+    from pathlib import Path
 
 SIDE_BY_SIDE = 4
 # The route at which an example's requests must arrive; those not named here have a module of tests of their own.
@@ -23,8 +25,21 @@ ROUTES = {
     "http/factories_http": "/invocations",
     "http/factories_http_sigv4": "/invocations",
     "lambda_function/factories_lambda_function": "/2015-03-31/functions/{name}/invocations",
+    "openai_compatible/factories_chat": "/v1/chat/completions",
+    "openai_compatible/factories_chat_stream": "/v1/chat/completions",
+    "openai_compatible/factories_chat_stream_openai_package": "/v1/chat/completions",
+    "openai_compatible/factories_completions_stream": "/v1/completions",
+    "openai_compatible/factories_embeddings": "/v1/embeddings",
 }
 ELSEWHERE: set[str] = set()
+# What the server may count in a request of an example, and in each answer.
+TOKENS = {
+    "openai_compatible/factories_chat": ({201}, 128),
+    "openai_compatible/factories_chat_stream": ({201}, 128),
+    "openai_compatible/factories_chat_stream_openai_package": ({201}, 128),
+    "openai_compatible/factories_completions_stream": ({128, 512, 2048}, 64),
+    "openai_compatible/factories_embeddings": ({400}, None),
+}
 
 
 def test_no_example_is_forgotten() -> None:
@@ -54,3 +69,33 @@ def test_an_example_works_against_the_embedded_endpoint(
     wave, routes = waves(name)
     assert wave.counts == (20, 0), wave.summary["errors"]
     assert routes == [ROUTES[name]] * 20
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", TOKENS)
+def test_an_example_tells_the_tokens_that_the_server_counted(
+    name: str, waves: Callable[[str], tuple[ExampleWave, list[str]]]
+) -> None:
+    wave, _ = waves(name)
+    lengths, answered = TOKENS[name]
+    tokens, ttft, itl = (wave.summary[part] for part in ("tokens", "ttft", "itl"))
+    assert {tokens["tokens_in_per_request"][bound] for bound in ("min", "max")} <= lengths
+    assert tokens["tokens_out"] == (None if answered is None else 20 * answered)
+    if "_stream" in name:
+        assert answered is not None
+        assert (ttft["count"], itl["count"]) == (20, 20 * (answered - 1))
+    else:
+        assert (ttft, itl) == (None, None)
+
+
+def test_the_rows_of_completions_are_their_lengths(waves: Callable[[str], tuple[ExampleWave, list[str]]]) -> None:
+    wave, _ = waves("openai_compatible/factories_completions_stream")
+    assert {row["label"] for row in wave.summary["labels"]} <= {"128 tokens", "512 tokens", "2048 tokens"}
+
+
+def test_requests_of_the_openai_package_overlap(tmp_path: Path) -> None:
+    with start(EndpointConfig(servers=20, service_s=1.0)) as endpoint:
+        wave = run_example("openai_compatible/factories_chat_stream_openai_package", endpoint.url, tmp_path)
+        log = endpoint.arrivals()
+    assert wave.counts == (20, 0), wave.summary["errors"]
+    assert most_in_flight(log) > 2

@@ -22,7 +22,7 @@ class CompletionsDialect(OpenAiDialect):
     def reply(self, request: Request, sequence: int) -> Answer | Stream:
         """As many tokens as the request allows, else as many as configured."""
         asked = json_object(request.body)
-        chat = Chat.asked_for(asked, f"cmpl-{sequence}", self._tokens, _words(_texts(asked, "prompt")))
+        chat = Chat.asked_for(asked, f"cmpl-{sequence}", self._tokens, _prompt_tokens(asked))
         if asked.get("stream"):
             return TextStream(chat, wants_usage(asked))
         choice = {"index": 0, "text": chat.text(), "logprobs": None, "finish_reason": chat.finish_reason}
@@ -56,6 +56,14 @@ class EmbeddingsDialect(OpenAiDialect):
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         model = str(asked.get("model", MODEL))
         return json_answer(200, {"object": "list", "data": data, "model": model, "usage": usage})
+
+
+def _prompt_tokens(asked: dict[str, Any]) -> int:
+    """Each word of a text is a token, and each number of a prompt in token ids."""
+    prompt = asked.get("prompt")
+    if isinstance(prompt, list) and prompt and all(type(token) is int for token in prompt):
+        return len(prompt)
+    return _words(_texts(asked, "prompt"))
 
 
 def _texts(asked: dict[str, Any], name: str) -> list[str]:

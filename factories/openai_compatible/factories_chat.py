@@ -1,0 +1,40 @@
+"""Chat completions in one piece, of any server with OpenAI's API: latency, tokens.
+
+Serves vLLM, SGLang, TGI, DJL, Ollama; on EKS, HyperPod, OpenShift, EC2. Put address, model and lengths below. The
+address should be a load balancer's, or one within the cluster with `benchmark` in it: `kubectl port-forward` is one
+process, and would be what you measure.
+"""
+
+import os
+import random
+from itertools import cycle
+
+from inference_benchmarker.clients import OpenAIClient
+
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put the server's address here, without /v1
+MODEL = "demo"  # a name that URL/v1/models lists
+PROMPT_WORDS = 200  # a word is a token to most tokenizers
+MAX_TOKENS = 128
+# Models stop where they like. For answers of one length: {"ignore_eos": True} on vLLM and SGLang, or
+# {"min_tokens": MAX_TOKENS} on vLLM.
+MORE = {}
+
+WORDS = ("time", "year", "people", "way", "day", "thing", "life", "child", "world", "school", "state", "family")
+
+
+def invoke_factory(endpoint_name=None):
+    """Once in each worker process. A certificate of your own authority: verify="/path/to/ca.pem"."""
+    client = OpenAIClient(f"{URL}/v1", api_key=os.environ.get("OPENAI_API_KEY"))
+    return client.chat  # the whole answer, with the server's token counts
+
+
+def payload_factory():
+    """Prompts that differ from their first word on, in every wave: none comes from the server's prefix cache."""
+    chosen = random.Random(0)
+    texts = cycle([" ".join(chosen.choices(WORDS, k=PROMPT_WORDS)) for _ in range(100)])
+
+    def build():
+        prompt = f"{os.urandom(8).hex()} {next(texts)}"
+        return {"model": MODEL, "max_tokens": MAX_TOKENS, "messages": [{"role": "user", "content": prompt}], **MORE}
+
+    return {"pre_computed": False, "input": build}

@@ -1,0 +1,59 @@
+"""Chat completions as streams, through the openai package: with the CPU that your own application needs.
+
+Serves vLLM, SGLang, TGI, DJL, Ollama, on any platform. It needs `pip install "openai>=3"` in the environment of
+`benchmark`. Each token costs far more CPU than in factories_chat_stream.py: at many of them, it is this client that
+you measure, and the report says so.
+"""
+
+import os
+import random
+from itertools import cycle
+
+import httpx2  # comes with openai
+import openai
+
+from inference_benchmarker import Response
+
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put the server's address here, without /v1
+MODEL = "demo"  # a name that URL/v1/models lists
+PROMPT_WORDS = 200  # a word is a token to most tokenizers
+MAX_TOKENS = 128
+MORE = {}  # what is not OpenAI's own: {"ignore_eos": True} on vLLM and SGLang makes every answer MAX_TOKENS long
+
+WORDS = ("time", "year", "people", "way", "day", "thing", "life", "child", "world", "school", "state", "family")
+
+
+def invoke_factory(endpoint_name=None):
+    """Once in each worker process. The package would repeat what failed, and keep only 100 connections."""
+    limits = httpx2.Limits(max_connections=1000, max_keepalive_connections=1000)  # as many as requests in flight
+    client = openai.OpenAI(
+        base_url=f"{URL}/v1",
+        api_key=os.environ.get("OPENAI_API_KEY", "none"),  # the package wants one, whether the server does or not
+        max_retries=0,
+        http_client=openai.DefaultHttpxClient(limits=limits, timeout=60),
+    )
+
+    def invoke(prompt):
+        stream = client.chat.completions.create(
+            model=MODEL,
+            max_tokens=MAX_TOKENS,
+            messages=[{"role": "user", "content": prompt}],
+            stream=True,
+            stream_options={"include_usage": True},
+            extra_body=MORE,
+        )
+        with stream:
+            for event in stream:
+                for choice in event.choices:
+                    yield choice.delta.content
+                if event.usage:
+                    yield Response(event.usage.prompt_tokens, event.usage.completion_tokens, model=event.model)
+
+    return invoke
+
+
+def payload_factory():
+    """Prompts that differ from their first word on, in every wave: none comes from the server's prefix cache."""
+    chosen = random.Random(0)
+    texts = cycle([" ".join(chosen.choices(WORDS, k=PROMPT_WORDS)) for _ in range(100)])
+    return {"pre_computed": False, "input": lambda: f"{os.urandom(8).hex()} {next(texts)}"}

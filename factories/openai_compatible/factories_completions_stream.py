@@ -1,0 +1,34 @@
+"""Completions as streams, of prompts that are exactly so many tokens long: TTFT and ITL by input length.
+
+Serves vLLM and SGLang, which take a prompt as token ids: no tokenizer is needed and no chat template adds to it. On
+EKS, HyperPod, OpenShift, EC2. Each length is a row of the report; for addresses see factories_chat_stream.py.
+"""
+
+import os
+import random
+
+from inference_benchmarker.clients import OpenAIClient
+
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put the server's address here, without /v1
+MODEL = "demo"  # a name that URL/v1/models lists
+PROMPT_TOKENS = (128, 512, 2048)
+MAX_TOKENS = 64
+IDS = range(1000, 30_000)  # of ordinary tokens, not the model's special ones
+MORE = {"ignore_eos": True}  # every answer has MAX_TOKENS tokens
+
+
+def invoke_factory(endpoint_name=None):
+    """Once in each worker process. A certificate of your own authority: verify="/path/to/ca.pem"."""
+    client = OpenAIClient(f"{URL}/v1", api_key=os.environ.get("OPENAI_API_KEY"))
+    return client.stream_completions
+
+
+def payload_factory():
+    """Prompts that differ from their first word on, in every wave: none comes from the server's prefix cache."""
+    chosen = random.Random()
+
+    def build():
+        prompt = chosen.choices(IDS, k=chosen.choice(PROMPT_TOKENS))
+        return {"model": MODEL, "prompt": prompt, "max_tokens": MAX_TOKENS, **MORE}
+
+    return {"pre_computed": False, "input": build, "label": lambda payload: f"{len(payload['prompt'])} tokens"}

@@ -1,0 +1,34 @@
+"""Embeddings of some texts at a time, of any server with OpenAI's API: latency, input tokens.
+
+Serves vLLM, SGLang, TEI, DJL, Ollama; on EKS, HyperPod, OpenShift, EC2. Put address, model and sizes below.
+"""
+
+import json
+import os
+import random
+
+from inference_benchmarker.clients import OpenAIClient
+
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put the server's address here, without /v1
+MODEL = "demo"  # a name that URL/v1/models lists
+TEXTS = 4  # in a request
+TEXT_WORDS = 100
+
+WORDS = ("time", "year", "people", "way", "day", "thing", "life", "child", "world", "school", "state", "family")
+
+
+def invoke_factory(endpoint_name=None):
+    """Once in each worker process. A certificate of your own authority: verify="/path/to/ca.pem"."""
+    client = OpenAIClient(f"{URL}/v1", api_key=os.environ.get("OPENAI_API_KEY"))
+    return client.embeddings
+
+
+def payload_factory():
+    """Once in each worker process: 500 different requests, as the bytes to send."""
+    chosen = random.Random(0)
+
+    def request():
+        texts = [" ".join(chosen.choices(WORDS, k=TEXT_WORDS)) for _ in range(TEXTS)]
+        return json.dumps({"model": MODEL, "input": texts, "encoding_format": "float"}).encode()
+
+    return {"pre_computed": True, "input": [request() for _ in range(500)]}
