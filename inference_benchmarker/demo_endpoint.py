@@ -94,7 +94,7 @@ class Endpoint:
         openai = OpenAiDialect(config.tokens)
         return [
             self._queued("/invocations", PlainDialect()),
-            self._queued(f"{_SAGEMAKER}invocations", SageMakerDialect()),
+            self._queued(f"{_SAGEMAKER}invocations", SageMakerDialect(config.tokens)),
             self._queued(f"{_SAGEMAKER}invocations-response-stream", SageMakerStreamDialect(config.tokens)),
             self._queued("/model/{id}/converse", ConverseDialect(config.tokens)),
             self._queued("/model/{id}/converse-stream", ConverseStreamDialect(config.tokens)),

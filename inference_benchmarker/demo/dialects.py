@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from inference_benchmarker.demo.generation import Generation
 from inference_benchmarker.demo.http import Answer, HttpError, json_answer
 
 if TYPE_CHECKING:
@@ -72,10 +73,15 @@ class SageMakerDialect:
     }
     """Statuses that are SageMaker's own, and how it words them; any other is the model's."""
 
-    def reply(self, request: Request, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
-        """A prediction by the variant AllTraffic."""
+    def __init__(self, tokens: int) -> None:
+        self._tokens = tokens
+
+    def reply(self, request: Request, sequence: int) -> Answer | Stream:
+        """A generated text where the request has parameters for one, else a prediction, by the variant AllTraffic."""
+        generation = Generation.asked_for(request.body, self._tokens)
+        body = generation.whole() if generation else self._BODY
         variant = {"x-Amzn-Invoked-Production-Variant": "AllTraffic"}
-        return Answer(200, self._BODY, headers=variant | self._request_id(sequence))
+        return Answer(200, body, headers=variant | self._request_id(sequence))
 
     def failure(self, status: int, reason: str, sequence: int) -> Answer:
         """An AWS error: its code in x-amzn-ErrorType, its text in the body's Message.

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from inference_benchmarker.demo.dialects import SageMakerDialect
+from inference_benchmarker.demo.generation import Generation
 from inference_benchmarker.demo.http import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from inference_benchmarker.demo.http import Request
 
@@ -19,35 +20,38 @@ _TEXT = 7  # the type of a header's value
 
 
 class SageMakerStreamDialect(SageMakerDialect):
-    """What boto3's ``invoke_endpoint_with_response_stream`` reads: as many parts as configured, a token in each."""
+    """What boto3's ``invoke_endpoint_with_response_stream`` reads: a token in each part."""
 
-    def __init__(self, tokens: int) -> None:
-        self._tokens = tokens
-
-    def reply(self, request: Request, sequence: int) -> PartStream:  # type: ignore[override]  # noqa: ARG002
-        """A token in each part."""
+    def reply(self, request: Request, sequence: int) -> PartStream:
+        """A line of JSON a token where the request has parameters for a text, else as many words as configured."""
+        generation = Generation.asked_for(request.body, self._tokens)
         headers = {
             "x-Amzn-Invoked-Production-Variant": "AllTraffic",
-            "X-Amzn-SageMaker-Content-Type": "text/plain",
+            "X-Amzn-SageMaker-Content-Type": "application/jsonlines" if generation else "text/plain",
             **self._request_id(sequence),
         }
-        return PartStream(Answer(200, b"", "application/vnd.amazon.eventstream", headers), self._tokens)
+        head = Answer(200, b"", "application/vnd.amazon.eventstream", headers)
+        return PartStream(head, generation.tokens, generation.line) if generation else PartStream(head, self._tokens)
+
+
+def _word(index: int) -> bytes:
+    return f" {index}".encode() if index else b"0"
 
 
 class PartStream:
-    """An answer in parts: the numbers from 0, a word each."""
+    """An answer in parts: of itself the numbers from 0, a word each."""
 
-    __slots__ = ("head", "pieces")
+    __slots__ = ("_part", "head", "pieces")
 
-    def __init__(self, head: Answer, pieces: int) -> None:
+    def __init__(self, head: Answer, pieces: int, part: Callable[[int], bytes] = _word) -> None:
         self.head = head
         self.pieces = pieces
+        self._part = part
 
     def events(self, piece: int) -> Sequence[bytes]:
         """A part."""
-        text = f" {piece}" if piece else "0"
         kinds = {":event-type": "PayloadPart", ":content-type": "application/octet-stream", ":message-type": "event"}
-        return (frame(kinds, text.encode()),)
+        return (frame(kinds, self._part(piece)),)
 
     def broken(self) -> Sequence[bytes]:
         """The exception ModelStreamError."""
