@@ -30,6 +30,21 @@ ROUTES = {
     "openai_compatible/factories_chat_stream_openai_package": "/v1/chat/completions",
     "openai_compatible/factories_completions_stream": "/v1/completions",
     "openai_compatible/factories_embeddings": "/v1/embeddings",
+    "payload_sources/factories_generated_prompts": "/v1/chat/completions",
+    "payload_sources/factories_jsonl": "/v1/chat/completions",
+    "payload_sources/factories_trace": "/v1/chat/completions",
+    "sagemakerai_inference_component/factories_inference_component": "/endpoints/{name}/invocations",
+    "sagemakerai_multimodel/factories_even": "/endpoints/{name}/invocations",
+    "sagemakerai_multimodel/factories_few_popular_models": "/endpoints/{name}/invocations",
+    "sagemakerai_multimodel/factories_one_hot_model": "/endpoints/{name}/invocations",
+    "sagemakerai_multimodel/factories_warm_up": "/endpoints/{name}/invocations",
+    "sagemakerai_realtime/factories_cnn": "/endpoints/{name}/invocations",
+    "sagemakerai_realtime/factories_ic": "/endpoints/{name}/invocations",
+    "sagemakerai_realtime/factories_llm_textgeneration": "/endpoints/{name}/invocations",
+    "sagemakerai_realtime/factories_llm_textgeneration_stream": "/endpoints/{name}/invocations-response-stream",
+    "sagemakerai_realtime/factories_tabular": "/endpoints/{name}/invocations",
+    "sagemakerai_realtime/factories_tabular_fast": "/endpoints/{name}/invocations",
+    "sagemakerai_realtime/factories_text_classification": "/endpoints/{name}/invocations",
 }
 ELSEWHERE: set[str] = set()
 # What the server may count in a request of an example, and in each answer.

@@ -1,0 +1,47 @@
+"""Generated prompts of a given number of tokens, with a given number of tokens to be answered.
+
+Measures TTFT and ITL at one size of prompt and answer. For vLLM, SGLang, TGI, DJL, Ollama and whatever speaks OpenAI's
+API. Each word of WORDS, with the space before it, is one token to GPT-2, GPT-4, GPT-4o, Llama 2 and 3, Mistral 7B and
+Qwen 3, so the text has exactly as many tokens as words; other tokenizers may need more. A server's chat template adds
+some: `benchmark check` shows what the server counted, and TEMPLATE_TOKENS takes the difference off. No two prompts
+begin alike, so a prefix cache does not help.
+"""
+
+import os
+import random
+
+from inference_benchmarker.clients import OpenAIClient
+
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put your server's address here
+INPUT_TOKENS = 512
+TEMPLATE_TOKENS = 0  # what the server counts beyond the words
+REQUEST = {
+    "model": "demo",
+    "max_tokens": 64,  # the most an answer may have;
+    # "ignore_eos": True,  # and here the least, too, on vLLM and SGLang
+}
+PROMPTS = 200
+WORDS = """
+time year people way day man thing woman life child world school state family student group country problem hand
+part place case week company system program question work government number night point home water room mother area
+money story fact month lot right study book eye job word business issue side kind head house service friend father
+power hour game line end member law car city community name team minute body information back parent face level
+office door health person art history party result change reason research air force education foot boy age policy
+music road light white black green red blue north south east west street table paper ground river field market
+window letter doctor color picture animal plant tree stone metal glass fire wind winter spring
+""".split()
+
+
+def invoke_factory(endpoint_name=None):
+    client = OpenAIClient(f"{URL}/v1", api_key=os.environ.get("OPENAI_API_KEY"))
+    return client.stream_chat
+
+
+def payload_factory():
+    draw = random.Random(0)
+    texts = [" ".join(draw.choices(WORDS, k=INPUT_TOKENS - TEMPLATE_TOKENS)) for _ in range(PROMPTS)]
+    return {"pre_computed": True, "input": [chat(text) for text in texts]}
+
+
+def chat(text):
+    return {**REQUEST, "messages": [{"role": "user", "content": text}]}

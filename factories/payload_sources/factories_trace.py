@@ -1,0 +1,61 @@
+"""Requests of the sizes in a trace: input and output tokens from a CSV file, a request a row.
+
+Measures TTFT, ITL and tokens under the mix of sizes that real users send. For vLLM, SGLang, TGI, DJL, Ollama and
+whatever speaks OpenAI's API. TRACE_FILE=FILE in the environment names the file, a header line with the two columns
+below in it; without it, a made-up trace is sent. Rows are sent in their order at the wave's rate: when they arrived in
+the trace is not looked at. A word stands for a token, as in factories_generated_prompts.py; the report has what the
+server counted.
+"""
+
+import csv
+import os
+import random
+from itertools import islice
+from pathlib import Path
+
+from inference_benchmarker.clients import OpenAIClient
+
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put your server's address here
+FILE = os.environ.get("TRACE_FILE")
+INPUT_COLUMN, OUTPUT_COLUMN = "ContextTokens", "GeneratedTokens"
+ROWS = 2000  # of the file, at most: all their prompts are held in memory
+REQUEST = {"model": "demo"}  # "ignore_eos": True makes vLLM and SGLang answer with all the tokens of the row
+WORDS = "time year people way day man thing life child world school state family student group country problem".split()
+
+
+def invoke_factory(endpoint_name=None):
+    client = OpenAIClient(f"{URL}/v1", api_key=os.environ.get("OPENAI_API_KEY"))
+    return client.stream_chat
+
+
+def payload_factory():
+    draw = random.Random(0)
+    sizes = of_file(FILE) if FILE else made_up(draw)
+    return {"pre_computed": True, "input": [chat(draw, *size) for size in sizes]}
+
+
+def chat(draw, tokens_in, tokens_out):
+    text = " ".join(draw.choices(WORDS, k=tokens_in))
+    return {**REQUEST, "max_tokens": tokens_out, "messages": [{"role": "user", "content": text}]}
+
+
+def of_file(path):
+    with Path(path).open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        if missing := [name for name in (INPUT_COLUMN, OUTPUT_COLUMN) if name not in (reader.fieldnames or [])]:
+            raise ValueError(
+                f"{path} has no {', '.join(missing)}, but {reader.fieldnames}: name its columns at the top"
+            )
+        sizes = [(int(row[INPUT_COLUMN]), int(row[OUTPUT_COLUMN])) for row in islice(reader, ROWS)]
+    asked = [size for size in sizes if min(size) > 0]  # a request without an answer failed when it was recorded
+    if not asked:
+        raise ValueError(f"{path} has no row with tokens in both {INPUT_COLUMN} and {OUTPUT_COLUMN}")
+    return asked
+
+
+def made_up(draw):
+    """Many small requests and a few large ones, as traces of chats have them."""
+    return [
+        (round(min(draw.lognormvariate(5, 1), 4000)) + 1, round(min(draw.lognormvariate(3, 0.7), 400)) + 1)
+        for _ in range(500)
+    ]

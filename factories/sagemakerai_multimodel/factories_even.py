@@ -1,0 +1,35 @@
+"""SageMaker, multi-model endpoint: 1,000 models with the same traffic each.
+
+Measures the worst case: as many requests miss as models have no place in memory. For multi-model endpoints, whose
+target is the model's file. Run it with --endpoint-name NAME, after factories_warm_up.py.
+"""
+
+import boto3
+from botocore.config import Config
+
+CONTENT_TYPE = "text/csv"
+BODY = "0.1,0.2,0.3,0.4"
+MODELS = [f"model-{number:04}.tar.gz" for number in range(1000)]  # their names below the endpoint's S3 prefix
+
+
+def invoke_factory(endpoint_name):
+    if endpoint_name is None:
+        raise ValueError("no endpoint was given: name it with --endpoint-name NAME")
+    retries_off = {"mode": "standard", "total_max_attempts": 1}  # boto3 would hide failures behind long requests
+    # the pool keeps a connection for each request in flight
+    client = boto3.client("sagemaker-runtime", config=Config(retries=retries_off, max_pool_connections=1000))
+
+    def invoke(payload):
+        answer = client.invoke_endpoint(EndpointName=endpoint_name, ContentType=CONTENT_TYPE, **payload)
+        return answer["Body"].read()
+
+    return invoke
+
+
+def payload_factory():
+    return {
+        "pre_computed": True,
+        "input": [{"TargetModel": model, "Body": BODY} for model in MODELS],
+        # at random: one after the other, each model would be pushed out just before it is asked again
+        "weights": [1] * len(MODELS),
+    }

@@ -1,0 +1,31 @@
+"""SageMaker, multi-model endpoint: a warm-up that asks each of 1,000 models once.
+
+Run it with --endpoint-name NAME --concurrency 8 --num-requests 1000 before a wave with one of the patterns beside it:
+request i asks model i, so every model is brought to the instance's disk, and the last ones stay in memory. Its own
+latencies are those of a first load. For multi-model endpoints, whose target is the model's file.
+"""
+
+import boto3
+from botocore.config import Config
+
+CONTENT_TYPE = "text/csv"
+BODY = "0.1,0.2,0.3,0.4"
+MODELS = [f"model-{number:04}.tar.gz" for number in range(1000)]  # their names below the endpoint's S3 prefix
+
+
+def invoke_factory(endpoint_name):
+    if endpoint_name is None:
+        raise ValueError("no endpoint was given: name it with --endpoint-name NAME")
+    retries_off = {"mode": "standard", "total_max_attempts": 1}  # boto3 would hide failures behind long requests
+    # the pool keeps a connection for each request in flight
+    client = boto3.client("sagemaker-runtime", config=Config(retries=retries_off, max_pool_connections=1000))
+
+    def invoke(payload):
+        answer = client.invoke_endpoint(EndpointName=endpoint_name, ContentType=CONTENT_TYPE, **payload)
+        return answer["Body"].read()
+
+    return invoke
+
+
+def payload_factory():
+    return {"pre_computed": True, "input": [{"TargetModel": model, "Body": BODY} for model in MODELS]}

@@ -1,0 +1,55 @@
+"""SageMaker, text generation: inputs and parameters to an LLM, the answer in one piece.
+
+Measures the time of whole answers and their tokens. For real-time endpoints of DJL's LMI and TGI containers; those of
+vLLM take {"messages": [...], "max_tokens": ...} instead, with the tokens under "usage". Tokens are counted where the
+answer tells them, which "details" asks for. Run it with --endpoint-name NAME.
+"""
+
+import json
+import random
+
+import boto3
+from botocore.config import Config
+
+from inference_benchmarker import Response
+
+PARAMETERS = {"max_new_tokens": 64, "do_sample": True, "temperature": 0.7, "details": True}
+PROMPTS = 100
+TOPICS = ["rivers", "bridges", "winter", "markets", "clocks", "bread", "trains", "islands", "maps", "gardens", "stars"]
+
+
+class GenerationError(Exception):
+    """The container answered, but with an error in the answer."""
+
+
+def invoke_factory(endpoint_name):
+    if endpoint_name is None:
+        raise ValueError("no endpoint was given: name it with --endpoint-name NAME")
+    retries_off = {"mode": "standard", "total_max_attempts": 1}  # boto3 would hide failures behind long requests
+    # the pool keeps a connection for each request in flight
+    client = boto3.client("sagemaker-runtime", config=Config(retries=retries_off, max_pool_connections=1000))
+
+    def invoke(payload):
+        answer = client.invoke_endpoint(EndpointName=endpoint_name, ContentType="application/json", Body=payload)
+        return understood(answer["Body"].read())
+
+    return invoke
+
+
+def understood(body):
+    answer = json.loads(body)
+    generated = answer[0] if isinstance(answer, list) else answer  # TGI answers with a list of one
+    details = generated.get("details") or {}
+    if "error" in generated or details.get("finish_reason") == "error":
+        raise GenerationError(body.decode())
+    return Response(tokens_out=details.get("generated_tokens"), bytes=len(body))
+
+
+def payload_factory():
+    draw = random.Random(0)
+    prompts = [f"Write about {', '.join(draw.sample(TOPICS, k=3))}." for _ in range(PROMPTS)]
+    return {"pre_computed": True, "input": [request(prompt) for prompt in prompts]}
+
+
+def request(prompt):
+    return json.dumps({"inputs": prompt, "parameters": PARAMETERS}).encode()

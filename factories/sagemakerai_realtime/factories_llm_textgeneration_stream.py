@@ -1,0 +1,77 @@
+"""SageMaker, text generation as a stream: TTFT and ITL of an LLM, token by token.
+
+For real-time endpoints of DJL's LMI containers (a JSON object a line) and of TGI (server-sent events), and for
+inference components of such: add InferenceComponentName=... to the call. A stream that breaks off or reports an error
+is a failed request. Run it with --endpoint-name NAME.
+"""
+
+import json
+import random
+
+import boto3
+from botocore.config import Config
+
+from inference_benchmarker import Response
+
+PARAMETERS = {"max_new_tokens": 64, "do_sample": True, "temperature": 0.7, "details": True}
+PROMPTS = 100
+TOPICS = ["rivers", "bridges", "winter", "markets", "clocks", "bread", "trains", "islands", "maps", "gardens", "stars"]
+
+
+class StreamError(Exception):
+    """What went wrong after the stream had begun, with status 200."""
+
+
+def invoke_factory(endpoint_name):
+    if endpoint_name is None:
+        raise ValueError("no endpoint was given: name it with --endpoint-name NAME")
+    retries_off = {"mode": "standard", "total_max_attempts": 1}  # boto3 would hide failures behind long requests
+    # the pool keeps a connection for each request in flight
+    client = boto3.client("sagemaker-runtime", config=Config(retries=retries_off, max_pool_connections=1000))
+
+    def invoke(payload):
+        answer = client.invoke_endpoint_with_response_stream(
+            EndpointName=endpoint_name, ContentType="application/json", Body=payload
+        )
+        complete = False
+        for line in lines(answer["Body"]):
+            event = json.loads(line)
+            details = event.get("details") or {}
+            if "error" in event or details.get("finish_reason") == "error":
+                raise StreamError(line.decode())
+            yield event["token"]["text"]
+            if event.get("generated_text") is not None:  # stands in the last line alone, like the details
+                complete = True
+                yield Response(tokens_in=details.get("input_length"), tokens_out=details.get("generated_tokens"))
+        if not complete:
+            raise StreamError("the stream ended before its last token")
+
+    return invoke
+
+
+def lines(parts):
+    """The lines of a stream, however its parts cut them; an event's data without what stands around it."""
+    rest = b""
+    for part in parts:
+        *whole, rest = (rest + part["PayloadPart"]["Bytes"]).split(b"\n")
+        yield from filter(None, map(data, whole))
+    if last := data(rest):
+        yield last
+
+
+def data(line):
+    """What a line says: nothing where it is empty, a comment, an event's name or the end mark."""
+    if line.startswith((b":", b"event:", b"id:", b"retry:")):
+        return b""
+    said = line.removeprefix(b"data:").strip()
+    return b"" if said == b"[DONE]" else said
+
+
+def payload_factory():
+    draw = random.Random(0)
+    prompts = [f"Write about {', '.join(draw.sample(TOPICS, k=3))}." for _ in range(PROMPTS)]
+    return {"pre_computed": True, "input": [request(prompt) for prompt in prompts]}
+
+
+def request(prompt):
+    return json.dumps({"inputs": prompt, "parameters": PARAMETERS, "stream": True}).encode()

@@ -1,0 +1,107 @@
+"""The examples whose payloads come from a file or are generated: what they make of it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.demo_endpoint import EndpointConfig, start
+from inference_benchmarker.endpoint import load
+from inference_benchmarker.errors import BenchmarkError
+from tests.shipped import FACTORIES, run_example
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+QUESTION = {"messages": [{"role": "user", "content": "Why?"}]}
+
+
+def payloads(name: str) -> list[dict[str, Any]]:
+    found = load(FACTORIES / f"payload_sources/factories_{name}.py").payloads
+    assert found is not None
+    return [*found]
+
+
+@pytest.fixture
+def prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "prompts.jsonl"
+    monkeypatch.setenv("PROMPTS_FILE", str(file))
+    return file
+
+
+@pytest.fixture
+def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "trace.csv"
+    monkeypatch.setenv("TRACE_FILE", str(file))
+    return file
+
+
+def test_each_line_of_a_file_is_a_request(prompts: Path) -> None:
+    lines = [json.dumps(QUESTION), "", json.dumps({**QUESTION, "model": "mine", "max_tokens": 5})]
+    prompts.write_text("\n".join(lines), encoding="utf-8")
+    assert payloads("jsonl") == [
+        {"model": "demo", "max_tokens": 64, **QUESTION},
+        {"model": "mine", "max_tokens": 5, **QUESTION},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "No such file"),
+        ("\n", "prompts.jsonl, which is empty: expected a JSON object a line"),
+        (f"{json.dumps(QUESTION)}\n[1]", r"prompts.jsonl, line 2: expected a JSON object, found '\[1\]'"),
+        ("{", "line 1: expected a JSON object, found '{'"),
+    ],
+)
+def test_a_wrong_file_of_requests_is_told_by_its_line(prompts: Path, content: str | None, told: str) -> None:
+    if content is not None:
+        prompts.write_text(content, encoding="utf-8")
+    with pytest.raises(BenchmarkError, match=told):
+        payloads("jsonl")
+
+
+def test_generated_prompts_have_the_tokens_that_are_asked_for(tmp_path: Path) -> None:
+    texts = [payload["messages"][0]["content"] for payload in payloads("generated_prompts")]
+    assert {len(text.split(" ")) for text in texts} == {512}
+    assert len({text[:60] for text in texts}) == len(texts)
+    with start(EndpointConfig()) as endpoint:
+        wave = run_example("payload_sources/factories_generated_prompts", endpoint.url, tmp_path)
+    tokens_in, tokens_out = (wave.summary["tokens"][f"tokens_{way}_per_request"] for way in ("in", "out"))
+    assert (tokens_in["min"], tokens_in["max"], tokens_out["max"]) == (512, 512, 64)
+
+
+def test_rows_of_a_trace_are_sent_in_their_order_without_those_that_had_no_answer(trace: Path, tmp_path: Path) -> None:
+    trace.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n0,30,4\n1,7,0\n2,900,120\n", encoding="utf-8")
+    sizes = [(len(p["messages"][0]["content"].split(" ")), p["max_tokens"]) for p in payloads("trace")]
+    assert sizes == [(30, 4), (900, 120)]
+    with start(EndpointConfig()) as endpoint:
+        wave = run_example(
+            "payload_sources/factories_trace", endpoint.url, tmp_path, environment={"TRACE_FILE": str(trace)}
+        )
+    tokens = wave.summary["tokens"]
+    assert (tokens["tokens_in"], tokens["tokens_out"]) == (9300, 1240)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "No such file"),
+        ("a,GeneratedTokens\n1,2\n", r"has no ContextTokens, but \['a', 'GeneratedTokens'\]"),
+        ("ContextTokens,GeneratedTokens\n5,0\n", "has no row with tokens in both"),
+        ("", "has no ContextTokens, GeneratedTokens"),
+    ],
+)
+def test_a_wrong_trace_is_told(trace: Path, content: str | None, told: str) -> None:
+    if content is not None:
+        trace.write_text(content, encoding="utf-8")
+    with pytest.raises(BenchmarkError, match=told):
+        payloads("trace")
+
+
+def test_the_made_up_trace_has_small_requests_and_large_ones() -> None:
+    sizes = sorted(len(p["messages"][0]["content"].split(" ")) for p in payloads("trace"))
+    assert sizes[0] < 50
+    assert sizes[-1] > 1000
