@@ -96,6 +96,11 @@ class RunDir:
         return self.requests.is_file() or self.spool.is_file()
 
     @property
+    def aiperf_alone(self) -> bool:
+        """Whether aiperf ran in it without a wave."""
+        return self.aiperf.is_dir() and not self.has_wave and not self.summary.is_file()
+
+    @property
     def aiperf(self) -> Path:
         """The files of aiperf, and what was read from them."""
         return self.path / "aiperf"

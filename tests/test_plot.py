@@ -12,8 +12,13 @@ import pytest
 
 from inference_benchmarker import cli
 from inference_benchmarker.cli import main
+from inference_benchmarker.plan import Bounds, ClosedLoop, WavePlan
+from inference_benchmarker.run_dir import write_json
+from inference_benchmarker.wave import Wave
 from tests.made_runs import make_run
+from visualization.bars import all_bars, choose
 from visualization.html import DARK, LIGHT
+from visualization.runs import read_runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,6 +94,27 @@ def test_the_fields_of_the_readme_work_without_aiperf(runs: list[Path]) -> None:
     page = (runs[0] / "benchmark_plots.html").read_text(encoding="utf-8")
     assert '"source":"aiperf"' in page
     assert '"field":"Duration (s)"' not in page
+
+
+def test_a_run_of_aiperf_alone_is_shown_by_its_bars(runs: list[Path], tmp_path: Path) -> None:
+    alone = tmp_path / "alone"
+    (alone / "aiperf").mkdir(parents=True)
+    write_json(alone / "plan.json", WavePlan(ClosedLoop(3), Bounds(None, 5)).to_json())
+    times = {"inter_chunk_latency": {"avg": 1.5, "p99": 7.5}, "inter_token_latency": {"avg": 1.25}}
+    (alone / "aiperf" / "profile_export_aiperf.json").write_text(json.dumps({"schema_version": "1.0", **times}))
+    (run,) = read_runs([alone], {}, Wave.load, lambda _: None)
+    assert (run.verdict, run.doubtful, run.problems) == ("aiperf only", False, ())
+    bars = {each.field: each for each in choose(all_bars([run]), None)}
+    assert set(bars) == {"ITL (ms)", "TPOT (ms)"}
+    assert [bars["ITL (ms)"].statistics[name][0].value for name in ("mean", "p99")] == [1.5, 7.5]
+    assert bars["TPOT (ms)"].statistics["mean"][0].value == 1.25
+    for paths in ([alone], [alone, *runs]):
+        assert plot(paths, "--plot-output-dir", tmp_path / f"out{len(paths)}") == 0
+        page = (tmp_path / f"out{len(paths)}" / "benchmark_plots.html").read_text(encoding="utf-8")
+        assert "UNREADABLE" not in page
+    (alone / "aiperf" / "profile_export_aiperf.json").unlink()
+    (run,) = read_runs([alone], {}, Wave.load, lambda _: None)
+    assert "profile_export_aiperf.json" in run.problems[0]
 
 
 def test_metadata_may_be_a_file(runs: list[Path], tmp_path: Path) -> None:

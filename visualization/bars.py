@@ -66,7 +66,9 @@ _AIPERF = (
     _Field("Server RPS", "/s", ("request_throughput", "avg")),
     _Field("Latency (ms)", "ms", ("request_latency",), 1, "", _AIPERF_STATISTICS),
     _Field("TTFT (ms)", "ms", ("time_to_first_token",), 1, "", _AIPERF_STATISTICS),
-    _Field("ITL (ms)", "ms", ("inter_token_latency",), 1, "", _AIPERF_STATISTICS),
+    _Field("ITL (ms)", "ms", ("inter_chunk_latency",), 1, "", _AIPERF_STATISTICS),
+    # aiperf's word for what is one value a request
+    _Field("TPOT (ms)", "ms", ("inter_token_latency",), 1, "", _AIPERF_STATISTICS),
     _Field("Output tokens/s", "/s", ("output_token_throughput", "avg")),
 )
 

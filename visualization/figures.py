@@ -96,11 +96,12 @@ class Section:
 class Card:
     """What is said of a run above all figures. ``headline``: the numbers to know first, by name.
 
-    ``missed``: a threshold was.
+    ``doubtful``: the numbers are not the endpoint's. ``missed``: a threshold was.
     """
 
     label: str
     verdict: str
+    doubtful: bool
     missed: bool
     facts: tuple[str, ...]
     headline: tuple[tuple[str, str], ...]

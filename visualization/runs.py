@@ -28,6 +28,7 @@ Interval = tuple[float, float]
 
 TIMES = ("latency", "response_time", "ttft", "itl")
 LEGEND = "legend"
+AIPERF_ALONE = "aiperf only"
 ALONE = ("rate", "success", "tokens")
 STATISTICS = ("mean", "p50", "p90", "p95", "p99", "p99.9")
 _MOST_NINES, _A_NINE = 4, 50
@@ -40,7 +41,7 @@ class Run:
     ``facts`` and ``plan`` are summary.json and plan.json, ``server`` the rows of server_metrics.json, ``aiperf`` the
     metrics of its export. ``timeline`` and ``client`` (process: its columns) are by second of the wave. ``tails``: for
     each time, (nines, seconds) of its distribution: 2 nines are p99. ``intervals``: 95%, by a name such as
-    ``latency.p99``. ``hover``: the lines of --plot-metadata.
+    ``latency.p99``. ``hover``: the lines of --plot-metadata. ``has_wave``: else aiperf ran alone.
     """
 
     path: Path
@@ -55,6 +56,7 @@ class Run:
     tails: dict[str, Points] = field(default_factory=dict)
     intervals: dict[str, Interval] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    has_wave: bool = True
 
     def number(self, *keys: str) -> float | None:
         """A number of summary.json by its keys."""
@@ -62,8 +64,13 @@ class Run:
 
     @property
     def verdict(self) -> str:
-        """VALID, INVALID, or UNREADABLE where the summary is damaged."""
-        return str(self.facts.get("verdict", "UNREADABLE"))
+        """VALID, INVALID, or UNREADABLE where the summary is damaged; without a wave there is none to judge."""
+        return str(self.facts.get("verdict", "UNREADABLE")) if self.has_wave else AIPERF_ALONE
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether its numbers must not be taken for the endpoint's."""
+        return self.has_wave and not self.verdict.startswith("VALID")
 
 
 def read_runs(
@@ -137,6 +144,11 @@ class _Attempts:
         self._folder = folder
         self.problems: list[str] = []
 
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The sentences, each once."""
+        return tuple(dict.fromkeys(self.problems))
+
     def read(self, path: Path, reader: Callable[[Path], T], otherwise: T, *, expected: bool = True) -> T:
         """What the reader makes of a file. ``expected``: its absence is a damage."""
         try:
@@ -152,6 +164,10 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
     """Its files one by one. Loading the wave comes first: it puts one that was cut off together."""
     attempts = _Attempts(run_dir.path)
     nothing: dict[str, Any] = {}
+    if run_dir.aiperf_alone:
+        plan = attempts.read(run_dir.plan, read_json, nothing)
+        export = attempts.read(_aiperf_export(run_dir), _read_aiperf, nothing)
+        return Run(run_dir.path, label, hover, plan=plan, aiperf=export, problems=attempts.told, has_wave=False)
     wave = attempts.read(run_dir.path, load, None)
     facts = attempts.read(run_dir.summary, read_json, nothing)
     start_s = (number(facts, "window", "start_unix_ns") or 0) / 1e9
@@ -167,7 +183,7 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
         aiperf=attempts.read(_aiperf_export(run_dir), _read_aiperf, nothing, expected=False),
         tails={} if wave is None else _tails(wave),
         intervals={} if wave is None else _intervals(wave),
-        problems=tuple(dict.fromkeys(attempts.problems)),
+        problems=attempts.told,
     )
 
 

@@ -91,6 +91,7 @@ def _card(run: Run) -> Card:
     return Card(
         label=run.label,
         verdict=run.verdict + (f" ({', '.join(notes)})" if notes else ""),
+        doubtful=run.doubtful,
         missed=missed > 0,
         facts=tuple(_facts(run)),
         headline=tuple(_headline(run)),

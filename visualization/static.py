@@ -269,7 +269,7 @@ def _shortened(label: str, most: int) -> str:
 
 
 def _valid(figures: Figures, run: int) -> bool:
-    return figures.runs[run].verdict.startswith("VALID")
+    return not figures.runs[run].doubtful
 
 
 def _number(value: float) -> str:

@@ -9,7 +9,8 @@ const MARKERS = ["circle", "square", "triangle", "diamond", "down", "plus", "cro
 
 const byId = (id) => document.getElementById(id);
 const color = (run) => `var(--run-${run % COLORS})`;
-const invalid = (run) => !data.runs[run].verdict.startsWith("VALID");
+const invalid = (run) => data.runs[run].doubtful;
+const mark = (run) => invalid(run) ? "✗" : data.runs[run].missed ? "!" : data.runs[run].verdict.startsWith("VALID") ? "✓" : "";
 const shown = (run) => !hidden.has(run);
 
 /* Elements */
@@ -416,7 +417,7 @@ function addRun(run, index) {
   });
   byId("legend").append(toggle);
   const card = make("article", { class: "run", style: `--color:${color(index)}` },
-    make("h3", {}, run.label, make("span", { class: `verdict ${invalid(index) ? "bad" : run.missed ? "missed" : ""}` }, `${invalid(index) ? "✗" : run.missed ? "!" : "✓"} ${run.verdict}`)),
+    make("h3", {}, run.label, make("span", { class: `verdict ${invalid(index) ? "bad" : run.missed ? "missed" : ""}` }, `${mark(index)} ${run.verdict}`)),
     make("p", {}, run.facts.join(" · ")),
     run.headline.length ? make("dl", {}, ...run.headline.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text)))) : null,
     run.hover.length ? make("p", {}, run.hover.join(" · ")) : null,
