@@ -23,7 +23,11 @@ MOST_PAUSE_S = 86_400
 AIPERF_FLAGS: list[tuple[str, str | None, str]] = [
     ("--aiperf", None, "after the wave the same load by aiperf, for its token metrics; needs --url"),
     ("--aiperf-only", None, "aiperf without a wave before it"),
-    ("--aiperf-args", "JSON", 'flags of `aiperf profile`, replaced or added: {"model": "Qwen/Qwen2.5-0.5B", "k": 50}'),
+    (
+        "--aiperf-args",
+        "JSON",
+        'flags of `aiperf profile`, replaced or added: {"model": "Qwen/Qwen2.5-0.5B", "concurrency": 50}',
+    ),
     (
         "--aiperf-pause",
         "S",
@@ -111,7 +115,9 @@ def _given(text: str | None, problems: list[str]) -> dict[str, Value]:
         problems.append(f'--aiperf-args is not valid JSON ({error}). Example: \'{{"model": "NAME"}}\'.')
         return {}
     if not isinstance(data, dict):
-        problems.append(f"--aiperf-args must be a JSON object, not {type(data).__name__}. Example: '{{\"k\": 50}}'.")
+        problems.append(
+            f"--aiperf-args must be a JSON object, not {type(data).__name__}. Example: '{{\"concurrency\": 50}}'."
+        )
         return {}
     given = named(data)
     problems += [

@@ -24,7 +24,7 @@ from inference_benchmarker.plan import OpenLoop, WavePlan
 from inference_benchmarker.processes import child_environment
 from inference_benchmarker.redact import secret_values
 from server_capacity import aiperf
-from server_capacity.aiperf_arguments import flags, problems_of, words
+from server_capacity.aiperf_arguments import flags, problems_of, problems_of_names, strange, words
 from server_capacity.aiperf_export import AiperfResult, heavier, read_export
 from server_capacity.baseline import PAUSE_S, wait_for_baseline
 
@@ -148,9 +148,16 @@ def prepared(
         if inputs is not None:
             _make_inputs(plan, inputs, say)
             body = first_input(inputs)
-        if problems := problems_of(options.given, body):
+        if problems := [*_misspelt(options, environment, say), *problems_of(options.given, body)]:
             raise BenchmarkError("\n".join(problems))
         yield AiperfStage(options, plan, url, inputs, body, environment, say)
+
+
+def _misspelt(options: AiperfOptions, environment: Mapping[str, str], say: Callable[[str], None]) -> Iterator[str]:
+    """Flags that aiperf does not have; it is asked only where some may not be there."""
+    if names := strange(options.given):
+        say("Asking aiperf which flags it has ...")
+        yield from problems_of_names(names, aiperf.known_flags(options.installation, environment))
 
 
 def planned_inputs(plan: WavePlan) -> int:

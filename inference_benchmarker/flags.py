@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 DEMO_DEFAULTS = {"client_rps": "100", "obs_time": "10", "workers": "2"}
+# aiperf takes milliseconds of CPU for a stream: at 100/s it would measure itself
+DEMO_WITH_AIPERF = {**DEMO_DEFAULTS, "client_rps": "20"}
 DEMO_FACTORIES = Path("demo") / "factories_demo.py"
+DEMO_CHAT_FACTORIES = Path("openai_compatible") / "factories_chat_stream.py"
 DEMO_METRICS = Path("server_metrics_configs") / "demo.json"
 
 Flag = tuple[str, str | None, str]  # the flag, the name of its value (None: a switch), what it means
@@ -249,19 +252,20 @@ def fill_in_demo(options: dict[str, Any]) -> None:
     """With ``--demo``: defaults for what is not given."""
     if options["workers"] is None and "1" in (options["concurrency"], options["max_in_flight"]):
         options["workers"] = "1"
-    for name, value in DEMO_DEFAULTS.items():
+    with_aiperf = bool(options["aiperf"] or options["aiperf_only"])
+    for name, value in (DEMO_WITH_AIPERF if with_aiperf else DEMO_DEFAULTS).items():
         replaced = {"client_rps": "concurrency", "obs_time": "num_requests"}.get(name, name)
         if options[name] is None and options[replaced] is None:
             options[name] = value
     if options["factories_file"] is None and options["locust_file"] is None:
-        options["factories_file"] = str(demo_factories())
+        options["factories_file"] = str(demo_factories(chat=with_aiperf))
         if options["endpoint_config"] is None:
             options["endpoint_config"] = str(packaged("server_capacity", DEMO_METRICS))
 
 
-def demo_factories() -> Path:
-    """The factories file of the embedded endpoint."""
-    return packaged("factories", DEMO_FACTORIES)
+def demo_factories(*, chat: bool = False) -> Path:
+    """The factories file of the embedded endpoint; as a chat, which is what aiperf can send."""
+    return packaged("factories", DEMO_CHAT_FACTORIES if chat else DEMO_FACTORIES)
 
 
 def packaged(package: str, file: Path) -> Path:

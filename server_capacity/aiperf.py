@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -30,6 +31,7 @@ _ENVIRONMENT = Path(__file__).resolve().parent.parent / ".venvIB-aiperf"
 _POLL_S = 0.2
 _TELL_S = 10.0
 _END_S = 20.0
+_HELP_S = 30.0
 _LAST_LINES = 20
 _FRAME = " ╭╮╰╯│─━┃┏┓┗┛•"
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
@@ -82,6 +84,20 @@ class Installation:
         raise BenchmarkError(
             f"{script} has no Python beside it.", f"Name the aiperf of a virtual environment in {BINARY}."
         )
+
+
+def known_flags(installation: Installation, environment: Mapping[str, str]) -> frozenset[str]:
+    """What its help names, which takes it a second or two; empty where that cannot be read."""
+    command: list[Path | str] = [installation.python, "-P", installation.script, "profile", "--help"]
+    wide = {**environment, "COLUMNS": "1000"}  # so that no name is broken
+    try:
+        helped = subprocess.run(
+            command, env=wide, stdin=subprocess.DEVNULL, capture_output=True, timeout=_HELP_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return frozenset()
+    found = frozenset(re.findall(r"(?<!\S)--([a-z0-9][a-z0-9-]*)", helped.stdout.decode(errors="replace")))
+    return found if "url" in found else frozenset()
 
 
 def run(

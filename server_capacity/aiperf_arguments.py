@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.misspelt import meant, question
 from inference_benchmarker.plan import OpenLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from inference_benchmarker.plan import WavePlan
@@ -30,8 +31,15 @@ ALIASES = {
 OURS = ("artifact-dir", "profile-export-prefix", "profile-export-file", "config", "f")
 """What decides where the results are."""
 
+FAMILIAR = frozenset(
+    {*ALIASES.values(), "api-key", "benchmark-duration", "concurrency", "custom-dataset-type", "endpoint-type"}
+    | {"input-file", "public-dataset", "random-seed", "request-rate", "streaming", "tokenizer", "warmup-duration"}
+)
+"""Flags that aiperf need not be asked about."""
+
 INPUTS = ("input-file", "public-dataset")
 _OUR_INPUT = ("input-file", "custom-dataset-type", "dataset-sampling-strategy")
+_MOST_MEANT = 3
 _ENDPOINT_TYPES = {"messages": "chat", "prompt": "completions", "input": "embeddings"}
 
 
@@ -60,6 +68,18 @@ def problems_of(given: Mapping[str, Value], body: Mapping[str, Any] | None) -> l
             'Give --aiperf-args \'{"endpoint-type": "raw"}\' and the whole address as --url.'
         )
     return found
+
+
+def strange(given: Mapping[str, Value]) -> list[str]:
+    """The user's flags that may be misspelt."""
+    return [name for name in given if name not in FAMILIAR]
+
+
+def problems_of_names(names: Iterable[str], known: Collection[str]) -> Iterator[str]:
+    """The flags that aiperf does not have; none where it is not known which it has."""
+    for name in names:
+        if known and name not in known:
+            yield f"--aiperf-args: aiperf has no flag {name}.{question(meant(name, known)[:_MOST_MEANT])}"
 
 
 def flags(

@@ -14,8 +14,10 @@ import pytest
 
 from inference_benchmarker import cli
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.inputs import first_input
 from server_capacity import aiperf
 from server_capacity.aiperf import BINARY, Installation
+from server_capacity.aiperf_arguments import ALIASES, FAMILIAR, problems_of_names
 from tests.bench import files_holding
 from tests.tokenizer import save_tokenizer
 
@@ -46,6 +48,8 @@ def payload_factory():
 STAND_IN = """
 import json, os, pathlib, subprocess, sys, time
 words = sys.argv[2:]
+if words == ["--help"]:
+    sys.exit(print("│ --url -u  Where to. --behaviour  How, as in --tokenizer FOLDER."))
 flags = {word: words[at + 1] if at + 1 < len(words) else "" for at, word in enumerate(words)}
 folder = pathlib.Path(flags["--artifact-dir"])
 behaviour = flags.get("--behaviour", "")
@@ -134,6 +138,47 @@ def test_ctrl_c_ends_it_and_its_children_and_tells_what_there_is(bench: Bench, s
     assert done.code == 130
     assert "Total requests:   4" in done.out
     assert "Interrupted" in done.out
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"behavior": "fails"}, "aiperf has no flag behavior. Did you mean behaviour?"),
+        ({"behaviour": "", "zzz_zzz": 1}, "aiperf has no flag zzz-zzz.\n"),
+    ],
+)
+def test_a_flag_that_aiperf_does_not_have_is_told_before_any_load(
+    given: dict[str, Any], told: str, bench: Bench, stand_in: dict[str, str]
+) -> None:
+    arguments = ("--client-rps", "20", "--num-requests", "4", "--aiperf", "--url", NOBODY)
+    done = bench.run(*arguments, "--aiperf-args", json.dumps(given), factories=CHAT, environment=stand_in)
+    assert done.code == 2
+    assert told in done.err
+    assert not done.out
+
+
+def test_an_aiperf_whose_help_says_nothing_is_believed_to_have_every_flag(tmp_path: Path) -> None:
+    for source in ("raise SystemExit(1)", "print('Options: many')"):
+        (tmp_path / "aiperf").write_text(source)
+        assert aiperf.known_flags(Installation(tmp_path / "aiperf", Path(sys.executable)), {}) == frozenset()
+    assert list(problems_of_names(["any"], frozenset())) == []
+
+
+@pytest.mark.process
+def test_the_real_one_has_the_flags_that_it_is_not_asked_about() -> None:
+    known = aiperf.known_flags(Installation.find({BINARY: aiperf_here()}), os.environ)
+    assert known >= {*FAMILIAR, *ALIASES} - {"m", "u"}
+    assert "k" not in known
+
+
+@pytest.mark.process
+def test_the_demo_with_aiperf_is_a_chat(bench: Bench, stand_in: dict[str, str]) -> None:
+    arguments = ("--demo", "--num-requests", "4", "--aiperf-only", "--json", "--output-dir", "runs")
+    done = bench.run(*arguments, factories=None, environment=stand_in)
+    assert done.code == 0, done.err
+    body = first_input(done.folder_of_aiperf / "inputs.json")
+    assert {"messages", "stream", "model"} <= set(body)
 
 
 @pytest.mark.process

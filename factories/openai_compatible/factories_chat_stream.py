@@ -35,6 +35,8 @@ def payload_factory():
 
     def build():
         prompt = f"{os.urandom(8).hex()} {next(texts)}"
-        return {"model": MODEL, "max_tokens": MAX_TOKENS, "messages": [{"role": "user", "content": prompt}], **MORE}
+        messages = [{"role": "user", "content": prompt}]
+        # the client would add "stream" by itself; aiperf looks for it here
+        return {"model": MODEL, "max_tokens": MAX_TOKENS, "messages": messages, "stream": True, **MORE}
 
     return {"pre_computed": False, "input": build}

@@ -29,6 +29,7 @@ def payload_factory():
 
     def build():
         prompt = chosen.choices(IDS, k=chosen.choice(PROMPT_TOKENS))
-        return {"model": MODEL, "prompt": prompt, "max_tokens": MAX_TOKENS, **MORE}
+        # the client would add "stream" by itself; aiperf looks for it here
+        return {"model": MODEL, "prompt": prompt, "max_tokens": MAX_TOKENS, "stream": True, **MORE}
 
     return {"pre_computed": False, "input": build, "label": lambda payload: f"{len(payload['prompt'])} tokens"}
