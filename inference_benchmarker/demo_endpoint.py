@@ -46,6 +46,7 @@ from inference_benchmarker.demo.http import (
 )
 from inference_benchmarker.demo.lambda_function import LambdaDialect
 from inference_benchmarker.demo.log import SCHEMA_VERSION, ArrivalLog, Metrics
+from inference_benchmarker.demo.model_servers import KServeDialect, TorchServeDialect
 from inference_benchmarker.demo.queueing import NS, QueueModel, service_times
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.host import raise_descriptor_limit
@@ -102,7 +103,11 @@ class Endpoint:
             self._queued("/v1/chat/completions", openai),
             self._queued("/v1/completions", CompletionsDialect(config.tokens)),
             self._queued("/v1/embeddings", EmbeddingsDialect(config.tokens)),
+            self._queued("/v2/models/{name}/infer", KServeDialect()),
+            self._queued("/v2/models/{name}/versions/{version}/infer", KServeDialect()),
+            self._queued("/predictions/{name}", TorchServeDialect()),
             self._immediate("GET", "/v1/models", lambda _: openai.models()),
+            self._immediate("GET", "/v2/health/ready", lambda _: KServeDialect.ready()),
             self._immediate("GET", "/ping", lambda _: json_answer(200, {"status": "healthy"})),
             self._immediate("GET", "/metrics", lambda _: self._render_metrics()),
             self._immediate("GET", "/arrivals", lambda _: self._render_log()),

@@ -193,10 +193,13 @@ def split_batch(data: bytes) -> tuple[dict[str, Any], bytes, bytes, bytes]:
 
 
 def error_key(exception: BaseException) -> str:
-    """Class name plus AWS error code, HTTP status or errno where there is one; never the free text.
+    """Class name plus AWS error code, gRPC or HTTP status, or errno where there is one; never the free text.
 
     boto3 has classes that are named as their code, which is then said once: "ModelError 502" tells the model's status.
+    gRPC's classes are private, so its errors go by the name that is not: "RpcError UNAVAILABLE".
     """
+    if status := _grpc_status(exception):
+        return f"{_public_name(type(exception))} {status}"
     name = type(exception).__name__
     detail = (
         _attribute(exception, "_benchmark_detail")
@@ -272,6 +275,20 @@ def _model_status(exception: BaseException) -> str:
     response = _attribute(exception, "response")
     status = response.get("OriginalStatusCode") if isinstance(response, dict) else None
     return str(status) if type(status) is int else ""
+
+
+def _grpc_status(exception: Any) -> str:
+    """What a gRPC error's own method ``code`` tells; it is known by its class, as no method of another's is called."""
+    if all(base.__name__ != "RpcError" for base in type(exception).__mro__):
+        return ""
+    try:
+        return str(exception.code().name)
+    except Exception:
+        return ""
+
+
+def _public_name(kind: type) -> str:
+    return next(base.__name__ for base in kind.__mro__ if not base.__name__.startswith("_"))
 
 
 def _http_status(exception: BaseException) -> str:

@@ -24,6 +24,7 @@ ROUTES = {
     "demo/factories_demo": "/invocations",
     "http/factories_http": "/invocations",
     "http/factories_http_sigv4": "/invocations",
+    "kserve_v2/factories_http": "/v2/models/{name}/infer",
     "lambda_function/factories_lambda_function": "/2015-03-31/functions/{name}/invocations",
     "openai_compatible/factories_chat": "/v1/chat/completions",
     "openai_compatible/factories_chat_stream": "/v1/chat/completions",
@@ -45,8 +46,9 @@ ROUTES = {
     "sagemakerai_realtime/factories_tabular": "/endpoints/{name}/invocations",
     "sagemakerai_realtime/factories_tabular_fast": "/endpoints/{name}/invocations",
     "sagemakerai_realtime/factories_text_classification": "/endpoints/{name}/invocations",
+    "torchserve/factories_torchserve": "/predictions/{name}",
 }
-ELSEWHERE: set[str] = set()
+ELSEWHERE = {"kserve_v2/factories_grpc"}
 # What the server may count in a request of an example, and in each answer.
 TOKENS = {
     "openai_compatible/factories_chat": ({201}, 128),

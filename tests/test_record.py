@@ -15,11 +15,13 @@ from itertools import pairwise
 from typing import Any, cast
 
 import botocore.session
+import grpc.aio
 import numpy as np
 import pytest
 import requests
 from botocore.config import Config
 from botocore.exceptions import ClientError, EndpointConnectionError
+from grpc.aio import Metadata
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from urllib3.exceptions import MaxRetryError, NewConnectionError
@@ -233,6 +235,13 @@ class Holder:
         self.__dict__.update(attributes)
 
 
+class _InactiveRpcError(grpc.RpcError):  # type: ignore[misc]  # it comes without types
+    """Like gRPC's own, by name and method."""
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.UNAVAILABLE
+
+
 class RequestNotSetError(Exception):
     """Like httpx, whose exceptions raise RuntimeError when asked for a request they do not have."""
 
@@ -273,6 +282,9 @@ ERRORS: list[tuple[BaseException, str]] = [
     (with_attributes("NoStatus", status=7), "NoStatus"),
     (with_attributes("NoStatus", status="free text"), "NoStatus"),
     (with_attributes("NoStatus", code=lambda: 500), "NoStatus"),
+    (_InactiveRpcError(), "RpcError UNAVAILABLE"),
+    (grpc.aio.AioRpcError(grpc.StatusCode.NOT_FOUND, Metadata(), Metadata()), "AioRpcError NOT_FOUND"),
+    (grpc.RpcError("free text"), "RpcError"),
     (with_attributes("PayloadError", _benchmark_detail="ValueError"), "PayloadError ValueError"),
     (OSError(24, "Too many open files"), "OSError EMFILE"),
     (OSError(99999, "free text"), "OSError 99999"),

@@ -1,0 +1,50 @@
+"""Open Inference Protocol (KServe v2) over HTTP: tensors as JSON, or as bytes behind it.
+
+Measures the time of a whole answer. Serves Triton (port 8000), MLServer (8080) and KServe's own runtimes; on EKS,
+OpenShift AI, EC2. Put the address and what the model takes below: URL/v2/models/MODEL tells it.
+"""
+
+import json
+import os
+
+import numpy
+
+from inference_benchmarker.clients import HttpClient
+
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put the server's address here
+MODEL = "demo"
+INPUT, DATATYPE, SHAPE = "input", "FP32", (1, 128)
+BINARY = False  # True: the binary extension, where the server has it (Triton does), spares both sides much JSON
+
+
+def invoke_factory(endpoint_name=None):
+    url = f"{URL}/v2/models/{MODEL}/infer"  # of a version: /v2/models/MODEL/versions/1/infer
+    if not BINARY:
+        return HttpClient(url).post
+    length = {"Inference-Header-Content-Length": str(len(binary_head()))}  # where the JSON ends
+    return HttpClient(url, content_type="application/octet-stream", headers=length).post
+
+
+def payload_factory():
+    """Once in each worker process: 100 different tensors, as the bytes to send."""
+    numbers = numpy.random.default_rng(0)
+    tensors = [numbers.random(SHAPE, numpy.float32) for _ in range(100)]
+    return {"pre_computed": True, "input": [binary(tensor) if BINARY else in_json(tensor) for tensor in tensors]}
+
+
+def in_json(tensor):
+    return described(data=tensor.ravel().tolist())
+
+
+def binary(tensor):
+    return binary_head() + tensor.tobytes()
+
+
+def binary_head():
+    size = numpy.zeros(SHAPE, numpy.float32).nbytes
+    return described(parameters={"binary_data_size": size})
+
+
+def described(**content):
+    tensor = {"name": INPUT, "datatype": DATATYPE, "shape": SHAPE, **content}
+    return json.dumps({"inputs": [tensor]}).encode()
