@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from ssl import SSLContext
 
-    from inference_benchmarker.clients.connection import Connection
 
 CHAT, COMPLETIONS, EMBEDDINGS = "/chat/completions", "/completions", "/embeddings"
 _DONE = b"[DONE]"
@@ -107,48 +106,57 @@ class OpenAIClient:
             connection = self._http.ask(payload, path)
         except (HttpStatusError, OSError, HTTPException) as error:
             raise _translated(error) from error
+        answer = _StreamedAnswer()
         try:
-            yield from _pieces(connection)
+            if "json" in connection.headers.get("content-type", ""):
+                raise _no_stream(connection.read_body())
+            events = EventReader()
+            # One generator, not one within the other: a greenlet that waits keeps a copy of the stack for each level.
+            while piece := connection.read_piece():
+                for data in events.feed(piece):
+                    if text := answer.take(data):
+                        yield text
+            for data in events.end():
+                if text := answer.take(data):
+                    yield text
+            yield answer.end()
         except (OSError, HTTPException) as error:
             raise _translated(error) from error
         finally:
             self._http.release(connection)
 
 
-def _pieces(connection: Connection) -> Iterator[str | Response]:
-    """What a stream's events bring, and its usage. Raises IncompleteAnswerError where its end is missing."""
-    usage = model = None
-    finished = False
-    for data in _events(connection):
+class _StreamedAnswer:
+    """What a stream's events have told so far, beside the text they brought."""
+
+    def __init__(self) -> None:
+        self._usage: dict[str, Any] | None = None
+        self._model: str | None = None
+        self._finished = False
+
+    def take(self, data: bytes) -> str:
+        """What the model generated, of an event's data. Raises APIError for an error in it."""
         if data == _DONE:
-            finished = True
-            continue
+            self._finished = True
+            return ""
         event, _ = _parse(data.decode().lstrip())
         if error := event.get("error"):
             raise stream_error(error)
-        if told := event.get("usage"):
-            usage = told
-        model = event.get("model") or model
+        if usage := event.get("usage"):
+            self._usage = usage
+        self._model = event.get("model") or self._model
         text = ""
         for choice in event.get("choices") or ():
             text += _text(choice)
             if choice.get("finish_reason"):
-                finished = True
-        if text:
-            yield text
-    if not finished:
-        raise IncompleteAnswerError("the stream ended without a finish_reason and without [DONE]")
-    yield _usage(usage, model)
+                self._finished = True
+        return text
 
-
-def _events(connection: Connection) -> Iterator[bytes]:
-    """The data of each event, to the end of the answer."""
-    if "json" in connection.headers.get("content-type", ""):
-        raise _no_stream(connection.read_body())
-    reader = EventReader()
-    while piece := connection.read_piece():
-        yield from reader.feed(piece)
-    yield from reader.end()
+    def end(self) -> Response:
+        """The usage. Raises IncompleteAnswerError where the stream's own end is missing."""
+        if not self._finished:
+            raise IncompleteAnswerError("the stream ended without a finish_reason and without [DONE]")
+        return _usage(self._usage, self._model)
 
 
 def _no_stream(body: bytes) -> APIError:
