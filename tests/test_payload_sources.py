@@ -64,7 +64,9 @@ def test_a_wrong_file_of_requests_is_told_by_its_line(prompts: Path, content: st
 
 
 def test_generated_prompts_have_the_tokens_that_are_asked_for(tmp_path: Path) -> None:
-    texts = [payload["messages"][0]["content"] for payload in payloads("generated_prompts")]
+    build = load(FACTORIES / "payload_sources/factories_generated_prompts.py").build
+    assert build is not None
+    texts = [build()["messages"][0]["content"] for _ in range(100)]
     assert {len(text.split(" ")) for text in texts} == {512}
     assert len({text[:60] for text in texts}) == len(texts)
     with start(EndpointConfig()) as endpoint:

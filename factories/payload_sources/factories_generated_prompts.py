@@ -3,8 +3,7 @@
 Measures TTFT and ITL at one size of prompt and answer. For vLLM, SGLang, TGI, DJL, Ollama and whatever speaks OpenAI's
 API. Each word of WORDS, with the space before it, is one token to GPT-2, GPT-4, GPT-4o, Llama 2 and 3, Mistral 7B and
 Qwen 3, so the text has exactly as many tokens as words; other tokenizers may need more. A server's chat template adds
-some: `benchmark check` shows what the server counted, and TEMPLATE_TOKENS takes the difference off. No two prompts
-begin alike, so a prefix cache does not help.
+some: `benchmark check` shows what the server counted, and TEMPLATE_TOKENS takes the difference off.
 """
 
 import os
@@ -20,7 +19,6 @@ REQUEST = {
     "max_tokens": 64,  # the most an answer may have;
     # "ignore_eos": True,  # and here the least, too, on vLLM and SGLang
 }
-PROMPTS = 200
 WORDS = """
 time year people way day man thing woman life child world school state family student group country problem hand
 part place case week company system program question work government number night point home water room mother area
@@ -38,10 +36,10 @@ def invoke_factory(endpoint_name=None):
 
 
 def payload_factory():
-    draw = random.Random(0)
-    texts = [" ".join(draw.choices(WORDS, k=INPUT_TOKENS - TEMPLATE_TOKENS)) for _ in range(PROMPTS)]
-    return {"pre_computed": True, "input": [chat(text) for text in texts]}
+    draw = random.Random()  # without a seed: no prompt is ever sent twice, so none comes from a prefix cache
 
+    def build():
+        text = " ".join(draw.choices(WORDS, k=INPUT_TOKENS - TEMPLATE_TOKENS))
+        return {**REQUEST, "messages": [{"role": "user", "content": text}]}
 
-def chat(text):
-    return {**REQUEST, "messages": [{"role": "user", "content": text}]}
+    return {"pre_computed": False, "input": build}
