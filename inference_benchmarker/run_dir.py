@@ -40,6 +40,8 @@ class RunDir:
         try:
             if run_dir.plan.is_file():
                 return run_dir
+            if runs := sorted(path.glob("*/plan.json")):
+                raise BenchmarkError(f"{path}: is a directory of {len(runs)} runs.", f"Give one: {runs[-1].parent}.")
             what = "is not a run directory (it has no plan.json)" if path.is_dir() else "does not exist"
         except (OSError, ValueError) as error:
             what = f"cannot be read ({error})"

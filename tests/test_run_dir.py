@@ -252,3 +252,13 @@ class TestWave:
         assert (done.returncode, done.stderr) == (0, "")
         assert "RESULTS ? InferenceBenchmarker" in done.stdout
         assert sys.executable == command[0]
+
+
+def test_a_directory_of_runs_is_answered_with_the_latest(tmp_path: Path) -> None:
+    for name in ("20260101T000000Z_benchmark", "20260102T000000Z_benchmark"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "plan.json").touch()
+    with pytest.raises(BenchmarkError) as raised:
+        RunDir.find(tmp_path)
+    last = tmp_path / "20260102T000000Z_benchmark"
+    assert str(raised.value) == f"{tmp_path}: is a directory of 2 runs. Give one: {last}."
