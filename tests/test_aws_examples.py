@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from datetime import datetime
 from hashlib import sha256
+from importlib.util import module_from_spec, spec_from_file_location
 from typing import TYPE_CHECKING, Any
 
 import botocore.auth
@@ -110,6 +111,17 @@ def test_each_request_bears_its_own_signature(tmp_path: Path, monkeypatch: pytes
         assert asked.headers["x-amz-content-sha256"] == sha256(asked.body).hexdigest()
         assert asked.headers["authorization"] == signature(asked, monkeypatch)
     assert len({asked.headers["authorization"] for asked in server.asked}) == 20
+
+
+@pytest.mark.parametrize("name", [CONVERSE, STREAM, FUNCTION])
+def test_whom_to_ask_has_to_be_named(name: str) -> None:
+    spec = spec_from_file_location("example", FACTORIES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    example = module_from_spec(spec)
+    spec.loader.exec_module(example)
+    with pytest.raises(ValueError, match="--endpoint-name"):
+        example.invoke_factory(None)
 
 
 def test_without_credentials_nothing_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -297,6 +297,11 @@ def test_what_is_no_url(url: str) -> None:
         HttpClient(url)
 
 
+def test_a_query_is_not_lost() -> None:
+    with pytest.raises(ValueError, match="host has a query"):
+        HttpClient("http://host/path?version=1")
+
+
 def test_nothing_slips_into_the_head() -> None:
     client = HttpClient("http://127.0.0.1:1")
     for headers in ({"A": "1\r\nB: 2"}, {"A\n": "1"}, {"A": "1\r"}):

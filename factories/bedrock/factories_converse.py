@@ -17,6 +17,8 @@ TOPICS = ["rivers", "bridges", "the tides", "old maps", "glass", "bees", "trains
 
 
 def invoke_factory(endpoint_name):
+    if endpoint_name is None:
+        raise ValueError("no model was given: name it with --endpoint-name ID")
     retries_off = {"mode": "standard", "total_max_attempts": 1}  # else a throttled request becomes a slow one
     # a connection for each request in flight; an answer may be long in coming
     config = Config(retries=retries_off, max_pool_connections=1000, read_timeout=300)

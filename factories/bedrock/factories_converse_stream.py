@@ -18,6 +18,8 @@ TOPICS = ["rivers", "bridges", "the tides", "old maps", "glass", "bees", "trains
 
 
 def invoke_factory(endpoint_name):
+    if endpoint_name is None:
+        raise ValueError("no model was given: name it with --endpoint-name ID")
     retries_off = {"mode": "standard", "total_max_attempts": 1}  # else a throttled request becomes a slow one
     # a connection for each request in flight; read_timeout is for the time between two events
     config = Config(retries=retries_off, max_pool_connections=1000, read_timeout=300)

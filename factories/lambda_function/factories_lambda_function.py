@@ -22,6 +22,8 @@ class FunctionError(Exception):
 
 
 def invoke_factory(endpoint_name):
+    if endpoint_name is None:
+        raise ValueError("no function was given: name it with --endpoint-name NAME")
     retries_off = {"mode": "standard", "total_max_attempts": 1}  # else a throttled request becomes a slow one
     # a connection for each request in flight; a function may run for 15 minutes
     config = Config(retries=retries_off, max_pool_connections=1000, read_timeout=900)

@@ -48,6 +48,8 @@ class Pool:
         parts = urlsplit(url)
         if parts.scheme not in _PORTS or not parts.hostname:
             raise ValueError(f"{url!r} is no URL of a server: it must look like https://host:port/path")
+        if parts.query:
+            raise ValueError(f"the URL of {parts.hostname} has a query; give it with a request's path, as in '/v1?x=1'")
         self._context = tls_context(verify) if parts.scheme == "https" else None
         self._address = (parts.hostname, parts.port or _PORTS[parts.scheme])
         self._limits = limits
