@@ -18,7 +18,11 @@ import pytest
 import inference_benchmarker
 from client_capacity import rps_saturation, worker_saturation
 from client_capacity.conditions import Conditions
-from inference_benchmarker import cli, endpoint_flags, flags, launch
+from inference_benchmarker import cli, flags, launch
+from inference_benchmarker.cli import endpoint_flags
+from inference_benchmarker.cli.embedded import DEMO_URL
+from inference_benchmarker.cli.terminal import progress
+from inference_benchmarker.cli.wave import wave_options, wave_parser
 from inference_benchmarker.demo.boto3_settings import boto3_settings
 from inference_benchmarker.demo.config import EndpointConfig
 from inference_benchmarker.plan import ClosedLoop, OpenLoop, WavePlan
@@ -375,7 +379,7 @@ class TestDemo:
         assert second.load == ClosedLoop(1)
         assert (second.bounds.duration_s, second.bounds.num_requests, second.workers) == (None, 5, 1)
         assert (third.factories_file, third.load, third.workers) == (Path("f.py"), OpenLoop(Decimal(3)), 1)
-        assert [environment[cli.DEMO_URL] for environment in environments] == ["http://127.0.0.1:1"] * 3
+        assert [environment[DEMO_URL] for environment in environments] == ["http://127.0.0.1:1"] * 3
 
     @pytest.mark.parametrize(
         ("given", "name"),
@@ -388,7 +392,7 @@ class TestDemo:
         ],
     )
     def test_its_metrics_are_those_of_its_own_factories(self, given: dict[str, str], name: str | None) -> None:
-        options = {**vars(cli._wave_parser().parse_args(["--demo"])), **given}
+        options = {**vars(wave_parser().parse_args(["--demo"])), **given}
         flags.fill_in_demo(options)
         config = options["endpoint_config"]
         assert (config and Path(config).name) == name
@@ -680,7 +684,7 @@ class TestClient:
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
         monkeypatch.setattr(sys.stderr, "fileno", lambda: 2)
         monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((20, 5)))
-        with cli._progress(None) as say:
+        with progress(None) as say:
             for message in ("trying 128/s (growing)...", "growing 128/s held, and a long line", "trying 256/s"):
                 say(message)
         assert capsys.readouterr().err.split("\r\x1b[K") == [
@@ -692,9 +696,9 @@ class TestClient:
         ]
 
     def test_elsewhere_there_are_plain_lines(self, capsys: pytest.CaptureFixture[str]) -> None:
-        with cli._progress(None) as say:
+        with progress(None) as say:
             say("trying 128/s (growing)...")
-        with cli._progress(quiet=True) as say:
+        with progress(quiet=True) as say:
             say("trying 256/s (growing)...")
         assert capsys.readouterr().err == "trying 128/s (growing)...\n"
 
@@ -809,8 +813,8 @@ def imported(program: str) -> list[str]:
 
 def test_a_load_model_of_the_command_line_replaces_the_files(tmp_path: Path) -> None:
     (tmp_path / "wave.toml").write_text('client-rps = 50\narrivals = "poisson"\nfactories-file = "a.py"\n')
-    parser = cli._wave_parser()
-    options, problems = cli._wave_options(parser, ["--config", str(tmp_path / "wave.toml"), "--concurrency", "2"])
+    parser = wave_parser()
+    options, problems = wave_options(parser, ["--config", str(tmp_path / "wave.toml"), "--concurrency", "2"])
     assert problems == []
     assert (options["client_rps"], options["arrivals"], options["concurrency"]) == (None, None, "2")
     assert options["factories_file"] == "a.py"

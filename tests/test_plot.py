@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from inference_benchmarker import cli
 from inference_benchmarker.cli import main
+from inference_benchmarker.cli import plot as plotting
 from inference_benchmarker.plan import Bounds, ClosedLoop, WavePlan
 from inference_benchmarker.run_dir import write_json
 from inference_benchmarker.wave import Wave
@@ -161,7 +161,7 @@ def test_wrong_input_is_one_line_each(
 def test_what_takes_long_says_how_it_goes_on(
     runs: list[Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli, "SLOW_S", -1.0)
+    monkeypatch.setattr(plotting, "SLOW_S", -1.0)
     assert plot(runs, "--plot-format", "html") == 0
     assert "Reading b (2 of 2)" in capsys.readouterr().err.splitlines()
     assert plot(runs, "--plot-format", "html", "--quiet") == 0

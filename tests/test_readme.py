@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from client_capacity import bottleneck, endpoint_findings, network_findings, worker_findings
-from inference_benchmarker import cli, verdict, wave
+from inference_benchmarker import verdict, wave
+from inference_benchmarker.cli.compare import compare_parser
+from inference_benchmarker.cli.endpoint_flags import ENDPOINT_FLAGS
+from inference_benchmarker.cli.plot_flags import PLOT
+from inference_benchmarker.cli.wave import wave_parser
 from inference_benchmarker.columns import SCHEMA
 from inference_benchmarker.demo_endpoint import listen
-from inference_benchmarker.endpoint_flags import ENDPOINT_FLAGS
-from inference_benchmarker.plot_flags import PLOT
 from inference_benchmarker.usage import HostUse, ProcessUse, Sample, WorkerUse
 from server_capacity.diagnosis import hardware_remarks, request_remarks, time_remarks, uses
 from tests.bench import OF_A_BUSY_MACHINE
@@ -258,7 +260,7 @@ def test_the_page_on_clients_can_be_followed(newcomer: Newcomer) -> None:
 def wave_flags() -> dict[str, str]:
     """The flags of a wave as the command line has them, with what stands behind each."""
     flags = {}
-    for action in cli._wave_parser()._actions:
+    for action in wave_parser()._actions:
         flag = action.option_strings[-1]
         flags[flag] = f"{flag} {action.metavar}" if action.metavar else flag
     return flags
@@ -277,7 +279,7 @@ def test_the_table_of_flags_is_the_command_lines() -> None:
 
 @pytest.mark.parametrize("page", [*EXECUTED, DOCS / "metrics.md", ROOT / "CHANGELOG.md"], ids=lambda page: page.name)
 def test_no_flag_is_invented(page: Path) -> None:
-    comparison = {flag for action in cli._compare_parser()._actions for flag in action.option_strings}
+    comparison = {flag for action in compare_parser()._actions for flag in action.option_strings}
     plot = {flag for group in PLOT.values() for flag, *_ in group}
     known = {*LAUNCHER_FLAGS, *wave_flags(), *endpoint_flags(), *comparison, *plot, "--compare", "--plot"}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text())) <= known

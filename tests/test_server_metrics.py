@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker import cli
+from inference_benchmarker.cli.server_metrics import print_with_metrics
 from inference_benchmarker.report import metric_lines
 from inference_benchmarker.wave import Wave
 from server_capacity.metrics import ServerMetric, renewed
@@ -170,13 +170,13 @@ def test_ctrl_c_beside_the_waiting_loses_nothing(
     collecting: bool, printed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wave: Any = Finishing(collecting=collecting)
-    assert cli._with_server_metrics(wave, [wave], {"json": None, "quiet": None}).verdict.exit_code == 0
+    assert print_with_metrics(wave, [wave], {"json": None, "quiet": None}).verdict.exit_code == 0
     assert capsys.readouterr().out == f"the wave\n{printed}"
 
 
 def test_a_full_disk_keeps_no_metric_from_being_printed(capsys: pytest.CaptureFixture[str]) -> None:
     wave: Any = Finishing(full=True)
-    assert cli._with_server_metrics(wave, [wave], {"json": None, "quiet": None}).verdict.exit_code == 0
+    assert print_with_metrics(wave, [wave], {"json": None, "quiet": None}).verdict.exit_code == 0
     printed = capsys.readouterr()
     assert printed.out == "the wave\nwith 1 metrics"
     assert "could not be stored (No space left on device)" in printed.err
@@ -193,7 +193,7 @@ def test_a_source_that_fails_loses_neither_the_wave_nor_the_others(capsys: pytes
     wave: Any = Finishing(collecting=False)
     other: Any = SimpleNamespace(collect=lambda *_: [metric("CPUUtilization", 1.0)])
     faulty: Any = Faulty()
-    assert cli._with_server_metrics(wave, [faulty, other], {"json": None, "quiet": None}).verdict.exit_code == 0
+    assert print_with_metrics(wave, [faulty, other], {"json": None, "quiet": None}).verdict.exit_code == 0
     missing, there = wave.stored
     assert (missing.name, missing.complete, missing.reason) == (
         "faulty metrics",

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from unittest.mock import patch
 
-from inference_benchmarker.cli import DEMO_URL
+from inference_benchmarker.cli.embedded import DEMO_URL
 from inference_benchmarker.demo_endpoint import EndpointConfig, start
 from tests.metrics_truth import Truth, asked
 from tests.performance import measure

@@ -1,0 +1,57 @@
+"""aiperf after a wave or instead of one: its stage, its turn, and printing what it measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.cli.embedded import DEMO_URL
+from inference_benchmarker.cli.terminal import say, say_nothing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from inference_benchmarker.aiperf_flags import AiperfOptions
+    from inference_benchmarker.aiperf_stage import AiperfStage
+    from inference_benchmarker.plan import WavePlan
+    from inference_benchmarker.wave import Wave
+    from server_capacity.aiperf_export import AiperfResult
+    from server_capacity.metrics import Source
+
+
+@contextmanager
+def aiperf_stage(aiperf: AiperfOptions | None, plan: WavePlan, options: dict[str, Any]) -> Iterator[AiperfStage | None]:
+    """The stage with its requests made, before any load is sent; None where aiperf is not to run."""
+    if aiperf is None:
+        yield None
+        return
+    from inference_benchmarker.aiperf_stage import prepared
+
+    tell = say_nothing if options["quiet"] else say
+    with prepared(aiperf, plan, aiperf.url or os.environ[DEMO_URL], os.environ, tell) as stage:
+        yield stage
+
+
+def run_aiperf(stage: AiperfStage, wave: Wave | None, sources: list[Source], options: dict[str, Any]) -> int:
+    """Run aiperf, after the wave where there is one, and print what it measured; the exit code of both."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    outcome = stage.follow(wave, sources)
+    if outcome.problem:
+        say(f"benchmark: {outcome.problem}")
+    if outcome.result is not None or options["json"]:
+        print_aiperf(wave, outcome.result, as_json=options["json"])
+    return outcome.exit_code
+
+
+def print_aiperf(wave: Wave | None, result: AiperfResult | None, *, as_json: bool | None) -> None:
+    """Its block, below the wave's where there was one; as JSON one object of both."""
+    from inference_benchmarker.aiperf_report import aiperf_text
+
+    if as_json:
+        told = {} if wave is None else wave.to_json()
+        print(json.dumps({**told, "aiperf": None if result is None else result.to_json()}, indent=2), flush=True)
+    elif result is not None:
+        print(("" if wave is None else "\n") + aiperf_text(result), end="", flush=True)

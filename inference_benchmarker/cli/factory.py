@@ -1,0 +1,27 @@
+"""``benchmark factory``: list the shipped examples, or copy one to standard output."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from inference_benchmarker.cli.arguments import Parser
+from inference_benchmarker.examples import FACTORY_DESCRIPTION, find, listing, shipped
+
+
+def run(arguments: list[str]) -> int:
+    """The command, and its exit code."""
+    parser = Parser(
+        prog="benchmark factory",
+        description=FACTORY_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", metavar="NAME", nargs="?", help="the example to print; without one, all are listed")
+    options = parser.parse_args(arguments)
+    if options.name is None:
+        print(listing(shipped()), end="", flush=True)
+        return 0
+    sys.stdout.flush()
+    sys.stdout.buffer.write(find(options.name, shipped()).path.read_bytes())  # as it is, whatever the locale
+    sys.stdout.buffer.flush()
+    return 0

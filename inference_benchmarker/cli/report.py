@@ -1,0 +1,37 @@
+"""``benchmark report``: print a run again, or finalise one that was cut off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from inference_benchmarker.cli.aiperf import print_aiperf
+from inference_benchmarker.cli.arguments import Parser
+from inference_benchmarker.cli.server_metrics import print_with_metrics, sources_of
+from inference_benchmarker.cli.terminal import print_wave
+
+
+def run(arguments: list[str]) -> int:
+    """The command, and its exit code."""
+    parser = Parser(prog="benchmark report", description="Print a run again; finalise one that was cut off.")
+    parser.add_argument("dir", metavar="DIR", type=Path, help="a run directory")
+    parser.add_argument("--json", action="store_true", help="print summary.json instead of the report")
+    again = "ask for the server's metrics of the wave's window once more, and store them with it"
+    parser.add_argument("--endpoint-config", metavar="FILE", help=again)
+    options = parser.parse_args(arguments)
+    from inference_benchmarker.run_dir import RunDir
+    from inference_benchmarker.wave import Wave
+    from server_capacity.aiperf_export import AiperfResult, heavier
+
+    sources = sources_of(options.endpoint_config, afterwards=True)
+    run_dir = RunDir.find(options.dir)
+    result = AiperfResult.load(run_dir.aiperf)
+    wave = None if result is not None and not run_dir.has_wave else Wave.load(options.dir)
+    if wave is not None and sources:
+        wave = print_with_metrics(wave, sources, {"json": options.json, "quiet": False})
+    elif wave is not None and not options.json:
+        print_wave(wave, as_json=False)
+    if result is not None:
+        print_aiperf(wave, result, as_json=options.json)
+    elif wave is not None and options.json:
+        print_wave(wave, as_json=True)
+    return heavier(0 if wave is None else wave.verdict.exit_code, 0 if result is None else result.exit_code)

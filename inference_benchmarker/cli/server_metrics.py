@@ -1,0 +1,71 @@
+"""The server's metrics of a wave's window: who is asked, what is doubtful about it, and printing them with the wave."""
+
+from __future__ import annotations
+
+import os
+import signal
+import traceback
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.cli.terminal import say, say_nothing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from inference_benchmarker.plan import WavePlan
+    from inference_benchmarker.wave import Wave
+    from server_capacity.metrics import ServerMetric, Source
+
+
+def sources_of(config: str | None, *, afterwards: bool = False) -> list[Source]:
+    """The configuration's sources; ``afterwards``: those that can be asked about the past, so not metrics pages."""
+    if config is None:
+        return []
+    from server_capacity.config import load_config, make_sources
+
+    blocks = [block for block in load_config(config) if not (afterwards and "scrape_url" in block)]
+    return make_sources(blocks, os.environ)
+
+
+def say_doubts(config: str | None, sources: list[Source], plan: WavePlan) -> None:
+    """What will probably bring nothing is said while it costs nothing yet; only the user knows, so nothing ends."""
+    for source in sources:
+        for doubt in source.doubts(plan.expected_s):
+            say(f"{config}: {doubt}")
+
+
+def print_with_metrics(wave: Wave, sources: list[Source], options: dict[str, Any]) -> Wave:
+    """Print what the client measured at once, the rest when the server's metrics are there."""
+    from inference_benchmarker.processes import counting_interrupts
+
+    tell = say_nothing if options["quiet"] else say
+    metrics: list[ServerMetric] = []
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with suppress(KeyboardInterrupt):  # a source ends its waiting by itself; this one came a moment before or later
+        if not options["json"]:
+            print(wave.texts()[0], flush=True)
+        for source in sources:
+            metrics += _collected(source, wave, tell)
+    with counting_interrupts():  # what has come is stored and printed, whatever is pressed meanwhile
+        wave = wave.with_server_metrics(metrics)
+        try:
+            wave.store_server_metrics()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            say(f"The server's metrics could not be stored ({reason}); what is printed is all there is of them.")
+        if not options["json"]:
+            print(wave.texts()[1], end="", flush=True)
+    return wave
+
+
+def _collected(source: Source, wave: Wave, tell: Callable[[str], None]) -> list[ServerMetric]:
+    """What the source tells; a fault of ours in it keeps its traceback, and the wave its result."""
+    try:
+        return source.collect(wave.interval(), tell)
+    except Exception as error:
+        from server_capacity.metrics import ServerMetric
+
+        traceback.print_exc()
+        stream, reason = type(source).__name__.lower(), f"reading them failed ({type(error).__name__})"
+        return [ServerMetric(stream, f"{stream} metrics", {"Value": None}, complete=False, reason=reason)]

@@ -1,0 +1,65 @@
+"""What is printed: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from inference_benchmarker.launch import Live
+    from inference_benchmarker.plan import WavePlan
+    from inference_benchmarker.wave import Wave
+
+
+def say(message: str) -> None:
+    """A line beside the result."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def say_nothing(_: str) -> None:
+    """--quiet."""
+
+
+def print_result(found: Any, *, as_json: bool | None) -> None:
+    """What a search or a check found."""
+    print(json.dumps(found.to_json(), indent=2) + "\n" if as_json else found.to_text(), end="", flush=True)
+
+
+def print_wave(wave: Wave, *, as_json: bool | None) -> None:
+    """The whole report of a wave."""
+    print(json.dumps(wave.to_json(), indent=2) + "\n" if as_json else wave.text(), end="", flush=True)
+
+
+def live_view(plan: WavePlan, *, quiet: bool | None) -> Live:
+    """What is shown while a wave runs: a panel on a terminal, plain lines elsewhere."""
+    from inference_benchmarker.launch import Nobody
+    from inference_benchmarker.progress import PanelView, PlainView
+
+    if quiet:
+        return Nobody()
+    return PanelView(plan, sys.stderr) if sys.stderr.isatty() else PlainView(plan, sys.stderr)
+
+
+@contextmanager
+def progress(quiet: bool | None) -> Iterator[Callable[[str], None]]:
+    """What says how a search goes on: on a terminal the next line overwrites what is being tried."""
+    from client_capacity.search import PASSING
+
+    passing = ""
+
+    def overwrite(message: str) -> None:
+        nonlocal passing
+        width = (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 1
+        passing = message[:width] if message.startswith(PASSING) else ""
+        print(f"\r\x1b[K{passing or message}", end="" if passing else "\n", file=sys.stderr, flush=True)
+
+    try:
+        yield say_nothing if quiet else overwrite if sys.stderr.isatty() else say
+    finally:
+        if passing:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

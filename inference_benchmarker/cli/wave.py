@@ -1,0 +1,148 @@
+"""``benchmark`` without a command: one wave, and aiperf after it or instead of it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.aiperf_flags import API_KEY, take_aiperf
+from inference_benchmarker.cli.aiperf import aiperf_stage, run_aiperf
+from inference_benchmarker.cli.arguments import Parser, add_flags, parsed
+from inference_benchmarker.cli.embedded import embedded_endpoint
+from inference_benchmarker.cli.server_metrics import print_with_metrics, say_doubts, sources_of
+from inference_benchmarker.cli.terminal import live_view, print_wave
+from inference_benchmarker.flags import FLAGS, fill_in_demo, make_plan, read_config
+from inference_benchmarker.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from inference_benchmarker.launch import Live
+    from inference_benchmarker.plan import WavePlan
+    from inference_benchmarker.wave import Wave
+    from server_capacity.metrics import Source
+
+ALTERNATIVES = (("client_rps", "concurrency"), ("arrivals", "concurrency"), ("factories_file", "locust_file"))
+
+_DESCRIPTION = """\
+Sends an evenly paced wave of requests to an inference endpoint and prints a result that can be trusted.
+
+  benchmark --demo                                       try it out: an embedded endpoint, 10 seconds
+  benchmark --factories-file FILE --client-rps 10 --obs-time 60
+"""
+_EPILOG = """\
+other commands (each with --help):
+  benchmark factory            shipped examples to copy: `benchmark factory NAME > my_endpoint.py`
+  benchmark check              one request of a factories file, and what was understood of it
+  benchmark --plot DIR...      a page and pictures of one run or many, side by side
+  benchmark report DIR         print a run again; finalise one that was cut off
+  benchmark --compare BASE NEW what changed between two runs; a gate for pipelines
+  benchmark client             what this machine can send: worker-saturation, rps-saturation, limits
+  benchmark endpoint           the embedded endpoint alone, to try things against
+
+exit codes: 0 valid and every limit met, 1 a limit was missed, 2 bad input,
+            3 INVALID (the client could not offer the load, or a process was lost), 130 interrupted
+"""
+
+
+def run(arguments: list[str]) -> int:
+    """The command, and its exit code."""
+    parser = wave_parser()
+    if not arguments:
+        parser.print_help()
+        return 0
+    options, problems = wave_options(parser, arguments)
+    if options["demo"]:
+        fill_in_demo(options)
+    if options["calibrate"] and options["locust_file"]:
+        problems.append("--calibrate measures what factories cost; it has nothing to compare a --locust-file with.")
+    if options["api_key"]:
+        os.environ[API_KEY] = options["api_key"]  # where invoke may read it, and where what hides secrets looks
+    aiperf = take_aiperf(options, problems, os.environ)
+    plan = make_plan(options, problems, endpoint_needed=aiperf is None or not aiperf.stands_alone)
+    with (
+        _demo_endpoint(plan) if options["demo"] else nullcontext(plan) as plan,
+        aiperf_stage(aiperf, plan, options) as stage,
+    ):
+        sources = sources_of(options["endpoint_config"])
+        wave = (
+            None
+            if aiperf is not None and aiperf.only
+            else _offered(stage.plan if stage else plan, sources, options, last=stage is None)
+        )
+        if stage is None:
+            assert wave is not None
+            return wave.verdict.exit_code
+        return run_aiperf(stage, wave, sources, options)
+
+
+def wave_parser() -> Parser:
+    """What it understands."""
+    parser = Parser(
+        prog="benchmark",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="benchmark [--demo | --factories-file FILE] [options]",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"benchmark {__version__}")
+    add_flags(parser, FLAGS)
+    return parser
+
+
+def wave_options(parser: Parser, arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """Flags as text (nothing converted yet), from the command line and the configuration file."""
+    options, problems = parsed(parser, arguments)
+    if options["config"] is not None:
+        configured, found = read_config(Path(options["config"]), options)
+        problems += found
+        for one, other in ALTERNATIVES:
+            if options[one] is not None:
+                configured.pop(other, None)
+            if options[other] is not None:
+                configured.pop(one, None)
+        options = {key: configured.get(key) if value is None else value for key, value in options.items()}
+        if found:  # what it should have said is not missing
+            fill_in_demo(options)
+    return options, problems
+
+
+@contextmanager
+def _demo_endpoint(plan: WavePlan) -> Iterator[WavePlan]:
+    """With ``--demo``: the embedded endpoint while the wave runs; a Locust file without a host is sent to it.
+
+    It publishes its metrics as often as it can, so that even a short wave has whole intervals.
+    """
+    with embedded_endpoint(publish_interval_s=1) as url:
+        yield replace(plan, url=url) if plan.locust_file is not None and plan.url is None else plan
+
+
+def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], *, last: bool) -> Wave:
+    """Run a wave and print it; where it is not the ``last`` of the run, its JSON waits for what comes."""
+    from inference_benchmarker.launch import run_wave
+
+    live = live_view(plan, quiet=options["quiet"])
+    if not options["quiet"]:
+        say_doubts(options["endpoint_config"], sources, plan)
+    calibration = _calibration(plan, live) if options["calibrate"] else None
+    for source in sources:
+        source.begin()
+    wave = run_wave(plan, live, calibration)
+    if sources:
+        wave = print_with_metrics(wave, sources, options)
+    elif not options["json"]:
+        print_wave(wave, as_json=False)
+    if options["json"] and last:
+        print_wave(wave, as_json=True)
+    return wave
+
+
+def _calibration(plan: WavePlan, live: Live) -> dict[str, Any]:
+    from client_capacity.calibration import calibrate
+
+    return calibrate(plan, live).to_json()
