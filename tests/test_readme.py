@@ -39,6 +39,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
 LAUNCHER_FLAGS = {"--init", "--venv", "--with-aiperf", "--self-test"}
 NOT_HERE = ("git clone ", "cd inference-benchmarker", "./benchmark --self-test", "pip install ")
 ENDPOINT_LINE = "benchmark endpoint --port 8080"
+PORTS = ("8080", "8081")
 BUILT_ON_RUNS = ("benchmark --compare", "benchmark --plot")
 SIDE_BY_SIDE = 4
 JUDGES = (verdict, worker_findings, network_findings, endpoint_findings)
@@ -55,17 +56,21 @@ SHORTER = (
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page. ``promised`` is the text block after it, if one follows at once."""
+    """A fenced block of a page. ``promised`` is the text block after it, if one follows at once.
 
+    ``named`` is the last file named in the line above it.
+    """
+
+    named: str
     language: str
     text: str
     promised: str
 
     @property
     def file_name(self) -> str | None:
-        """The file a block is to be saved as: its first line says so; JSON has no comments, and there is one."""
+        """The file a block is to be saved as: its first line says so; JSON has no comments, so the line above does."""
         if self.language == "json":
-            return "endpoint_config.json"
+            return self.named
         named = re.match(r"# (\w+\.(?:py|toml))\n", self.text)
         return named and named[1]
 
@@ -86,7 +91,7 @@ class Block:
 
 def blocks(page: Path) -> list[Block]:
     """The fenced blocks of a page, in order."""
-    fence = r"^```(\w+)\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?"
+    fence = r"(?:`([\w.]+)`[^`\n]*\n\n)?^```(\w+)\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?"
     found = re.findall(fence, page.read_text(), re.MULTILINE | re.DOTALL)
     return [Block(*groups) for groups in found]
 
@@ -137,9 +142,9 @@ class Newcomer:
 
     folder: Path
     command: list[str]
-    port: int
+    ports: tuple[int, ...]
     exports: list[str] = field(default_factory=list)
-    endpoint: subprocess.Popen[str] | None = None
+    endpoints: list[subprocess.Popen[str]] = field(default_factory=list)
     pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(SIDE_BY_SIDE))
     running: list[tuple[Future[Result], Block]] = field(default_factory=list)
 
@@ -168,22 +173,29 @@ class Newcomer:
         """Enter one line of a shell block."""
         if line.startswith("export "):
             self.exports.append(self.adapt(line))
-        elif line == ENDPOINT_LINE:
-            self.start_endpoint()
+        elif line.startswith("benchmark endpoint "):
+            self.start_endpoint(line)
+        elif line.startswith("benchmark factory "):  # a later line builds on it, but it on none
+            self.run(self.shell(line)).check(block.exit_code, block.promised)
         elif not line.startswith(NOT_HERE):
             if not line.startswith("benchmark --") or line.startswith(BUILT_ON_RUNS):  # what a later line builds on
                 self.finish()
-            self.begin(["sh", "-c", "; ".join([*self.exports, self.adapt(line)])], block)
+            self.begin(self.shell(line), block)
             if line.startswith("./benchmark"):
                 self.finish()
 
+    def shell(self, line: str) -> list[str]:
+        """What runs a line after all that was exported."""
+        return ["sh", "-c", "; ".join([*self.exports, self.adapt(line)])]
+
     def adapt(self, text: str) -> str:
-        """The same, shorter, with this test's port and the first wave's run directory."""
+        """The same, shorter, with this test's ports and the first wave's run directory."""
         for pattern, replacement in SHORTER:
             text = pattern.sub(replacement, text)
         if RUN_DIR.search(text):
             text = RUN_DIR.sub(str(min((self.folder / ".tmp").iterdir())), text)
-        return text.replace("8080", str(self.port))
+        ports = dict(zip(PORTS, map(str, self.ports), strict=True))
+        return re.sub("|".join(ports), lambda found: ports[found[0]], text)
 
     def begin(self, line: list[str], block: Block) -> None:
         """Start a command; most of a wave is waiting, so some run side by side."""
@@ -202,27 +214,29 @@ class Newcomer:
         )
         return Result(done.returncode, done.stdout, done.stderr)
 
-    def start_endpoint(self) -> None:
+    def start_endpoint(self, line: str = ENDPOINT_LINE) -> None:
         """What the page has run in another terminal."""
-        self.endpoint = subprocess.Popen(
-            self.adapt(ENDPOINT_LINE).split(), cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, text=True
+        endpoint = subprocess.Popen(
+            self.adapt(line).split(), cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, text=True
         )
-        assert self.endpoint.stdout is not None
-        assert f":{self.port} " in self.endpoint.stdout.readline()
+        self.endpoints.append(endpoint)
+        assert endpoint.stdout is not None
+        said = endpoint.stdout.readline()
+        assert any(f":{port} " in said for port in self.ports), said
 
     def leave(self) -> None:
-        """Close the other terminal."""
+        """Close the other terminals."""
         self.pool.shutdown()
-        if self.endpoint is not None:
-            self.endpoint.terminate()
-            self.endpoint.communicate(timeout=10)
+        for endpoint in self.endpoints:
+            endpoint.terminate()
+            endpoint.communicate(timeout=10)
 
 
 @pytest.fixture
 def newcomer(tmp_path: Path, command: list[str]) -> Iterator[Newcomer]:
-    with listen(0) as sock:
-        port = sock.getsockname()[1]
-    newcomer = Newcomer(tmp_path, command, port)
+    with listen(0) as first, listen(0) as second:
+        ports = (first.getsockname()[1], second.getsockname()[1])
+    newcomer = Newcomer(tmp_path, command, ports)
     yield newcomer
     newcomer.leave()
 
@@ -232,7 +246,7 @@ def test_the_readme_can_be_followed(newcomer: Newcomer) -> None:
     for block in blocks(README):
         newcomer.follow(block)
     newcomer.finish()
-    assert newcomer.endpoint is not None
+    assert len(newcomer.endpoints) == len(PORTS)
 
 
 @pytest.mark.timeout(300)
