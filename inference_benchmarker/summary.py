@@ -178,10 +178,21 @@ def _times(records: Records, *, open_loop: bool) -> dict[str, Any]:
 def _token_samples(records: Records, ok: Mask, abandoned: Mask) -> Iterator[tuple[str, Sample]]:
     times = request_times(records)
     (ttft, streamed), (tpot, spread) = times["ttft"], times["tpot"]
-    waiting = abandoned & ~streamed if ((ok | abandoned) & streamed).any() else np.zeros(len(records), bool)
-    yield "ttft", Sample.of(ttft, (ok | abandoned) & streamed, waiting, times["latency"].values)
+    yield "ttft", Sample.of(ttft, (ok | abandoned) & streamed, _waiting(records), times["latency"].values)
     yield "itl", _inter_token(records, (ok | abandoned) & streamed, abandoned & streamed)
     yield "tpot", Sample.of(tpot, ok & spread)
+
+
+def _waiting(records: Records) -> Mask:
+    """Abandoned streams whose first token had not come, where any came.
+
+    Whether a request is a stream is not known before ``invoke`` has begun to yield: then it is one if all others are.
+    """
+    ok, abandoned = records.outcome("ok"), records.outcome("abandoned")
+    is_stream, has_token = records.has("chunks"), records.has("first_token")
+    if not ((ok | abandoned) & has_token).any():
+        return np.zeros(len(records), bool)
+    return abandoned & ~has_token & (is_stream | (is_stream | ~ok).all())
 
 
 def _inter_token(records: Records, streamed: Mask, open_streams: Mask) -> Sample:

@@ -419,6 +419,20 @@ class TestTokens:
         assert summary.tpot is not None
         assert summary.tpot.count == 1
 
+    @pytest.mark.parametrize(("others", "counts"), [("streams", True), ("no streams", False)])
+    def test_an_abandoned_request_of_which_nothing_is_known_is_what_the_others_are(
+        self, others: str, counts: bool
+    ) -> None:
+        plan = open_plan("10", None, 3)
+        first, other, unknown = streamed(0, 50, (10,)), streamed(1, 60, ()), on_time(plan)[2]
+        if others == "no streams":
+            other = on_time(plan)[1]
+        unknown = unknown._replace(outcome="abandoned", done=unknown.sent + 2 * NS)
+        summary = summarise(observe(plan, [first, other, unknown]))
+        assert summary.ttft is not None
+        assert (summary.ttft.maximum == 2.0) == counts
+        assert (summary.ttft.lower_bound_from is None) != counts
+
     def test_a_wave_without_tokens_has_none(self) -> None:
         plan = open_plan()
         summary = summarise(observe(plan, on_time(plan)))
