@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from numbers import Number
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,8 @@ class Witness:
 
     def _handed_on(self, pieces: Iterator[Any]) -> Iterator[Any]:
         for piece in pieces:
-            if piece and not isinstance(piece, Response) and len(self._pieces) < _PREVIEW:
+            is_piece = (piece or isinstance(piece, Number)) and not isinstance(piece, Response)
+            if is_piece and len(self._pieces) < _PREVIEW:
                 self._pieces.append(piece)
             yield piece
 

@@ -95,6 +95,11 @@ def test_a_stream_counts_its_pieces_and_keeps_every_gap() -> None:
     assert len(record.gaps) == 2
 
 
+def test_a_tokens_number_is_a_piece_whatever_it_is() -> None:
+    record = one(lambda _: (token for token in (7, 0, 3)))
+    assert (record.outcome, record.chunks) == ("ok", 3)
+
+
 def test_usage_may_come_in_parts() -> None:
     def invoke(_: object) -> Any:
         yield Response(tokens_in=5, tokens_out=1, model="m")
@@ -169,6 +174,12 @@ def test_warmup_is_recorded_but_neither_counted_nor_told() -> None:
     bench = Bench(Endpoint(invoke=lambda _: None, payloads=["p"]))
     assert [record.index for record in bench.send(-2, -1, 0)] == [-2, -1, 0]
     assert (bench.requests.ledger.sent, bench.requests.ledger.ok, len(bench.fired)) == (1, 1, 1)
+
+
+def test_locust_is_told_the_size_that_a_response_gives() -> None:
+    bench = Bench(Endpoint(invoke=lambda _: Response(bytes=271), payloads=["p"]))
+    bench.send(0)
+    assert [event["response_length"] for event in bench.fired] == [271]
 
 
 def test_every_sent_request_is_told_once_and_errors_share_one_exception() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from numbers import Number
 from time import monotonic_ns
 from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
@@ -171,20 +172,19 @@ class Requests:
             self._report(slot, self._errors.setdefault(key, FailedRequestError(key)))
 
     def _write(self, slot: Slot, token: Token, outcome: int, error: int = 0) -> None:
-        usage, size = slot.usage, slot.size
+        usage, add = slot.usage, self._writer.add
         if usage is None and slot.times is None:
-            add = self._writer.add
-            add(token.index, token.due, slot.sent, slot.done, slot.build_ns, size, slot.label, error, outcome)
+            add(token.index, token.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome)
             return
         tokens_in = tokens_out = NONE
         if usage is not None:
-            size = size if usage.bytes is None else usage.bytes
+            slot.size = slot.size if usage.bytes is None else usage.bytes
             tokens_in = NONE if usage.tokens_in is None else usage.tokens_in
             tokens_out = NONE if usage.tokens_out is None else usage.tokens_out
             if usage.model and not slot.label:
                 slot.label = self._writer.labels[str(usage.model)]
         outcome |= HAS_STREAM
-        self._writer.add(token.index, token.due, slot.sent, slot.done, slot.build_ns, size, slot.label, error, outcome)
+        add(token.index, token.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome)
         self._writer.add_stream(slot.times, tokens_in, tokens_out)
 
     def _report(self, slot: Slot, exception: Exception | None) -> None:
@@ -288,7 +288,7 @@ class InvokeRequests(Requests):
             elif isinstance(piece, Response):
                 slot.usage = piece if slot.usage is None else slot.usage.updated(piece)
                 continue
-            elif not piece:
+            elif not piece and not isinstance(piece, Number):  # 0 is the number of a token, too
                 continue
             times.append(now)
 
