@@ -438,7 +438,7 @@ class TestEndpoint:
     def served(self, monkeypatch: pytest.MonkeyPatch) -> list[EndpointConfig]:
         """What would have been served."""
         configs: list[EndpointConfig] = []
-        monkeypatch.setattr("inference_benchmarker.demo_endpoint.serve", lambda config, _: configs.append(config))
+        monkeypatch.setattr("inference_benchmarker.demo.serving.serve", lambda config, _: configs.append(config))
         return configs
 
     @pytest.mark.parametrize(

@@ -32,7 +32,6 @@ ENVIRONMENT = (  # who hands the environment on, or reads its secrets to hide th
     "inference_benchmarker/check.py",
     "inference_benchmarker/worker/__main__.py",
     "inference_benchmarker/worker/check.py",
-    "inference_benchmarker/demo_endpoint.py",
 )
 LIGHT = {"aiperf_flags", "errors", "examples", "flags", "version"}  # what tells whether arguments are good
 HEAVY = {"boto3", "botocore", "pandas", "matplotlib", "plotly", "rich", "scipy"}

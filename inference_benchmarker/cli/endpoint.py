@@ -20,7 +20,8 @@ def run(arguments: list[str]) -> int:
     )
     add_flags(parser, ENDPOINT_FLAGS)
     port, config = endpoint_config(*parsed(parser, arguments))
-    from inference_benchmarker.demo_endpoint import listen, serve
+    from inference_benchmarker.demo.listening import listen
+    from inference_benchmarker.demo.serving import serve
 
     with listen(port) as sock:
         port = sock.getsockname()[1]

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.demo.config import Fate
-from inference_benchmarker.demo.http import Answer, HttpConnection, chunk
+from inference_benchmarker.demo.http import Answer, chunk
 from inference_benchmarker.demo.queueing import NS, Job
 from inference_benchmarker.timer import TimerFd
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from inference_benchmarker.demo.connection import HttpConnection
     from inference_benchmarker.demo.dialects import Stream
     from inference_benchmarker.demo.telemetry import Traffic
 
