@@ -473,6 +473,17 @@ class TestCommand:
         assert second.startswith(f"benchmark: {tmp_path}/nowhere: does not exist.")
         assert third.startswith(f"benchmark: {tmp_path}: is not a run directory (it has no plan.json).")
 
+    def test_flags_may_stand_between_the_runs(self, runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+        assert compared(capsys, runs["base"], "--max-regression", "p50=10%", runs["slow"])[0] == 1
+
+    @pytest.mark.parametrize("count", [0, 1, 3])
+    def test_two_runs_are_compared_and_no_other_number(
+        self, count: int, runs: dict[str, Path], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        code, out, err = compared(capsys, *[runs["base"]] * count)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"benchmark: --compare takes two run directories, BASE and NEW, not {count}. For any")
+
     def test_a_damaged_run_is_named(
         self, runs: dict[str, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
     ) -> None:
@@ -499,13 +510,6 @@ class TestCommand:
             f"benchmark: {nowhere}: cannot be written (No such file or directory). Give another file.\n",
         )
         assert "latency.p50" in out
-
-    @pytest.mark.parametrize("arguments", [[], ["one"], ["one", "two", "three"]], ids=len)
-    def test_it_takes_two(self, capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
-        code, _, err = compared(capsys, *arguments)
-        assert code == 2
-        assert err.startswith("benchmark: ")
-        assert err.endswith("See `benchmark --compare --help`.\n")
 
 
 @pytest.mark.process

@@ -34,7 +34,7 @@ _FILES = (
 
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
-    options = compare_parser().parse_args([argument for argument in arguments if argument != "--compare"])
+    options = compare_parser().parse_intermixed_args([argument for argument in arguments if argument != "--compare"])
     from inference_benchmarker.slo import MaxRegression
     from inference_benchmarker.verdict import EXIT_INVALID, EXIT_MISSED, EXIT_VALID
     from inference_benchmarker.wave import Wave
@@ -43,7 +43,12 @@ def run(arguments: list[str]) -> int:
 
     problems: list[str] = []
     limits = list(_good(MaxRegression.parse, options.max_regression, problems))
-    waves = list(_good(Wave.load, (options.base, options.new), problems))
+    if len(options.runs) != 2:
+        problems.append(
+            f"--compare takes two run directories, BASE and NEW, not {len(options.runs)}. "
+            "For any number side by side: `benchmark --plot DIR...`."
+        )
+    waves = list(_good(Wave.load, options.runs, problems))
     if problems:
         raise BenchmarkError("\n".join(problems))
     base, new = waves
@@ -72,8 +77,8 @@ def compare_parser() -> Parser:
         usage="benchmark --compare BASE NEW [options]",
         allow_abbrev=False,
     )
-    parser.add_argument("base", metavar="BASE", type=Path, help="the run directory to compare with")
-    parser.add_argument("new", metavar="NEW", type=Path, help="the run directory that is judged")
+    both = "the run directory to compare with, and the one that is judged"
+    parser.add_argument("runs", metavar="BASE NEW", type=Path, nargs="*", help=both)
     parser.add_argument("--max-regression", metavar="LIMIT", action="append", default=[], help=_MAX_REGRESSION_HELP)
     for flag, text in _FILES:
         parser.add_argument(flag, metavar="FILE", type=Path, help=text)
