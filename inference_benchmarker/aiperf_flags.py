@@ -128,6 +128,8 @@ def _given(text: str | None, problems: list[str]) -> dict[str, Value]:
         for name, value in given.items()
         if not all(isinstance(each, str | int | float) for each in (value if isinstance(value, list) else [value]))
     ]
+    if given.get("export-level") == "summary":
+        problems.append("--aiperf-args: export-level must be records or raw, because the results are read from these.")
     return given
 
 

@@ -25,10 +25,16 @@ ALIASES = {
     "output-artifact-dir": "artifact-dir",
     "ui-type": "ui",
     "num-warmup-requests": "warmup-request-count",
+    "profile-export-level": "export-level",
+    "f": "config",
+    "b": "batch-size",
+    "H": "header",
+    "v": "verbose",
+    "vv": "extra-verbose",
 }
-"""aiperf's other names of flags that are set here, so that what the user gives replaces ours."""
+"""aiperf's other names of flags that are set or refused here, so that what is given replaces ours; and its letters."""
 
-OURS = ("artifact-dir", "profile-export-prefix", "profile-export-file", "config", "f")
+OURS = ("artifact-dir", "profile-export-prefix", "profile-export-file", "config", "num-profile-runs")
 """What decides where the results are."""
 
 FAMILIAR = frozenset(
@@ -79,7 +85,8 @@ def problems_of_names(names: Iterable[str], known: Collection[str]) -> Iterator[
     """The flags that aiperf does not have; none where it is not known which it has."""
     for name in names:
         if known and name not in known:
-            yield f"--aiperf-args: aiperf has no flag {name}.{question(meant(name, known)[:_MOST_MEANT])}"
+            hint = question(meant(name, known)[:_MOST_MEANT]) or " `aiperf profile --help` lists those it has."
+            yield f"--aiperf-args: aiperf has no flag {name}.{hint}"
 
 
 def flags(
@@ -94,7 +101,8 @@ def flags(
     if inputs is not None and body is not None:
         found |= dict(zip(_OUR_INPUT, (str(inputs), "inputs_json", "sequential"), strict=True))
         found |= dict(_of_body(body))
-    return {**found, **given}
+    opposed = {f"no-{name}" for name, value in given.items() if value is not False}
+    return {**{name: value for name, value in found.items() if name not in opposed}, **given}
 
 
 _OUTPUT: dict[str, Value] = {"ui": "none", "no-gpu-telemetry": True, "no-server-metrics": True}

@@ -72,6 +72,21 @@ def test_what_is_given_replaces_adds_and_leaves_out() -> None:
     assert got[-1] == "--verbose"
 
 
+def test_a_switch_that_is_given_takes_the_place_of_its_opposite() -> None:
+    got = line(plan(ClosedLoop(1), number=1), server_metrics="http://127.0.0.1:8000/metrics", gpu_telemetry=True)
+    assert value(got, "--server-metrics") == "http://127.0.0.1:8000/metrics"
+    assert "--gpu-telemetry" in got
+    assert "--no-server-metrics" not in got
+    assert "--no-gpu-telemetry" not in got
+
+
+@pytest.mark.parametrize(
+    ("short", "long"), [("H", "header"), ("-b", "batch-size"), ("v", "verbose"), ("-vv", "extra-verbose")]
+)
+def test_a_letter_is_the_flag_that_it_stands_for(short: str, long: str) -> None:
+    assert named({short: "x"}) == {long: "x"}
+
+
 def test_requests_of_the_users_own_take_the_place_of_ours() -> None:
     given = named({"input_file": "mine.jsonl", "model": "m"})
     assert brings_input(given)
