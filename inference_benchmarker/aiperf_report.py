@@ -26,7 +26,7 @@ def aiperf_text(result: AiperfResult) -> str:
 def _block(result: AiperfResult) -> Iterator[str]:
     yield _TITLE
     yield "-" * len(_TITLE)
-    yield f"{INDENT}Total requests fired: {result.requests}"
+    yield f"{INDENT}Total requests fired: {result.fired}"
     yield ""
     yield f"{INDENT}Duration:         {result.duration_s:.1f}s"
     yield f"{INDENT}Server RPS:       {result.server_rps:.1f} req/s"
@@ -65,6 +65,15 @@ def _server(result: AiperfResult) -> Iterator[str]:
 
 
 def _end(result: AiperfResult) -> Iterator[str]:
+    if result.unanswered or result.gave_up:
+        yield f"{INDENT}! aiperf gave up on {_given_up(result)} without an answer when its grace period was over."
     if result.interrupted:
         yield f"{INDENT}Interrupted: these are the requests that were done by then."
     yield f"{INDENT}aiperf's own files: {result.folder}"
+
+
+def _given_up(result: AiperfResult) -> str:
+    """It tells nothing of those sent after the last one that was answered."""
+    if not result.unanswered:
+        return "an unknown number of requests"
+    return f"{result.unanswered:,} requests{' or more' if result.gave_up else ''}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -35,6 +36,8 @@ class AiperfResult:
 
     ``duration_s``: from the first request sent to the last answer. ``times``: statistics by name of each time.
     ``success_threshold``: the least share of ok requests that was asked for. ``folder``: where aiperf's own files are.
+    ``requests``: those that were answered, well or badly. ``unanswered``: those it gave up on; where its grace period
+    ran out (``gave_up``), there may be more of these.
     """
 
     version: str | None
@@ -50,12 +53,19 @@ class AiperfResult:
     success_threshold: float
     folder: str
     interrupted: bool = False
+    unanswered: int = 0
+    gave_up: bool = False
     server_metrics: tuple[ServerMetric, ...] | None = None
 
     @property
+    def fired(self) -> int:
+        """Those answered, and those it gave up on."""
+        return self.requests + self.unanswered
+
+    @property
     def success_rate(self) -> float:
-        """Ok / total requests."""
-        return self.ok / self.requests if self.requests else 0.0
+        """Ok / fired, which are the total requests unless it gave up on some."""
+        return self.ok / self.fired if self.fired else 0.0
 
     @property
     def server_rps(self) -> float:
@@ -64,8 +74,8 @@ class AiperfResult:
 
     @property
     def exit_code(self) -> int:
-        """130 where it was interrupted, 1 where too few requests succeeded, else 0."""
-        return 130 if self.interrupted else int(self.success_rate < self.success_threshold)
+        """130 where it was interrupted, 1 where too few requests succeeded or nobody knows how few, else 0."""
+        return 130 if self.interrupted else int(self.gave_up or self.success_rate < self.success_threshold)
 
     def with_server_metrics(self, metrics: Iterable[ServerMetric]) -> Self:
         """The same with what its server's metrics say."""
@@ -75,7 +85,12 @@ class AiperfResult:
         """The content of aiperf/summary.json."""
         facts = {name: getattr(self, name) for name in self.__slots__ if name not in ("server_metrics", "folder")}
         rows = None if self.server_metrics is None else [metric.to_json() for metric in self.server_metrics]
-        derived = {"success_rate": self.success_rate, "server_rps": self.server_rps, "exit_code": self.exit_code}
+        derived = {
+            "fired": self.fired,
+            "success_rate": self.success_rate,
+            "server_rps": self.server_rps,
+            "exit_code": self.exit_code,
+        }
         return {"schema_version": SCHEMA_VERSION, **facts, **derived, "server_metrics": rows}
 
     def save(self) -> None:
@@ -89,7 +104,7 @@ class AiperfResult:
             return None
         data = read_json(folder / SUMMARY)
         rows = data["server_metrics"]
-        facts = {name: data[name] for name in cls.__slots__ if name != "folder"} | {"folder": str(folder)}
+        facts = {name: data[name] for name in cls.__slots__ if name in data} | {"folder": str(folder)}
         facts["server_metrics"] = None if rows is None else tuple(ServerMetric.from_json(row) for row in rows)
         return cls(**facts)
 
@@ -126,6 +141,8 @@ def read_export(folder: Path, success_threshold: float, *, interrupted: bool) ->
         success_threshold=success_threshold,
         folder=str(folder),
         interrupted=interrupted,
+        unanswered=0 if interrupted else _missing(measured),
+        gave_up=not interrupted and _gave_up(statistics),
     )
     return result, window
 
@@ -157,6 +174,21 @@ def _interval(rows: Sequence[dict[str, Any]], measured: Sequence[dict[str, Any]]
 
 def _instants(rows: Sequence[dict[str, Any]], name: str) -> list[float]:
     return [row["metadata"][name] / NS for row in rows]
+
+
+def _missing(measured: Sequence[dict[str, Any]]) -> int:
+    """Requests that it cancelled when its grace period was over: it numbers what it sends, and exports no such one."""
+    numbers = {number for row in measured if (number := row["metadata"].get("session_num")) is not None}
+    return max(numbers, default=-1) + 1 - len(numbers)
+
+
+def _gave_up(statistics: dict[str, Any]) -> bool:
+    """Whether its last phase took all its time and its grace period: then the last requests may be missing too."""
+    phase = statistics.get("input_config", {}).get("phases", [{}])[-1]
+    if not phase.get("duration") or not phase.get("grace_period"):
+        return False
+    begin, end = (datetime.fromisoformat(statistics[name]) for name in ("start_time", "end_time"))
+    return (end - begin).total_seconds() >= phase["duration"] + phase["grace_period"]
 
 
 def _failed(row: dict[str, Any]) -> bool:

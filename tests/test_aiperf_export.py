@@ -63,6 +63,41 @@ def test_counts_and_the_window_come_from_its_records(tmp_path: Path) -> None:
     assert result.errors == {"Internal Server Error 500": 1}
 
 
+def numbered(*numbers: int) -> list[dict[str, Any]]:
+    """Records of the requests with these numbers."""
+    records = [record(100 + number, 101 + number) for number in numbers]
+    for number, each in zip(numbers, records, strict=True):
+        each["metadata"]["session_num"] = number
+    return records
+
+
+def test_requests_that_it_gave_up_on_are_missing_in_its_export_and_count(tmp_path: Path) -> None:
+    export(tmp_path, numbered(0, 1, 3, 5))
+    result = read(tmp_path)
+    assert (result.fired, result.requests, result.ok, result.exit_code) == (6, 4, 4, 1)
+    assert result.success_rate == pytest.approx(4 / 6)
+    assert result.server_rps == 4 / result.duration_s
+    assert "Total requests fired: 6" in aiperf_text(result)
+    assert "gave up on 2 requests" in aiperf_text(result)
+    result.save()
+    assert AiperfResult.load(tmp_path) == result
+    assert read(tmp_path, interrupted=True).fired == 4
+
+
+@pytest.mark.parametrize(("end", "gave_up"), [("00:00:05.005", True), ("00:00:04.9", False)])
+def test_where_its_grace_period_ran_out_nobody_knows_how_many_are_missing(
+    end: str, gave_up: bool, tmp_path: Path
+) -> None:
+    config = {"phases": [{"name": "warmup", "duration": 9.0}, {"duration": 2.0, "grace_period": 3.0}]}
+    times = {"start_time": "2026-01-01T00:00:00.000000", "end_time": f"2026-01-01T{end}"}
+    result = read(export(tmp_path, numbered(0, 1), {**STATISTICS, **times, "input_config": config}))
+    assert (result.requests, result.ok) == (2, 2)
+    assert (result.gave_up, result.exit_code) == (gave_up, int(gave_up))
+    assert ("gave up on an unknown number of requests" in aiperf_text(result)) == gave_up
+    result.save()
+    assert AiperfResult.load(tmp_path) == result
+
+
 def test_times_are_in_seconds_under_our_names(tmp_path: Path) -> None:
     result = read(export(tmp_path, [record(1, 2)]))
     assert result.version == "0.13.0"
