@@ -188,7 +188,7 @@ def _gave_up(statistics: dict[str, Any]) -> bool:
     if not phase.get("duration") or not phase.get("grace_period"):
         return False
     begin, end = (datetime.fromisoformat(statistics[name]) for name in ("start_time", "end_time"))
-    return (end - begin).total_seconds() >= phase["duration"] + phase["grace_period"]
+    return (end - begin).total_seconds() >= float(phase["duration"] + phase["grace_period"])
 
 
 def _failed(row: dict[str, Any]) -> bool:

@@ -134,6 +134,18 @@ class TestBars:
         assert "CPUUtilization (EndpointName=a), Average" in titles
         assert "CPUUtilization (EndpointName=b), Average" in titles
 
+    def test_aiperfs_rate_is_that_of_its_block_and_its_warm_up_is_not_taken_for_the_run(self, tmp_path: Path) -> None:
+        make_run(tmp_path / "a")
+        folder = tmp_path / "a" / "aiperf"
+        warm_up = folder / "phases" / "a_warm_up"
+        warm_up.mkdir(parents=True)
+        (warm_up / "profile_export_aiperf.json").write_text(json.dumps({"request_latency": {"avg": 1.0}}))
+        (folder / "profile_export_aiperf.json").write_text(json.dumps(AIPERF))
+        (folder / "summary.json").write_text(json.dumps({"server_rps": 50.4}))
+        runs = read(tmp_path / "a")
+        assert bars_of(runs, "Server RPS", "aiperf").statistics[""][0].value == 50.4
+        assert bars_of(runs, "Latency (ms)", "aiperf").statistics["mean"][0].value == 250.5
+
     @pytest.mark.parametrize("export", [AIPERF, {"records": AIPERF}], ids=["flat", "records"])
     def test_aiperfs_export_is_a_source(self, tmp_path: Path, export: dict[str, Any]) -> None:
         make_run(tmp_path / "a")

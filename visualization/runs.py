@@ -231,15 +231,19 @@ def _finite(value: str | float) -> float:
 
 
 def _aiperf_export(run_dir: RunDir) -> Path:
-    """Aiperf's export, wherever below its folder aiperf put it."""
+    """Aiperf's export, wherever below its folder aiperf put it; those of its phases lie deeper."""
     folder, name = run_dir.path / "aiperf", "profile_export_aiperf.json"
-    return next(iter(sorted(folder.rglob(name))), folder / name)
+    return min(sorted(folder.rglob(name)), key=lambda path: len(path.parts), default=folder / name)
 
 
 def _read_aiperf(path: Path) -> dict[str, Any]:
-    """The metrics by aiperf's tags; older versions have them below ``records``."""
+    """The metrics by aiperf's tags; older versions have them below ``records``. The rate is that of our block."""
     data = json.loads(path.read_text(encoding="utf-8"))
-    return dict(data.get("records", data))
+    found = dict(data.get("records", data))
+    block = path.with_name("summary.json")
+    if block.is_file():
+        found["request_throughput"] = {"avg": json.loads(block.read_text(encoding="utf-8"))["server_rps"]}
+    return found
 
 
 def _tails(wave: Wave) -> dict[str, Points]:
