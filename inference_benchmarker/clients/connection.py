@@ -70,6 +70,7 @@ class Connection(AnswerParser):
             self._sock.sendall(request)
         finally:
             self._waiting = None
+        self._heard = monotonic()  # a long request is not the server's silence
 
     def read_head(self) -> None:
         """Wait for the head of the answer."""
@@ -135,7 +136,7 @@ class Connection(AnswerParser):
             self._reader.switch()
 
     def _set_timer(self, seconds: float) -> None:
-        self._timer = self._hub.loop.timer(seconds)
+        self._timer = self._hub.loop.timer(seconds, priority=-1)  # after what has come, where both are due
         self._timer.start(self._ring)
 
     def _ring(self) -> None:
@@ -145,8 +146,11 @@ class Connection(AnswerParser):
         if self.complete:
             return
         assert self._timeout_s is not None
-        left = self._heard + self._timeout_s - monotonic()
-        if left > 0 or self._waiting is None:
-            self._set_timer(max(left, 0.001))
+        now = monotonic()
+        if self._waiting is None:  # nobody listens, so this is not the server's silence
+            self._heard = now
+        left = self._heard + self._timeout_s - now
+        if left > 0:
+            self._set_timer(left)
         else:
             self._waiting.throw(ReadTimeoutError(f"nothing came for {self._timeout_s:g} s"))
