@@ -67,6 +67,13 @@ def test_payloads_become_bytes(payload: Any, as_csv: bool, expected: bytes) -> N
     assert encode(payload, as_csv=as_csv) == expected
 
 
+def test_a_header_of_the_users_takes_the_place_of_ours_however_it_is_spelt() -> None:
+    client = HttpClient("http://127.0.0.1:1", headers={"content-type": "a/b", "X-A": "1"})
+    assert client._encode("POST", "", b"", None).lower().count(b"content-type:") == 1
+    head = client._encode("POST", "", b"", {"Content-Type": "c/d", "x-a": "2", "HOST": "h"}).lower().decode()
+    assert sorted(head.split("\r\n")[1:-2]) == ["content-length: 0", "content-type: c/d", "host: h", "x-a: 2"]
+
+
 def test_the_content_type_makes_rows_csv() -> None:
     with ScriptedServer([OK]) as server:
         HttpClient(server.url, content_type="text/csv; charset=utf-8").post([[1, "a"]])
@@ -241,6 +248,45 @@ def test_only_silence_times_out_not_length() -> None:
         assert 0.3 < time.monotonic() - begun < 0.9
 
 
+def test_a_client_that_was_held_up_is_no_silence_of_the_server() -> None:
+    with ScriptedServer([[0.1, answer(b"ok")]]) as server:
+        request = gevent.spawn(HttpClient(server.url, read_timeout_s=0.3).post, b"")
+        gevent.sleep(0.05)
+        time.sleep(0.6)  # nothing runs meanwhile
+        assert request.get() == b"ok"
+
+
+def test_who_reads_late_does_not_time_out() -> None:
+    with ScriptedServer([[chunked_head(), b"1\r\na\r\n", 0.05, b"1\r\nb\r\n0\r\n\r\n"]]) as server:
+        client = HttpClient(server.url, read_timeout_s=0.2)
+        for pause in (gevent.sleep, time.sleep):
+            stream = client.stream(b"")
+            assert next(stream) == b"a"
+            pause(0.5)
+            assert list(stream) == [b"b"]
+
+
+def test_the_servers_silence_begins_when_the_request_is_sent() -> None:
+    body = b"x" * 20_000_000
+
+    def serve(listener: socket.socket) -> None:
+        sock, _ = listener.accept()
+        with sock, sock.makefile("rb") as reader:
+            while reader.readline() != b"\r\n":
+                pass
+            time.sleep(0.35)
+            reader.read(len(body))
+            time.sleep(0.35)
+            sock.sendall(answer(b"ok"))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        client = HttpClient(f"http://127.0.0.1:{listener.getsockname()[1]}", read_timeout_s=0.6)
+        assert client.post(body) == b"ok"
+        thread.join()
+
+
 def test_a_server_that_answers_and_takes_no_more_times_out_too() -> None:
     def serve(listener: socket.socket) -> None:
         sock, _ = listener.accept()
@@ -359,7 +405,7 @@ def test_tls_trusts_what_it_is_told_to(certificate: Path) -> None:
     own = gevent.ssl.create_default_context(cafile=str(certificate))
     body = b"x" * 300_000
     with ScriptedServer([[answer(body)]], context) as server:
-        for verify in (str(certificate), False, own):
+        for verify in (certificate, False, own):
             client = HttpClient(server.url, verify=verify)
             assert client.post(b"") == client.post(b"") == body
         with pytest.raises(ssl.SSLCertVerificationError) as refused:

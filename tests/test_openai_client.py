@@ -182,6 +182,17 @@ def test_a_body_cut_in_the_middle(pair: Pair) -> None:
     assert outcome(lambda: pair.ours.chat(CHAT)).key == "APIConnectionError"
 
 
+def test_an_error_object_in_a_success_is_no_success(pair: Pair) -> None:
+    pair.give([answer(json.dumps(ERROR).encode(), Content_Type="application/json")])
+    assert outcome(lambda: pair.ours.chat(CHAT)).key == "APIError c"
+
+
+def test_a_header_of_the_users_takes_the_place_of_ours() -> None:
+    with ScriptedServer([[answer(b"{}")]]) as server:
+        OpenAIClient(server.url, "key", headers={"authorization": "own"}).chat(CHAT)
+    assert server.asked[0].headers["authorization"] == "own"
+
+
 def test_nobody_there_is_the_same() -> None:
     theirs, ours = clients("http://127.0.0.1:1")
     assert outcome(lambda: ours.chat(CHAT)).key == outcome(lambda: read_theirs(theirs)).key == "APIConnectionError"
@@ -205,6 +216,8 @@ SAME_STREAMS: dict[str, Script] = {
     "no [DONE] after finish_reason": stream(events(*TOKENS, done=False)),
     "a connection that ends with it": [b"HTTP/1.1 200 OK\r\n\r\n", events(*TOKENS), CLOSE],
     "something after [DONE]": stream(events(*TOKENS) + b"\n\n"),
+    "a space after [DONE]": stream(events(*TOKENS, done=False) + b"data: [DONE] \n\n"),
+    "data of several lines": stream(events(*TOKENS).replace(b', "choices"', b',\ndata:  "choices"')),
 }
 
 

@@ -246,6 +246,7 @@ EVERY = {
             whole,
             {**EVERY, "TargetModel": "/a b/model.tar.gz", "EnableExplanations": "`true`", "Body": bytearray(b"\xff")},
         ),
+        (whole, {"CustomAttributes": "é 日本", "TargetModel": "é"}),
         (streamed, {**EVERY, "Body": b"x" * 100_000}),
     ],
 )

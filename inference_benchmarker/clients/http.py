@@ -12,6 +12,7 @@ from inference_benchmarker.clients.pool import Answer, Limits, Pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from os import PathLike
     from ssl import SSLContext
 
     from inference_benchmarker.clients.connection import Connection
@@ -47,13 +48,14 @@ class HttpClient:
         *,
         content_type: str = "application/json",
         headers: Mapping[str, str] | None = None,
-        verify: bool | str | SSLContext = True,
+        verify: bool | str | PathLike[str] | SSLContext = True,
         connect_timeout_s: float | None = 5.0,
         read_timeout_s: float | None = 60.0,
     ) -> None:
         self._pool = Pool(url, verify, Limits(connect_timeout_s, read_timeout_s))
         self._is_csv = content_type.partition(";")[0].strip().lower() == "text/csv"
-        self._common = header_lines({"Host": self._pool.host, "Content-Type": content_type} | dict(headers or {}))
+        self._headers = merged({"Host": self._pool.host, "Content-Type": content_type}, headers or {})
+        self._common = header_lines(self._headers)
 
     def post(self, payload: Any, path: str = "", headers: Mapping[str, str] | None = None) -> bytes:
         """The body of the answer. ``path`` is added to the URL's own."""
@@ -100,9 +102,15 @@ class HttpClient:
         if not _TARGET.fullmatch(target):
             raise ValueError(f"{target!r} is no path of a URL: it must start with / and have no spaces")
         body = payload if type(payload) is bytes else encode(payload, as_csv=self._is_csv)
-        more = header_lines(headers) if headers else ""
-        head = f"{method} {target} HTTP/1.1\r\n{self._common}{more}Content-Length: {len(body)}\r\n\r\n"
+        lines = header_lines(merged(self._headers, headers)) if headers else self._common
+        head = f"{method} {target} HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n"
         return head.encode("latin-1") + body
+
+
+def merged(headers: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """``headers``, with ``own`` in place of those of the same name, however it is spelt."""
+    names = {name.lower() for name in own}
+    return {name: value for name, value in headers.items() if name.lower() not in names} | dict(own)
 
 
 def header_lines(headers: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.clients.answer_parser import IncompleteAnswerError
-from inference_benchmarker.clients.http import HttpClient, HttpStatusError
+from inference_benchmarker.clients.http import HttpClient, HttpStatusError, merged
 from inference_benchmarker.clients.openai_errors import (
     APIConnectionError,
     APIError,
@@ -22,6 +22,7 @@ from inference_benchmarker.endpoint import Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from os import PathLike
     from ssl import SSLContext
 
 
@@ -57,14 +58,14 @@ class OpenAIClient:
         api_key: str | None = None,
         *,
         headers: Mapping[str, str] | None = None,
-        verify: bool | str | SSLContext = True,
+        verify: bool | str | PathLike[str] | SSLContext = True,
         connect_timeout_s: float | None = 5.0,
         read_timeout_s: float | None = 60.0,
     ) -> None:
         key = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
         self._http = HttpClient(
             base_url,
-            headers={"Accept": "application/json, text/event-stream", **key, **(headers or {})},
+            headers=merged({"Accept": "application/json, text/event-stream", **key}, headers or {}),
             verify=verify,
             connect_timeout_s=connect_timeout_s,
             read_timeout_s=read_timeout_s,
@@ -96,6 +97,8 @@ class OpenAIClient:
         except (HttpStatusError, OSError, HTTPException) as error:
             raise _translated(error) from error
         content = json.loads(body)
+        if failure := content.get("error"):
+            raise stream_error(failure)
         told = _usage(content.get("usage"), content.get("model"))
         return Completion(told.tokens_in, told.tokens_out, len(body), told.model, content)
 
@@ -136,7 +139,7 @@ class _StreamedAnswer:
 
     def take(self, data: bytes) -> str:
         """What the model generated, of an event's data. Raises APIError for an error in it."""
-        if data == _DONE:
+        if data.startswith(_DONE):
             self._finished = True
             return ""
         event, _ = _parse(data.decode().lstrip())

@@ -95,7 +95,7 @@ def status_error(answer: Answer) -> APIStatusError:
 
 
 def stream_error(error: Any) -> APIError:
-    """The error of an object within a stream."""
+    """The error of an object within a stream, or in an answer that says it is a success."""
     message = error.get("message") if isinstance(error, dict) else None
     shown = message if message and isinstance(message, str) else "An error occurred during streaming"
     return APIError(shown, error)

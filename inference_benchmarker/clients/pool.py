@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
@@ -44,7 +45,7 @@ class Pool:
     taken it up: a request is sent once, or never.
     """
 
-    def __init__(self, url: str, verify: bool | str | SSLContext, limits: Limits) -> None:
+    def __init__(self, url: str, verify: bool | str | PathLike[str] | SSLContext, limits: Limits) -> None:
         parts = urlsplit(url)
         if parts.scheme not in _PORTS or not parts.hostname:
             raise ValueError(f"{url!r} is no URL of a server: it must look like https://host:port/path")
@@ -106,11 +107,11 @@ class Pool:
                 raise
 
 
-def tls_context(verify: bool | str | SSLContext) -> SSLContext:
+def tls_context(verify: bool | str | PathLike[str] | SSLContext) -> SSLContext:
     """True: the system's authorities; a path: those in that file; False: whatever the server shows; or one of yours."""
-    if not isinstance(verify, (bool, str)):
+    if not isinstance(verify, (bool, str, PathLike)):
         return verify
-    context: SSLContext = gevent.ssl.create_default_context(cafile=verify if isinstance(verify, str) else None)
+    context: SSLContext = gevent.ssl.create_default_context(cafile=None if isinstance(verify, bool) else verify)
     if verify is False:
         context.check_hostname = False
         context.verify_mode = gevent.ssl.CERT_NONE

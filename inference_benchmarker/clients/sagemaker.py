@@ -19,6 +19,7 @@ from inference_benchmarker.clients.signing import Signer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from os import PathLike
     from ssl import SSLContext
 
 _SERVICE = "sagemaker-runtime"
@@ -65,7 +66,7 @@ class SageMakerClient:
         session: Any = None,
         region_name: str | None = None,
         endpoint_url: str | None = None,
-        verify: bool | str | SSLContext | None = None,
+        verify: bool | str | PathLike[str] | SSLContext | None = None,
         connect_timeout_s: float | None = 5.0,
         read_timeout_s: float | None = 60.0,
     ) -> None:
@@ -128,7 +129,7 @@ class SageMakerClient:
         headers["host"] = self._pool.host
         path = f"{self._pool.path}{operation.path(name)}"
         signed = header_lines(self._signer.sign(path, headers, body))
-        return f"POST {path} HTTP/1.1\r\n{signed}content-length: {len(body)}\r\n\r\n".encode("latin-1") + body
+        return f"POST {path} HTTP/1.1\r\n{signed}content-length: {len(body)}\r\n\r\n".encode() + body
 
     def _result(self, operation: _Operation, answer: Answer) -> dict[str, Any]:
         if answer.status >= _FIRST_ERROR:
