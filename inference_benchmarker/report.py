@@ -201,13 +201,19 @@ def _tokens_section(summary: Summary) -> Iterator[str]:
     present = [(label, distribution) for label, distribution in rows if distribution is not None]
     yield from aligned([["Per request", *_COLUMNS], *(_count_row(label, d) for label, d in present)])
     yield ""
+    ok = summary.ledger.ok
     if tokens.tokens_in is not None:
-        rate = _per_second(tokens.tokens_in_per_s)
-        yield f"{_INDENT}Input tokens:     {tokens.tokens_in:,} (the server's usage{rate})"
+        notes = _of_some(tokens.tokens_in_per_request, ok) + _per_second(tokens.tokens_in_per_s)
+        yield f"{_INDENT}Input tokens:     {tokens.tokens_in:,} (the server's usage{notes})"
     if tokens.tokens_out is not None:
         source = {"usage": "the server's usage", "pieces": "counted pieces"}.get(str(tokens.counted), tokens.counted)
-        rate = _per_second(tokens.tokens_out_per_s)
-        yield f"{_INDENT}Output tokens:    {tokens.tokens_out:,} ({source}{rate})"
+        notes = _of_some(tokens.tokens_out_per_request, ok) + _per_second(tokens.tokens_out_per_s)
+        yield f"{_INDENT}Output tokens:    {tokens.tokens_out:,} ({source}{notes})"
+
+
+def _of_some(told: Distribution | None, ok: int) -> str:
+    """That not all requests told their tokens: the sum and the rate are less than what was processed."""
+    return "" if told is None or told.count == ok else f", of {told.count:,} of {ok:,} ok requests"
 
 
 def _count_row(label: str, d: Distribution) -> list[str]:

@@ -118,6 +118,14 @@ def test_lower_bounds_are_marked_wherever_they_stand() -> None:
     assert "≥" not in text_of(wave()).replace("Errors", "")
 
 
+def test_tokens_that_only_some_requests_told_are_no_sum_over_all() -> None:
+    plan = open_plan("10", None, 4)
+    records = [streamed(n, 50, (10,), tokens_in=5 if n else None, tokens_out=4 if n == 1 else None) for n in range(3)]
+    text = text_of(observe(plan, [*records, on_time(plan)[3]]))
+    assert "Input tokens:     10 (the server's usage, of 2 of 4 ok requests" in text
+    assert "Output tokens:    8 (usage and pieces, of 3 of 4 ok requests" in text
+
+
 def test_a_wave_with_everything_has_every_section_in_order() -> None:
     plan = open_plan("10", "10", warmup_s=Decimal(1))
     records = [streamed(n, 50, (10, 10), label=f"model {n % 2}", tokens_in=5) for n in range(100)]
