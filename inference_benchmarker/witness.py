@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 _PREVIEW = 200
+_READ = 10_000
+"""More than is shown is searched for secrets, as one may begin within what is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +92,12 @@ class Witness:
             return {
                 "answer": "streamed",
                 "answer_type": kinds or None,
-                "preview": redact("".join(map(_text, self._pieces))[:_PREVIEW]),
+                "preview": redact("".join(map(_text, self._pieces))[:_READ])[:_PREVIEW],
             }
         return {
             "answer": "returned",
             "answer_type": type_name(answer),
-            "preview": redact(_text(answer)[:_PREVIEW]),
+            "preview": redact(_text(answer)[:_READ])[:_PREVIEW],
             "unread": hasattr(answer, "__next__"),
             "status": _status(answer),
         }
@@ -122,7 +124,7 @@ def type_name(value: Any) -> str:
 
 def _text(value: Any) -> str:
     if isinstance(value, (bytes, bytearray)):
-        return bytes(value[:_PREVIEW]).decode("utf-8", "replace")
+        return bytes(value[:_READ]).decode("utf-8", "replace")
     if value is None or isinstance(value, Response):
         return ""
     try:

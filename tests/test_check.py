@@ -97,6 +97,18 @@ def test_an_answer_is_seen_as_what_it_is(answer: object, expected: Seen) -> None
     assert [getattr(found, name) for name in of_answer] == [getattr(expected, name) for name in of_answer]
 
 
+@pytest.mark.parametrize("as_stream", [False, True], ids=["returned", "streamed"])
+def test_no_part_of_a_secret_is_left_where_the_preview_ends(as_stream: bool) -> None:
+    secret = "x" * 20
+    answer = "." * 190 + secret + "." * 100
+    witness = Witness(lambda _: (piece for piece in [answer]) if as_stream else answer)
+    result = witness(b"")
+    if as_stream:
+        list(result)
+    preview = witness.seen(None, lambda text: text.replace(secret, "[hidden]")).preview
+    assert preview == "." * 190 + "[hidden].."
+
+
 def test_a_request_that_raised_has_no_answer() -> None:
     witness = Witness(lambda payload: payload / 0)
     with pytest.raises(ZeroDivisionError):
