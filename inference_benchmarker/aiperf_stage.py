@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,13 +27,14 @@ from server_capacity import aiperf
 from server_capacity.aiperf_arguments import flags, problems_of, problems_of_names, strange, words
 from server_capacity.aiperf_export import AiperfResult, heavier, read_export
 from server_capacity.baseline import PAUSE_S, wait_for_baseline
+from server_capacity.metrics import collected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from inference_benchmarker.run_dir import RunDir
     from inference_benchmarker.wave import Wave
-    from server_capacity.metrics import Source
+    from server_capacity.metrics import ServerMetric, Source
 
 MOST_INPUTS = 10_000
 """Requests that are made ready for aiperf; a longer run sends them again."""
@@ -77,6 +78,8 @@ class AiperfStage:
             result = self._run(run_dir, sources)
         except KeyboardInterrupt:
             return Outcome(INTERRUPTED, problem="Interrupted: aiperf measured nothing.")
+        except OSError as error:
+            return Outcome(heavier(before, BROKEN), problem=f"aiperf's run was lost: {error}.")
         except aiperf.AiperfFailedError as error:
             problem = f"aiperf failed; all it said is in {run_dir.aiperf / aiperf.LOG}, which ends with:\n{error}"
             return Outcome(heavier(before, BROKEN), problem=problem)
@@ -108,12 +111,22 @@ class AiperfStage:
                 raise KeyboardInterrupt
             raise aiperf.failure(folder, known)
         result, interval = export
-        result.save()  # the server's metrics may be long in coming
+        self._store(result)  # the server's metrics may be long in coming
         if sources and not interrupted:
-            rows = [metric for source in sources for metric in source.collect(interval, self.say)]
+            rows: list[ServerMetric] = []
+            with suppress(KeyboardInterrupt):  # a source ends its waiting by itself; this one came just before or after
+                for source in sources:
+                    rows += collected(source, interval, self.say)
             result = result.with_server_metrics(rows)
-            result.save()
+            self._store(result)
         return result
+
+    def _store(self, result: AiperfResult) -> None:
+        try:
+            result.save()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            self.say(f"aiperf's result could not be stored ({reason}); what is printed is all there is of it.")
 
     def _secrets(self) -> list[str]:
         """What must be in no file, longest first so that no part of one is left."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from server_capacity.metrics import Interval
+from server_capacity.metrics import Interval, collected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -102,7 +104,31 @@ def _now(sources: Sequence[Source], clock: Callable[[], float], sleep: Callable[
 
 
 def _collect(sources: Sequence[Source], interval: Interval) -> list[ServerMetric]:
-    return [metric for source in sources for metric in source.collect(interval, lambda _: None)]
+    with _ending_at_once():
+        return [metric for source in sources for metric in collected(source, interval, lambda _: None)]
+
+
+class _EndedError(BaseException):
+    """Ctrl-C, as no source knows it."""
+
+
+@contextmanager
+def _ending_at_once() -> Iterator[None]:
+    """Ctrl-C is an interrupt of the whole; to a source alone it is the end of its waiting, and aiperf would begin."""
+
+    def end(*_: object) -> NoReturn:
+        raise _EndedError
+
+    heeded = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) is signal.default_int_handler]
+    for number in heeded:
+        signal.signal(number, end)
+    try:
+        yield
+    except _EndedError:
+        raise KeyboardInterrupt from None
+    finally:
+        for number in heeded:
+            signal.signal(number, signal.default_int_handler)
 
 
 def _values(metrics: Sequence[ServerMetric]) -> Iterator[tuple[Key, float]]:

@@ -7,6 +7,7 @@ missing is None with its reason.
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -125,3 +126,13 @@ class Source(Protocol):
         Raises nothing for what the service does: an error is a reason. Ctrl-C (KeyboardInterrupt) ends the waiting
         with what there is.
         """
+
+
+def collected(source: Source, interval: Interval, say: Callable[[str], None]) -> list[ServerMetric]:
+    """What the source tells; a fault of ours in it keeps its traceback, and whoever asks the rest of the results."""
+    try:
+        return source.collect(interval, say)
+    except Exception as error:
+        traceback.print_exc()
+        stream, reason = type(source).__name__.lower(), f"reading them failed ({type(error).__name__})"
+        return [ServerMetric(stream, f"{stream} metrics", {"Value": None}, complete=False, reason=reason)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -84,6 +86,27 @@ def test_no_data_is_no_load() -> None:
 )
 def test_where_nothing_can_tell_it_is_a_pause(server: Server, during: float) -> None:
     assert wait(server, during) == (PAUSE_S, [])
+
+
+def test_ctrl_c_is_the_end_of_it_where_a_source_would_only_end_its_own_waiting() -> None:
+    class Patient(Server):
+        def collect(self, interval: Interval, say: Callable[[str], None]) -> list[ServerMetric]:
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            return super().collect(interval, say)
+
+    with pytest.raises(KeyboardInterrupt):
+        wait(Patient(decaying), 90.0)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_source_with_a_fault_of_ours_tells_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    class Faulty(Server):
+        def collect(self, *_: object) -> list[ServerMetric]:
+            raise KeyError("Timestamps")
+
+    assert wait(Faulty(decaying), 90.0) == (PAUSE_S, [])
+    assert "KeyError: 'Timestamps'" in capsys.readouterr().err
 
 
 def test_a_server_that_stays_busy_is_not_waited_for_without_end() -> None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.terminal import say, say_nothing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from inference_benchmarker.plan import WavePlan
     from inference_benchmarker.wave import Wave
     from server_capacity.metrics import ServerMetric, Source
@@ -38,6 +35,7 @@ def say_doubts(config: str | None, sources: list[Source], plan: WavePlan) -> Non
 def print_with_metrics(wave: Wave, sources: list[Source], options: dict[str, Any]) -> Wave:
     """Print what the client measured at once, the rest when the server's metrics are there."""
     from inference_benchmarker.processes import counting_interrupts
+    from server_capacity.metrics import collected
 
     tell = say_nothing if options["quiet"] else say
     metrics: list[ServerMetric] = []
@@ -46,7 +44,7 @@ def print_with_metrics(wave: Wave, sources: list[Source], options: dict[str, Any
         if not options["json"]:
             print(wave.texts()[0], flush=True)
         for source in sources:
-            metrics += _collected(source, wave, tell)
+            metrics += collected(source, wave.interval(), tell)
     with counting_interrupts():  # what has come is stored and printed, whatever is pressed meanwhile
         wave = wave.with_server_metrics(metrics)
         try:
@@ -57,15 +55,3 @@ def print_with_metrics(wave: Wave, sources: list[Source], options: dict[str, Any
         if not options["json"]:
             print(wave.texts()[1], end="", flush=True)
     return wave
-
-
-def _collected(source: Source, wave: Wave, tell: Callable[[str], None]) -> list[ServerMetric]:
-    """What the source tells; a fault of ours in it keeps its traceback, and the wave its result."""
-    try:
-        return source.collect(wave.interval(), tell)
-    except Exception as error:
-        from server_capacity.metrics import ServerMetric
-
-        traceback.print_exc()
-        stream, reason = type(source).__name__.lower(), f"reading them failed ({type(error).__name__})"
-        return [ServerMetric(stream, f"{stream} metrics", {"Value": None}, complete=False, reason=reason)]

@@ -1,0 +1,107 @@
+"""What may go wrong around a run of aiperf, and must not take its result along."""
+
+from __future__ import annotations
+
+import json
+import signal
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.aiperf_flags import AiperfOptions
+from inference_benchmarker.aiperf_stage import AiperfStage
+from inference_benchmarker.plan import Bounds, OpenLoop, WavePlan
+from server_capacity import aiperf
+from server_capacity.aiperf import Installation
+from server_capacity.aiperf_export import AiperfResult
+from tests.test_aiperf_export import STATISTICS, record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from server_capacity.metrics import ServerMetric
+
+
+class Source:
+    """A source that does as told when it is asked."""
+
+    def __init__(self, act: Callable[[], list[ServerMetric]]) -> None:
+        self._act = act
+
+    def doubts(self, seconds: float | None) -> list[str]:
+        del seconds
+        return []
+
+    def begin(self) -> None:
+        """Nothing to watch."""
+
+    def collect(self, *_: object) -> list[ServerMetric]:
+        return self._act()
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def stage(tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch) -> AiperfStage:
+    """A stage whose aiperf leaves the export of one request."""
+
+    def run(_installation: Any, _arguments: Any, folder: Path, *_: Any) -> bool:
+        (folder / "profile_export.jsonl").write_text(json.dumps(record(1, 2)) + "\n")
+        (folder / "profile_export_aiperf.json").write_text(json.dumps(STATISTICS))
+        return False
+
+    monkeypatch.setattr(aiperf, "run", run)
+    installation = Installation(Path("aiperf"), Path("python3"))
+    options = AiperfOptions(installation, "http://127.0.0.1:9", only=True, given={}, pause_s=None)
+    plan = WavePlan(OpenLoop(Decimal(1)), Bounds(num_requests=1), output_dir=tmp_path)
+    return AiperfStage(options, plan, "http://127.0.0.1:9", None, None, {}, said.append)
+
+
+def interrupted() -> list[ServerMetric]:
+    signal.raise_signal(signal.SIGINT)
+    return []
+
+
+def faulty() -> list[ServerMetric]:
+    raise KeyError("Timestamps")
+
+
+@pytest.mark.parametrize(("act", "rows"), [(interrupted, 0), (faulty, 1)])
+def test_what_happens_while_the_metrics_are_fetched_loses_no_result(
+    act: Callable[[], list[ServerMetric]], rows: int, stage: AiperfStage
+) -> None:
+    outcome = stage.follow(None, [Source(act)])
+    assert (outcome.exit_code, outcome.problem) == (0, "")
+    assert outcome.result is not None
+    assert outcome.result.requests == 1
+    assert len(outcome.result.server_metrics or ()) == rows
+    assert AiperfResult.load(Path(outcome.result.folder)) == outcome.result
+
+
+def test_a_result_that_cannot_be_stored_is_printed_all_the_same(
+    stage: AiperfStage, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: AiperfResult) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(AiperfResult, "save", full)
+    outcome = stage.follow(None, [])
+    assert outcome.result is not None
+    assert "could not be stored (No space left on device)" in said[-1]
+
+
+def test_a_disk_that_is_full_before_it_begins_is_a_reason_and_no_traceback(
+    stage: AiperfStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> bool:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(aiperf, "run", full)
+    outcome = stage.follow(None, [])
+    assert (outcome.exit_code, outcome.result) == (3, None)
+    assert "No space left on device" in outcome.problem
