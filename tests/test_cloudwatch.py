@@ -463,6 +463,14 @@ def test_a_wrong_name_is_waited_for_three_periods_only(fake: FakeCloudWatch) -> 
     assert WAVE.end + 30 + 180 <= fake.clock.now <= WAVE.end + 30 + 195
 
 
+def test_what_is_told_of_arrivals_may_end_before_the_bucket_of_the_last_answers(fake: FakeCloudWatch) -> None:
+    requests(fake)
+    fake.put(SAGEMAKER, "ModelCacheHit", HERE, (WAVE.start, 1.0), (NOON + 110, 0.0))
+    found = collect(fake, block(ModelCacheHit=["Average"], Invocations=["Sum"]))
+    assert (found["ModelCacheHit"].statistics, found["Invocations"].statistics) == ({"Average": 0.5}, {"Sum": 1500})
+    assert fake.clock.now - WAVE.end <= 30 + 3 * 60 + 15
+
+
 def test_short_periods_that_come_late_are_waited_for(fake: FakeCloudWatch) -> None:
     """Three periods of 10 s are over long before CloudWatch has anything, as it may be."""
     fake.resolution, fake.delay = 10, 100

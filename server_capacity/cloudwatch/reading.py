@@ -137,13 +137,14 @@ class Reading:
             span = wanted.inside or wanted.around
             reach = MINUTE if self.once_a_minute(wanted) else wanted.period
             return max(buckets) + reach >= span.end and self.now >= span.end
-        if wanted.sparse:
+        unchanged = self.before is not None and self.before.buckets(wanted) == buckets
+        # such as ModelCacheHit: the last value may be of a request that was counted a bucket later
+        if wanted.sparse or (unchanged and self._past_patience(wanted)):
             return True
         counter = self.counter_of(wanted)
         if counter is not None and (counted := self.buckets(counter)):
             return max(buckets) + wanted.period > max(counted)
-        unchanged = self.before is not None and self.before.buckets(wanted) == buckets
-        return wanted.around.end - wanted.period in buckets or (unchanged and self._past_patience(wanted))
+        return wanted.around.end - wanted.period in buckets
 
     def _others_came(self, wanted: Wanted) -> bool:
         """Whether others of the same publisher were complete a poll ago: a GPU's metric on an instance without one."""
