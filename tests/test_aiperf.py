@@ -190,6 +190,19 @@ def test_it_does_not_outlive_a_command_that_was_killed(bench: Bench, stand_in: d
 
 
 @pytest.mark.process
+def test_what_it_had_done_when_the_command_was_killed_is_reported(bench: Bench, stand_in: dict[str, str]) -> None:
+    running = begin(bench, stand_in, "hangs")
+    (records,) = running.wait_for(lambda: list(running.folder.glob("runs/*/aiperf/profile_export.jsonl")), "records")
+    running.wait_for(lambda: len(records.read_text().splitlines()) == 4, "four records")
+    running.process.kill()
+    running.finish()
+    again = bench.report(records.parent.parent)
+    assert again.code == 130, again.err
+    assert "Total requests:   4" in again.out
+    assert "Interrupted" in again.out
+
+
+@pytest.mark.process
 def test_requests_of_the_users_own_need_no_factories(bench: Bench, stand_in: dict[str, str]) -> None:
     given = json.dumps({"input-file": "mine.jsonl", "model": "m"})
     load = ("--concurrency", "2", "--num-requests", "4", "--output-dir", "runs", "--aiperf-only", "--json")

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.aiperf import print_aiperf
 from inference_benchmarker.cli.arguments import Parser
 from inference_benchmarker.cli.server_metrics import print_with_metrics, sources_of
 from inference_benchmarker.cli.terminal import print_wave
+
+if TYPE_CHECKING:
+    from inference_benchmarker.run_dir import RunDir
+    from server_capacity.aiperf_export import AiperfResult
 
 
 def run(arguments: list[str]) -> int:
@@ -24,7 +29,7 @@ def run(arguments: list[str]) -> int:
 
     sources = sources_of(options.endpoint_config, afterwards=True)
     run_dir = RunDir.find(options.dir)
-    result = AiperfResult.load(run_dir.aiperf)
+    result = AiperfResult.load(run_dir.aiperf) or _cut_off(run_dir)
     wave = None if result is not None and not run_dir.has_wave else Wave.load(options.dir)
     if wave is not None and sources:
         wave = print_with_metrics(wave, sources, {"json": options.json, "quiet": False})
@@ -35,3 +40,16 @@ def run(arguments: list[str]) -> int:
     elif wave is not None and options.json:
         print_wave(wave, as_json=True)
     return heavier(0 if wave is None else wave.verdict.exit_code, 0 if result is None else result.exit_code)
+
+
+def _cut_off(run_dir: RunDir) -> AiperfResult | None:
+    """What aiperf had done by the time it was cut off, if it was."""
+    from inference_benchmarker.plan import WavePlan
+    from inference_benchmarker.run_dir import read_json
+    from server_capacity.aiperf_export import read_export
+
+    if not run_dir.aiperf.is_dir():
+        return None
+    plan = WavePlan.from_json(read_json(run_dir.plan))
+    export = read_export(run_dir.aiperf, plan.success_threshold, interrupted=True)
+    return None if export is None else export[0]
