@@ -6,12 +6,13 @@ Each is one file that needs nothing beside it, so that a copy of it works anywhe
 from __future__ import annotations
 
 import ast
+import textwrap
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.finding import aligned
+from inference_benchmarker.finding import INDENT
 from inference_benchmarker.flags import packaged
 
 FACTORY_DESCRIPTION = """\
@@ -20,6 +21,7 @@ Lists the shipped examples, or copies one to standard output, to be changed into
   benchmark factory demo/factories_demo > my_endpoint.py
 """
 _PREFIX = "factories_"
+_WIDTH = 80
 
 
 class Example(NamedTuple):
@@ -60,8 +62,13 @@ def find(name: str, examples: list[Example]) -> Example:
 
 
 def listing(examples: list[Example]) -> str:
-    """A line for each."""
-    return "".join(f"{line}\n" for line in aligned([[each.name, each.about] for each in examples], left=2))
+    """The name of each, and below it what it is: names are too long to stand beside that on a terminal."""
+    lines = (line for each in examples for line in (INDENT + each.name, *_wrapped(each.about)))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _wrapped(about: str) -> list[str]:
+    return textwrap.wrap(about, _WIDTH, initial_indent=2 * INDENT, subsequent_indent=2 * INDENT)
 
 
 def _about(source: str) -> str:

@@ -60,12 +60,12 @@ def _rounded(seconds: float, digits: int) -> str:
     return f"{value:.{digits}f} {unit}" if tiny else f"{value:.{digits}g} {unit}"
 
 
-def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> Iterator[str]:
-    """Rows of cells as lines: the first ``left`` columns to the left, numbers to the right."""
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows of cells as lines: the first column to the left, numbers to the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         cells = [
-            cell.ljust(width) if column < left else cell.rjust(width)
+            cell.rjust(width) if column else cell.ljust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield (INDENT + "  ".join(cells)).rstrip()

@@ -67,7 +67,7 @@ def test_files_that_are_no_example_are_not_listed(tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text("def payload_factory(): ...\n")
     found = shipped(tmp_path)
     assert [(example.name, example.about) for example in found] == [("a/factories_one", "First line."), ("plain", "")]
-    assert listing(found) == "   a/factories_one  First line.\n   plain\n"
+    assert listing(found) == "   a/factories_one\n      First line.\n   plain\n"
 
 
 def test_every_shipped_example_is_listed_with_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,8 +75,10 @@ def test_every_shipped_example_is_listed_with_what_it_is(capsys: pytest.CaptureF
     lines = capsys.readouterr().out.splitlines()
     there = sorted(path for path in FACTORIES.rglob("*.py") if "def payload_factory" in path.read_text())
     names = [path.relative_to(FACTORIES).with_suffix("").as_posix() for path in there]
-    assert [line.split()[0] for line in lines] == names
-    assert all(len(line.split(maxsplit=1)) == 2 for line in lines)
+    named = [number for number, line in enumerate(lines) if not line.startswith(" " * 4)]
+    assert [lines[number].strip() for number in named] == names
+    assert all(lines[number + 1].startswith(" " * 6) for number in named)
+    assert max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize("example", shipped(), ids=lambda example: example.name)
