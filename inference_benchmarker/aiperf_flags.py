@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 API_KEY = "BENCHMARK_API_KEY"
 MOST_PAUSE_S = 86_400
+DEMO_TOKENIZER = Path(__file__).parent / "demo" / "tokenizer"
+"""A token for each word and sign; the embedded endpoint's model has none on the hub."""
 
 AIPERF_FLAGS: list[tuple[str, str | None, str]] = [
     ("--aiperf", None, "after the wave the same load by aiperf, for its token metrics; needs --url"),
@@ -67,6 +70,8 @@ def take_aiperf(options: dict[str, Any], problems: list[str], environment: Mappi
         return None
     problems += _conflicts(options)
     given = _given(options["aiperf_args"], problems)
+    if options["demo"] and not given.keys() & {"tokenizer", "model"}:
+        given["tokenizer"] = str(DEMO_TOKENIZER)
     url = options["url"]
     if url is None and not options["demo"]:
         problems.append("aiperf needs the endpoint's address: give --url URL.")

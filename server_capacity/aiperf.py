@@ -167,8 +167,9 @@ def _environment(environment: Mapping[str, str], arguments: Sequence[str], scrat
     aiperf 0.13 takes a tokenizer's folder for a name on the hub when it is told to be offline; a folder needs no hub.
     """
     found = {**environment, "TMPDIR": scratch, "AIPERF_DATASET_MMAP_CACHE_ENABLED": "false"}
-    names = [value for flag, value in pairwise(arguments) if flag in ("--tokenizer", "--model")]
-    if names and Path(names[-1]).is_dir():
+    given = dict(pairwise(arguments))
+    tokenizer = given.get("--tokenizer", given.get("--model"))
+    if tokenizer is not None and Path(tokenizer).is_dir():
         found = {name: value for name, value in found.items() if name not in _OFFLINE}
     return found
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker import cli
+from inference_benchmarker.aiperf_flags import DEMO_TOKENIZER
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.inputs import first_input
 from server_capacity import aiperf
 from server_capacity.aiperf import BINARY, Installation
 from server_capacity.aiperf_arguments import ALIASES, FAMILIAR, problems_of_names
 from tests.bench import files_holding
-from tests.tokenizer import save_tokenizer
 
 if TYPE_CHECKING:
     from tests.bench import Bench, Running
@@ -119,6 +119,14 @@ def test_a_tokenizer_in_a_folder_needs_no_hub_and_the_key_is_not_passed_on(
     assert json.loads((done.folder_of_aiperf / "environment.csv").read_text()) == []
 
 
+def test_the_tokenizers_folder_counts_whatever_the_model_is_called(tmp_path: Path) -> None:
+    offline = {"HF_HUB_OFFLINE": "1"}
+    named = ["--tokenizer", str(tmp_path), "--model", "m"]
+    assert "HF_HUB_OFFLINE" not in aiperf._environment(offline, named, "")
+    assert "HF_HUB_OFFLINE" not in aiperf._environment(offline, ["--model", str(tmp_path)], "")
+    assert "HF_HUB_OFFLINE" in aiperf._environment(offline, ["--tokenizer", "m", "--model", str(tmp_path)], "")
+
+
 @pytest.mark.process
 def test_a_failure_is_told_in_its_last_words(bench: Bench, stand_in: dict[str, str]) -> None:
     done = begin(bench, stand_in, "fails", BENCHMARK_API_KEY=KEY).finish()
@@ -175,8 +183,9 @@ def test_the_real_one_has_the_flags_that_it_is_not_asked_about() -> None:
 @pytest.mark.process
 def test_the_demo_with_aiperf_is_a_chat(bench: Bench, stand_in: dict[str, str]) -> None:
     arguments = ("--demo", "--num-requests", "4", "--aiperf-only", "--json", "--output-dir", "runs")
-    done = bench.run(*arguments, factories=None, environment=stand_in)
+    done = bench.run(*arguments, factories=None, environment={**stand_in, "HF_HUB_OFFLINE": "1"})
     assert done.code == 0, done.err
+    assert json.loads((done.folder_of_aiperf / "environment.csv").read_text()) == [], "its tokenizer is no folder"
     body = first_input(done.folder_of_aiperf / "inputs.json")
     assert {"messages", "stream", "model"} <= set(body)
 
@@ -236,7 +245,6 @@ def aiperf_here() -> str:
 @pytest.mark.process
 def test_the_real_one_sends_the_waves_load_and_its_numbers_are_the_endpoints(bench: Bench) -> None:
     script = aiperf_here()
-    tokenizer = save_tokenizer(bench.folder() / "words")
     with bench.endpoint(servers=8, tokens=20) as endpoint:
         page = {"stream": "prometheus", "scrape_url": f"{endpoint.url}/metrics", "interval": 0.2}
         config = bench.folder() / "metrics.json"
@@ -244,7 +252,7 @@ def test_the_real_one_sends_the_waves_load_and_its_numbers_are_the_endpoints(ben
         done = bench.start(
             *("--client-rps", "20", "--num-requests", "40", "--success-threshold", "1"),
             *("--aiperf", "--url", endpoint.url, "--endpoint-config", config),
-            *("--aiperf-args", json.dumps({"tokenizer": str(tokenizer)})),
+            *("--aiperf-args", json.dumps({"tokenizer": str(DEMO_TOKENIZER)})),
             factories=CHAT,
             target=endpoint,
             environment={BINARY: script, "BENCHMARK_API_KEY": KEY, "HF_ENDPOINT": NOBODY},

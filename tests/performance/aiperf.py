@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import psutil
 
+from inference_benchmarker.aiperf_flags import DEMO_TOKENIZER
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity import aiperf
 from server_capacity.aiperf_export import read_export
@@ -26,7 +27,6 @@ from tests.performance import clients
 from tests.performance.awake import kept_awake
 from tests.performance.clients import TOKENS
 from tests.performance.figures import Figure, Program, at_least, exactly
-from tests.tokenizer import save_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -125,7 +125,7 @@ def _arguments(url: str, rate: int, count: int, folder: Path) -> list[str]:
     given = {
         "url": url,
         "model": "words",
-        "tokenizer": save_tokenizer(folder / "words"),
+        "tokenizer": str(DEMO_TOKENIZER),
         "endpoint-type": "chat",
         "input-file": inputs,
         "custom-dataset-type": "inputs_json",
