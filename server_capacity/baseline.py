@@ -43,8 +43,8 @@ class Change:
     during: float
 
     def is_back(self, now: float | None) -> bool:
-        """Whether it is where it was; no data is no load."""
-        return now is None or abs(now - self.before) <= BACK * abs(self.during - self.before)
+        """Whether little of the change is left; no data is no load. ``before`` may hold some of the wave's already."""
+        return now is None or (now - self.before) / (self.during - self.before) <= BACK
 
     @property
     def tells(self) -> bool:

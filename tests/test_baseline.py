@@ -75,6 +75,12 @@ def test_no_data_is_no_load() -> None:
     assert wait(Server(lambda end: 10.0 if end <= BEGIN else None), 90.0)[0] == LOOK_S
 
 
+@pytest.mark.parametrize(("before", "during", "after"), [(50.0, 100.0, 0.0), (50.0, 20.0, 80.0)])
+def test_beyond_where_it_was_is_back_too(before: float, during: float, after: float) -> None:
+    """A bucket of a minute before the wave may hold the wave's beginning."""
+    assert wait(Server(lambda end: before if end <= BEGIN else after), during)[0] == LOOK_S
+
+
 @pytest.mark.parametrize(
     ("server", "during"),
     [
