@@ -412,3 +412,16 @@ def test_tls_trusts_what_it_is_told_to(certificate: Path) -> None:
             HttpClient(server.url).post(b"")
     assert error_key(refused.value) == "SSLCertVerificationError"
     assert [asked.connection for asked in server.asked] == [0, 0, 2, 2, 4, 4], "each wrapped socket is kept, too"
+
+
+def test_tls_waits_without_holding_up_others(certificate: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with ScriptedServer([[1.0, answer(b"late")]], context) as server:
+        client = HttpClient(server.url, verify=certificate, read_timeout_s=0.2)
+        with pytest.raises(ReadTimeoutError):
+            client.post(b"")
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        client = HttpClient(f"https://127.0.0.1:{mute.getsockname()[1]}", connect_timeout_s=0.2)
+        with pytest.raises(ConnectTimeoutError):
+            client.post(b"")

@@ -111,8 +111,13 @@ def tls_context(verify: bool | str | PathLike[str] | SSLContext) -> SSLContext:
     """True: the system's authorities; a path: those in that file; False: whatever the server shows; or one of yours."""
     if not isinstance(verify, (bool, str, PathLike)):
         return verify
-    context: SSLContext = gevent.ssl.create_default_context(cafile=None if isinstance(verify, bool) else verify)
-    if verify is False:
+    # Not create_default_context: its sockets wait without gevent unless the process is patched.
+    context: SSLContext = gevent.ssl.SSLContext(gevent.ssl.PROTOCOL_TLS_CLIENT)
+    if verify is True:
+        context.load_default_certs()
+    elif verify is False:
         context.check_hostname = False
         context.verify_mode = gevent.ssl.CERT_NONE
+    else:
+        context.load_verify_locations(verify)
     return context
