@@ -133,6 +133,9 @@ def _given(text: str | None, problems: list[str]) -> dict[str, Value]:
         for name, value in given.items()
         if not all(isinstance(each, str | int | float) for each in (value if isinstance(value, list) else [value]))
     ]
+    inputs = given.get("input-file")
+    if isinstance(inputs, str) and not Path(inputs).exists():
+        problems.append(f"--aiperf-args: input-file {inputs}: there is no such file.")
     if given.get("export-level") == "summary":
         problems.append("--aiperf-args: export-level must be records or raw, because the results are read from these.")
     return given

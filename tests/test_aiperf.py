@@ -213,7 +213,9 @@ def test_what_it_had_done_when_the_command_was_killed_is_reported(bench: Bench, 
 
 @pytest.mark.process
 def test_requests_of_the_users_own_need_no_factories(bench: Bench, stand_in: dict[str, str]) -> None:
-    given = json.dumps({"input-file": "mine.jsonl", "model": "m"})
+    mine = bench.folder() / "mine.jsonl"
+    mine.touch()
+    given = json.dumps({"input-file": str(mine), "model": "m"})
     load = ("--concurrency", "2", "--num-requests", "4", "--output-dir", "runs", "--aiperf-only", "--json")
     done = bench.run(*load, "--url", NOBODY, "--aiperf-args", given, factories=None, environment=stand_in)
     assert done.code == 0, done.err
@@ -299,6 +301,10 @@ BAD: list[tuple[list[str], str]] = [
     (
         ["--aiperf", "--url", NOBODY, "--aiperf-args", '{"profile-export-level": "summary"}'],
         "export-level must be records or raw",
+    ),
+    (
+        ["--aiperf", "--url", NOBODY, "--aiperf-args", '{"input-file": "nope"}'],
+        "input-file nope: there is no such file",
     ),
     (["--aiperf", "--url", NOBODY], "AIPERF_BIN is nowhere"),
 ]
