@@ -31,7 +31,7 @@ def _block(result: AiperfResult) -> Iterator[str]:
     yield f"{INDENT}Duration:         {result.duration_s:.1f}s"
     yield f"{INDENT}Server RPS:       {result.server_rps:.1f} req/s"
     yield f"{INDENT}Total requests:   {result.requests}"
-    yield success_line(result.success_rate, result.success_threshold)
+    yield success_line(result.success_rate, result.success_threshold, at_most=result.gave_up)
 
 
 def _times(result: AiperfResult) -> Iterator[str]:

@@ -167,10 +167,11 @@ def _block(observed: Observed, summary: Summary) -> Iterator[str]:
     yield success_line(summary.success_rate, observed.plan.success_threshold)
 
 
-def success_line(share: float | None, target: float) -> str:
-    """The success rate and whether it reached its target; None, because nothing was sent, did not."""
-    mark = "✓ passed" if share is not None and share >= target else "✗ failed"
-    return f"{_INDENT}Success rate:     {_share(share or 0.0, target)} ({mark}, {100 * target:g}% target)"
+def success_line(share: float | None, target: float, *, at_most: bool = False) -> str:
+    """The success rate and whether it reached its target: not where nothing was sent (None), or it is only a bound."""
+    mark = "✓ passed" if share is not None and share >= target and not at_most else "✗ failed"
+    bound = "at most " if at_most else ""
+    return f"{_INDENT}Success rate:     {bound}{_share(share or 0.0, target)} ({mark}, {100 * target:g}% target)"
 
 
 def _times_section(summary: Summary) -> Iterator[str]:

@@ -94,6 +94,7 @@ def test_where_its_grace_period_ran_out_nobody_knows_how_many_are_missing(
     assert (result.requests, result.ok) == (2, 2)
     assert (result.gave_up, result.exit_code) == (gave_up, int(gave_up))
     assert ("gave up on an unknown number of requests" in aiperf_text(result)) == gave_up
+    assert ("Success rate:     at most 100.0% (✗ failed, 95% target)" in aiperf_text(result)) == gave_up
     result.save()
     assert AiperfResult.load(tmp_path) == result
 
