@@ -22,7 +22,7 @@ from inference_benchmarker.inputs import first_input
 from inference_benchmarker.launch import make_run_dir
 from inference_benchmarker.plan import OpenLoop, WavePlan
 from inference_benchmarker.processes import child_environment
-from inference_benchmarker.redact import secret_values
+from inference_benchmarker.redact import redact, secret_values
 from server_capacity import aiperf
 from server_capacity.aiperf_arguments import flags, problems_of, problems_of_names, strange, words
 from server_capacity.aiperf_export import AiperfResult, heavier, read_export
@@ -216,7 +216,7 @@ def _make_inputs(plan: WavePlan, path: Path, say: Callable[[str], None]) -> None
             process.kill()
             raise
     if not answer:
-        tail = log.read_text(encoding="utf-8", errors="replace")[-2000:]
+        tail = redact(log.read_text(encoding="utf-8", errors="replace"), secret_values(os.environ))[-2000:]
         raise BenchmarkError(f"{plan.factories_file}: making aiperf's requests ended early.\n{tail}")
     if problem := json.loads(answer).get("problem"):
         raise BenchmarkError(problem)

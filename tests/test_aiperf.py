@@ -236,6 +236,20 @@ def test_what_payload_factory_gives_is_checked_before_any_load(bench: Bench, sta
     assert not done.out
 
 
+@pytest.mark.process
+def test_what_the_users_code_says_as_it_fails_is_told_without_secrets(bench: Bench, stand_in: dict[str, str]) -> None:
+    failing = CHAT.replace("lambda: {", "lambda: os.environ['DEMO_TOKEN'] + {").replace(
+        "import json", "import json, os"
+    )
+    failing = failing.replace("from the user's code\"", "from the user's code\", os.environ['DEMO_TOKEN']")
+    arguments = ("--client-rps", "20", "--num-requests", "4", "--aiperf-only", "--url", NOBODY)
+    done = bench.run(*arguments, factories=failing, environment={**stand_in, "DEMO_TOKEN": KEY})
+    assert done.code == 2
+    assert "from the user's code [hidden]" in done.err
+    assert "TypeError" in done.err
+    assert KEY not in done.err
+
+
 def aiperf_here() -> str:
     """The real one's path."""
     try:
