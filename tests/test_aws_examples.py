@@ -82,7 +82,7 @@ def test_authorization_comes_from_the_environment(
     assert {(asked.line, asked.body) for asked in server.asked} == {("POST /invocations HTTP/1.1", body.read_bytes())}
 
 
-def signature(asked: Asked, patch: pytest.MonkeyPatch) -> str:
+def signature(asked: Asked, service: str, patch: pytest.MonkeyPatch) -> str:
     """What botocore makes of a request as it arrived."""
     at = datetime.strptime(asked.headers["x-amz-date"], "%Y%m%dT%H%M%SZ")
     patch.setattr(botocore.auth, "get_current_datetime", lambda: at)
@@ -90,13 +90,17 @@ def signature(asked: Asked, patch: pytest.MonkeyPatch) -> str:
     method, target, _ = asked.line.split()
     headers = {name: asked.headers[name] for name in names if name not in ("x-amz-date", "x-amz-security-token")}
     request = AWSRequest(method, f"http://{asked.headers['host']}{target}", headers, asked.body)
-    SigV4Auth(Credentials("AKID", "secret", "token"), "es", "eu-west-1").add_auth(request)
+    SigV4Auth(Credentials("AKID", "secret", "token"), service, "eu-west-1").add_auth(request)
     return str(request.headers["Authorization"])
 
 
-def test_each_request_bears_its_own_signature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("service", "unsigned"), [("es", None), ("vpc-lattice-svcs", "UNSIGNED-PAYLOAD")])
+def test_each_request_bears_its_own_signature(
+    service: str, unsigned: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = (FACTORIES / f"{SIGNED}.py").read_text()
-    edited = source.replace('"execute-api"', '"es"').replace('PATH = "/invocations"', 'PATH = "/a%20b/~c?q=%20z&a=1"')
+    edited = source.replace('"execute-api"', f'"{service}"')
+    edited = edited.replace('PATH = "/invocations"', 'PATH = "/a%20b/~c?q=%20z&a=1"')
     folder = tmp_path / "wave"
     folder.mkdir()
     mine = tmp_path / "edited.py"
@@ -108,9 +112,9 @@ def test_each_request_bears_its_own_signature(tmp_path: Path, monkeypatch: pytes
         wave = run_example(SIGNED, server.url, folder, *flags, environment=environment)
     assert wave.counts == (20, 0), wave.summary["errors"]
     for asked in server.asked:
-        assert asked.headers["x-amz-content-sha256"] == sha256(asked.body).hexdigest()
-        assert asked.headers["authorization"] == signature(asked, monkeypatch)
-    assert len({asked.headers["authorization"] for asked in server.asked}) == 20
+        assert asked.headers["x-amz-content-sha256"] == (unsigned or sha256(asked.body).hexdigest())
+        assert asked.headers["authorization"] == signature(asked, service, monkeypatch)
+    assert unsigned or len({asked.headers["authorization"] for asked in server.asked}) == 20
 
 
 @pytest.mark.parametrize("name", [CONVERSE, STREAM, FUNCTION])
