@@ -219,6 +219,8 @@ SAME_STREAMS: dict[str, Script] = {
     "a space after [DONE]": stream(events(*TOKENS, done=False) + b"data: [DONE] \n\n"),
     "data of several lines": stream(events(*TOKENS).replace(b', "choices"', b',\ndata:  "choices"')),
 }
+# As DJL's LMI containers stream: the openai package finds no event in it.
+JSON_LINES = b"".join(json.dumps(token).encode() + b"\n" for token in TOKENS) + b"\n\n"
 
 
 @pytest.mark.parametrize("name", SAME_STREAMS)
@@ -278,6 +280,15 @@ def test_what_openai_takes_for_an_end_is_a_failure_here(script: Script, key: str
     pair.give(script)
     assert outcome(lambda: read_theirs(pair.theirs)).key is None
     assert outcome(lambda: read(pair.ours)).key == key
+
+
+@pytest.mark.parametrize("cut", [1, 7, len(JSON_LINES)])
+def test_lines_of_json_are_a_stream(cut: int, pair: Pair) -> None:
+    parts = [JSON_LINES[at : at + cut] for at in range(0, len(JSON_LINES), cut)]
+    pair.give([chunked_head(Content_Type="application/jsonlines"), chunks(*parts)])
+    *pieces, last = read(pair.ours)
+    assert pieces[:2] == ["a", " é"]
+    assert last == Response(2, 3, model="m")
 
 
 @pytest.mark.parametrize(
@@ -367,6 +378,7 @@ def test_events_cut_anywhere_are_the_same(texts: list[str], end: bytes, cuts: li
         (b"data: a\ndata:b\ndata:  c\n\n", [b"a\nb\n c"]),
         (b"data\n\n", [b""]),
         (b"dat: a\n\ndata2: b\n\n", []),
+        (b'{"a": 1}\n{"a":\r\n{"b": "data:"}', [b'{"a": 1}', b'{"a":', b'{"b": "data:"}']),
         (b"data: a", [b"a"]),
         (b"data: a\r", [b"a"]),
         (b"\n\n\ndata: a\n\n\n\n", [b"a"]),

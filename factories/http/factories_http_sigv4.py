@@ -31,7 +31,7 @@ def invoke_factory(endpoint_name=None):
         raise RuntimeError("found no AWS credentials or no region: try AWS_PROFILE and AWS_DEFAULT_REGION")
 
     def invoke(payload):
-        # OpenSearch Serverless wants the body's hash as a header, VPC Lattice this text in its place; others do not mind
+        # OpenSearch Serverless wants the body's hash as a header, VPC Lattice this text instead; others do not mind
         lattice = SERVICE == "vpc-lattice-svcs"
         unsigned = {"X-Amz-Content-SHA256": "UNSIGNED-PAYLOAD" if lattice else hashlib.sha256(payload).hexdigest()}
         request = AWSRequest(METHOD, SERVER + PATH, headers=unsigned, data=payload)

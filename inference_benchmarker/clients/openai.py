@@ -111,7 +111,7 @@ class OpenAIClient:
             raise _translated(error) from error
         answer = _StreamedAnswer()
         try:
-            if "json" in connection.headers.get("content-type", ""):
+            if "json" in connection.headers.get("content-type", "").replace("jsonl", ""):  # its lines are a stream
                 raise _no_stream(connection.read_body())
             events = EventReader()
             # One generator, not one within the other: a greenlet that waits keeps a copy of the stack for each level.

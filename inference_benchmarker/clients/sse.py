@@ -1,4 +1,4 @@
-"""Server-sent events, as far as their data goes."""
+"""Server-sent events, as far as their data goes, and lines of JSON, which some servers send instead."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class EventReader:
     """Gives the data of each event once its end has come, however the bytes are cut.
 
     Lines end with LF, CRLF or CR; comments, which servers send to keep a connection alive, and other fields are
-    passed over.
+    passed over. A line that begins with a brace can be none of these: it is a whole event.
     """
 
     def __init__(self) -> None:
@@ -40,6 +40,8 @@ class EventReader:
                 name, _, value = line.partition(b":")
                 if name == b"data":
                     self._data.append(value.removeprefix(b" "))
+                elif name.startswith(b"{"):
+                    found.append(line)
             elif self._data:
                 found.append(b"\n".join(self._data))
                 self._data.clear()
