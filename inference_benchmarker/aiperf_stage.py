@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.aiperf_flags import API_KEY, AiperfOptions
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.inputs import first_input
+from inference_benchmarker.inputs import first_input, streams_differ
 from inference_benchmarker.launch import make_run_dir
 from inference_benchmarker.plan import OpenLoop, WavePlan
 from inference_benchmarker.processes import child_environment
@@ -43,6 +43,12 @@ BROKEN, INTERRUPTED = 3, 130
 KEY = "api-key"
 _TELL_AFTER_S = 2.0
 _INPUTS = "inputs.json"
+_STREAMS_DIFFER = (
+    "some payloads ask for a stream and others do not; aiperf takes all answers alike, and its TTFT would be wrong."
+)
+_TAKE_THEM_ALIKE = (
+    "Name a factories file for each kind, or say how to take them: --aiperf-args '{\"streaming\": false}' (no TTFT)."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +167,8 @@ def prepared(
         if inputs is not None:
             _make_inputs(plan, inputs, say)
             body = first_input(inputs)
+            if "streaming" not in options.given and streams_differ(inputs):
+                raise BenchmarkError(_STREAMS_DIFFER, _TAKE_THEM_ALIKE)
         if problems := [*_misspelt(options, environment, say), *problems_of(options.given, body)]:
             raise BenchmarkError("\n".join(problems))
         yield AiperfStage(options, plan, url, inputs, body, environment, say)

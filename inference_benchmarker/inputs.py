@@ -65,10 +65,19 @@ def write_inputs(path: Path, bodies: Iterator[dict[str, Any]]) -> None:
 
 def first_input(path: Path) -> dict[str, Any]:
     """The first request of a file that ``write_inputs`` wrote."""
+    return next(_written(path))
+
+
+def streams_differ(path: Path) -> bool:
+    """Whether some requests of such a file ask for a stream and others do not."""
+    return len({bool(body.get("stream")) for body in _written(path)}) > 1
+
+
+def _written(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8") as file:
-        line = next(islice(file, 1, None))
-    body: dict[str, Any] = json.loads(line.rstrip(",\n"))["payloads"][0]
-    return body
+        for line in islice(file, 1, None):
+            if line.startswith("{"):
+                yield json.loads(line.rstrip(",\n"))["payloads"][0]
 
 
 def main() -> None:

@@ -237,6 +237,21 @@ def test_what_payload_factory_gives_is_checked_before_any_load(bench: Bench, sta
 
 
 @pytest.mark.process
+def test_streams_among_whole_answers_are_refused_unless_it_is_said_how_to_take_them(
+    bench: Bench, stand_in: dict[str, str]
+) -> None:
+    mixed = CHAT.replace(
+        '"pre_computed": False, "input": lambda: {', '"pre_computed": True, "input": [{"prompt": ""}, {'
+    )
+    mixed = mixed.replace('"stream": True}}', '"stream": True}]}')
+    arguments = ("--client-rps", "20", "--num-requests", "4", "--aiperf-only", "--url", NOBODY)
+    for given, code in (({"model": "m"}, 2), ({"model": "m", "streaming": False}, 0)):
+        done = bench.run(*arguments, "--aiperf-args", json.dumps(given), factories=mixed, environment=stand_in)
+        assert done.code == code, done.err
+        assert ("some payloads ask for a stream and others do not" in done.err) == (code == 2)
+
+
+@pytest.mark.process
 def test_what_the_users_code_says_as_it_fails_is_told_without_secrets(bench: Bench, stand_in: dict[str, str]) -> None:
     failing = CHAT.replace("lambda: {", "lambda: os.environ['DEMO_TOKEN'] + {").replace(
         "import json", "import json, os"

@@ -10,7 +10,7 @@ import pytest
 
 from inference_benchmarker.endpoint import Endpoint
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.inputs import first_input, inputs, write_inputs
+from inference_benchmarker.inputs import first_input, inputs, streams_differ, write_inputs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,3 +54,14 @@ def test_text_and_bytes_are_the_objects_they_spell(payload: Any, tmp_path: Path)
 def test_what_is_no_json_object_is_refused(payload: Any) -> None:
     with pytest.raises(BenchmarkError, match=r"payload 0 is .* --aiperf-args"):
         list(inputs(endpoint([payload]), 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("streams", "differ"), [([True, True], False), ([None, False], False), ([True, None], True), ([False, True], True)]
+)
+def test_it_is_told_whether_only_some_ask_for_a_stream(
+    streams: list[bool | None], differ: bool, tmp_path: Path
+) -> None:
+    bodies = [{"n": 1} if stream is None else {"stream": stream} for stream in streams]
+    write_inputs(tmp_path / "inputs.json", iter(bodies))
+    assert streams_differ(tmp_path / "inputs.json") is differ
