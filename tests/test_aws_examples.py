@@ -14,7 +14,9 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from inference_benchmarker.demo.boto3_settings import isolated
 from inference_benchmarker.demo_endpoint import EndpointConfig, start
+from inference_benchmarker.endpoint import load
 from tests.scripted_server import Asked, ScriptedServer, answer
 from tests.shipped import FACTORIES, run_example
 
@@ -80,6 +82,20 @@ def test_authorization_comes_from_the_environment(
     assert wave.counts == (20, 0), wave.summary["errors"]
     assert {asked.headers.get("authorization") for asked in server.asked} == {expected}
     assert {(asked.line, asked.body) for asked in server.asked} == {("POST /invocations HTTP/1.1", body.read_bytes())}
+
+
+@pytest.mark.parametrize("name", ["http/factories_http", SIGNED])
+def test_a_get_goes_without_a_body(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    edited = tmp_path / "edited.py"
+    edited.write_text((FACTORIES / f"{name}.py").read_text().replace('METHOD = "POST"', 'METHOD = "GET"'))
+    with ScriptedServer([[answer(b"ok")]]) as server:
+        for variable, value in isolated({"BENCHMARK_DEMO_URL": server.url}, server.url).items():
+            monkeypatch.setenv(variable, value)
+        example = load(edited)
+        assert example.payloads is not None
+        assert example.invoke(example.payloads[0]) == b"ok"
+    (asked,) = server.asked
+    assert (asked.line, asked.body) == ("GET /invocations HTTP/1.1", b"")
 
 
 def signature(asked: Asked, service: str, patch: pytest.MonkeyPatch) -> str:

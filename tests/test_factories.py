@@ -55,7 +55,7 @@ TOKENS = {
     "openai_compatible/factories_chat_stream": ({201}, 128),
     "openai_compatible/factories_chat_stream_openai_package": ({201}, 128),
     "openai_compatible/factories_completions_stream": ({128, 512, 2048}, 64),
-    "openai_compatible/factories_embeddings": ({400}, None),
+    "openai_compatible/factories_embeddings": ({404}, None),
 }
 
 

@@ -15,7 +15,7 @@ from inference_benchmarker.clients import HttpClient
 
 SERVER = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put your server's address here
 PATH = "/invocations"  # with its query, as in /search?q=bees
-METHOD = "POST"
+METHOD = "POST"  # GET and HEAD go without a body, unless there is a BODY_FILE
 CONTENT_TYPE = "application/json"
 HEADERS = {"Accept": "application/json"}
 BODY_FILE = os.environ.get("BODY_FILE")  # or a path; without one, bodies are made below
@@ -43,5 +43,7 @@ def authorization():
 def payload_factory():
     if BODY_FILE:
         return {"pre_computed": True, "input": [Path(BODY_FILE).read_bytes()]}
+    if METHOD in ("GET", "HEAD"):
+        return {"pre_computed": True, "input": [b""]}
     bodies = [{"id": number, "features": [0.1, 0.2, 0.3]} for number in range(100)]
     return {"pre_computed": True, "input": [json.dumps(body).encode() for body in bodies]}

@@ -18,7 +18,7 @@ from inference_benchmarker.clients import HttpClient
 
 SERVER = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put your server's address here
 PATH = "/invocations"  # with its query, as in /search?q=bees
-METHOD = "POST"
+METHOD = "POST"  # GET and HEAD go without a body
 SERVICE = "execute-api"
 HEADERS = {"Accept": "application/json"}
 
@@ -42,5 +42,7 @@ def invoke_factory(endpoint_name=None):
 
 
 def payload_factory():
+    if METHOD in ("GET", "HEAD"):
+        return {"pre_computed": True, "input": [b""]}
     bodies = [{"id": number, "features": [0.1, 0.2, 0.3]} for number in range(100)]
     return {"pre_computed": True, "input": [json.dumps(body).encode() for body in bodies]}

@@ -1,6 +1,6 @@
 """Chat completions as streams, through the openai package: with the CPU that your own application needs.
 
-Serves vLLM, SGLang, TGI, DJL, Ollama, on any platform. It needs `pip install "openai>=3"` in the environment of
+Serves vLLM, SGLang, TGI, Ollama, on any platform. It needs `pip install "openai>=3"` in the environment of
 `benchmark`. Each token costs far more CPU than in factories_chat_stream.py: at many of them, it is this client that
 you measure, and the report says so.
 """
@@ -23,6 +23,10 @@ MORE = {}  # what is not OpenAI's own: {"ignore_eos": True} on vLLM and SGLang m
 WORDS = ("time", "year", "people", "way", "day", "thing", "life", "child", "world", "school", "state", "family")
 
 
+class CutOffError(Exception):
+    """The stream ended without its last event, which is no error to the package."""
+
+
 def invoke_factory(endpoint_name=None):
     """Once in each worker process. The package would repeat what failed, and keep only 100 connections."""
     limits = httpx2.Limits(max_connections=1000, max_keepalive_connections=1000)  # as many as requests in flight
@@ -42,14 +46,23 @@ def invoke_factory(endpoint_name=None):
             stream_options={"include_usage": True},
             extra_body=MORE,
         )
+        finished = False
         with stream:
             for event in stream:
                 for choice in event.choices:
-                    yield choice.delta.content
+                    yield generated(choice.delta)
+                    finished = finished or choice.finish_reason
                 if event.usage:
                     yield Response(event.usage.prompt_tokens, event.usage.completion_tokens, model=event.model)
+        if not finished:
+            raise CutOffError("the stream ended without a finish_reason")
 
     return invoke
+
+
+def generated(delta):
+    """A token of the answer, or of the reasoning before it, which servers send under one of two names."""
+    return delta.content or getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None)
 
 
 def payload_factory():

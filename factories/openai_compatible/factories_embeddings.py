@@ -1,11 +1,11 @@
 """Embeddings of some texts at a time, of any server with OpenAI's API: latency, input tokens.
 
-Serves vLLM, SGLang, TEI, DJL, Ollama; on EKS, HyperPod, OpenShift, EC2. Put address, model and sizes below.
+Serves vLLM, SGLang, TEI, Ollama; on EKS, HyperPod, OpenShift, EC2. Put address, model and sizes below.
 """
 
-import json
 import os
 import random
+from itertools import cycle
 
 from inference_benchmarker.clients import OpenAIClient
 
@@ -24,11 +24,12 @@ def invoke_factory(endpoint_name=None):
 
 
 def payload_factory():
-    """Once in each worker process: 500 different requests, as the bytes to send."""
+    """Texts that differ from their first word on, in every wave: none comes from the server's prefix cache."""
     chosen = random.Random(0)
+    texts = cycle([" ".join(chosen.choices(WORDS, k=TEXT_WORDS)) for _ in range(100)])
 
-    def request():
-        texts = [" ".join(chosen.choices(WORDS, k=TEXT_WORDS)) for _ in range(TEXTS)]
-        return json.dumps({"model": MODEL, "input": texts, "encoding_format": "float"}).encode()
+    def build():
+        fresh = [f"{os.urandom(8).hex()} {next(texts)}" for _ in range(TEXTS)]
+        return {"model": MODEL, "input": fresh, "encoding_format": "float"}
 
-    return {"pre_computed": True, "input": [request() for _ in range(500)]}
+    return {"pre_computed": False, "input": build}

@@ -2,7 +2,8 @@
 
 Measures TTFT, ITL and tokens with requests of your own, such as those of a log. For vLLM, SGLang, TGI, DJL, Ollama and
 whatever speaks OpenAI's API. PROMPTS_FILE=FILE in the environment names the file, a line of which is at least
-{"messages": [{"role": "user", "content": "Why is the sky blue?"}]}; without it, a few questions are sent.
+{"messages": [{"role": "user", "content": "Why is the sky blue?"}]}; without it, a few questions are sent. After the
+last line the first is sent again, and may come from the server's prefix cache: give a line for each request.
 """
 
 import json

@@ -25,12 +25,25 @@ WORDS = "time year people way day man thing life child world school state family
 
 def invoke_factory(endpoint_name=None):
     client = OpenAIClient(f"{URL}/v1", api_key=os.environ.get("OPENAI_API_KEY"))
-    return client.stream_chat
+    draw = random.Random()  # without a seed: no worker and no wave draws as another does
+
+    def invoke(payload):
+        return client.stream_chat(begun_anew(draw, payload))
+
+    return invoke
+
+
+def begun_anew(draw, payload):
+    """A row that is sent again begins with other words, so that it does not come from the server's prefix cache."""
+    [message] = payload["messages"]
+    *begin, rest = message["content"].split(" ", 8)
+    text = " ".join([*draw.choices(WORDS, k=len(begin)), rest])
+    return {**payload, "messages": [{**message, "content": text}]}
 
 
 def payload_factory():
-    sizes = of_file(FILE) if FILE else made_up(random.Random(0))  # the same in every worker
-    draw = random.Random()  # but other texts in every wave, so that none comes from the last one's prefix cache
+    draw = random.Random(0)  # the same sizes in every worker
+    sizes = of_file(FILE) if FILE else made_up(draw)
     return {"pre_computed": True, "input": [chat(draw, *size) for size in sizes]}
 
 

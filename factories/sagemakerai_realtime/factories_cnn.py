@@ -1,8 +1,8 @@
 """SageMaker, computer vision: a tensor in NumPy's format to a convolutional network.
 
 Measures latency where requests are large: one of these tensors is 602,240 bytes, and SageMaker takes up to 6 MB. For
-real-time endpoints of PyTorch, TensorFlow, scikit-learn and MXNet containers, which all read application/x-npy; for a
-container that wants JSON, replace the last lines. Run it with --endpoint-name NAME.
+real-time endpoints of PyTorch, scikit-learn and MXNet containers, which all read application/x-npy. TensorFlow's wants
+JSON: replace CONTENT_TYPE and the last lines. Run it with --endpoint-name NAME.
 """
 
 from io import BytesIO

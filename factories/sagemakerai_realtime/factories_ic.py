@@ -1,8 +1,8 @@
 """SageMaker, image classification: generated pictures, or the files of a folder of yours.
 
 Measures latency with the decoding of pictures in it. For real-time endpoints of SageMaker's image classification, and
-of PyTorch, TensorFlow or other containers that take picture files. IMAGE_FOLDER=FOLDER in the environment sends
-every file of that folder in turn; without it, JPEG files are made. Run it with --endpoint-name NAME.
+of PyTorch, TensorFlow or other containers whose inference.py reads picture files. IMAGE_FOLDER=FOLDER in the
+environment sends every file of that folder in turn; without it, JPEG files are made. Run it with --endpoint-name NAME.
 """
 
 import os

@@ -6,7 +6,9 @@ is a failed request. Run it with --endpoint-name NAME.
 """
 
 import json
+import os
 import random
+from itertools import cycle
 
 import boto3
 from botocore.config import Config
@@ -68,9 +70,10 @@ def data(line):
 
 
 def payload_factory():
+    """Prompts that differ from their first word on, in every wave: none comes from the container's prefix cache."""
     draw = random.Random(0)
-    prompts = [f"Write about {', '.join(draw.sample(TOPICS, k=3))}." for _ in range(PROMPTS)]
-    return {"pre_computed": True, "input": [request(prompt) for prompt in prompts]}
+    prompts = cycle([f"Write about {', '.join(draw.sample(TOPICS, k=3))}." for _ in range(PROMPTS)])
+    return {"pre_computed": False, "input": lambda: request(f"{os.urandom(8).hex()} {next(prompts)}")}
 
 
 def request(prompt):

@@ -1,0 +1,114 @@
+"""The examples for language models: prompts that no cache knows, and streams that the openai package takes for good."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker import Response, clients
+from inference_benchmarker.demo.boto3_settings import isolated
+from inference_benchmarker.endpoint import Endpoint, load
+from tests.scripted_server import ScriptedServer, answer
+from tests.shipped import FACTORIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+OURS = ("chat", "stream_chat", "completions", "stream_completions", "embeddings")
+PACKAGE = "openai_compatible/factories_chat_stream_openai_package"
+
+
+def chat(payload: dict[str, Any]) -> list[str]:
+    return [payload["messages"][0]["content"]]
+
+
+PROMPTS: dict[str, Callable[[Any], list[Any]]] = {
+    "openai_compatible/factories_chat": chat,
+    "openai_compatible/factories_chat_stream": chat,
+    PACKAGE: lambda payload: [payload],
+    "openai_compatible/factories_completions_stream": lambda payload: [payload["prompt"]],
+    "openai_compatible/factories_embeddings": lambda payload: payload["input"],
+    "payload_sources/factories_generated_prompts": chat,
+    "payload_sources/factories_trace": chat,
+    "sagemakerai_realtime/factories_llm_textgeneration": lambda payload: [json.loads(payload)["inputs"]],
+    "sagemakerai_realtime/factories_llm_textgeneration_stream": lambda payload: [json.loads(payload)["inputs"]],
+}
+
+
+@pytest.fixture(autouse=True)
+def _isolated(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in isolated({}, "http://127.0.0.1:9").items():
+        monkeypatch.setenv(name, value)
+
+
+def sent(example: Endpoint, requests: int, given: list[Any]) -> Iterator[Any]:
+    """The payloads that reach a client; ``given`` is what the stand-in of ours notes."""
+    for index in range(requests):
+        if example.payloads is None:
+            assert example.build is not None
+            yield example.build()
+        else:
+            example.invoke(example.payloads[example.choose(1, index)])
+            yield given.pop()
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_no_two_prompts_of_a_wave_or_of_two_workers_begin_alike(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server's prefix cache would answer the second of them faster than a user's."""
+    given: list[Any] = []
+    ours = SimpleNamespace(**dict.fromkeys(OURS, given.append))
+    monkeypatch.setattr(clients, "OpenAIClient", lambda *_, **__: ours)
+    beginnings = []
+    for _ in range(2):
+        example = load(FACTORIES / f"{name}.py", "demo")
+        for payload in sent(example, 700, given):
+            prompts = PROMPTS[name](payload)
+            words = [prompt.split(" ") if isinstance(prompt, str) else prompt for prompt in prompts]
+            beginnings += [tuple(each[:8]) for each in words if len(each) > 5]  # a trace has shorter ones, too
+    assert len(beginnings) > 1000
+    assert len(set(beginnings)) == len(beginnings)
+
+
+def test_a_row_of_a_trace_keeps_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(clients, "OpenAIClient", lambda *_, **__: SimpleNamespace(stream_chat=given.append))
+    trace = load(FACTORIES / "payload_sources/factories_trace.py")
+    assert trace.payloads is not None
+    for words in (1, 2, 8, 9, 300):
+        trace.invoke({**trace.payloads[0], "messages": [{"role": "user", "content": " ".join(["word"] * words)}]})
+        assert len(chat(given[-1])[0].split(" ")) == words
+        assert given[-1]["max_tokens"] == trace.payloads[0]["max_tokens"]
+
+
+def event(finish_reason: str | None = None, **delta: str) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+    return b"data: %b\n\n" % json.dumps({"model": "m", "choices": [choice]}).encode()
+
+
+USAGE = (
+    b'data: {"model": "m", "choices": [], "usage": {"prompt_tokens": 2, "completion_tokens": 3, "total_tokens": 5}}\n\n'
+)
+THOUGHT = [event(reasoning_content="hm"), event(reasoning="so"), event(content="a", finish_reason="stop")]
+
+
+def read(monkeypatch: pytest.MonkeyPatch, *events: bytes) -> Iterator[Any]:
+    """What the example of the openai package makes of a stream."""
+    with ScriptedServer([[answer(b"".join(events), Content_Type="text/event-stream")]]) as server:
+        monkeypatch.setenv("BENCHMARK_DEMO_URL", server.url)
+        yield from load(FACTORIES / f"{PACKAGE}.py").invoke("Why?")
+
+
+def test_reasoning_counts_as_tokens_with_the_package_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = [*read(monkeypatch, *THOUGHT, USAGE, b"data: [DONE]\n\n")]
+    assert pieces == ["hm", "so", "a", Response(2, 3, model="m")]
+
+
+@pytest.mark.parametrize("events", [THOUGHT[:2], [b'{"choices": []}\n']], ids=["cut off", "lines of JSON"])
+def test_a_stream_that_the_package_takes_for_whole_has_failed(
+    events: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Exception, match="without a finish_reason"):
+        list(read(monkeypatch, *events))
