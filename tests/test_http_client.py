@@ -308,6 +308,28 @@ def test_a_server_that_answers_and_takes_no_more_times_out_too() -> None:
         thread.join()
 
 
+@pytest.mark.parametrize("lingers", [False, True])
+def test_an_answer_to_a_request_that_the_server_does_not_read_is_its_answer(lingers: bool) -> None:
+    def serve(listener: socket.socket) -> None:
+        for reply in (answer(b"too large", "413 X"), b""):
+            sock, _ = listener.accept()
+            with sock:
+                sock.recv(1000)
+                sock.sendall(reply)
+                sock.shutdown(socket.SHUT_WR)
+                time.sleep(0.2 * lingers)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        client = HttpClient(f"http://127.0.0.1:{listener.getsockname()[1]}", read_timeout_s=5)
+        with pytest.raises(HttpStatusError, match="413: too large"):
+            client.post(b"x" * 20_000_000)
+        with pytest.raises((ConnectionClosedError, ConnectionResetError)):
+            client.post(b"x" * 20_000_000)
+        thread.join()
+
+
 def test_an_idle_connection_has_no_time_out() -> None:
     with ScriptedServer([OK]) as server:
         client = HttpClient(server.url, read_timeout_s=0.5)
@@ -346,6 +368,12 @@ def test_what_is_no_url(url: str) -> None:
 def test_a_query_is_not_lost() -> None:
     with pytest.raises(ValueError, match="host has a query"):
         HttpClient("http://host/path?version=1")
+
+
+def test_a_password_in_the_url_is_neither_lost_nor_shown() -> None:
+    with pytest.raises(ValueError, match="host names a user") as refused:
+        HttpClient("http://user:secret@host/path")
+    assert "secret" not in str(refused.value)
 
 
 def test_nothing_slips_into_the_head() -> None:

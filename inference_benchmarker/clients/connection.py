@@ -68,6 +68,8 @@ class Connection(AnswerParser):
         self._waiting = getcurrent()
         try:
             self._sock.sendall(request)
+        except (BrokenPipeError, ConnectionResetError):
+            self._spoilt = True  # the server takes no more; its answer, which says why, may be here
         finally:
             self._waiting = None
         self._heard = monotonic()  # a long request is not the server's silence

@@ -51,6 +51,10 @@ class Pool:
             raise ValueError(f"{url!r} is no URL of a server: it must look like https://host:port/path")
         if parts.query:
             raise ValueError(f"the URL of {parts.hostname} has a query; give it with a request's path, as in '/v1?x=1'")
+        if parts.username is not None:
+            raise ValueError(
+                f"the URL of {parts.hostname} names a user; give a header instead: Authorization: Basic ..."
+            )
         self._context = tls_context(verify) if parts.scheme == "https" else None
         self._address = (parts.hostname, parts.port or _PORTS[parts.scheme])
         self._limits = limits
