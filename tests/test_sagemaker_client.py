@@ -347,7 +347,7 @@ TEXT = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=2
 
 
 @given(
-    segments=st.lists(st.text(st.sampled_from("abcXYZ019-_~%"), min_size=1, max_size=6), min_size=1, max_size=3),
+    segments=st.lists(st.text(st.sampled_from("abcXYZ019-_~%."), max_size=6) | st.just(".."), min_size=1, max_size=4),
     values=st.dictionaries(st.sampled_from(["accept", "x-amzn-a", "x-amzn-b", "content-type", "zz"]), TEXT),
     body=st.binary(max_size=200),
     credentials=st.builds(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import time
+from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -33,7 +34,7 @@ class Signer:
     def sign(self, path: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
         """All headers to send: those given (names in lower case, host among them) and the signature's.
 
-        ``path`` is as the request line has it, without dots to resolve and without a query.
+        ``path`` is as the request line has it, without a query.
         """
         second = int(time.time())
         if second != self._second:
@@ -41,7 +42,7 @@ class Signer:
         signed = dict(sorted({**headers, **self._dated}.items()))
         names = ";".join(signed)
         canonical = "\n".join(f"{name}:{' '.join(value.split())}" for name, value in signed.items())
-        request = f"POST\n{quote(path, safe='/~')}\n\n{canonical}\n\n{names}\n{sha256(body).hexdigest()}"
+        request = f"POST\n{_canonical(path)}\n\n{canonical}\n\n{names}\n{sha256(body).hexdigest()}"
         text = f"{self._preamble}{sha256(request.encode()).hexdigest()}"
         signature = hmac.digest(self._key, text.encode(), "sha256").hex()
         signed["authorization"] = f"{self._scope}, SignedHeaders={names}, Signature={signature}"
@@ -66,3 +67,11 @@ class Signer:
         for part in parts:
             key = hmac.digest(key, part.encode(), "sha256")
         return key
+
+
+@lru_cache(maxsize=1024)
+def _canonical(path: str) -> str:
+    """A path as it is signed: without its dots and doubled slashes, quoted once more."""
+    from botocore.utils import normalize_url_path
+
+    return quote(normalize_url_path(path), safe="/~")
