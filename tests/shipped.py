@@ -42,14 +42,14 @@ class ExampleWave:
 def run_example(
     name: str, url: str, folder: Path, *flags: str, environment: Mapping[str, str] | None = None
 ) -> ExampleWave:
-    """Copy the example ``name`` (as in ``http/factories_get``) into ``folder`` and send 20 requests a second for 1 s.
+    """Copy the example ``name`` (as in ``http/factories_get``) into ``folder`` and send 20 requests in half a second.
 
     ``url``: the embedded endpoint's, which is AWS to boto3. ``flags`` come last, so they replace those given here.
     """
     source = FACTORIES / f"{name}.py"
     copy = folder / "my_endpoint.py"
     copy.write_bytes(source.read_bytes())
-    load = ["--endpoint-name", "demo", "--client-rps", "20", "--obs-time", "1", "--json", "--quiet", *flags]
+    load = ["--endpoint-name", "demo", "--client-rps", "40", "--obs-time", "0.5", "--json", "--quiet", *flags]
     clean = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
     done = subprocess.run(
         [sys.executable, "-P", "-m", "inference_benchmarker.cli", "--factories-file", str(copy), *load],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from datetime import datetime
 from hashlib import sha256
-from importlib.util import module_from_spec, spec_from_file_location
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 import botocore.auth
@@ -14,33 +14,51 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from inference_benchmarker import Response
 from inference_benchmarker.demo.boto3_settings import isolated
 from inference_benchmarker.demo_endpoint import EndpointConfig, start
 from inference_benchmarker.endpoint import load
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.record import error_key
 from tests.scripted_server import Asked, ScriptedServer, answer
-from tests.shipped import FACTORIES, run_example
+from tests.shipped import FACTORIES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.process
-
 CONVERSE, STREAM = "bedrock/factories_converse", "bedrock/factories_converse_stream"
 FUNCTION = "lambda_function/factories_lambda_function"
 PROFILE = "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.amazon.nova-lite-v1:0"
-MAX_TOKENS = 64
 SIGNED = "http/factories_http_sigv4"
 
 
-@pytest.mark.parametrize(("name", "streams"), [(CONVERSE, False), (STREAM, True)])
-def test_bedrocks_usage_is_counted_and_an_arn_is_a_model(name: str, streams: bool, tmp_path: Path) -> None:
+@pytest.fixture(autouse=True)
+def _isolated(monkeypatch: pytest.MonkeyPatch) -> None:
+    aim(monkeypatch, "http://127.0.0.1:9")
+
+
+def aim(patch: pytest.MonkeyPatch, url: str) -> None:
+    """Every example that is loaded from now on asks ``url``."""
+    for name, value in isolated({"BENCHMARK_DEMO_URL": url}, url).items():
+        patch.setenv(name, value)
+
+
+def ask(path: Path, endpoint_name: str = "demo", times: int = 1) -> list[Any]:
+    """What an example's ``invoke`` returns or yields for its first payloads."""
+    example = load(path, endpoint_name)
+    assert example.payloads is not None
+    answers = [example.invoke(payload) for payload in example.payloads[:times]]
+    return [piece for answer in answers for piece in (answer if isinstance(answer, GeneratorType) else [answer])]
+
+
+@pytest.mark.parametrize(("name", "pieces"), [(CONVERSE, 0), (STREAM, 64)])
+def test_an_arn_is_a_model(name: str, pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     with start(EndpointConfig()) as endpoint:
-        wave = run_example(name, endpoint.url, tmp_path, "--endpoint-name", PROFILE)
-    assert wave.counts == (20, 0), wave.summary["errors"]
-    tokens = wave.summary["tokens"]
-    assert tokens["tokens_out"] == MAX_TOKENS * 20
-    assert 5 * 20 <= tokens["tokens_in"] <= 8 * 20
-    assert (wave.summary["ttft"] is not None, wave.summary["itl"] is not None) == (streams, streams)
+        aim(monkeypatch, endpoint.url)
+        *tokens, usage = ask(FACTORIES / f"{name}.py", PROFILE)
+    assert len(tokens) == pieces
+    assert isinstance(usage, Response)
+    assert usage.tokens_out == 64
 
 
 @pytest.mark.parametrize(
@@ -54,12 +72,15 @@ def test_bedrocks_usage_is_counted_and_an_arn_is_a_model(name: str, streams: boo
         (FUNCTION, {"error_share": 1, "error_status": 429}, "TooManyRequestsException"),
     ],
 )
-def test_what_failed_is_counted_under_a_telling_key(name: str, like: dict[str, Any], key: str, tmp_path: Path) -> None:
+def test_what_failed_is_counted_under_a_telling_key(
+    name: str, like: dict[str, Any], key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with start(EndpointConfig(**like)) as endpoint:
-        wave = run_example(name, endpoint.url, tmp_path)
-        assert len(endpoint.arrivals()["route"]) == 20  # nothing was repeated
-    assert wave.counts == (0, 20)
-    assert [error["key"] for error in wave.summary["errors"]] == [key]
+        aim(monkeypatch, endpoint.url)
+        with pytest.raises(Exception) as raised:  # noqa: PT011 - its key is what is looked at
+            ask(FACTORIES / f"{name}.py")
+        assert len(endpoint.arrivals()["route"]) == 1  # nothing was repeated
+    assert error_key(raised.value) == key
 
 
 @pytest.mark.parametrize(
@@ -71,17 +92,18 @@ def test_what_failed_is_counted_under_a_telling_key(name: str, like: dict[str, A
     ],
 )
 def test_authorization_comes_from_the_environment(
-    environment: dict[str, str], expected: str | None, tmp_path: Path
+    environment: dict[str, str], expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body = tmp_path / "body.bin"
     body.write_bytes(b"\x00as it is\xff")
+    for name, value in {**environment, "BODY_FILE": str(body)}.items():
+        monkeypatch.setenv(name, value)
     with ScriptedServer([[answer(b"ok")]]) as server:
-        wave = run_example(
-            "http/factories_http", server.url, tmp_path, environment={**environment, "BODY_FILE": "body.bin"}
-        )
-    assert wave.counts == (20, 0), wave.summary["errors"]
-    assert {asked.headers.get("authorization") for asked in server.asked} == {expected}
-    assert {(asked.line, asked.body) for asked in server.asked} == {("POST /invocations HTTP/1.1", body.read_bytes())}
+        aim(monkeypatch, server.url)
+        assert ask(FACTORIES / "http/factories_http.py") == [b"ok"]
+    (asked,) = server.asked
+    assert asked.headers.get("authorization") == expected
+    assert (asked.line, asked.body) == ("POST /invocations HTTP/1.1", body.read_bytes())
 
 
 @pytest.mark.parametrize("name", ["http/factories_http", SIGNED])
@@ -89,11 +111,8 @@ def test_a_get_goes_without_a_body(name: str, monkeypatch: pytest.MonkeyPatch, t
     edited = tmp_path / "edited.py"
     edited.write_text((FACTORIES / f"{name}.py").read_text().replace('METHOD = "POST"', 'METHOD = "GET"'))
     with ScriptedServer([[answer(b"ok")]]) as server:
-        for variable, value in isolated({"BENCHMARK_DEMO_URL": server.url}, server.url).items():
-            monkeypatch.setenv(variable, value)
-        example = load(edited)
-        assert example.payloads is not None
-        assert example.invoke(example.payloads[0]) == b"ok"
+        aim(monkeypatch, server.url)
+        assert ask(edited) == [b"ok"]
     (asked,) = server.asked
     assert (asked.line, asked.body) == ("GET /invocations HTTP/1.1", b"")
 
@@ -117,16 +136,14 @@ def test_each_request_bears_its_own_signature(
     source = (FACTORIES / f"{SIGNED}.py").read_text()
     edited = source.replace('"execute-api"', f'"{service}"')
     edited = edited.replace('PATH = "/invocations"', 'PATH = "/a%20b/~c?q=%20z&a=1"')
-    folder = tmp_path / "wave"
-    folder.mkdir()
     mine = tmp_path / "edited.py"
     mine.write_text(edited)
-    identity = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token"}
     with ScriptedServer([[answer(b"ok")]]) as server:
-        flags = ("--factories-file", str(mine))
-        environment = {**identity, "AWS_DEFAULT_REGION": "eu-west-1"}
-        wave = run_example(SIGNED, server.url, folder, *flags, environment=environment)
-    assert wave.counts == (20, 0), wave.summary["errors"]
+        aim(monkeypatch, server.url)
+        identity = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token"}
+        for name, value in {**identity, "AWS_DEFAULT_REGION": "eu-west-1"}.items():
+            monkeypatch.setenv(name, value)
+        assert ask(mine, times=20) == [b"ok"] * 20
     for asked in server.asked:
         assert asked.headers["x-amz-content-sha256"] == (unsigned or sha256(asked.body).hexdigest())
         assert asked.headers["authorization"] == signature(asked, service, monkeypatch)
@@ -135,18 +152,17 @@ def test_each_request_bears_its_own_signature(
 
 @pytest.mark.parametrize("name", [CONVERSE, STREAM, FUNCTION])
 def test_whom_to_ask_has_to_be_named(name: str) -> None:
-    spec = spec_from_file_location("example", FACTORIES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    example = module_from_spec(spec)
-    spec.loader.exec_module(example)
-    with pytest.raises(ValueError, match="--endpoint-name"):
-        example.invoke_factory(None)
+    with pytest.raises(BenchmarkError, match="--endpoint-name"):
+        load(FACTORIES / f"{name}.py")
 
 
 def test_without_credentials_nothing_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    none = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "")
-    with ScriptedServer([[answer(b"ok")]]) as server, pytest.raises(AssertionError, match="no AWS credentials"):
-        run_example(SIGNED, server.url, tmp_path, environment={**none, "AWS_EC2_METADATA_DISABLED": "true"})
+    with ScriptedServer([[answer(b"ok")]]) as server:
+        aim(monkeypatch, server.url)
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        with pytest.raises(BenchmarkError, match="no AWS credentials"):
+            ask(FACTORIES / f"{SIGNED}.py")
     assert server.asked == []

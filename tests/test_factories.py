@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from types import GeneratorType
 from typing import TYPE_CHECKING
 
 import pytest
 
+from inference_benchmarker.demo.boto3_settings import isolated
 from inference_benchmarker.demo_endpoint import EndpointConfig, start
+from inference_benchmarker.endpoint import load
 from tests.bench import most_in_flight
-from tests.shipped import NAMES, ExampleWave, run_example
+from tests.shipped import FACTORIES, NAMES, ExampleWave, run_example
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,8 +53,11 @@ ROUTES = {
     "torchserve/factories_torchserve": "/predictions/{name}",
 }
 ELSEWHERE = {"kserve_v2/factories_grpc"}
+CONNECTS_ANEW = {"openai_compatible/factories_chat_stream_openai_package"}  # the package does, whatever is done here
 # What the server may count in a request of an example, and in each answer.
 TOKENS = {
+    "bedrock/factories_converse": ({5, 6, 7, 8}, 64),
+    "bedrock/factories_converse_stream": ({5, 6, 7, 8}, 64),
     "openai_compatible/factories_chat": ({201}, 128),
     "openai_compatible/factories_chat_stream": ({201}, 128),
     "openai_compatible/factories_chat_stream_openai_package": ({201}, 128),
@@ -108,6 +115,21 @@ def test_an_example_tells_the_tokens_that_the_server_counted(
 def test_the_rows_of_completions_are_their_lengths(waves: Callable[[str], tuple[ExampleWave, list[str]]]) -> None:
     wave, _ = waves("openai_compatible/factories_completions_stream")
     assert {row["label"] for row in wave.summary["labels"]} <= {"128 tokens", "512 tokens", "2048 tokens"}
+
+
+@pytest.mark.parametrize("name", sorted(set(ROUTES) - CONNECTS_ANEW))
+def test_an_example_uses_its_connection_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that is not read to its end costs it, and the next latency has the making of another in it."""
+    with start(EndpointConfig(service_s=0.001)) as endpoint:
+        for variable, value in isolated({"BENCHMARK_DEMO_URL": endpoint.url}, endpoint.url).items():
+            monkeypatch.setenv(variable, value)
+        example = load(FACTORIES / f"{name}.py", "demo")
+        for index in range(3):
+            payload = example.build() if example.build else (example.payloads or [])[index]
+            answer = example.invoke(payload)
+            if isinstance(answer, GeneratorType):
+                deque(answer, maxlen=0)
+        assert endpoint.arrivals()["connection"] == [endpoint.arrivals()["connection"][0]] * 3
 
 
 def test_requests_of_the_openai_package_overlap(tmp_path: Path) -> None:

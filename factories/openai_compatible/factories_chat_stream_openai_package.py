@@ -1,8 +1,9 @@
 """Chat completions as streams, through the openai package: with the CPU that your own application needs.
 
 Serves vLLM, SGLang, TGI, Ollama, on any platform. It needs `pip install "openai>=3"` in the environment of
-`benchmark`. Each token costs far more CPU than in factories_chat_stream.py: at many of them, it is this client that
-you measure, and the report says so.
+`benchmark`. The package gives up its connection at the end of each stream, so that TTFT has the making of another in
+it, and each token costs far more CPU than in factories_chat_stream.py: at many of them, it is this client that you
+measure, and the report says so.
 """
 
 import os
