@@ -7,18 +7,22 @@ from concurrent.futures import ThreadPoolExecutor
 from types import GeneratorType
 from typing import TYPE_CHECKING
 
+import boto3
 import pytest
 
 from inference_benchmarker.demo.boto3_settings import isolated
 from inference_benchmarker.demo_endpoint import EndpointConfig, start
 from inference_benchmarker.endpoint import load
 from tests.bench import most_in_flight
+from tests.scripted_server import ScriptedServer, answer
 from tests.shipped import FACTORIES, NAMES, ExampleWave, run_example
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
     from pathlib import Path
+
+    from botocore.config import Config
 
 SIDE_BY_SIDE = 4
 # The route at which an example's requests must arrive; those not named here have a module of tests of their own.
@@ -63,6 +67,25 @@ TOKENS = {
     "openai_compatible/factories_chat_stream_openai_package": ({201}, 128),
     "openai_compatible/factories_completions_stream": ({128, 512, 2048}, 64),
     "openai_compatible/factories_embeddings": ({404}, None),
+}
+# Without which a container would refuse a request, or take it for another.
+FIRST_MODEL = {"content-type": "text/csv", "x-amzn-sagemaker-target-model": "model-0000.tar.gz"}
+HEADERS = {
+    "sagemakerai_inference_component/factories_inference_component": {
+        "content-type": "application/json",
+        "x-amzn-sagemaker-inference-component": "my-component",
+    },
+    "sagemakerai_multimodel/factories_even": FIRST_MODEL,
+    "sagemakerai_multimodel/factories_few_popular_models": FIRST_MODEL,
+    "sagemakerai_multimodel/factories_one_hot_model": FIRST_MODEL,
+    "sagemakerai_multimodel/factories_warm_up": FIRST_MODEL,
+    "sagemakerai_realtime/factories_cnn": {"content-type": "application/x-npy"},
+    "sagemakerai_realtime/factories_ic": {"content-type": "application/x-image"},
+    "sagemakerai_realtime/factories_llm_textgeneration": {"content-type": "application/json"},
+    "sagemakerai_realtime/factories_tabular": {"content-type": "text/csv"},
+    "sagemakerai_realtime/factories_tabular_fast": {"content-type": "text/csv"},
+    "sagemakerai_realtime/factories_text_classification": {"content-type": "application/json"},
+    "torchserve/factories_torchserve": {"content-type": "image/jpeg"},
 }
 
 
@@ -117,19 +140,49 @@ def test_the_rows_of_completions_are_their_lengths(waves: Callable[[str], tuple[
     assert {row["label"] for row in wave.summary["labels"]} <= {"128 tokens", "512 tokens", "2048 tokens"}
 
 
+def ask(name: str, url: str, patch: pytest.MonkeyPatch, times: int = 1) -> None:
+    """Send the first requests of an example to ``url``, one after the other, and read their answers."""
+    for variable, value in isolated({"BENCHMARK_DEMO_URL": url}, url).items():
+        patch.setenv(variable, value)
+    example = load(FACTORIES / f"{name}.py", "demo")
+    for index in range(times):
+        payload = example.build() if example.build else (example.payloads or [])[index]
+        answered = example.invoke(payload)
+        if isinstance(answered, GeneratorType):
+            deque(answered, maxlen=0)
+
+
 @pytest.mark.parametrize("name", sorted(set(ROUTES) - CONNECTS_ANEW))
 def test_an_example_uses_its_connection_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer that is not read to its end costs it, and the next latency has the making of another in it."""
     with start(EndpointConfig(service_s=0.001)) as endpoint:
-        for variable, value in isolated({"BENCHMARK_DEMO_URL": endpoint.url}, endpoint.url).items():
-            monkeypatch.setenv(variable, value)
-        example = load(FACTORIES / f"{name}.py", "demo")
-        for index in range(3):
-            payload = example.build() if example.build else (example.payloads or [])[index]
-            answer = example.invoke(payload)
-            if isinstance(answer, GeneratorType):
-                deque(answer, maxlen=0)
-        assert endpoint.arrivals()["connection"] == [endpoint.arrivals()["connection"][0]] * 3
+        ask(name, endpoint.url, monkeypatch, times=3)
+        connections = endpoint.arrivals()["connection"]
+    assert connections == connections[:1] * 3
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_an_example_fails_what_failed_and_does_not_repeat_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with start(EndpointConfig(error_share=1, error_status=503)) as endpoint:
+        with pytest.raises(Exception, match=r"configured|Rate Exceeded"):
+            ask(name, endpoint.url, monkeypatch)
+        assert endpoint.arrivals()["route"] == [ROUTES[name]]
+
+
+@pytest.mark.parametrize("name", [name for name in ROUTES if "boto3.client(" in (FACTORIES / f"{name}.py").read_text()])
+def test_boto3_keeps_a_connection_for_each_request_in_flight(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    configs: list[Config] = []
+    monkeypatch.setattr(boto3, "client", lambda _, config: configs.append(config))
+    load(FACTORIES / f"{name}.py", "demo")
+    assert [config.max_pool_connections for config in configs] == [1000]
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_a_container_is_told_what_it_gets(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedServer([[answer(b"{}")]]) as server:
+        ask(name, server.url, monkeypatch)
+    (asked,) = server.asked
+    assert {header: asked.headers.get(header) for header in HEADERS[name]} == HEADERS[name]
 
 
 def test_requests_of_the_openai_package_overlap(tmp_path: Path) -> None:
