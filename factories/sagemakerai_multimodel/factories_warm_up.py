@@ -2,7 +2,8 @@
 
 Run it with --endpoint-name NAME --concurrency 8 --num-requests 1000 before a wave with one of the patterns beside it:
 request i asks model i, so every model is brought to the instance's disk, and the last ones stay in memory. Its own
-latencies are those of a first load. For multi-model endpoints, whose target is the model's file.
+latencies are those of a first load; one that takes more than 60 s is told as ModelNotReadyException, and goes on. For
+multi-model endpoints, whose target is the model's file.
 """
 
 import boto3
@@ -17,8 +18,9 @@ def invoke_factory(endpoint_name):
     if endpoint_name is None:
         raise ValueError("no endpoint was given: name it with --endpoint-name NAME")
     retries_off = {"mode": "standard", "total_max_attempts": 1}  # boto3 would hide failures behind long requests
-    # the pool keeps a connection for each request in flight
-    client = boto3.client("sagemaker-runtime", config=Config(retries=retries_off, max_pool_connections=1000))
+    # a connection for each request in flight; SageMaker itself gives up after 60 s, and is to be heard
+    config = Config(retries=retries_off, max_pool_connections=1000, read_timeout=70)
+    client = boto3.client("sagemaker-runtime", config=config)
 
     def invoke(payload):
         answer = client.invoke_endpoint(EndpointName=endpoint_name, ContentType=CONTENT_TYPE, **payload)

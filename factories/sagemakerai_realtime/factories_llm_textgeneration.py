@@ -28,8 +28,9 @@ def invoke_factory(endpoint_name):
     if endpoint_name is None:
         raise ValueError("no endpoint was given: name it with --endpoint-name NAME")
     retries_off = {"mode": "standard", "total_max_attempts": 1}  # boto3 would hide failures behind long requests
-    # the pool keeps a connection for each request in flight
-    client = boto3.client("sagemaker-runtime", config=Config(retries=retries_off, max_pool_connections=1000))
+    # a connection for each request in flight; SageMaker itself gives up after 60 s, and is to be heard
+    config = Config(retries=retries_off, max_pool_connections=1000, read_timeout=70)
+    client = boto3.client("sagemaker-runtime", config=config)
 
     def invoke(payload):
         answer = client.invoke_endpoint(EndpointName=endpoint_name, ContentType="application/json", Body=payload)
