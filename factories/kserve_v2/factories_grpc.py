@@ -21,8 +21,9 @@ ADDRESS = os.environ.get("GRPC_ADDRESS", "127.0.0.1:8001")  # put the server's a
 MODEL = "demo"
 INPUT, DATATYPE, SHAPE = "input", "FP32", (1, 128)
 TIMEOUT_S = 60
-# All requests of a channel share one connection, so behind a load balancer they may all reach the same server. Have at
-# most 8 in a worker: each that waits for answers occupies one of the ten threads that gevent keeps.
+# All requests of a channel share one connection. Behind a load balancer they may all reach the same server, and beyond
+# what it takes at a time of one connection (AWS's ALB: 128) they wait here, which counts as latency. Have at most 8 in
+# a worker: each that waits for answers occupies one of the ten threads that gevent keeps.
 CHANNELS = 1
 OPTIONS = (
     ("grpc.enable_retries", 0),  # a request that failed has failed
