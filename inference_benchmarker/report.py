@@ -41,7 +41,6 @@ _TIMES = (
     ("ITL", "itl"),
     ("TPOT", "tpot"),
     ("Failed requests", "failed_latency"),
-    ("Payload building", "build"),
 )
 
 
@@ -265,7 +264,7 @@ def _accounts_section(summary: Summary) -> Iterator[str]:
     rates = summary.rates
     if rates.target is not None:
         yield (
-            f"{_INDENT}Rate:             {_rate(rates.target)} target, {_rate(rates.sent)} sent, "
+            f"{_INDENT}Rate:             {_rate(rates.target, 6)} target, {_rate(rates.sent)} sent, "
             f"{_rate(rates.completed)} completed"
         )
     else:
@@ -273,13 +272,18 @@ def _accounts_section(summary: Summary) -> Iterator[str]:
     if summary.goodput is not None:
         yield f"{_INDENT}Goodput:          {_goodput(summary.goodput)}"
     if summary.lag is not None:
-        p50, p99, top = (
-            duration_text(v) for v in (summary.lag.percentile(50), summary.lag.percentile(99), summary.lag.maximum)
-        )
-        yield f"{_INDENT}Schedule lag:     p50 {p50}, p99 {p99}, max {top}"
+        yield f"{_INDENT}Schedule lag:     {_in_short(summary.lag)}"
+    if summary.build is not None:
+        yield f"{_INDENT}Payload building: {_in_short(summary.build)}"
     for name in ("dropped", "abandoned", "lost", "in_flight"):
         if count := getattr(summary.ledger, name):
             yield f"{_INDENT}{name.replace('_', ' ').capitalize() + ':':<17} {count:,}"
+
+
+def _in_short(d: Distribution) -> str:
+    """What is no time of the endpoint's gets no row beside those that are."""
+    p50, p99, top = (duration_text(value) for value in (d.percentile(50), d.percentile(99), d.maximum))
+    return f"p50 {p50}, p99 {p99}, max {top}"
 
 
 def _goodput(goodput: Goodput) -> str:
@@ -385,8 +389,9 @@ def _warmup_json(warmup: Summary) -> dict[str, Any]:
     return {"planned_s": warmup.planned_s, **counts, "rate": warmup.rates.sent, **_metrics_json(warmup)}
 
 
-def _rate(a_second: float) -> str:
-    return f"{a_second:.6g}/s" if a_second < 1e5 else f"{a_second:.1f}/s".replace(".0/s", "/s")
+def _rate(a_second: float, digits: int = 4) -> str:
+    """So many digits, or tenths of a larger rate."""
+    return f"{a_second:.{digits}g}/s" if a_second < 1000 else f"{a_second:.1f}/s".replace(".0/s", "/s")
 
 
 def _share(share: float, target: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -159,6 +160,18 @@ def test_a_wave_with_everything_has_every_section_in_order() -> None:
     assert "\x1b" not in text
 
 
+def test_what_building_took_stands_apart_from_the_endpoints_times() -> None:
+    text = text_of(wave(lambda r: r._replace(build_ns=MS * (1 + r.index % 2))))
+    assert line(text, "Payload building:") == "Payload building: p50 1 ms, p99 2 ms, max 2 ms"
+
+
+def test_a_measured_rate_has_the_digits_that_can_be_read() -> None:
+    plan = open_plan("36", None, 37)
+    records = [record._replace(sent=record.due * 36 // 35) for record in on_time(plan)]
+    row = line(text_of(observe(plan, records)), "Rate:")
+    assert re.fullmatch(r"Rate: +36/s target, 36/s sent, 3\d\.\d\d/s completed", row)
+
+
 def test_what_is_zero_or_absent_is_not_printed() -> None:
     text = text_of(wave())
     for word in ("Dropped", "Abandoned", "Lost", "In flight", "TTFT", "ITL", "tokens", "Label", "Errors", "Warm-up"):
@@ -177,7 +190,7 @@ def test_many_labels_and_long_names_do_not_drown_the_report() -> None:
     assert "… and 10 more labels, in summary.json" in text
 
 
-@pytest.mark.parametrize("rate", ["1000000", "123456.7", "0.1", "7.3"])
+@pytest.mark.parametrize("rate", ["1000000", "123456.7", "123.456", "0.1", "7.3"])
 def test_a_rate_is_written_out(rate: str) -> None:
     plan = open_plan(rate, None, 3)
     row = line(text_of(observe(plan, on_time(plan))), "Rate:")
