@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 ENDPOINT_EPILOG = """\
 It answers POST /invocations, /endpoints/NAME/invocations (and invocations-response-stream), /v1/chat/completions,
-/v1/completions and /v1/embeddings, GET /ping, /metrics and /arrivals (what it saw, for checking), and POST
-/stall?seconds=2. At POST / it is also CloudWatch (GetMetricData, PutMetricData,
-ListMetrics) and SageMaker's control plane (DescribeEndpoint, DescribeEndpointConfig): it prints the line that makes
-boto3 take it for AWS, and publishes what it really did.
+/v1/completions and /v1/embeddings, /v2/models/NAME/infer (KServe), /predictions/NAME (TorchServe), GET /ping,
+/metrics and /arrivals (what it saw, for checking), and POST /stall?seconds=2. To boto3 it is also Bedrock (Converse),
+Lambda (Invoke), CloudWatch (GetMetricData, PutMetricData, ListMetrics) and SageMaker's control plane
+(DescribeEndpoint, DescribeEndpointConfig): it prints the line that makes boto3 take it for AWS, and publishes what it
+really did as SageMaker's metrics.
 """
 PORT, HIGHEST_PORT = 8080, 65535
 _DEFAULTS = {field.name: field.default for field in fields(EndpointConfig)}
