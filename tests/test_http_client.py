@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import socket
@@ -16,7 +17,7 @@ from geventhttpclient._parser import HTTPParseError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_benchmarker.clients import HttpClient, HttpStatusError
+from inference_benchmarker.clients import HttpClient, HttpStatusError, pool
 from inference_benchmarker.clients.answer_parser import IncompleteAnswerError
 from inference_benchmarker.clients.connection import ConnectionClosedError, ReadTimeoutError
 from inference_benchmarker.clients.http import encode
@@ -346,7 +347,7 @@ def test_a_connection_that_never_stands_times_out() -> None:
             sock.setblocking(False)
             sock.connect_ex(full.getsockname())
         client = HttpClient(f"http://127.0.0.1:{full.getsockname()[1]}", connect_timeout_s=0.1)
-        with pytest.raises(ConnectTimeoutError, match=r"within 0.1 s"):
+        with pytest.raises(ConnectTimeoutError, match=r"to 127\.0\.0\.1:\d+ within 0\.1 s"):
             client.post(b"")
         for sock in waiting:
             sock.close()
@@ -355,8 +356,19 @@ def test_a_connection_that_never_stands_times_out() -> None:
 def test_nobody_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    with pytest.raises(ConnectionRefusedError):
+    with pytest.raises(ConnectionRefusedError, match=rf"Connection refused: 127\.0\.0\.1:{port}$") as refused:
         HttpClient(f"http://127.0.0.1:{port}").post(b"")
+    assert refused.value.errno == errno.ECONNREFUSED
+
+
+def test_a_name_that_nobody_knows_is_told_with_its_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(_: tuple[str, int]) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(pool, "create_connection", unknown)
+    with pytest.raises(socket.gaierror, match=r"Name or service not known: no\.such\.host:443$") as raised:
+        HttpClient("https://no.such.host").post(b"")
+    assert raised.value.errno == socket.EAI_NONAME
 
 
 @pytest.mark.parametrize("url", ["", "host:80", "ftp://host", "http://", "http:///path"])

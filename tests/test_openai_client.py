@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from inference_benchmarker import Response
 from inference_benchmarker.clients import OpenAIClient
-from inference_benchmarker.clients.openai_errors import APIError
+from inference_benchmarker.clients.openai_errors import APIConnectionError, APIError
 from inference_benchmarker.clients.sse import EventReader
 from inference_benchmarker.demo.config import EndpointConfig
 from inference_benchmarker.demo_endpoint import start
@@ -196,6 +196,8 @@ def test_a_header_of_the_users_takes_the_place_of_ours() -> None:
 def test_nobody_there_is_the_same() -> None:
     theirs, ours = clients("http://127.0.0.1:1")
     assert outcome(lambda: ours.chat(CHAT)).key == outcome(lambda: read_theirs(theirs)).key == "APIConnectionError"
+    with pytest.raises(APIConnectionError, match=r"127\.0\.0\.1:1$"):
+        ours.chat(CHAT)
 
 
 # --- streams

@@ -15,6 +15,8 @@ from inference_benchmarker.clients.connection import Connection
 if TYPE_CHECKING:
     from ssl import SSLContext
 
+    from gevent.socket import socket
+
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -61,7 +63,8 @@ class Pool:
         self._idle: list[Connection] = []
         self.path = parts.path.rstrip("/")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        self.host = host if parts.port in (None, _PORTS[parts.scheme]) else f"{host}:{parts.port}"
+        self._place = f"{host}:{self._address[1]}"
+        self.host = host if parts.port in (None, _PORTS[parts.scheme]) else self._place
 
     def exchange(self, method: str, request: bytes) -> Answer:
         """Send a request and read the whole answer."""
@@ -99,8 +102,8 @@ class Pool:
 
     def _connect(self) -> Connection:
         limit = self._limits.connect_timeout_s
-        with Timeout(limit, ConnectTimeoutError(f"no connection to {self.host} within {limit} s")):
-            sock = create_connection(self._address)
+        with Timeout(limit, ConnectTimeoutError(f"no connection to {self._place} within {limit} s")):
+            sock = self._reach()
             try:
                 sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
                 if self._context is not None:
@@ -109,6 +112,14 @@ class Pool:
             except BaseException:
                 sock.close()
                 raise
+
+    def _reach(self) -> socket:
+        try:
+            return create_connection(self._address)
+        except OSError as error:
+            if error.strerror:  # the system's words, which do not say where; not those of our time-out, which do
+                error.strerror += f": {self._place}"
+            raise
 
 
 def tls_context(verify: bool | str | PathLike[str] | SSLContext) -> SSLContext:
