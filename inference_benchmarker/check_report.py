@@ -174,8 +174,8 @@ class Check:
 
     def _answer_text(self) -> str:
         seen, record = self.seen, self.record
-        if seen.answer is None:
-            return "none"
+        if seen.answer is None or (seen.answer == "streamed" and not record.chunks and not self.ok):
+            return ""
         size = "" if record.bytes is None else f", {record.bytes:,} bytes"
         pieces = "" if record.chunks is None else f", {record.chunks:,} pieces"
         kind = "" if seen.answer_type is None else f" {seen.answer_type}"
@@ -186,13 +186,14 @@ class Check:
         tokens = self.tokens()
         source = "the server's usage" if tokens["counted"] == "usage" else "counted pieces"
         parts = [] if tokens["tokens_in"] is None else [f"{tokens['tokens_in']:,} in"]
-        parts += [] if tokens["tokens_out"] is None else [f"{tokens['tokens_out']:,} out ({source})"]
+        tokens_out = tokens["tokens_out"]
+        parts += [f"{tokens_out:,} out ({source})"] if tokens_out or tokens["counted"] == "usage" else []
         return ", ".join(parts)
 
     def _times_text(self) -> str:
         names = {
             "build": "building",
-            "latency": "latency",
+            "latency": "latency" if self.ok else "failed after",
             "ttft": "TTFT",
             "itl": "ITL mean",
             "longest_gap": "longest gap",

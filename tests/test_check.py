@@ -140,14 +140,13 @@ def row(text: str, name: str) -> str:
         (check(seen=Seen()), "Sent", "nothing"),
         (check(), "Answer", 'returned bytes, 21 bytes: {"a": 1}'),
         (check(streamed(0, 50, (10, 30)), STREAM_SEEN), "Answer", "streamed str, 3 pieces: a b"),
-        (check(seen=Seen()), "Answer", "none"),
         (check(), "Times", "latency 20 ms"),
         (
             check(streamed(0, 50, (10, 30), tokens_out=5, build_ns=MS)),
             "Times",
             "building 1 ms, latency 90 ms, TTFT 50 ms, ITL mean 20 ms, longest gap 30 ms, TPOT 10 ms",
         ),
-        (check(streamed(0, 50, (), outcome="failed", error="E")), "Times", "latency 50 ms, TTFT 50 ms"),
+        (check(streamed(0, 50, (), outcome="failed", error="E")), "Times", "failed after 50 ms, TTFT 50 ms"),
         (check(streamed(0, 50, (10,))), "Tokens", "2 out (counted pieces)"),
         (check(streamed(0, 50, (10,), tokens_in=4, tokens_out=9)), "Tokens", "4 in, 9 out (the server's usage)"),
         (check(PLAIN._replace(tokens_in=4)), "Tokens", "4 in"),
@@ -162,6 +161,21 @@ def test_what_is_not_there_has_no_line() -> None:
     text = check().to_text()
     assert not [name for name in ("Label:", "Tokens:", "TTFT", "!") if name in text]
     assert text.endswith("\n\nOK\n")
+
+
+def test_what_failed_before_anything_came_tells_of_no_answer() -> None:
+    nothing = PLAIN._replace(chunks=0, gaps=(), bytes=None, outcome="failed", error="E")
+    for text in (check(nothing, STREAM_SEEN, "no").to_text(), check(nothing._replace(chunks=None), Seen()).to_text()):
+        assert not [name for name in ("Answer:", "Tokens:", "latency", " OK") if name in text]
+        assert row(text, "Times") == "failed after 20 ms"
+    assert row(check(nothing._replace(tokens_in=4), STREAM_SEEN).to_text(), "Tokens") == "4 in"
+
+
+def test_a_stream_that_broke_keeps_what_had_come() -> None:
+    broken = check(streamed(0, 50, (10,), outcome="failed", error="E"), STREAM_SEEN, "broken").to_text()
+    assert row(broken, "Answer") == "streamed str, 2 pieces: a b"
+    assert row(broken, "Tokens") == "2 out (counted pieces)"
+    assert row(broken, "Times").startswith("failed after 60 ms, TTFT 50 ms")
 
 
 def test_an_error_is_told_with_key_and_text() -> None:
@@ -290,7 +304,7 @@ def payload_factory():
         assert done.err == "loading\npassword is [hidden]"
         assert row(done.out, "Payloads") == "built for each request"
         assert row(done.out, "Sent") == "bytes, 6,291,457 bytes"
-        assert row(done.out, "Answer") == "none"
+        assert "Answer:" not in done.out
         assert "! payload_size: A payload of 6,291,457 bytes" in done.out
         assert done.out.endswith("FAILED: HttpError 503: busy, [hidden]\n")
 
