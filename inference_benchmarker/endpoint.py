@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _KEYS = {"pre_computed", "input", "weights", "label"}
+# What to try where an exception's own words do not say it, by its class.
+_HINTS = {"NoRegionError": "Set AWS_DEFAULT_REGION, for example to us-east-1."}
 _SHAPE = 'expected {"pre_computed": True, "input": [payload, ...]} or {"pre_computed": False, "input": build}'
 
 
@@ -257,7 +259,8 @@ def describe_error(path: Path, doing: str, error: BaseException) -> BenchmarkErr
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == path.resolve()]
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
     place = f"{path}, line {line}" if line else str(path)
-    return BenchmarkError(f"{place}: {doing} raised {type(error).__name__}: {error}".rstrip(":. ") + ".")
+    name = type(error).__name__
+    return BenchmarkError(f"{place}: {doing} raised {name}: {error}".rstrip(":. ") + ".", _HINTS.get(name, ""))
 
 
 def _place(path: Path, function: Callable[..., Any]) -> str:

@@ -147,6 +147,10 @@ WRONG: dict[str, tuple[str, str]] = {
         "def invoke_factory():\n    raise KeyError('region')\n" + PAYLOADS,
         ", line 2: invoke_factory() raised KeyError: 'region'.",
     ),
+    "no region": (
+        "import botocore.exceptions\ndef invoke_factory():\n    raise botocore.exceptions.NoRegionError\n" + PAYLOADS,
+        "NoRegionError: You must specify a region. Set AWS_DEFAULT_REGION, for example to us-east-1.",
+    ),
     "invoke_factory exits": (
         "import sys\ndef invoke_factory():\n    sys.exit(3)\n" + PAYLOADS,
         ", line 3: invoke_factory() raised SystemExit: 3.",
