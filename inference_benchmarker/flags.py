@@ -18,7 +18,7 @@ from inference_benchmarker.redact import redact
 from inference_benchmarker.slo import RequestLimit, Slo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
 
 DEMO_DEFAULTS = {"client_rps": "100", "obs_time": "10", "workers": "2"}
@@ -111,7 +111,7 @@ def read_config(path: Path, known: dict[str, Any]) -> tuple[dict[str, Any], list
         name = key.replace("-", "_")
         several = f"--{name}" in REPEATABLE
         if name not in known or name in ("config", "help", "version"):
-            problems.append(f"--config {path}: unknown key {key!r}.")
+            problems.append(f"--config {path}: unknown key {key!r}.{_asked(key, known)}")
         elif (name in switches) != isinstance(value, bool) or not _is_plain(value, several=several):
             problems.append(
                 f"--config {path}: {key} must be {'true or false' if name in switches else 'a value'}, not {value!r}."
@@ -121,6 +121,13 @@ def read_config(path: Path, known: dict[str, Any]) -> tuple[dict[str, Any], list
         else:
             values[name] = value if isinstance(value, bool) else str(value)
     return values, problems
+
+
+def _asked(key: str, known: Collection[str]) -> str:
+    from inference_benchmarker.misspelt import meant, question
+
+    keys = {name.replace("_", "-") for name in known} - {"config", "help", "version"}
+    return question(meant(key, sorted(keys))) or " See `benchmark --help`."
 
 
 def _is_plain(value: Any, *, several: bool) -> bool:

@@ -1,4 +1,4 @@
-"""What a flag that does not exist was meant to be. Pure."""
+"""What a flag, key or command that does not exist was meant to be. Pure."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ def meant(flag: str, known: Collection[str]) -> list[str]:
 def question(flags: Sequence[str]) -> str:
     """The question which of them was meant, after a blank; nothing where none comes close."""
     return f" Did you mean {' or '.join(flags)}?" if flags else ""
+
+
+def as_file(argument: str) -> str:
+    """How to give a factories file that was given without its flag, after a blank; nothing where it is none."""
+    lone = argument.endswith(".py") and not argument.startswith("-")
+    return f" Give it as --factories-file {argument}." if lone else ""
 
 
 def strays(arguments: Sequence[str], unknown: Collection[str]) -> list[str]:

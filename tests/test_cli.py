@@ -161,7 +161,28 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
             ],
         ),
         (["factory", "a", "b"], ["Unrecognized arguments: b."]),
-        (["chekc"], ["There is no command 'chekc'. Commands are factory, check, report, client, endpoint;"]),
+        (
+            ["chekc"],
+            [
+                "There is no command 'chekc'. Did you mean check? "
+                "Commands are factory, check, report, client, endpoint, --plot, --compare; a wave is told by flags."
+            ],
+        ),
+        (["facory", "x"], ["There is no command 'facory'. Did you mean factory? Commands"]),
+        (["plot", "x"], ["There is no command 'plot'. Did you mean --plot? Commands"]),
+        (["nothing-like-it"], ["There is no command 'nothing-like-it'. Commands"]),
+        (["f.py"], ["There is no command 'f.py'. Give it as --factories-file f.py. Commands"]),
+        (["check", "f.py"], ["Unknown argument 'f.py'. Give it as --factories-file f.py."]),
+        (
+            ["check", "none.py"],
+            ["Unknown argument 'none.py'. Give it as --factories-file none.py.", "--factories-file none.py: there is"],
+        ),
+        (["check", "--factories=f.py"], ["Unknown argument '--factories=f.py'. Did you mean --factories-file?"]),
+        (["check", "--zzzzz=f.py"], ["Unknown argument '--zzzzz=f.py'. See `benchmark check --help`.", "No endpoint"]),
+        (["check", "--factories-file", "f.py", "g.py"], ["Unknown argument 'g.py'. See `benchmark check --help`."]),
+        (["--quiet", "f.py", *GOOD[2:]], ["Unknown argument 'f.py'. Give it as --factories-file f.py."]),
+        (["--locust-file", "f.py", "g.py", *GOOD[2:]], ["Unknown argument 'g.py'. See `benchmark --help`."]),
+        (["client", "limit"], ["There is no command 'limit' of benchmark client. Did you mean limits? Commands are"]),
         (["report"], ["The following arguments are required: "]),
         (["report", "a", "b"], ["Unrecognized arguments: b."]),
     ],
@@ -304,7 +325,10 @@ class TestConfig:
     @pytest.mark.parametrize(
         ("text", "problem"),
         [
-            ("wrkers = 3", "--config c.toml: unknown key 'wrkers'."),
+            ("wrkers = 3", "--config c.toml: unknown key 'wrkers'. Did you mean workers?"),
+            ("slos = ['p99<1s']", "--config c.toml: unknown key 'slos'. Did you mean slo?"),
+            ("obs_tme = 3", "--config c.toml: unknown key 'obs_tme'. Did you mean obs-time?"),
+            ("qqqq = 3", "--config c.toml: unknown key 'qqqq'. See `benchmark --help`."),
             ("config = 'd.toml'", "--config c.toml: unknown key 'config'."),
             ("help = true", "--config c.toml: unknown key 'help'."),
             ("ui = 'yes'", "--config c.toml: ui must be true or false, not 'yes'."),

@@ -39,12 +39,19 @@ def parsed(parser: Parser, arguments: list[str]) -> tuple[dict[str, Any], list[s
     given, unknown = parser.parse_known_args(arguments)
     if not unknown:
         return vars(given), []
-    from inference_benchmarker.misspelt import meant, mended, question, strays
+    from inference_benchmarker.misspelt import as_file, meant, mended, question, strays
 
     known = [f"--{name.replace('_', '-')}" for name in vars(given)]
     found = strays(arguments, unknown)
     close = {argument: meant(argument, known) if argument.startswith("-") else [] for argument in found}
+    files = {argument: as_file(argument) for argument in found if _needs_file(vars(given)) and as_file(argument)}
     with suppress(BenchmarkError):  # so that nothing else is called missing
-        given, _ = parser.parse_known_args(list(mended(arguments, unknown, known)))
-    hints = {argument: question(flags) or f" See `{parser.prog} --help`." for argument, flags in close.items()}
+        more = [f"--factories-file={file}" for file in files]
+        given, _ = parser.parse_known_args([*mended(arguments, unknown, known), *more])
+    help_is = f" See `{parser.prog} --help`."
+    hints = {argument: question(flags) or files.get(argument) or help_is for argument, flags in close.items()}
     return vars(given), [f"Unknown argument {argument!r}.{hints[argument]}" for argument in found]
+
+
+def _needs_file(given: dict[str, Any]) -> bool:
+    return "factories_file" in given and not given["factories_file"] and not given.get("locust_file")

@@ -22,8 +22,13 @@ def run(arguments: list[str]) -> int:
     if command == "limits":
         return _limits(rest)
     if command not in SATURATION:
-        known = ", ".join([*SATURATION, "limits"])
-        raise BenchmarkError(f"There is no command {command!r} of benchmark client.", f"Commands are {known}.")
+        from inference_benchmarker.misspelt import meant, question
+
+        known = (*SATURATION, "limits")
+        raise BenchmarkError(
+            f"There is no command {command!r} of benchmark client.{question(meant(command, known))}",
+            f"Commands are {', '.join(known)}.",
+        )
     return _saturation(command, rest)
 
 

@@ -54,11 +54,18 @@ def _dispatch(arguments: list[str]) -> int:
             f"{arguments[0]} is for the launcher of a clone (./benchmark); this installation is set up."
         )
     if arguments and not arguments[0].startswith("-"):
-        known = ", ".join(COMMANDS)
-        raise BenchmarkError(
-            f"There is no command {arguments[0]!r}.", f"Commands are {known}; a wave is told by flags."
-        )
+        raise _no_command(arguments[0])
     return _run("wave", arguments)
+
+
+def _no_command(word: str) -> BenchmarkError:
+    from inference_benchmarker.misspelt import as_file, meant, question
+
+    known = (*COMMANDS, "--plot", "--compare")
+    hint = as_file(word) or question(meant(word, known))
+    return BenchmarkError(
+        f"There is no command {word!r}.{hint}", f"Commands are {', '.join(known)}; a wave is told by flags."
+    )
 
 
 def _run(command: str, arguments: list[str]) -> int:
