@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
-import itertools
 import os
 import platform
 from contextlib import suppress
@@ -15,25 +12,21 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from inference_benchmarker import report
 from inference_benchmarker.columns import SCHEMA, Records
-from inference_benchmarker.distribution import Distribution
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.goodput import meets
 from inference_benchmarker.journal import Journal
 from inference_benchmarker.observed import Observed, Window, settle_ledgers
 from inference_benchmarker.pacing import TokenBucket
 from inference_benchmarker.plan import NS, WavePlan
 from inference_benchmarker.record import Ledger
 from inference_benchmarker.redact import redact, secret_values
-from inference_benchmarker.request_times import output_tokens
 from inference_benchmarker.run_dir import SCHEMA_VERSION, RunDir, read_json, replace_file, write_json
 from inference_benchmarker.spool import is_locked
 from inference_benchmarker.summary import Summary, summarise
+from inference_benchmarker.timeline import timeline
 from inference_benchmarker.usage import HostUse, ProcessUse, WorkerUse
 from inference_benchmarker.verdict import Verdict, judge
 from inference_benchmarker.version import __version__
@@ -44,11 +37,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from server_capacity.metrics import Interval, ServerMetric
-
-_TIMELINE = (
-    "second,scheduled,sent,ok,failed,abandoned,in_flight,latency_p50_s,latency_p99_s,response_time_p99_s,lag_p99_s,"
-    "ttft_p99_s,tokens_out,good"
-)
 
 
 class Wave(Observed):
@@ -239,65 +227,6 @@ def _foreign(path: Path, error: Exception) -> BenchmarkError:
     return BenchmarkError(f"{path}: cannot be read as a file of this tool ({error!r}).")
 
 
-def timeline(observed: Observed) -> str:
-    """``timeline.csv``: a row for each second of the wave; arrivals count in the second they were sent or done in."""
-    records = observed.records
-    sent, done, due = records.int("sent"), records.int("done"), records.int("due")
-    last = max(observed.window.duration_ns, observed.window.planned_ns or 0, int(done.max(initial=0)))
-    seconds = last // NS + 1
-    edges = np.arange(seconds + 1) * NS
-    in_second = {
-        "scheduled": _scheduled(observed, edges),
-        "sent": np.histogram(sent, edges)[0],
-        **{name: np.histogram(done[records.outcome(name)], edges)[0] for name in ("ok", "failed", "abandoned")},
-    }
-    over = np.histogram(done, edges)[0]
-    in_flight = np.cumsum(in_second["sent"]) - np.cumsum(over)
-    ok = records.outcome("ok")
-    streamed = ok & records.has("first_token")
-    percentiles = [
-        _by_second(done[ok], (done - sent)[ok], seconds, 50),
-        _by_second(done[ok], (done - sent)[ok], seconds, 99),
-        _by_second(done[ok], (done - due)[ok], seconds, 99),
-        _by_second(sent, sent - records.int("build_ns") - due, seconds, 99),
-        _by_second(done[streamed], (records.int("first_token") - sent)[streamed], seconds, 99),
-    ]
-    columns = [*percentiles, _tokens_by_second(records, edges), _good_by_second(observed, edges)]
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(_TIMELINE.split(","))
-    for second in range(seconds):
-        counts = [int(values[second]) for values in in_second.values()]
-        rows.writerow([second, *counts, int(in_flight[second]), *(column[second] for column in columns)])
-    return text.getvalue()
-
-
-def _tokens_by_second(records: Records, edges: npt.NDArray[np.int64]) -> list[Any]:
-    """Output tokens of the ok requests done in each second; empty where none were counted."""
-    counted = records.outcome("ok") & (records.has("tokens_out") | records.has("chunks"))
-    if not counted.any():
-        return [""] * (len(edges) - 1)
-    totals, _ = np.histogram(records.int("done")[counted], edges, weights=output_tokens(records)[counted])
-    return [int(total) for total in totals]
-
-
-def _good_by_second(observed: Observed, edges: npt.NDArray[np.int64]) -> list[Any]:
-    """Requests done in each second that met every ``--goodput`` limit; empty without any."""
-    if not observed.plan.goodput:
-        return [""] * (len(edges) - 1)
-    good = meets(observed.records, observed.plan.goodput)
-    return [int(count) for count in np.histogram(observed.records.int("done")[good], edges)[0]]
-
-
-def _scheduled(observed: Observed, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Arrivals due in each second: all of an open loop's, also those that no record tells of (dropped, lost)."""
-    if not observed.open_loop:
-        return np.histogram(observed.records.int("due"), edges)[0]
-    stop = observed.window.stopped_at_ns
-    instants = edges if stop is None else np.minimum(edges, stop)
-    return np.diff(TokenBucket.of(observed.plan).counts(map(int, instants)))
-
-
 def describe_environment(plan: WavePlan) -> dict[str, Any]:
     """What a reader needs to repeat the wave: versions, host, what was run."""
     target = plan.factories_file or plan.locust_file
@@ -371,18 +300,6 @@ def _stored_metrics(rows: list[dict[str, Any]] | None) -> tuple[ServerMetric, ..
     from server_capacity.metrics import ServerMetric
 
     return tuple(ServerMetric.from_json(row) for row in rows)
-
-
-def _by_second(at: Any, values: Any, seconds: int, percent: float) -> list[str]:
-    """A percentile of the values in each second, as text; empty where there are none."""
-    order = np.argsort(at, kind="stable")
-    at, values = at[order], values[order]
-    bounds = np.searchsorted(at, np.arange(seconds + 1) * NS)
-    column = []
-    for first, last in itertools.pairwise(bounds):
-        distribution = Distribution.of(values[first:last] / NS)
-        column.append("" if distribution is None else f"{distribution.percentile(percent):.6f}")
-    return column
 
 
 def _write_parquet(path: Path, records: Records) -> None:

@@ -249,10 +249,12 @@ class TestCapacity:
 class TestTimeAndDistribution:
     def test_rates_end_with_the_last_whole_second_and_failures_do_not(self) -> None:
         timeline: Any = {"ok": [10.0, 11.0, 1.0], "sent": [10.0, 10.0, 0.0], "failed": [0.0, 0.0, 2.0]}
-        for duration, length in ((2.9, 2), (3.0, 3), (0.5, 1)):
-            facts = {"window": {"duration_s": duration, "start_unix_ns": 0}}
+        timeline["in_flight"] = [0.5, 0.5, 0.1]
+        for duration, planned, length in ((2.9, None, 2), (3.0, None, 3), (0.5, None, 1), (1.97, 2, 2), (2.9, 2, 2)):
+            facts = {"window": {"duration_s": duration, "planned_s": planned, "start_unix_ns": 0}}
             charts = curves(make_figures([run(facts=facts, timeline=timeline)]), "time")
             assert [len(line.points) for line in charts["Rate"].lines] == [length, length], duration
+            assert len(charts["In flight"].lines[0].points) == length
             assert charts["Failed requests"].lines[0].points[-1] == (2, 2)
 
     def test_long_waves_are_folded_and_lose_no_request(self) -> None:

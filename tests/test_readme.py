@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from client_capacity import bottleneck, endpoint_findings, network_findings, worker_findings
-from inference_benchmarker import verdict, wave
+from inference_benchmarker import timeline, verdict
 from inference_benchmarker.cli.compare import compare_parser
 from inference_benchmarker.cli.endpoint_flags import ENDPOINT_FLAGS
 from inference_benchmarker.cli.plot_flags import PLOT
@@ -375,7 +375,7 @@ def test_the_columns_of_requests_are_documented() -> None:
 
 
 def test_the_columns_of_the_timeline_are_documented() -> None:
-    assert first_cells(section("timeline.csv")) == wave._TIMELINE.split(",")
+    assert first_cells(section("timeline.csv")) == timeline.COLUMNS.split(",")
 
 
 def test_the_files_of_a_wave_are_documented(newcomer: Newcomer) -> None:

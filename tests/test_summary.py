@@ -21,7 +21,7 @@ from inference_benchmarker.plan import NS, Bounds, ClosedLoop, OpenLoop, WavePla
 from inference_benchmarker.record import Ledger, RequestRecord
 from inference_benchmarker.slo import RequestLimit, Slo
 from inference_benchmarker.summary import summarise
-from inference_benchmarker.wave import timeline
+from inference_benchmarker.timeline import timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -540,13 +540,55 @@ class TestTimeline:
         head, *lines = timeline(observed).splitlines()
         return [dict(zip(head.split(","), line.split(","), strict=True)) for line in lines]
 
+    def in_flight(self, observed: Observed) -> list[float]:
+        return [float(row["in_flight"]) for row in self.rows(observed)]
+
+    @pytest.mark.parametrize(
+        ("spans_ms", "expected"),
+        [
+            ([(200, 221)], [0.021]),
+            ([(200, 221), (210, 710)], [0.521]),
+            ([(600, 3250)], [0.4, 1, 1, 0.25]),
+            ([(0, 1000), (1000, 2000)], [1, 1, 0]),
+            ([(900, 1000), (1900, 2100)], [0.1, 0.1, 0.1]),
+            ([(-500, 300), (400, 500)], [0.4]),
+            ([(-800, -100), (400, 500)], [0.1]),
+            ([(-500, 9000), (400, 500)], [1.1]),
+        ],
+        ids=["one", "overlap", "seconds", "edges", "gap", "warm-up", "before", "straggler of the warm-up"],
+    )
+    def test_in_flight_is_the_mean_over_the_second(
+        self, spans_ms: list[tuple[int, int]], expected: list[float]
+    ) -> None:
+        records = [
+            RequestRecord(number if sent >= 0 else number - len(spans_ms), 0, sent * MS, sent * MS, done * MS)
+            for number, (sent, done) in enumerate(spans_ms)
+        ]
+        assert self.in_flight(observe(closed_plan(1, None, 1), records)) == expected
+
+    def test_evenly_paced_requests_are_seen_in_flight(self) -> None:
+        plan = open_plan("20", "3")
+        assert self.in_flight(observe(plan, on_time(plan, 21 * MS))) == [0.42, 0.42, 0.42, 0]
+
+    @given(st.lists(st.tuples(st.integers(-3000, 5000), st.integers(0, 4000)), max_size=30))
+    def test_in_flight_is_the_sum_of_the_overlaps(self, spans_ms: list[tuple[int, int]]) -> None:
+        early = sum(sent < 0 for sent, _ in spans_ms)
+        records = [
+            RequestRecord(number - early, 0, sent * MS, sent * MS, (sent + length) * MS)
+            for number, (sent, length) in enumerate(sorted(spans_ms))
+        ]
+        found = self.in_flight(observe(closed_plan(1, "6"), records))
+        for second, value in enumerate(found):
+            overlaps = (min(r.done, (second + 1) * NS) - max(r.sent, second * NS) for r in records)
+            assert round(value * NS) == sum(max(overlap, 0) for overlap in overlaps)
+
     def test_each_second_counts_what_happened_in_it(self) -> None:
         plan = open_plan("10", "2")
         rows = self.rows(observe(plan, on_time(plan, 150 * MS)))
-        assert [(row["scheduled"], row["sent"], row["ok"], row["in_flight"]) for row in rows] == [
-            ("10", "10", "9", "1"),
-            ("10", "10", "10", "1"),
-            ("0", "0", "1", "0"),
+        assert [(row["scheduled"], row["sent"], row["ok"]) for row in rows] == [
+            ("10", "10", "9"),
+            ("10", "10", "10"),
+            ("0", "0", "1"),
         ]
         assert rows[0]["latency_p50_s"] == "0.150000"
         assert rows[2]["lag_p99_s"] == ""
@@ -582,7 +624,7 @@ class TestTimeline:
         records = on_time(plan)
         records[9] = records[9]._replace(outcome="abandoned", done=5 * NS + 1)
         rows = self.rows(observe(plan, records))
-        assert [row["in_flight"] for row in rows] == ["1", "1", "1", "1", "1", "0"]
+        assert self.in_flight(observe(plan, records)) == [0.28, 1, 1, 1, 1, 0]
         assert [row["abandoned"] for row in rows] == ["0"] * 5 + ["1"]
 
     def test_a_closed_loop_schedules_what_it_sends(self) -> None:

@@ -142,14 +142,15 @@ def over_time(runs: Sequence[Run]) -> Iterator[Curves]:
 def _by_second(run: Run, column: str, factor: float) -> Points:
     """A column of the timeline, at most so many points: counts as their mean, p99 as the worst, others as the median.
 
-    A rate ends with the last whole second.
+    What holds for a whole second ends with the last one of load or answers; evenly paced, the last answer of a wave
+    of 8 s comes before they are over.
     """
     if column.startswith("response_time") and run.facts.get("response_time") is None:  # the closed loop has none
         return ()
     values = run.timeline.get(column, [])
-    last = run.number("window", "duration_s")
-    if last is not None and column in ("ok", "sent"):
-        values = values[: max(int(last), 1)]
+    ends = [end for name in ("duration_s", "planned_s") if (end := run.number("window", name)) is not None]
+    if ends and column in ("ok", "sent", "in_flight"):
+        values = values[: max(int(max(ends)), 1)]
     fold: Callable[[list[float]], float] = (
         max if "p99" in column else median if "p50" in column else lambda known: sum(known) / len(known)
     )
