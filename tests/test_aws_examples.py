@@ -83,12 +83,16 @@ def test_what_failed_is_counted_under_a_telling_key(
     assert error_key(raised.value) == key
 
 
+BASIC = f"Basic {base64.b64encode(b'ann:p:w').decode()}"
+
+
 @pytest.mark.parametrize(
     ("environment", "expected"),
     [
         ({}, None),
         ({"ENDPOINT_TOKEN": "t-0"}, "Bearer t-0"),
-        ({"ENDPOINT_USER": "ann", "ENDPOINT_PASSWORD": "p:w"}, f"Basic {base64.b64encode(b'ann:p:w').decode()}"),
+        ({"ENDPOINT_USER": "ann", "ENDPOINT_PASSWORD": "p:w"}, BASIC),
+        ({"ENDPOINT_USER": "ann", "ENDPOINT_PASSWORD": "p:w", "BENCHMARK_API_KEY": "k"}, BASIC),
     ],
 )
 def test_authorization_comes_from_the_environment(

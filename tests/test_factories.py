@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from types import GeneratorType
 from typing import TYPE_CHECKING
 
@@ -87,6 +88,14 @@ HEADERS = {
     "sagemakerai_realtime/factories_text_classification": {"content-type": "application/json"},
     "torchserve/factories_torchserve": {"content-type": "image/jpeg"},
 }
+
+# The variable that these read beside BENCHMARK_API_KEY.
+BEARERS = {
+    "http/factories_http": "ENDPOINT_TOKEN",
+    "torchserve/factories_torchserve": "TORCHSERVE_TOKEN",
+    **{name: "OPENAI_API_KEY" for name in ROUTES if name.startswith(("openai_compatible/", "payload_sources/"))},
+}
+SECRETS = {"BENCHMARK_API_KEY", "ENDPOINT_USER", *BEARERS.values()}
 
 
 def test_no_example_is_forgotten() -> None:
@@ -185,6 +194,33 @@ def test_a_container_is_told_what_it_gets(name: str, monkeypatch: pytest.MonkeyP
         ask(name, server.url, monkeypatch)
     (asked,) = server.asked
     assert {header: asked.headers.get(header) for header in HEADERS[name]} == HEADERS[name]
+
+
+def authorization(name: str, environment: dict[str, str], patch: pytest.MonkeyPatch) -> str | None:
+    """What reaches the server of an example's secrets; what it makes of the answer is not looked at."""
+    for variable in SECRETS:
+        patch.delenv(variable, raising=False)
+    for variable, value in environment.items():
+        patch.setenv(variable, value)
+    with ScriptedServer([[answer(b"{}")]]) as server, suppress(Exception):
+        ask(name, server.url, patch)
+    (asked,) = server.asked
+    return asked.headers.get("authorization")
+
+
+@pytest.mark.parametrize("name", BEARERS)
+def test_a_key_arrives_as_bearer_token(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {BEARERS[name]: "own"}
+    assert authorization(name, {"BENCHMARK_API_KEY": "key"}, monkeypatch) == "Bearer key"
+    assert authorization(name, own, monkeypatch) == "Bearer own"
+    both = authorization(name, {"BENCHMARK_API_KEY": "key", **own}, monkeypatch)
+    assert both == ("Bearer key" if BEARERS[name] == "OPENAI_API_KEY" else "Bearer own")
+
+
+@pytest.mark.parametrize("name", BEARERS)
+def test_without_a_key_nothing_secret_is_sent(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    placeholder = "Bearer none" if name in CONNECTS_ANEW else None  # the package wants something to send
+    assert authorization(name, {}, monkeypatch) == placeholder
 
 
 def test_requests_of_the_openai_package_overlap(tmp_path: Path) -> None:

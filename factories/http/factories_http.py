@@ -2,8 +2,9 @@
 
 Measures the time of a whole answer; a status outside 200 to 299 is a failed request, counted as `HttpStatusError 503`.
 Serves whatever speaks HTTP, on any platform: a container on EKS, ECS, OpenShift or EC2, an API behind a load balancer
-or gateway. Edit the constants. Secrets are not among them: set ENDPOINT_TOKEN for a bearer token, or ENDPOINT_USER and
-ENDPOINT_PASSWORD for basic authentication. BODY_FILE names a file to send as it is, with every request.
+or gateway. Edit the constants. Secrets are not among them: set ENDPOINT_TOKEN or BENCHMARK_API_KEY for a bearer token,
+ENDPOINT_USER and ENDPOINT_PASSWORD for basic authentication. BODY_FILE names a file to send as it is, with every
+request.
 """
 
 import base64
@@ -31,13 +32,11 @@ def invoke_factory(endpoint_name=None):
 
 
 def authorization():
-    token, user = os.environ.get("ENDPOINT_TOKEN"), os.environ.get("ENDPOINT_USER")
-    if token:
-        return {"Authorization": f"Bearer {token}"}
-    if user:
+    token, user, key = map(os.environ.get, ("ENDPOINT_TOKEN", "ENDPOINT_USER", "BENCHMARK_API_KEY"))
+    if user and not token:
         pair = f"{user}:{os.environ.get('ENDPOINT_PASSWORD', '')}"
         return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
-    return {}
+    return {"Authorization": f"Bearer {token or key}"} if token or key else {}
 
 
 def payload_factory():

@@ -31,7 +31,8 @@ window letter doctor color picture animal plant tree stone metal glass fire wind
 
 
 def invoke_factory(endpoint_name=None):
-    client = OpenAIClient(f"{URL}/v1", api_key=os.environ.get("OPENAI_API_KEY"))
+    key = os.environ.get("BENCHMARK_API_KEY") or os.environ.get("OPENAI_API_KEY")
+    client = OpenAIClient(f"{URL}/v1", api_key=key)
     return client.stream_chat
 
 

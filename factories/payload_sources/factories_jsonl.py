@@ -19,7 +19,8 @@ QUESTIONS = ["Why is the sky blue?", "How does a clock work?", "What do bees eat
 
 
 def invoke_factory(endpoint_name=None):
-    client = OpenAIClient(f"{URL}/v1", api_key=os.environ.get("OPENAI_API_KEY"))
+    key = os.environ.get("BENCHMARK_API_KEY") or os.environ.get("OPENAI_API_KEY")
+    client = OpenAIClient(f"{URL}/v1", api_key=key)
     return client.stream_chat
 
 

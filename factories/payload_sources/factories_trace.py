@@ -24,7 +24,8 @@ WORDS = "time year people way day man thing life child world school state family
 
 
 def invoke_factory(endpoint_name=None):
-    client = OpenAIClient(f"{URL}/v1", api_key=os.environ.get("OPENAI_API_KEY"))
+    key = os.environ.get("BENCHMARK_API_KEY") or os.environ.get("OPENAI_API_KEY")
+    client = OpenAIClient(f"{URL}/v1", api_key=key)
     draw = random.Random()  # without a seed: no worker and no wave draws as another does
 
     def invoke(payload):

@@ -22,7 +22,8 @@ IMAGES = os.environ.get("IMAGES")  # or the path of a folder of .jpg files
 
 
 def invoke_factory(endpoint_name=None):
-    token = os.environ.get("TORCHSERVE_TOKEN")  # the inference key, where token authorization is on
+    # the inference key, where token authorization is on
+    token = os.environ.get("TORCHSERVE_TOKEN") or os.environ.get("BENCHMARK_API_KEY")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return HttpClient(f"{URL}/predictions/{MODEL}", content_type=CONTENT_TYPE, headers=headers).post
 
