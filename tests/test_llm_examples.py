@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pytest
 from inference_benchmarker import Response, clients
 from inference_benchmarker.demo.boto3_settings import isolated
 from inference_benchmarker.endpoint import Endpoint, load
+from inference_benchmarker.errors import BenchmarkError
 from tests.scripted_server import ScriptedServer, answer
 from tests.shipped import FACTORIES
 
@@ -99,6 +101,13 @@ def read(monkeypatch: pytest.MonkeyPatch, *events: bytes) -> Iterator[Any]:
     with ScriptedServer([[answer(b"".join(events), Content_Type="text/event-stream")]]) as server:
         monkeypatch.setenv("BENCHMARK_DEMO_URL", server.url)
         yield from load(FACTORIES / f"{PACKAGE}.py").invoke("Why?")
+
+
+@pytest.mark.parametrize("missing", ["openai", "httpx2"])
+def test_what_to_install_for_the_package_is_said(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(BenchmarkError, match=rf'{missing}.*`pip install "openai>=3"` in the environment of benchmark'):
+        load(FACTORIES / f"{PACKAGE}.py")
 
 
 def test_reasoning_counts_as_tokens_with_the_package_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,13 @@ import os
 import random
 from itertools import cycle
 
-import httpx2  # comes with openai
-import openai
-
 from inference_benchmarker import Response
+
+try:
+    import httpx2  # comes with openai
+    import openai
+except ImportError as error:
+    raise ImportError(f'{error}: `pip install "openai>=3"` in the environment of benchmark') from error
 
 URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put the server's address here, without /v1
 MODEL = "demo"  # a name that URL/v1/models lists
@@ -31,9 +34,10 @@ class CutOffError(Exception):
 def invoke_factory(endpoint_name=None):
     """Once in each worker process. The package would repeat what failed, and keep only 100 connections."""
     limits = httpx2.Limits(max_connections=1000, max_keepalive_connections=1000)  # as many as requests in flight
+    key = os.environ.get("BENCHMARK_API_KEY") or os.environ.get("OPENAI_API_KEY")
     client = openai.OpenAI(
         base_url=f"{URL}/v1",
-        api_key=os.environ.get("OPENAI_API_KEY", "none"),  # the package wants one, whether the server does or not
+        api_key=key or "none",  # the package wants one, whether the server does or not
         max_retries=0,
         http_client=openai.DefaultHttpxClient(limits=limits, timeout=60),
     )
