@@ -12,6 +12,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.redact import redact
 from server_capacity.aiperf import Installation
 from server_capacity.aiperf_arguments import OURS, brings_input, named
+from server_capacity.aiperf_tokenizer import missing_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -133,12 +134,18 @@ def _given(text: str | None, problems: list[str]) -> dict[str, Value]:
         for name, value in given.items()
         if not all(isinstance(each, str | int | float) for each in (value if isinstance(value, list) else [value]))
     ]
-    inputs = given.get("input-file")
-    if isinstance(inputs, str) and not Path(inputs).exists():
-        problems.append(f"--aiperf-args: input-file {inputs}: there is no such file.")
+    problems += _missing(given)
     if given.get("export-level") == "summary":
         problems.append("--aiperf-args: export-level must be records or raw, because the results are read from these.")
     return given
+
+
+def _missing(given: Mapping[str, Value]) -> Iterator[str]:
+    inputs, tokenizer = given.get("input-file"), given.get("tokenizer")
+    if isinstance(inputs, str) and not Path(inputs).exists():
+        yield f"--aiperf-args: input-file {inputs}: there is no such file."
+    if isinstance(tokenizer, str) and (problem := missing_folder(tokenizer)):
+        yield f"--aiperf-args: {problem}"
 
 
 def _pause(text: str | None, problems: list[str]) -> float | None:

@@ -26,6 +26,7 @@ from inference_benchmarker.redact import redact, secret_values
 from server_capacity import aiperf
 from server_capacity.aiperf_arguments import flags, problems_of, problems_of_names, strange, words
 from server_capacity.aiperf_export import AiperfResult, heavier, read_export
+from server_capacity.aiperf_tokenizer import ADVICE, Tokenizer
 from server_capacity.baseline import PAUSE_S, wait_for_baseline
 from server_capacity.metrics import collected
 
@@ -87,8 +88,7 @@ class AiperfStage:
         except OSError as error:
             return Outcome(heavier(before, BROKEN), problem=f"aiperf's run was lost: {error}.")
         except aiperf.AiperfFailedError as error:
-            problem = f"aiperf failed; all it said is in {run_dir.aiperf / aiperf.LOG}, which ends with:\n{error}"
-            return Outcome(heavier(before, BROKEN), problem=problem)
+            return Outcome(heavier(before, BROKEN), problem=str(error))
         return Outcome(heavier(before, result.exit_code), result)
 
     def _rest(self, sources: Sequence[Source], wave: Wave) -> None:
@@ -171,6 +171,9 @@ def prepared(
                 raise BenchmarkError(_STREAMS_DIFFER, _TAKE_THEM_ALIKE)
         if problems := [*_misspelt(options, environment, say), *problems_of(options.given, body)]:
             raise BenchmarkError("\n".join(problems))
+        tokenizer = Tokenizer.of(flags(plan, url, options.given, inputs, body))
+        if tokenizer and (problem := tokenizer.problem(options.installation.python, environment, say)):
+            raise BenchmarkError(problem, ADVICE)
         yield AiperfStage(options, plan, url, inputs, body, environment, say)
 
 

@@ -20,6 +20,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.redact import redact, without
 from inference_benchmarker.run_dir import replace_file
 from server_capacity.aiperf_export import RECORDS
+from server_capacity.aiperf_tokenizer import ADVICE, environment_for, in_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +35,6 @@ _END_S = 20.0
 _HELP_S = 30.0
 _LAST_LINES = 20
 _FRAME = " ╭╮╰╯│─━┃┏┓┗┛•"
-_OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 
 # The program that aiperf's own Python runs. The arguments come by standard input, so that the key is in no process's
 # arguments; that input's end means that we are gone, and then so is aiperf. It is read past Python's own buffer, whose
@@ -54,7 +54,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 class AiperfFailedError(Exception):
-    """aiperf ended without results; the text is its last words."""
+    """aiperf ended without results; the text says why, or has its last words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +126,16 @@ def run(
 
 
 def failure(folder: Path, secrets: Sequence[str]) -> AiperfFailedError:
-    """Its last words, without the frames it draws around them."""
-    lines = (folder / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
-    said = [clean for line in lines if (clean := line.strip(_FRAME))][-_LAST_LINES:]
-    return AiperfFailedError(redact("\n".join(f"  {line}" for line in said), secrets))
+    """The tokenizer that it could not load, or its last words without the frames it draws around them."""
+    log = folder / LOG
+    text = log.read_text(encoding="utf-8", errors="replace")
+    if tokenizer := in_log(text):
+        return AiperfFailedError(
+            f"aiperf could not load the tokenizer {tokenizer!r}. {ADVICE} All that aiperf said is in {log}."
+        )
+    said = [clean for line in text.splitlines() if (clean := line.strip(_FRAME))][-_LAST_LINES:]
+    last_words = redact("\n".join(f"  {line}" for line in said), secrets)
+    return AiperfFailedError(f"aiperf failed; all it said is in {log}, which ends with:\n{last_words}")
 
 
 def scrub(folder: Path, secrets: Sequence[str]) -> None:
@@ -162,16 +168,10 @@ def _start(
 
 
 def _environment(environment: Mapping[str, str], arguments: Sequence[str], scratch: str) -> dict[str, str]:
-    """The user's, with a temporary folder that goes with the run, and without a copy of the inputs in their home.
-
-    aiperf 0.13 takes a tokenizer's folder for a name on the hub when it is told to be offline; a folder needs no hub.
-    """
-    found = {**environment, "TMPDIR": scratch, "AIPERF_DATASET_MMAP_CACHE_ENABLED": "false"}
+    """The user's, with a temporary folder that goes with the run, and without a copy of the inputs in their home."""
     given = dict(pairwise(arguments))
-    tokenizer = given.get("--tokenizer", given.get("--model"))
-    if tokenizer is not None and Path(tokenizer).is_dir():
-        found = {name: value for name, value in found.items() if name not in _OFFLINE}
-    return found
+    found = environment_for(given.get("--tokenizer", given.get("--model")), environment)
+    return {**found, "TMPDIR": scratch, "AIPERF_DATASET_MMAP_CACHE_ENABLED": "false"}
 
 
 def _watch(process: subprocess.Popen[bytes], records: Path, say: Callable[[str], None]) -> None:

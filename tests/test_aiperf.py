@@ -335,6 +335,10 @@ BAD: list[tuple[list[str], str]] = [
         ["--aiperf", "--url", NOBODY, "--aiperf-args", '{"input-file": "nope"}'],
         "input-file nope: there is no such file",
     ),
+    (
+        ["--aiperf", "--url", NOBODY, "--aiperf-args", '{"tokenizer": "./nope"}'],
+        "tokenizer ./nope: there is no such folder",
+    ),
     (["--aiperf", "--url", NOBODY], "AIPERF_BIN is nowhere"),
 ]
 

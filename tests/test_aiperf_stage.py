@@ -95,6 +95,24 @@ def test_a_result_that_cannot_be_stored_is_printed_all_the_same(
     assert "could not be stored (No space left on device)" in said[-1]
 
 
+def test_a_tokenizer_that_aiperf_cannot_load_is_one_sentence_and_no_traceback(
+    stage: AiperfStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(_installation: Any, _arguments: Any, folder: Path, *_: Any) -> bool:
+        (folder / aiperf.LOG).write_text(
+            "Traceback\nTokenizerError: Failed to load tokenizer 'org/m': OSError: no\n" * 9
+        )
+        return False
+
+    monkeypatch.setattr(aiperf, "run", run)
+    outcome = stage.follow(None, [])
+    assert outcome.exit_code == 3
+    assert outcome.problem.startswith("aiperf could not load the tokenizer 'org/m'. Give the folder of one:")
+    assert outcome.problem.endswith(f"{aiperf.LOG}.")
+    assert "Traceback" not in outcome.problem
+    assert "\n" not in outcome.problem
+
+
 def test_a_disk_that_is_full_before_it_begins_is_a_reason_and_no_traceback(
     stage: AiperfStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

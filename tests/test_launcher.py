@@ -389,6 +389,7 @@ def test_init_sets_up_alone_and_prints_the_path_line(clone: Clone) -> None:
     assert result.code == 0, result.err
     assert f'export PATH="{clone.root}:$PATH"' in result.out
     assert "Path of an existing environment" not in result.out + result.err
+    assert "aiperf" not in result.out
     assert clone.did()[-1] == "pip ends"
 
 
@@ -444,7 +445,9 @@ def test_aiperf_gets_an_environment_of_its_own(clone: Clone) -> None:
     for process in both:
         process.communicate(timeout=20)
         assert process.returncode == 0
-    assert clone.run("--init", "--with-aiperf").code == 0
+    again = clone.run("--init", "--with-aiperf")
+    assert again.code == 0
+    assert f"aiperf is ready: {clone.root}/.venvIB-aiperf/bin/aiperf" in again.out
     assert clone.did() == [
         f"venv {clone.root}/.venvIB",
         "pip begins .",
