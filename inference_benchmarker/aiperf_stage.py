@@ -165,7 +165,7 @@ def prepared(
         inputs = None if options.brings_input else Path(folder) / _INPUTS
         body = None
         if inputs is not None:
-            _make_inputs(plan, inputs, say)
+            _make_inputs(plan, inputs, environment, say)
             body = first_input(inputs)
             if "streaming" not in options.given and streams_differ(inputs):
                 raise BenchmarkError(_STREAMS_DIFFER, _TAKE_THEM_ALIKE)
@@ -194,7 +194,7 @@ def planned_inputs(plan: WavePlan) -> int:
     return min(counts)
 
 
-def _make_inputs(plan: WavePlan, path: Path, say: Callable[[str], None]) -> None:
+def _make_inputs(plan: WavePlan, path: Path, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
     """Have a process of its own import the factories file and write what the arrivals send."""
     if plan.factories_file is None:
         raise BenchmarkError(
@@ -227,7 +227,7 @@ def _make_inputs(plan: WavePlan, path: Path, say: Callable[[str], None]) -> None
             process.kill()
             raise
     if not answer:
-        tail = redact(log.read_text(encoding="utf-8", errors="replace"), secret_values(os.environ))[-2000:]
+        tail = redact(log.read_text(encoding="utf-8", errors="replace"), secret_values(environment))[-2000:]
         raise BenchmarkError(f"{plan.factories_file}: making aiperf's requests ended early.\n{tail}")
     if problem := json.loads(answer).get("problem"):
         raise BenchmarkError(problem)
