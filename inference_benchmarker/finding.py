@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 Severity = Literal["invalid", "missed", "warning"]
 
 INDENT = "   "
+_PLAIN_UNITS = ("None", "Count", "Percent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,18 @@ def duration_text(seconds: float, beside: float | None = None) -> str:
         if beside is None or seconds == beside or text != _rounded(beside, digits):
             break
     return text
+
+
+def metric_text(value: float | None) -> str:
+    """A server's number with as many digits as matter: 312.4, 0.0123, 20,013."""
+    if value is None:
+        return "N/A"
+    return f"{value:,.0f}" if abs(value) >= 1_000 or value % 1 == 0 else f"{value:.4g}"
+
+
+def unit_text(unit: str | None) -> str:
+    """A server's unit; nothing where its metric's name says enough."""
+    return "" if unit is None or unit in _PLAIN_UNITS else unit.lower()
 
 
 def _rounded(seconds: float, digits: int) -> str:

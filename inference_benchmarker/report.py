@@ -10,7 +10,15 @@ from client_capacity import context
 from client_capacity.bottleneck import CLIENT_CODES
 from inference_benchmarker.distribution import PERCENTILES, Distribution
 from inference_benchmarker.finding import INDENT as _INDENT
-from inference_benchmarker.finding import Finding, aligned, duration_text, one_line, percent_text
+from inference_benchmarker.finding import (
+    Finding,
+    aligned,
+    duration_text,
+    metric_text,
+    one_line,
+    percent_text,
+    unit_text,
+)
 from inference_benchmarker.run_dir import SCHEMA_VERSION
 from server_capacity.diagnosis import diagnose
 
@@ -27,7 +35,6 @@ if TYPE_CHECKING:
 _WIDTH = 80
 _TITLE = "RESULTS – InferenceBenchmarker"
 _MAX_ROWS = 20
-_PLAIN_UNITS = ("None", "Count", "Percent")
 _COLUMNS = ("mean", *(f"p{p:g}" for p in PERCENTILES), "max")
 _TOKENS = (
     ("Input tokens", "tokens_in_per_request"),
@@ -101,17 +108,9 @@ def metric_lines(metrics: Sequence[ServerMetric]) -> Iterator[str]:
 def _metric_line(metric: ServerMetric, *, several: bool, told_before: bool) -> str:
     where = ", ".join(f"{name}={value}" for name, value in metric.dimensions.items())
     title = f"{metric.name} ({where})" if several and where else metric.name
-    values = ", ".join(f"{name}={_metric_value(value)}" for name, value in metric.statistics.items())
-    unit = metric.unit.lower() if metric.unit and metric.unit not in _PLAIN_UNITS else None
-    notes = "; ".join(filter(None, (unit, "as above" if told_before else metric.reason)))
+    values = ", ".join(f"{name}={metric_text(value)}" for name, value in metric.statistics.items())
+    notes = "; ".join(filter(None, (unit_text(metric.unit), "as above" if told_before else metric.reason)))
     return f"{_INDENT}{title}: {values}" + (f" ({notes})" if notes else "")
-
-
-def _metric_value(value: float | None) -> str:
-    """As many digits as matter: 312.4, 0.0123, 20,013."""
-    if value is None:
-        return "N/A"
-    return f"{value:,.0f}" if abs(value) >= 1_000 or value.is_integer() else f"{value:.4g}"
 
 
 def to_json(observed: Observed, summary: Summary, verdict: Verdict) -> dict[str, Any]:

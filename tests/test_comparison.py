@@ -285,6 +285,17 @@ def with_metrics(run: Wave, *metrics: ServerMetric) -> Wave:
     return replace(run, server_metrics=metrics)
 
 
+def test_server_metrics_are_written_as_in_the_report() -> None:
+    before, after = (metric("ModelLatency", value, unit="Microseconds") for value in (11961.7, 0.5))
+    plain = metric("CPUUtilization", 50, unit="Percent")
+    told = compare(with_metrics(wave(drawn(1)), before, plain), with_metrics(wave(drawn(2)), after, plain))
+    lines = [" ".join(line.split()) for line in to_text(told).splitlines()]
+    assert "ModelLatency Average (microseconds) 11,962 0.5 -100%" in lines
+    assert "CPUUtilization Average 50 50 +0.0%" in lines
+    assert "| `ModelLatency Average` (microseconds) | 11,962 | 0.5 |" in to_markdown(told)
+    assert [row["unit"] for row in to_json(told)["server_metrics"]] == ["Microseconds", "Percent"]
+
+
 def test_server_metrics_of_both_runs_stand_beside_each_other_untested() -> None:
     base = with_metrics(wave(drawn(1)), metric("CPU", 50), metric("CPU", 10), metric("GPU", 3), metric("Gone", 1))
     new = with_metrics(
@@ -297,6 +308,7 @@ def test_server_metrics_of_both_runs_stand_beside_each_other_untested() -> None:
     assert "| `CPU Average` | 50 | 60 | +20.0% | no interval |  |" in to_markdown(told)
     assert to_json(told)["server_metrics"][0] == {
         "metric": "CPU Average",
+        "unit": None,
         "base": 50,
         "new": 60,
         "change": pytest.approx(0.2),

@@ -123,6 +123,16 @@ class TestBars:
         ]
         assert [bar.value for bar in bars[0].statistics[""]] == [50, None]
 
+    def test_a_servers_microseconds_are_shown_in_ms_like_all_times(self) -> None:
+        row = server_row("ModelLatency", unit="Microseconds", statistics={"Average": 20_500.0, "p99": None})
+        figures = make_figures([run(0, 100, server=(row,)), run(1, 200)])
+        mean, _ = (each for each in all_bars([run(server=(row,)), run()]) if each.source == "server")
+        assert (mean.unit, [bar.value for bar in mean.statistics[""]]) == ("ms", [20.5, None])
+        against_rate = curves(figures, "capacity")["ModelLatency, Average"]
+        assert (against_rate.y.unit, against_rate.lines[0].points) == ("ms", ((100, 20.5),))
+        over_time = curves(figures, "time")["ModelLatency"]
+        assert (over_time.y.unit, [y for _, y in over_time.lines[0].points]) == ("ms", [0.04, 0.06])
+
     def test_a_servers_number_keeps_its_reservation(self) -> None:
         told = server_row(reason="Average is of the buckets around the wave, idle time too")
         bars = [each for each in all_bars([run(0, server=(told,)), run(1)]) if each.source == "server"]
@@ -242,8 +252,13 @@ class TestCapacity:
     def test_no_knee_is_made_up(self, points: Any) -> None:
         assert _knee(points) is None
 
-    def test_one_run_has_no_capacity_curve(self) -> None:
-        assert not curves(make_figures([run(0, 100, 0.02)]), "capacity")
+    @pytest.mark.parametrize("numbers", [1, 3])
+    def test_a_single_load_has_no_capacity_curve(self, numbers: int) -> None:
+        runs = [
+            run(number, 100 - number, 0.02, plan={"load": {"kind": "open", "rate": "100"}}) for number in range(numbers)
+        ]
+        sent_nothing = run(9, plan={"load": {"kind": "open", "rate": "200"}}, facts={})
+        assert "capacity" not in [section.key for section in make_figures([*runs, sent_nothing]).sections]
 
 
 class TestTimeAndDistribution:

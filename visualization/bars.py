@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _AIPERF_STATISTICS = {"mean": "avg", "median": "p50", "p90": "p90", "p95": "p95", "p99": "p99", "max": "max"}
 _UNITS = {
-    "percent": "%", "microseconds": "µs", "milliseconds": "ms", "seconds": "s", "bytes": "B", "count": "", "none": "",
+    "percent": "%", "microseconds": "ms", "milliseconds": "ms", "seconds": "s", "bytes": "B", "count": "", "none": "",
     "count/second": "/s", "bytes/second": "B/s",
 }  # fmt: skip
 
@@ -161,8 +161,13 @@ def server_bars(runs: Sequence[Run]) -> Iterator[Bars]:
         (title, statistic) for rows in by_run for title, row in rows.items() for statistic in row["statistics"]
     ):
         rows = [row.get(title, {}) for row in by_run]
-        bars = tuple(Bar(number(row, "statistics", statistic), note=str(row.get("reason") or "")) for row in rows)
+        bars = tuple(_server_bar(row, statistic) for row in rows)
         yield Bars(title, f"{title}, {statistic}", unit_of(rows), "server", {"": bars})
+
+
+def _server_bar(row: Mapping[str, Any], statistic: str) -> Bar:
+    value = number(row, "statistics", statistic)
+    return Bar(None if value is None else value * factor_of(row), note=str(row.get("reason") or ""))
 
 
 def by_title(run: Run) -> dict[str, dict[str, Any]]:
@@ -175,8 +180,13 @@ def by_title(run: Run) -> dict[str, dict[str, Any]]:
     return titles
 
 
+def factor_of(row: Mapping[str, Any]) -> float:
+    """What a server's value is multiplied by to have the unit it is shown in."""
+    return 1e-3 if str(row.get("unit")).lower() == "microseconds" else 1
+
+
 def unit_of(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The unit of a server's metric, as short as a reader has it."""
+    """The unit that a server's metric is shown in, as short as a reader has it; microseconds as the ms of all times."""
     unit = next((str(row["unit"]) for row in rows if row.get("unit")), "")
     return _UNITS.get(unit.lower(), unit)
 

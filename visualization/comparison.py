@@ -117,6 +117,7 @@ class ServerRow:
     name: str
     base: float
     new: float
+    unit: str | None = None
 
     @property
     def change(self) -> float | None:
@@ -258,21 +259,24 @@ def _far(above: float, below: float) -> float:
 
 def _server_rows(base: Sequence[ServerMetric], new: Sequence[ServerMetric]) -> Iterator[ServerRow]:
     after = dict(_server_values(new))
-    for key, value in _server_values(base):
+    for key, (value, unit) in _server_values(base):
         if key in after:
             name, number = key
-            yield ServerRow(name if number == 1 else f"{name} ({number})", value, after[key])
+            yield ServerRow(name if number == 1 else f"{name} ({number})", value, after[key][0], unit)
 
 
-def _server_values(metrics: Sequence[ServerMetric]) -> Iterator[tuple[tuple[str, int], float]]:
-    """The values that are there; one name in several blocks is told by its place (dimensions may differ by run)."""
+def _server_values(metrics: Sequence[ServerMetric]) -> Iterator[tuple[tuple[str, int], tuple[float, str | None]]]:
+    """The values that are there, and their units.
+
+    One name in several blocks is told by its place: dimensions may differ by run.
+    """
     seen: Counter[str] = Counter()
     for metric in metrics:
         for statistic, value in metric.statistics.items():
             name = f"{metric.name} {statistic}"
             seen[name] += 1
             if value is not None and metric.asked:
-                yield (name, seen[name]), value
+                yield (name, seen[name]), (value, metric.unit)
 
 
 def _differences(base: Wave, new: Wave) -> Iterator[str]:

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from inference_benchmarker.finding import INDENT, aligned, duration_text, percent_text, plain
+from inference_benchmarker.finding import INDENT, aligned, duration_text, metric_text, percent_text, plain, unit_text
 from inference_benchmarker.run_dir import SCHEMA_VERSION
 from visualization.intervals import interval
 
@@ -92,7 +92,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
         "unlike": list(comparison.unlike),
         "metrics": [_row_json(row) for row in comparison.rows],
         "server_metrics": [
-            {"metric": row.name, "base": row.base, "new": row.new, "change": row.change}
+            {"metric": row.name, "unit": row.unit, "base": row.base, "new": row.new, "change": row.change}
             for row in comparison.server_rows
         ],
         "limits": [
@@ -151,7 +151,9 @@ def _interval(row: Row) -> str:
 
 
 def _server_cells(row: ServerRow, quoted: Callable[[str], str] = plain) -> list[str]:
-    return [quoted(row.name), f"{row.base:.4g}", f"{row.new:.4g}", _percent(row.change)]
+    unit = unit_text(row.unit)
+    name = quoted(row.name) + (f" ({unit})" if unit else "")
+    return [name, metric_text(row.base), metric_text(row.new), _percent(row.change)]
 
 
 def _coloured(line: str) -> str:

@@ -6,7 +6,7 @@ from itertools import pairwise, zip_longest
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from visualization.bars import by_title, server_bars, unit_of
+from visualization.bars import by_title, factor_of, server_bars, unit_of
 from visualization.figures import STATISTICS, Axis, Curves, Line, Points
 from visualization.runs import Run, below
 
@@ -18,9 +18,12 @@ _WIDE = 20.0  # from where the largest is so many times the smallest, an axis is
 
 
 def capacity(runs: Sequence[Run]) -> Iterator[Curves]:
-    """Times, failures and the server's metrics against the completed rate: a point a run."""
+    """Times, failures and the server's metrics against the completed rate: a point a run; nothing for a single load."""
     rate = Axis("Completed rate", "/s")
     completed = [run.number("rates", "completed") for run in runs]
+    loads = {_load(run) for run, found in zip(runs, completed, strict=True) if found is not None}
+    if len(loads) < 2:
+        return
     for title, key in (("Latency", "latency"), ("Response time", "response_time"), ("TTFT", "ttft")):
         lines = [
             line
@@ -76,6 +79,11 @@ def _target(run: Run) -> tuple[str, ...]:
     """What was tested, how: runs of the same make one capacity curve. Rates and requests in flight have no order."""
     what, how = below(run.facts, "environment", "file_sha256"), below(run.plan, "load", "kind")
     return str(what), str(how), *(str(run.plan.get(key)) for key in ("endpoint_name", "url"))
+
+
+def _load(run: Run) -> tuple[str, float]:
+    """What was offered; a rate and as many requests in flight are two loads."""
+    return str(below(run.plan, "load", "kind")), _offered(run)
 
 
 def _offered(run: Run) -> float:
@@ -203,7 +211,8 @@ def _server_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
 def _since(run: Run, row: Mapping[str, Any]) -> Points:
     """A server's series on the wave's clock: samples, or buckets that hold to their end."""
     start = (run.number("window", "start_unix_ns") or 0) / 1e9
-    points: list[tuple[float, float | None]] = [(at - start, value) for at, value in row["series"]]
+    factor = factor_of(row)
+    points: list[tuple[float, float | None]] = [(at - start, value * factor) for at, value in row["series"]]
     points = list(_folded(points, lambda known: sum(known) / len(known)))
     return tuple(_held(points, (row.get("end") or 0) - (row.get("start") or 0))) if _in_buckets(row) else tuple(points)
 

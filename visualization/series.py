@@ -56,7 +56,7 @@ def make_figures(runs: Sequence[Run], wanted: Mapping[str, Sequence[str]] | None
             "capacity",
             "Capacity",
             "A point a run, in the order of their load. Past the knee more load buys waiting, not answers.",
-            capacity(runs) if len(runs) > 1 else (),
+            capacity(runs),
         ),
         _section(
             "distribution",
@@ -76,7 +76,7 @@ def _place(bars: Bars) -> str:
     return bars.source
 
 
-def _section(key: str, title: str, text: str, charts: Iterator[Bars | Curves] | tuple[()]) -> Section:
+def _section(key: str, title: str, text: str, charts: Iterator[Bars | Curves]) -> Section:
     return Section(key, title, text, tuple(charts))
 
 

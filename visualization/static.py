@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "*")
 _COLUMNS, _WIDTH, _DPI = 3, 13.0, 110
 _TITLE = 44  # so many characters stand above one of three columns
+_CHART, _BAR, _COLUMN = 2.4, 0.24, 0.5  # inches: how high a chart is, how thick a lying bar and a standing one may be
+_EDGE, _NAMES = 0.75, 1.75  # inches left of a chart: of numbers, of runs' names
+_ROOM = 0.05  # how much of an axis is left free beyond the first and the last point, so that markers stay whole
 _SOFT = "#565e6c"
 _NINES = (0, 50, 90, 99, 99.9, 99.99)
 _STYLE: Any = {
@@ -64,16 +67,15 @@ def _draw(section: Section, figures: Figures) -> Figure:
     """A grid of charts below the section's title, above one legend; laid out in inches, so that text always fits."""
     from matplotlib.figure import Figure
 
-    grouped = any(isinstance(chart, Bars) and len(chart.statistics) > 1 for chart in section.charts)
     bars = isinstance(section.charts[0], Bars)
-    columns = 1 if grouped else min(_COLUMNS, len(section.charts))
-    rows = -(-len(section.charts) // columns)
-    chart_height = 2.4 if grouped or not bars else 0.3 + 0.24 * len(figures.runs)
-    gap, left = (0.75, 0.75) if grouped or not bars else (0.65, 1.75)
+    columns = 1 if any(map(_is_grouped, section.charts)) else min(_COLUMNS, len(section.charts))
+    heights = [_height(chart, figures) for chart in section.charts[::columns]]
+    rows, mean_height = len(heights), sum(heights) / len(heights)
+    gap, left = 0.75, _NAMES if any(map(_is_lying, section.charts)) else _EDGE
     legend = 0.35 + 0.22 * -(-len(figures.runs) // _in_legend(figures))
-    height = 0.85 + rows * (chart_height + gap) - gap + (0.6 if not bars else 0.4) + legend
+    height = 0.85 + sum(heights) + (rows - 1) * gap + (0.6 if not bars else 0.4) + legend
     drawn = Figure(figsize=(_WIDTH, height), facecolor="white")
-    places = list(drawn.subplots(rows, columns, squeeze=False).flat)
+    places = list(drawn.subplots(rows, columns, squeeze=False, height_ratios=heights).flat)
     room = (_WIDTH - 0.2) / columns
     drawn.subplots_adjust(
         left=left / _WIDTH,
@@ -81,7 +83,7 @@ def _draw(section: Section, figures: Figures) -> Figure:
         top=1 - 0.85 / height,
         bottom=(legend + (0.6 if not bars else 0.4)) / height,
         wspace=left / (room - left),
-        hspace=gap / chart_height,
+        hspace=gap / mean_height,
     )
     for chart, axes in zip(section.charts, places, strict=False):
         _chart(chart, axes, figures)
@@ -93,12 +95,33 @@ def _draw(section: Section, figures: Figures) -> Figure:
     return drawn
 
 
+def _is_grouped(chart: Bars | Curves) -> bool:
+    """Whether each statistic has a group of bars, standing."""
+    return isinstance(chart, Bars) and len(chart.statistics) > 1
+
+
+def _is_lying(chart: Bars | Curves) -> bool:
+    """Whether each run has one bar, with its name beside it."""
+    return isinstance(chart, Bars) and len(chart.statistics) == 1
+
+
+def _height(chart: Bars | Curves, figures: Figures) -> float:
+    """Of the chart in inches."""
+    return 0.3 + 0.24 * len(figures.runs) if _is_lying(chart) else _CHART
+
+
 def _one_axis(places: Sequence[Axes]) -> None:
     """All from the start of the waves, or what was measured before it, to the last second."""
     first = min(0, *(axes.dataLim.x0 for axes in places))
     last = max(1, *(axes.dataLim.x1 for axes in places))
     for axes in places:
-        axes.set_xlim(first, last)
+        axes.set_xlim(*_roomy(first, last))
+
+
+def _roomy(low: float, high: float) -> tuple[float, float]:
+    """The ends of an axis that begins at 0 where a point there leaves room for its marker."""
+    room = _ROOM * ((max(high, 0) - min(low, 0)) or 1)
+    return min(low - room, 0), max(high + room, 0) if high or low else 1
 
 
 def _legend(drawn: Figure, section: Section, figures: Figures) -> None:
@@ -122,7 +145,7 @@ def _in_legend(figures: Figures) -> int:
 def _chart(chart: Bars | Curves, axes: Axes, figures: Figures) -> None:
     if isinstance(chart, Curves):
         _curves(chart, axes, figures)
-    elif len(chart.statistics) > 1:
+    elif _is_grouped(chart):
         _grouped(chart, axes, figures)
     else:
         _bars(chart, axes, figures)
@@ -130,19 +153,27 @@ def _chart(chart: Bars | Curves, axes: Axes, figures: Figures) -> None:
 
 def _bars(chart: Bars, axes: Axes, figures: Figures) -> None:
     """A bar a run, lying, with its number at its end."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
     (bars,) = chart.statistics.values()
+    thickness = min(0.72, _BAR * len(bars) / _height(chart, figures))
     for run, bar in enumerate(bars):
-        axes.barh(run, bar.value or 0, 0.72, **_fill(figures, run))
+        axes.barh(run, bar.value or 0, thickness, **_fill(figures, run))
         if bar.value is not None and bar.low is not None and bar.high is not None:
             axes.errorbar(bar.value, run, xerr=[[bar.value - bar.low], [bar.high - bar.value]], **_WHISKER)
         end = max(bar.value or 0, bar.high or 0)
         number = "not measured" if bar.value is None else f" {'≥ ' * bar.at_least}{_number(bar.value)}"
         text = number + "*" * bool(bar.note)
         axes.annotate(text, (end, run), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
-    axes.set_title(_title(chart.title, chart.unit))
+    width = axes.get_position().width * _WIDTH
+    narrow = width < 2 * _NAMES  # then the title begins above the names
+    _put_title(axes, _title(chart.title, chart.unit), x=(0.1 - _NAMES) / width if narrow else 0)
     axes.set_yticks(range(len(bars)), [_row(figures, run) for run in range(len(bars))], fontsize=8)
-    axes.invert_yaxis()
-    axes.margins(x=0.22)
+    axes.set_ylim(len(bars) - 0.5, -0.5)
+    low, high = min(axes.dataLim.x0, 0), max(axes.dataLim.x1, 0)
+    axes.set_xlim(1.22 * low, 1.22 * high if high or low else 1)
+    axes.xaxis.set_major_locator(MaxNLocator(max(int(width), 3), steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
     axes.grid(visible=False, axis="y")
 
 
@@ -151,7 +182,8 @@ _WHISKER: dict[str, Any] = {"color": "#1b1f27", "capsize": 2.5, "linewidth": 1, 
 
 def _grouped(chart: Bars, axes: Axes, figures: Figures) -> None:
     """Every statistic: a group of bars side by side, a bar a run."""
-    width = 0.86 / len(figures.runs)
+    inch = (len(chart.statistics) + 0.2) / (axes.get_position().width * _WIDTH)
+    width = min(0.86 / len(figures.runs), _COLUMN * inch)
     small = 8 if len(figures.runs) < 5 else 6.5
     for place, bars in enumerate(chart.statistics.values()):
         for run, bar in enumerate(bars):
@@ -196,7 +228,7 @@ def _curves(chart: Curves, axes: Axes, figures: Figures) -> None:
     told = [f"{name} {'dashed' if dashed else 'solid'}" if len(names) == 2 else name for name, dashed in names]
     key = ", ".join(told) if len(told) <= 2 else ""
     title = _title(chart.title, ", ".join(part for part in (statistic, chart.y.unit, key) if part))
-    axes.set_title(title, fontsize=min(9.5, 9.5 * _TITLE / len(title)))
+    _put_title(axes, title)
     axes.set_xlabel(_title(chart.x.title, chart.x.unit), fontsize=8)
     _scale(chart.x, chart.y, axes)
 
@@ -212,15 +244,14 @@ def _scale(x: Axis, y: Axis, axes: Axes) -> None:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
-        low, high = min(axes.dataLim.y0, 0), max(axes.dataLim.y1, 0)
-        axes.set_ylim(1.08 * low, 1.08 * high or 1)
+        axes.set_ylim(*_roomy(axes.dataLim.y0, axes.dataLim.y1))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
     if x.scale == "nines":
         places = [-log10(1 - percent / 100) for percent in _NINES]
         axes.set_xticks(places, [f"p{percent:g}" if percent else "min" for percent in _NINES], fontsize=8)
-        axes.set_xlim(0, max(axes.dataLim.x1, 1) * 1.02)
+        axes.set_xlim(*_roomy(0, max(axes.dataLim.x1, 1)))
     else:
-        axes.set_xlim(left=0)
+        axes.set_xlim(*_roomy(axes.dataLim.x0, axes.dataLim.x1))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
 
 
@@ -251,6 +282,11 @@ def _color(run: int) -> str:
 
 def _marker(run: int) -> str:
     return _MARKERS[run % len(_MARKERS)]
+
+
+def _put_title(axes: Axes, title: str, x: float = 0) -> None:
+    """Above the chart, from ``x`` of its width on; smaller where it is long."""
+    axes.set_title(title, x=x, fontsize=min(9.5, 9.5 * _TITLE / len(title)))
 
 
 def _title(title: str, unit: str) -> str:

@@ -1,0 +1,87 @@
+"""The pictures of ``benchmark --plot``: everything in them lies within the paper, whole and apart."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+
+from visualization.figures import Axis, Bar, Bars, Card, Curves, Figures, Line, Section
+from visualization.static import _STYLE, _draw
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LONG = "20261121T164453Z_and_more_of_it"
+
+
+def draw(*charts: Bars | Curves, runs: int = 1, key: str = "server") -> Figure:
+    """A section's picture, laid out."""
+    cards = tuple(Card(f"{LONG}{run}", "VALID", False, False, (), (), (), (), ()) for run in range(runs))
+    with mpl.rc_context(_STYLE):
+        drawn = _draw(Section(key, "Title", "", charts), Figures(cards, ()))
+        FigureCanvasAgg(drawn).draw()  # type: ignore[no-untyped-call]
+    return drawn
+
+
+def lying(*values: float, title: str = "Invocations, Sum") -> Bars:
+    return Bars("", title, "", "server", {"": tuple(Bar(value) for value in values)})
+
+
+def standing(*values: float) -> Bars:
+    return Bars("", "Latency", "ms", "aiperf", {name: tuple(map(Bar, values)) for name in ("mean", "p99")})
+
+
+def points(*pairs: tuple[float, float]) -> Curves:
+    return Curves("Not successful", Axis("Completed rate", "/s"), Axis("", "%"), (Line(None, "", pairs, over=(0,)),))
+
+
+def inches(axes: Axes, number: int) -> tuple[float, float]:
+    """Width and height of one of its bars."""
+    box: Any = axes.patches[number].get_window_extent()
+    dpi = axes.get_figure(root=True).dpi  # type: ignore[union-attr]
+    return box.width / dpi, box.height / dpi
+
+
+@pytest.mark.parametrize("charts", [(lying(46.2),), (lying(46.2), standing(250.5))], ids=["alone", "with groups"])
+def test_one_bar_is_thin_and_its_runs_name_whole(charts: tuple[Bars, ...]) -> None:
+    first, *others = draw(*charts).axes
+    assert inches(first, 0)[1] <= 0.25
+    assert all(inches(axes, 0)[0] < 0.7 for axes in others)
+    (name,) = first.get_yticklabels()
+    assert name.get_window_extent().x0 > 0
+
+
+@pytest.mark.parametrize("most", [125_000, 99_999_999, 40, 0.0125, 0])
+def test_the_numbers_along_narrow_bars_stay_apart(most: float) -> None:
+    drawn = draw(*[lying(most, most / 3)] * 3, runs=2)
+    for axes in drawn.axes:
+        low, high = axes.get_xlim()
+        ticks = [tick for tick in axes.xaxis.get_major_ticks() if low <= tick.get_loc() <= high]
+        boxes = [tick.label1.get_window_extent() for tick in ticks]
+        assert len(boxes) > 1
+        assert all(left.x1 + 4 < right.x0 for left, right in pairwise(boxes))
+        assert low == 0
+
+
+def test_a_long_title_ends_within_the_paper() -> None:
+    title = "ConcurrentRequestsPerModel, Maximum"
+    drawn = draw(*[lying(1, title=title)] * 3)
+    found = drawn.findobj(lambda artist: isinstance(artist, Text) and artist.get_text() == title)
+    assert len(found) == 3
+    assert all(each.get_window_extent().x1 < drawn.bbox.x1 for each in found)
+
+
+@pytest.mark.parametrize("pairs", [((100, 0), (200, 0)), ((0, 0), (200, 3)), ((100, 2), (200, 3))])
+@pytest.mark.parametrize("key", ["capacity", "time"])
+def test_markers_have_room_on_every_side(pairs: tuple[tuple[float, float], ...], key: str) -> None:
+    (axes,) = draw(points(*pairs), key=key).axes
+    inside = axes.get_window_extent()
+    for pair in pairs:
+        x, y = axes.transData.transform(pair)
+        assert min(x - inside.x0, inside.x1 - x, y - inside.y0, inside.y1 - y) > 5
