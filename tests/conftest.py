@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 REQUIRE_ALL = "BENCHMARK_REQUIRE_ALL"
 ROOT = Path(__file__).parent.parent
-SIDE_BY_SIDE = 5
+SIDE_BY_SIDE = 3  # of a file, and two files are tested at a time
 
 
 @pytest.hookimpl(hookwrapper=True)
