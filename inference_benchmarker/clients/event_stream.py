@@ -108,7 +108,7 @@ def _broken(reason: Exception | str) -> NoReturn:
     from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
     if isinstance(reason, TimeoutError):
-        raise ReadTimeoutError(None, None, str(reason)) from reason  # type: ignore[arg-type]
+        raise ReadTimeoutError(None, None, str(reason)) from reason  # type: ignore[arg-type]  # no pool of its own
     raise ProtocolError(str(reason)) from (reason if isinstance(reason, Exception) else None)
 
 
