@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.finding import INDENT, aligned, duration_text, one_line
+from inference_benchmarker.finding import INDENT, aligned, duration_text
 from inference_benchmarker.report import metric_lines, success_line
+from inference_benchmarker.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

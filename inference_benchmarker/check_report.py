@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from inference_benchmarker.columns import Records
-from inference_benchmarker.finding import INDENT, duration_text, one_line
+from inference_benchmarker.finding import INDENT, duration_text
 from inference_benchmarker.plan import NS
 from inference_benchmarker.request_times import request_times
+from inference_benchmarker.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

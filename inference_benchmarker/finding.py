@@ -29,11 +29,6 @@ class Finding:
         return asdict(self)
 
 
-def plain(text: str) -> str:
-    """A name or path of the user without what would break a line, a terminal, or XML."""
-    return "".join(c if c.isprintable() else " " for c in text)
-
-
 def percent_text(share: float, *others: float) -> str:
     """Four significant digits, or as many as it takes not to look like 100% or another share that it is not."""
     beside = {1.0, *others} - {share}
@@ -82,9 +77,3 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield (INDENT + "  ".join(cells)).rstrip()
-
-
-def one_line(text: str, limit: int = 60) -> str:
-    """A name or text of the user's code, without what would break or colour a line."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -15,11 +15,11 @@ from inference_benchmarker.finding import (
     aligned,
     duration_text,
     metric_text,
-    one_line,
     percent_text,
     unit_text,
 )
 from inference_benchmarker.run_dir import SCHEMA_VERSION
+from inference_benchmarker.text import one_line
 from server_capacity.diagnosis import diagnose
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ import re
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from inference_benchmarker.finding import INDENT, aligned, duration_text, metric_text, percent_text, plain, unit_text
+from inference_benchmarker.finding import INDENT, aligned, duration_text, metric_text, percent_text, unit_text
 from inference_benchmarker.run_dir import SCHEMA_VERSION
+from inference_benchmarker.text import plain
 from visualization.intervals import interval
 
 if TYPE_CHECKING:

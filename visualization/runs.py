@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.finding import plain
 from inference_benchmarker.run_dir import RunDir, read_json
+from inference_benchmarker.text import plain
 from visualization.intervals import Estimates, interval
 
 if TYPE_CHECKING:
