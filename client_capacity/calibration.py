@@ -12,12 +12,14 @@ import inference_benchmarker
 from client_capacity.overhead import Calibration, Run
 from inference_benchmarker.demo_endpoint import EndpointConfig, start
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.launch import Nobody, run_wave, settle
+from inference_benchmarker.launch import run_wave, settle
+from inference_benchmarker.live import Nobody
 from inference_benchmarker.plan import Bounds, OpenLoop, WavePlan
 from inference_benchmarker.processes import Interrupts, counting_interrupts
+from inference_benchmarker.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from inference_benchmarker.launch import Live
+    from inference_benchmarker.live import Live
     from inference_benchmarker.wave import Wave
 
 CALIBRATION_S = Decimal(2)
@@ -42,10 +44,10 @@ def calibrate(plan: WavePlan, live: Live | None = None) -> Calibration:
     plan = settle(plan)  # the seed is drawn here, so that both runs have the same arrivals
     seconds = calibration_bounds(plan).duration_s
     (live or Nobody()).say(f"Calibrating: up to {seconds:.2g} s against nothing, then against a local echo.")
-    with tempfile.TemporaryDirectory(prefix="benchmark_calibration_") as folder, counting_interrupts() as interrupts:
-        null = _run(calibration_plan(plan, NULL, Path(folder)), interrupts)
+    with scratch_folder("benchmark_calibration_") as folder, counting_interrupts() as interrupts:
+        null = _run(calibration_plan(plan, NULL, folder), interrupts)
         with start(EndpointConfig(servers=1, service="none")) as endpoint:  # one that takes no time is always free
-            echo = _run(calibration_plan(plan, ECHO, Path(folder), endpoint.url), interrupts)
+            echo = _run(calibration_plan(plan, ECHO, folder, endpoint.url), interrupts)
         _heed(interrupts)
     return Calibration(null, echo)
 

@@ -9,20 +9,21 @@ import secrets
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.aiperf_flags import API_KEY, AiperfOptions
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.inputs import first_input, streams_differ
-from inference_benchmarker.launch import make_run_dir
+from inference_benchmarker.launch import facts_of, make_run_dir
 from inference_benchmarker.plan import OpenLoop, WavePlan
-from inference_benchmarker.processes import child_environment
+from inference_benchmarker.processes import child_environment, counting_interrupts, until_interrupted
 from inference_benchmarker.redact import redact, secret_values
+from inference_benchmarker.scratch import scratch_folder
 from server_capacity import aiperf
 from server_capacity.aiperf_arguments import flags, problems_of, problems_of_names, strange, words
 from server_capacity.aiperf_export import AiperfResult, heavier, read_export
@@ -32,10 +33,11 @@ from server_capacity.metrics import collected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from inference_benchmarker.run_dir import RunDir
     from inference_benchmarker.wave import Wave
-    from server_capacity.metrics import ServerMetric, Source
+    from server_capacity.metrics import Source
 
 MOST_INPUTS = 10_000
 """Requests that are made ready for aiperf; a longer run sends them again."""
@@ -78,7 +80,7 @@ class AiperfStage:
         before = 0 if wave is None else wave.verdict.exit_code
         if before == INTERRUPTED:
             return Outcome(before)
-        run_dir = make_run_dir(self.plan) if wave is None or wave.run_dir is None else wave.run_dir
+        run_dir = make_run_dir(self.plan, facts_of(self.plan)) if wave is None or wave.run_dir is None else wave.run_dir
         try:
             if wave is not None:
                 self._rest(sources, wave)
@@ -109,7 +111,7 @@ class AiperfStage:
         known = self._secrets()
         environment = {name: value for name, value in self.environment.items() if name != API_KEY}
         arguments = self._arguments(folder.resolve())
-        interrupted = aiperf.run(self.options.installation, arguments, folder, environment, self.say)
+        interrupted = aiperf.run(self.options.installation, arguments, folder, environment, self.say, secrets=known)
         aiperf.scrub(folder, known)
         export = read_export(folder, self.plan.success_threshold, interrupted=interrupted)
         if export is None:
@@ -119,12 +121,10 @@ class AiperfStage:
         result, interval = export
         self._store(result)  # the server's metrics may be long in coming
         if sources and not interrupted:
-            rows: list[ServerMetric] = []
-            with suppress(KeyboardInterrupt):  # a source ends its waiting by itself; this one came just before or after
-                for source in sources:
-                    rows += collected(source, interval, self.say)
-            result = result.with_server_metrics(rows)
-            self._store(result)
+            with counting_interrupts():  # what came is stored, whatever is pressed meanwhile
+                rows = [until_interrupted(partial(collected, source, interval, self.say)) for source in sources]
+                result = result.with_server_metrics(list(chain.from_iterable(rows)))
+                self._store(result)
         return result
 
     def _store(self, result: AiperfResult) -> None:
@@ -161,8 +161,8 @@ def prepared(
 ) -> Iterator[AiperfStage]:
     """The stage, with its requests made; BenchmarkError for what is wrong with them or missing."""
     plan = plan if plan.seed is not None else plan.with_seed(secrets.randbits(32))
-    with tempfile.TemporaryDirectory(prefix="benchmark_") as folder:
-        inputs = None if options.brings_input else Path(folder) / _INPUTS
+    with scratch_folder("benchmark_aiperf_") as folder:
+        inputs = None if options.brings_input else folder / _INPUTS
         body = None
         if inputs is not None:
             _make_inputs(plan, inputs, environment, say)

@@ -7,25 +7,27 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from inference_benchmarker.check_report import Check, Ended
+from inference_benchmarker.child_logs import child_log
 from inference_benchmarker.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.leftovers import MARK, end_leftovers, new_mark
 from inference_benchmarker.processes import REAP_S, child_environment
 from inference_benchmarker.record import split_batch
 from inference_benchmarker.redact import redact, secret_values
+from inference_benchmarker.scratch import scratch_folder
 from inference_benchmarker.witness import Seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from inference_benchmarker.plan import WavePlan
 
@@ -39,8 +41,7 @@ def send_one(plan: WavePlan, printed: Callable[[str], None]) -> Check | Ended:
     """
     assert plan.factories_file is not None
     job = replace(plan, factories_file=plan.factories_file.resolve())
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with scratch_folder("benchmark_check_") as folder:
         (folder / "job.json").write_text(json.dumps({"plan": job.to_json(), "parent": os.getpid()}))
         try:
             code = _run(folder)
@@ -53,23 +54,25 @@ def send_one(plan: WavePlan, printed: Callable[[str], None]) -> Check | Ended:
 
 def _run(folder: Path) -> int:
     """Run the process to its end; in a session of its own, so that Ctrl-C reaches this process alone."""
-    with (folder / "output").open("wb") as output:
+    mark, secrets = new_mark(), secret_values(os.environ)
+    with child_log(folder / "output", lambda text: redact(text, secrets)) as output:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "inference_benchmarker.worker.check", str(folder)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=child_environment(),
+            env={**child_environment(), MARK: mark},
             start_new_session=True,
         )
-    try:
-        while process.poll() is None and not _result(folder).is_file():
-            time.sleep(POLL_S)
-        with suppress(subprocess.TimeoutExpired):  # a thread of the user's may never end
-            process.wait(REAP_S)
-    finally:
-        process.kill()
-        process.wait()
+        try:
+            while process.poll() is None and not _result(folder).is_file():
+                time.sleep(POLL_S)
+            with suppress(subprocess.TimeoutExpired):  # a thread of the user's may never end
+                process.wait(REAP_S)
+        finally:
+            process.kill()
+            process.wait()
+            end_leftovers(mark, {process.pid})
     return process.returncode
 
 
@@ -79,7 +82,7 @@ def _result(folder: Path) -> Path:
 
 def _hand_on(output: Path, printed: Callable[[str], None]) -> None:
     if output.is_file() and (text := output.read_text(encoding="utf-8", errors="replace")):
-        printed(redact(text, secret_values(os.environ)))
+        printed(text)
 
 
 def _understood(file: Path, result: dict[str, Any]) -> Check:

@@ -55,7 +55,8 @@ class Observed:
     """A finished wave.
 
     ``records`` are the window's, ``warmup`` those before it; ``caps`` how many requests each worker could have
-    in flight; ``processes`` the series that ``--sample-client-hw`` asks for.
+    in flight; ``processes`` the series that ``--sample-client-hw`` asks for; ``left_behind`` names the processes that
+    the user's code had started and that were still there after the wave.
     """
 
     plan: WavePlan
@@ -67,6 +68,7 @@ class Observed:
     primary_lost: bool = False
     interrupted: bool = False
     disk_error: str | None = None
+    left_behind: tuple[str, ...] = ()
     error_texts: dict[str, list[str]] = field(default_factory=dict)
     caps: tuple[int, ...] = ()
     workers: tuple[WorkerUse, ...] = ()

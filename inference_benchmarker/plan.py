@@ -104,6 +104,7 @@ class WavePlan:
     warmup_s: Decimal = Decimal(0)
     drain_timeout_s: Decimal = Decimal(60)
     request_timeout_s: Decimal | None = None
+    load_timeout_s: Decimal = Decimal(600)
     max_in_flight: int | None = None
     seed: int | None = None
     success_threshold: float = 0.95
@@ -117,7 +118,7 @@ class WavePlan:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        _take_exactly(self, "warmup_s", "drain_timeout_s", "request_timeout_s")
+        _take_exactly(self, "warmup_s", "drain_timeout_s", "request_timeout_s", "load_timeout_s")
         for field_name in ("factories_file", "locust_file", "output_dir"):
             if isinstance(value := getattr(self, field_name), str):
                 object.__setattr__(self, field_name, Path(value))
@@ -219,6 +220,7 @@ class WavePlan:
         found += _seconds_problems("--drain-timeout", self.drain_timeout_s)
         if self.request_timeout_s is not None:
             found += _seconds_problems("--request-timeout", self.request_timeout_s, least=Decimal("0.001"))
+        found += _seconds_problems("--load-timeout", self.load_timeout_s, least=Decimal(1))
         return found
 
     def _threshold_problems(self) -> list[str]:
@@ -272,6 +274,8 @@ class WavePlan:
         values["goodput"] = tuple(map(RequestLimit.parse, values.get("goodput", ())))  # older plans have none
         for key in ("warmup_s", "drain_timeout_s", "request_timeout_s"):
             values[key] = _decimal(values[key])
+        if "load_timeout_s" in values:  # older plans have none
+            values["load_timeout_s"] = Decimal(values["load_timeout_s"])
         for key in ("factories_file", "locust_file", "output_dir"):
             values[key] = None if values[key] is None else Path(values[key])
         return cls(**values)

@@ -12,10 +12,14 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from inference_benchmarker.child_logs import ChildLogs
+from inference_benchmarker.leftovers import MARK, end_leftovers, new_mark
+from inference_benchmarker.redact import redact, secret_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
     from inference_benchmarker.plan import WavePlan
@@ -23,16 +27,27 @@ if TYPE_CHECKING:
 
 REAP_S = 2.0
 
+Found = TypeVar("Found")
+
 
 class Processes:
-    """The wave's processes. Each dies with this one, and leaving the context reaps every one of them."""
+    """The wave's processes. Each dies with this one, and leaving the context reaps every one of them.
+
+    ``heard_at`` is when the primary last said anything, on the monotonic clock; ``left_behind`` names what the
+    user's code had started and was still there at the end.
+    """
 
     def __init__(self, plan: WavePlan, run_dir: RunDir) -> None:
         self.workers: list[subprocess.Popen[bytes]] = []
+        self.heard_at = time.monotonic()
+        self.left_behind: tuple[str, ...] = ()
+        self.logs = ChildLogs(lambda text: redact(text, secret_values(os.environ)))
+        self._run_dir = run_dir
+        self._mark = new_mark()
         self._buffer = b""
         self.status, status_write = os.pipe()
         os.set_blocking(self.status, False)
-        self.primary = _spawn("primary", run_dir.primary_log, pass_fds=(status_write,))
+        self.primary = self._spawn("primary", run_dir.primary_log, pass_fds=(status_write,))
         os.close(status_write)
         try:
             self._start(plan, run_dir, status_write)
@@ -42,11 +57,28 @@ class Processes:
 
     def _start(self, plan: WavePlan, run_dir: RunDir, status_write: int) -> None:
         for number in range(plan.workers):
-            self.workers.append(_spawn("worker", run_dir.worker_log(number)))
+            self.workers.append(self._spawn("worker", run_dir.worker_log(number)))
+        self.logs.start()
         whole_plan = plan.to_json()
         self.tell_primary(json.dumps({"plan": whole_plan, "run_dir": str(run_dir.path), "status_fd": status_write}))
         for number, worker in enumerate(self.workers):
             _write_line(worker, json.dumps({"plan": whole_plan, "worker": number, "parent": os.getpid()}))
+
+    def _spawn(self, module: str, log: Path, pass_fds: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
+        """Start one of our processes in a session of its own, so that Ctrl-C reaches this process alone."""
+        output = self.logs.pipe_to(log)
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-P", "-m", f"inference_benchmarker.{module}"],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                env={**child_environment(), MARK: self._mark},
+                pass_fds=pass_fds,
+                start_new_session=True,
+            )
+        finally:
+            os.close(output)
 
     def __enter__(self) -> Self:
         return self
@@ -66,7 +98,17 @@ class Processes:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        self.left_behind = end_leftovers(self._mark, {process.pid for process in everyone})
+        self.logs.close()
         os.close(self.status)
+
+    def words(self, number: int) -> list[str]:
+        """The last lines that a worker printed so far."""
+        return self.logs.words(self._run_dir.worker_log(number))
+
+    def last_words(self, number: int) -> list[str]:
+        """The last lines that a worker which has ended printed."""
+        return self.logs.last_words(self._run_dir.worker_log(number))
 
     def tell_primary(self, command: str) -> None:
         """Send the primary a line."""
@@ -82,6 +124,7 @@ class Processes:
         with suppress(BlockingIOError):
             while data := os.read(self.status, 65536):
                 self._buffer += data
+                self.heard_at = time.monotonic()
         *lines, self._buffer = self._buffer.split(b"\n")
         for line in lines:
             yield json.loads(line)
@@ -98,35 +141,43 @@ class Interrupts:
         self.count += 1
 
 
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 @contextmanager
 def counting_interrupts() -> Iterator[Interrupts]:
-    """Count interrupts instead of raising; outside the main thread signals are not ours to take."""
-    interrupts = Interrupts()
+    """Count interrupts instead of raising; outside the main thread signals are not ours to take.
+
+    Within another such context it is the same count, so that none is lost between the two.
+    """
+    outer = getattr(signal.getsignal(signal.SIGINT), "__self__", None)
+    interrupts = outer if isinstance(outer, Interrupts) else Interrupts()
+    with _handling(interrupts.add):
+        yield interrupts
+
+
+def until_interrupted(act: Callable[[], list[Found]]) -> list[Found]:
+    """What ``act`` returns; nothing where KeyboardInterrupt ended it. To be called in a context that counts."""
+    found: list[Found] = []
+    with suppress(KeyboardInterrupt), _handling(signal.default_int_handler):
+        found = act()
+    return found
+
+
+@contextmanager
+def _handling(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
-        yield interrupts
+        yield
         return
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    heeded = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]  # nohup, background jobs
-    before = {number: signal.signal(number, interrupts.add) for number in heeded}
+    heeded = [number for number in INTERRUPTS if signal.getsignal(number) != signal.SIG_IGN]  # nohup, background jobs
+    before = {number: signal.getsignal(number) for number in heeded}
     try:
-        yield interrupts
-    finally:
-        for number, handler in before.items():
+        for number in heeded:
             signal.signal(number, handler)
-
-
-def _spawn(module: str, log: Path, pass_fds: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
-    """Start one of our processes in a session of its own, so that Ctrl-C reaches this process alone."""
-    with log.open("ab") as output:
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", f"inference_benchmarker.{module}"],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=child_environment(),
-            pass_fds=pass_fds,
-            start_new_session=True,
-        )
+        yield
+    finally:
+        for number in heeded:
+            signal.signal(number, before[number])
 
 
 def child_environment() -> dict[str, str]:

@@ -12,6 +12,7 @@ from inference_benchmarker.distribution import Distribution
 from inference_benchmarker.finding import duration_text
 from inference_benchmarker.plan import NS, OpenLoop, WavePlan
 from inference_benchmarker.record import OK, OUTCOME
+from inference_benchmarker.text import plain_lines
 
 if TYPE_CHECKING:
     from inference_benchmarker.journal import Journal
@@ -170,7 +171,7 @@ class PanelView:
 
     def say(self, message: str) -> None:
         """A sentence about what happens now, above the panel."""
-        self._console.print(message, highlight=False, markup=False)
+        self._console.print(plain_lines(message), highlight=False, markup=False)
 
     def update(self, journal: Journal, fresh: list[Any], now_ns: int) -> None:
         """The wave goes on."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import FileIO
 
 EVENT, BATCH = b"E", b"B"
 _FRAME = struct.Struct("<4scII")  # magic, kind, length, crc32
@@ -54,6 +55,8 @@ class SpoolWriter:
     def _append(self, kind: bytes, data: bytes) -> None:
         if self._fd == _CLOSED:  # the number may be another file's by now
             raise OSError(errno.EBADF, "the spool is closed")
+        if self.error is None and not os.fstat(self._fd).st_nlink:
+            self._move_elsewhere(OSError(errno.ENOENT, "it was deleted"))
         frame = _FRAME.pack(_MAGIC, kind, len(data), _checksum(kind, data)) + data
         try:
             self._write(frame)
@@ -89,28 +92,28 @@ class SpoolReader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._file: FileIO | None = None  # kept open: whoever deletes the file does not take it from us
         self._offset = 0
 
     def frames(self) -> Iterator[tuple[bytes, bytes]]:
         """Whole frames (kind, data) not yet given; stops at the first one that is damaged or incomplete."""
         try:
-            file = self._path.open("rb")
+            file = self._file = self._file or self._path.open("rb", buffering=0)
         except FileNotFoundError:
             return
-        with file:
-            size = os.fstat(file.fileno()).st_size
-            file.seek(self._offset)
-            while head := file.read(_FRAME.size):
-                if len(head) < _FRAME.size:
-                    return
-                magic, kind, length, checksum = _FRAME.unpack(head)
-                if magic != _MAGIC or self._offset + _FRAME.size + length > size:
-                    return
-                data = file.read(length)
-                if _checksum(kind, data) != checksum:
-                    return
-                self._offset += _FRAME.size + length
-                yield kind, data
+        size = os.fstat(file.fileno()).st_size
+        file.seek(self._offset)
+        while head := file.read(_FRAME.size):
+            if len(head) < _FRAME.size:
+                return
+            magic, kind, length, checksum = _FRAME.unpack(head)
+            if magic != _MAGIC or self._offset + _FRAME.size + length > size:
+                return
+            data = file.read(length)
+            if _checksum(kind, data) != checksum:
+                return
+            self._offset += _FRAME.size + length
+            yield kind, data
 
 
 def _checksum(kind: bytes, data: bytes) -> int:

@@ -269,17 +269,21 @@ def _errors(records: Records, texts: dict[str, list[str]]) -> tuple[ErrorRow, ..
 
 
 def _warmup(records: Records, observed: Observed) -> Summary:
-    """The warm-up's own numbers: it has no plan to be held against, so its ledger counts what was sent."""
+    """The warm-up's own numbers: it has no plan to be held against, so its ledger counts what was sent.
+
+    One that was stopped lasted until then.
+    """
     counts = {name: int(records.outcome(name).sum()) for name in ("ok", "failed", "abandoned")}
     ledger = Ledger(scheduled=len(records), sent=len(records), **counts)
-    seconds = observed.plan.warmup_ns / NS
+    stopped_at = observed.window.stopped_at_ns
+    seconds = (observed.plan.warmup_ns + min(0, 0 if stopped_at is None else stopped_at)) / NS
     rate = len(records) / seconds if seconds else 0.0
     return Summary(
         duration_s=seconds,
         planned_s=seconds,
         ledger=ledger,
         worker_ledgers=(),
-        rates=Rates(observed.plan.target_rate, None, rate, counts["ok"] / seconds, rate),
+        rates=Rates(observed.plan.target_rate, None, rate, counts["ok"] / seconds if seconds else 0.0, rate),
         **_times(records, open_loop=observed.open_loop),
         tokens=None,
         goodput=None,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from client_capacity.bottleneck import limited_by, limits_found
 from inference_benchmarker.finding import Finding, duration_text, percent_text
+from inference_benchmarker.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,6 +109,14 @@ def _process_findings(observed: Observed) -> Iterator[Finding]:
             f"the run directory could not be written: {observed.disk_error}",
             "all records stored",
             "Free some space or give another place with --output-dir; the wave was stopped when it happened.",
+        )
+    if observed.left_behind:
+        yield Finding(
+            "processes_left",
+            "warning",
+            f"{len(observed.left_behind)} processes outlived the wave: {one_line(', '.join(observed.left_behind))}",
+            "0",
+            "They were ended. What they sent is in no number here: let what invoke starts end with it.",
         )
     if not all(ledger.balanced for ledger in observed.ledgers):
         yield Finding(

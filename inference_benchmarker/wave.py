@@ -22,7 +22,6 @@ from inference_benchmarker.observed import Observed, Window, settle_ledgers
 from inference_benchmarker.pacing import TokenBucket
 from inference_benchmarker.plan import NS, WavePlan
 from inference_benchmarker.record import Ledger
-from inference_benchmarker.redact import redact, secret_values
 from inference_benchmarker.run_dir import SCHEMA_VERSION, RunDir, read_json, replace_file, write_json
 from inference_benchmarker.spool import is_locked
 from inference_benchmarker.summary import Summary, summarise
@@ -101,13 +100,18 @@ class Wave(Observed):
         primary_lost: bool = False,
         interrupted: bool = False,
         disk_error: str | None = None,
+        left_behind: tuple[str, ...] = (),
+        facts: dict[str, Any] | None = None,
     ) -> Self:
-        """The wave that a journal tells of; a worker without a last report is lost."""
+        """The wave that a journal tells of; a worker without a last report is lost.
+
+        ``facts``: what ``plan.json`` says beside the plan, where it need not be read.
+        """
         if journal.start is None:
             raise BenchmarkError(f"{run_dir.path}: no request was recorded in it.", "The wave ended before it began.")
         records = journal.records()
         index = records.int("index")
-        described = read_json(run_dir.plan)
+        described = read_json(run_dir.plan) if facts is None else facts
         lost = {number for number, worker in enumerate(journal.workers) if not worker.final}
         wave = cls(
             plan=plan,
@@ -119,6 +123,7 @@ class Wave(Observed):
             primary_lost=primary_lost,
             interrupted=interrupted or (journal.stop_at is not None and disk_error is None),
             disk_error=disk_error,
+            left_behind=left_behind,
             error_texts=journal.texts,
             caps=tuple(journal.start.get("caps", ())),
             workers=tuple(worker.worker_use for worker in journal.workers),
@@ -136,8 +141,8 @@ class Wave(Observed):
         replace_file(self.run_dir.timeline, timeline(self))
         replace_file(self.run_dir.report, self.text())
         write_json(self.run_dir.summary, self.to_json())
-        scrub(self.run_dir)
-        self.run_dir.spool.unlink(missing_ok=True)
+        with suppress(OSError):  # all else is stored: what is left of it is only space
+            self.run_dir.spool.unlink(missing_ok=True)
 
     def with_server_metrics(self, metrics: Iterable[ServerMetric]) -> Self:
         """The same wave with what its server's metrics say, now or still."""
@@ -198,6 +203,7 @@ class Wave(Observed):
             primary_lost=facts["primary_lost"],
             interrupted=facts["interrupted"],
             disk_error=facts["disk_error"],
+            left_behind=tuple(facts.get("left_behind", ())),
             error_texts={row["key"]: row["texts"] for row in facts["errors"]},
             **_stored_client(facts),
             environment=facts["environment"],
@@ -241,15 +247,6 @@ def describe_environment(plan: WavePlan) -> dict[str, Any]:
         "file_sha256": _sha256(target),
         "seed": plan.seed,
     }
-
-
-def scrub(run_dir: RunDir) -> None:
-    """Take secrets out of what holds the words of the user's code: the logs and Locust's failures and exceptions."""
-    secrets = secret_values(os.environ)
-    for path in (*run_dir.logs.glob("*.log"), *run_dir.locust_stats.glob("*.csv")):
-        text = path.read_text(encoding="utf-8", errors="replace")
-        if (clean := redact(text, secrets)) != text:
-            replace_file(path, clean)
 
 
 def _window(plan: WavePlan, journal: Journal, records: Records) -> Window:

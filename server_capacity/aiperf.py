@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,15 +15,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from inference_benchmarker.child_logs import child_log
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.redact import redact, without
 from inference_benchmarker.run_dir import replace_file
+from inference_benchmarker.scratch import scratch_folder
 from server_capacity.aiperf_export import RECORDS
 from server_capacity.aiperf_tokenizer import ADVICE, environment_for, in_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import IO
 
 BINARY = "AIPERF_BIN"
 LOG = "aiperf.log"
@@ -106,13 +106,16 @@ def run(
     folder: Path,
     environment: Mapping[str, str],
     say: Callable[[str], None],
+    *,
+    secrets: Sequence[str] = (),
 ) -> bool:
     """Run ``aiperf`` with its artifacts in ``folder``; whether it was interrupted. AiperfFailedError is the caller's.
 
-    Ctrl-C (KeyboardInterrupt) asks it to end, and a second one ends it with all its processes.
+    ``secrets`` stay out of its log. Ctrl-C (KeyboardInterrupt) asks it to end, and a second one ends it with all its
+    processes.
     """
-    with tempfile.TemporaryDirectory(prefix="aiperf_") as scratch, (folder / LOG).open("wb") as log:
-        process = _start(installation, arguments, _environment(environment, arguments, scratch), log)
+    with scratch_folder("aiperf_") as scratch, child_log(folder / LOG, lambda text: redact(text, secrets)) as log:
+        process = _start(installation, arguments, _environment(environment, arguments, str(scratch)), log)
         try:
             _watch(process, folder / RECORDS, say)
         except KeyboardInterrupt:
@@ -149,7 +152,7 @@ def scrub(folder: Path, secrets: Sequence[str]) -> None:
 
 
 def _start(
-    installation: Installation, arguments: Sequence[str], environment: Mapping[str, str], log: IO[bytes]
+    installation: Installation, arguments: Sequence[str], environment: Mapping[str, str], log: int
 ) -> subprocess.Popen[bytes]:
     """In a session of its own, so that Ctrl-C reaches this process alone and its children end with it."""
     process = subprocess.Popen(

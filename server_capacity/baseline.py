@@ -119,7 +119,9 @@ def _ending_at_once() -> Iterator[None]:
     def end(*_: object) -> NoReturn:
         raise _EndedError
 
-    heeded = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) is signal.default_int_handler]
+    heeded = [
+        n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.default_int_handler
+    ]
     for number in heeded:
         signal.signal(number, end)
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +36,6 @@ def aiperf_stage(aiperf: AiperfOptions | None, plan: WavePlan, options: dict[str
 
 def run_aiperf(stage: AiperfStage, wave: Wave | None, sources: list[Source], options: dict[str, Any]) -> int:
     """Run aiperf, after the wave where there is one, and print what it measured; the exit code of both."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     outcome = stage.follow(wave, sources)
     if outcome.problem:
         say(f"benchmark: {outcome.problem}")

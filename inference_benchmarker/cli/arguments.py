@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises instead of exiting, so that every error takes the one way out."""
+    """Raises instead of exiting, so that every error takes the one way out; its help has no colours (Python 3.14)."""
+
+    color = False
 
     def error(self, message: str) -> NoReturn:
         """argparse: the arguments cannot be read."""

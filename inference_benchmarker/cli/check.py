@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 
 from inference_benchmarker.cli.arguments import Parser, add_flags, parsed
@@ -27,7 +26,6 @@ def run(arguments: list[str]) -> int:
     plan = one_request(options, problems)
     from inference_benchmarker.check import send_one
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         found = send_one(plan, lambda text: print(text, end="", file=sys.stderr, flush=True))
     except KeyboardInterrupt:

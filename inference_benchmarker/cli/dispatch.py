@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import io
-import os
+import signal
 import sys
+import threading
 import traceback
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.cli.exit_codes import BAD_INPUT, BROKEN, INTERRUPTED
+from inference_benchmarker.cli.exit_codes import BAD_INPUT, BROKEN, FAILED, INTERRUPTED
+from inference_benchmarker.cli.outlet import READER_LEFT, outlets
 from inference_benchmarker.cli.terminal import say
 from inference_benchmarker.errors import BenchmarkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 COMMANDS = ("factory", "check", "report", "client", "endpoint")
 
@@ -22,24 +24,44 @@ COMMANDS = ("factory", "check", "report", "client", "endpoint")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that has no ≥ still gets its report
+    with outlets() as (out, _), _ending_like_ctrl_c():
+        code = _guarded(arguments)
+        out.flush()
+        if out.error is not None and out.error.errno not in READER_LEFT and code in (0, FAILED):
+            say(f"benchmark: the result could not be written to standard output ({out.error.strerror}).")
+            return BROKEN
+        return code
+
+
+def _guarded(arguments: list[str]) -> int:
     try:
         return _dispatch(arguments)
     except BenchmarkError as error:
         for line in str(error).splitlines():
             say(f"benchmark: {line}")
         return BAD_INPUT
-    except KeyboardInterrupt:
-        say("Interrupted before the wave began; nothing was measured.")
+    except KeyboardInterrupt as error:
+        say(str(error) or "Interrupted.")
         return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output has left
-        return BROKEN
     except Exception:  # a fault of ours keeps its traceback, but not Python's exit code 1: nobody missed a threshold
-        traceback.print_exc()
+        say(traceback.format_exc().rstrip())
         return BROKEN
+
+
+@contextmanager
+def _ending_like_ctrl_c() -> Iterator[None]:
+    """The terminal's end and a request to end are Ctrl-C at every stage, but for who has them ignored (nohup)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _dispatch(arguments: list[str]) -> int:

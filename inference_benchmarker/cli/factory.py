@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from inference_benchmarker.cli.arguments import Parser
+from inference_benchmarker.cli.terminal import write_file
 from inference_benchmarker.examples import FACTORY_DESCRIPTION, find, listing, shipped
 
 
@@ -21,7 +21,5 @@ def run(arguments: list[str]) -> int:
     if options.name is None:
         print(listing(shipped()), end="", flush=True)
         return 0
-    sys.stdout.flush()
-    sys.stdout.buffer.write(find(options.name, shipped()).path.read_bytes())  # as it is, whatever the locale
-    sys.stdout.buffer.flush()
+    write_file(find(options.name, shipped()).path.read_bytes())
     return 0

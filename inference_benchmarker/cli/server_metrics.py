@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
-from contextlib import suppress
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.terminal import say, say_nothing
@@ -12,7 +12,7 @@ from inference_benchmarker.cli.terminal import say, say_nothing
 if TYPE_CHECKING:
     from inference_benchmarker.plan import WavePlan
     from inference_benchmarker.wave import Wave
-    from server_capacity.metrics import ServerMetric, Source
+    from server_capacity.metrics import Source
 
 
 def sources_of(config: str | None, *, afterwards: bool = False) -> list[Source]:
@@ -33,20 +33,20 @@ def say_doubts(config: str | None, sources: list[Source], plan: WavePlan) -> Non
 
 
 def print_with_metrics(wave: Wave, sources: list[Source], options: dict[str, Any]) -> Wave:
-    """Print what the client measured at once, the rest when the server's metrics are there."""
-    from inference_benchmarker.processes import counting_interrupts
+    """Print what the client measured at once, the rest when the server's metrics are there.
+
+    What has come is stored and printed, whatever is pressed meanwhile.
+    """
+    from inference_benchmarker.processes import counting_interrupts, until_interrupted
     from server_capacity.metrics import collected
 
     tell = say_nothing if options["quiet"] else say
-    metrics: list[ServerMetric] = []
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with suppress(KeyboardInterrupt):  # a source ends its waiting by itself; this one came a moment before or later
+    with counting_interrupts():
         if not options["json"]:
             print(wave.texts()[0], flush=True)
-        for source in sources:
-            metrics += collected(source, wave.interval(), tell)
-    with counting_interrupts():  # what has come is stored and printed, whatever is pressed meanwhile
-        wave = wave.with_server_metrics(metrics)
+        interval = wave.interval()
+        rows = [until_interrupted(partial(collected, source, interval, tell)) for source in sources]
+        wave = wave.with_server_metrics(chain.from_iterable(rows))
         try:
             wave.store_server_metrics()
         except OSError as error:

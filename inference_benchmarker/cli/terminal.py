@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
+import shutil
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
+
+from inference_benchmarker.text import plain_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from inference_benchmarker.launch import Live
+    from inference_benchmarker.live import Live
     from inference_benchmarker.plan import WavePlan
     from inference_benchmarker.wave import Wave
 
@@ -35,14 +37,29 @@ def print_wave(wave: Wave, *, as_json: bool | None) -> None:
     print(json.dumps(wave.to_json(), indent=2) + "\n" if as_json else wave.text(), end="", flush=True)
 
 
+def write_file(data: bytes) -> None:
+    """A file's content as it is, whatever the locale."""
+    from inference_benchmarker.cli.outlet import Outlet
+
+    if isinstance(sys.stdout, Outlet):
+        sys.stdout.write_bytes(data)
+
+
 def live_view(plan: WavePlan, *, quiet: bool | None) -> Live:
     """What is shown while a wave runs: a panel on a terminal, plain lines elsewhere."""
-    from inference_benchmarker.launch import Nobody
+    from inference_benchmarker.live import Nobody
     from inference_benchmarker.progress import PanelView, PlainView
 
     if quiet:
         return Nobody()
-    return PanelView(plan, sys.stderr) if sys.stderr.isatty() else PlainView(plan, sys.stderr)
+    return PanelView(plan, _styled()) if sys.stderr.isatty() else PlainView(plan, sys.stderr)
+
+
+def _styled() -> TextIO:
+    """Standard error for what moves the cursor."""
+    from inference_benchmarker.cli.outlet import Outlet
+
+    return sys.stderr.styled() if isinstance(sys.stderr, Outlet) else sys.stderr
 
 
 @contextmanager
@@ -54,12 +71,13 @@ def progress(quiet: bool | None) -> Iterator[Callable[[str], None]]:
 
     def overwrite(message: str) -> None:
         nonlocal passing
-        width = (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 1
+        width = (shutil.get_terminal_size().columns or 80) - 1
+        message = plain_lines(message)
         passing = message[:width] if message.startswith(PASSING) else ""
-        print(f"\r\x1b[K{passing or message}", end="" if passing else "\n", file=sys.stderr, flush=True)
+        print(f"\r\x1b[K{passing or message}", end="" if passing else "\n", file=_styled(), flush=True)
 
     try:
         yield say_nothing if quiet else overwrite if sys.stderr.isatty() else say
     finally:
         if passing:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            print("\r\x1b[K", end="", file=_styled(), flush=True)

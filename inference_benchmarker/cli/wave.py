@@ -13,6 +13,7 @@ from inference_benchmarker.aiperf_flags import API_KEY, take_aiperf
 from inference_benchmarker.cli.aiperf import aiperf_stage, run_aiperf
 from inference_benchmarker.cli.arguments import Parser, add_flags, parsed
 from inference_benchmarker.cli.embedded import embedded_endpoint
+from inference_benchmarker.cli.exit_codes import BROKEN
 from inference_benchmarker.cli.server_metrics import print_with_metrics, say_doubts, sources_of
 from inference_benchmarker.cli.terminal import live_view, print_wave
 from inference_benchmarker.flags import FLAGS, fill_in_demo, make_plan, read_config
@@ -21,7 +22,7 @@ from inference_benchmarker.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from inference_benchmarker.launch import Live
+    from inference_benchmarker.live import Live
     from inference_benchmarker.plan import WavePlan
     from inference_benchmarker.wave import Wave
     from server_capacity.metrics import Source
@@ -76,7 +77,7 @@ def run(arguments: list[str]) -> int:
         )
         if stage is None:
             assert wave is not None
-            return wave.verdict.exit_code
+            return _exit_code(wave)
         return run_aiperf(stage, wave, sources, options)
 
 
@@ -122,23 +123,34 @@ def _demo_endpoint(plan: WavePlan) -> Iterator[WavePlan]:
         yield replace(plan, url=url) if plan.locust_file is not None and plan.url is None else plan
 
 
+def _exit_code(wave: Wave) -> int:
+    """The verdict's; a wave that could be stored nowhere is a broken harness."""
+    if wave.run_dir is not None:
+        return wave.verdict.exit_code
+    from server_capacity.aiperf_export import heavier
+
+    return heavier(wave.verdict.exit_code, BROKEN)
+
+
 def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], *, last: bool) -> Wave:
     """Run a wave and print it; where it is not the ``last`` of the run, its JSON waits for what comes."""
     from inference_benchmarker.launch import run_wave
+    from inference_benchmarker.processes import counting_interrupts
 
     live = live_view(plan, quiet=options["quiet"])
     if not options["quiet"]:
         say_doubts(options["endpoint_config"], sources, plan)
     calibration = _calibration(plan, live) if options["calibrate"] else None
-    for source in sources:
-        source.begin()
-    wave = run_wave(plan, live, calibration)
-    if sources:
-        wave = print_with_metrics(wave, sources, options)
-    elif not options["json"]:
-        print_wave(wave, as_json=False)
-    if options["json"] and last:
-        print_wave(wave, as_json=True)
+    with counting_interrupts():  # a wave that was measured is printed, whatever is pressed meanwhile
+        for source in sources:
+            source.begin()
+        wave = run_wave(plan, live, calibration)
+        if sources:
+            wave = print_with_metrics(wave, sources, options)
+        elif not options["json"]:
+            print_wave(wave, as_json=False)
+        if options["json"] and last:
+            print_wave(wave, as_json=True)
     return wave
 
 

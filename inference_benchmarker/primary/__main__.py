@@ -1,7 +1,8 @@
 """The primary process: brings the workers together, starts the wave for all at one instant, spools their reports.
 
-Standard input carries one JSON line (what to run), then commands of the parent: ``stop``, ``abort`` and
-``lost N``; its end means that the parent is gone. What the parent must know goes to it as JSON lines.
+Standard input carries one JSON line (what to run), then commands of the parent: ``stop``, ``abort``, ``lost N``
+and ``ping``, which is answered; its end means that the parent is gone. What the parent must know goes to it as
+JSON lines.
 """
 
 from __future__ import annotations
@@ -142,13 +143,16 @@ class Primary:
     def _listen_to_parent(self) -> None:
         for line in self._commands:
             words = line.decode().split()
-            if words[0] == "lost":
+            if words[0] == "ping":
+                self._tell("alive")
+            elif words[0] == "lost":
                 self._lose(int(words[1]))
             elif words[0] == "stop":
                 self.stop()
             else:
                 self._abort()
         self._orphaned = True
+        _print_to_nobody()
         self._abort()
 
     def _gather(self) -> bool:
@@ -158,7 +162,7 @@ class Primary:
             self._changed.clear()
             if self._cancelled():
                 return False
-            self._tell("gathering", ready=sum(member.ready for member in self.members))
+            self._tell("gathering", missing=[n for n, member in enumerate(self.members) if not member.ready])
         if problems := self._problems():
             self._tell("failed", problems=problems)
             return False
@@ -170,18 +174,13 @@ class Primary:
             self._tell("cancelled")
         return self._stop_at is not None
 
-    def _problems(self) -> list[dict[str, str]]:
+    def _problems(self) -> list[dict[str, Any]]:
         """Why the wave cannot start; the same reason from several workers is one."""
         problems = {member.error["message"]: member.error for member in self.members if member.error}
-        found = list(problems.values())
+        found: list[dict[str, Any]] = list(problems.values())
         for number, member in enumerate(self.members):
             if member.over:
-                found.append(
-                    {
-                        "message": f"Worker {number} ended before it was ready.",
-                        "hint": f"Its last words are in {self.run_dir.worker_log(number)}.",
-                    }
-                )
+                found.append({"message": f"Worker {number} ended before it was ready.", "hint": "", "ended": number})
         counts = {member.payloads for member in self.members if member.ready and not member.error}
         if len(counts) > 1:
             found.append(
@@ -348,6 +347,14 @@ class Primary:
             os.write(self._status_fd, json.dumps({"event": event, **facts}).encode() + b"\n")
         except BrokenPipeError:
             logger.warning("the parent is gone")
+
+
+def _print_to_nobody() -> None:
+    """Whoever took what this process prints is gone; a log line must not end what is left to do."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nothing, stream)
+    os.close(nothing)
 
 
 def main() -> None:

@@ -10,11 +10,14 @@ from __future__ import annotations
 import locust
 
 # isort: split
+import faulthandler
 import gc
 import json
 import logging
 import os
+import signal
 import time
+import traceback
 from functools import partial
 from typing import Any, BinaryIO
 
@@ -88,9 +91,11 @@ class Worker:
         self._bucket = TokenBucket.of(plan)
         self._writer = BatchWriter(partial(redact, secrets=secret_values(os.environ)))
         self._requests: Requests
+        self._reporter: Any = None
         self._scheduler: Scheduler
         self._started = Event()
         self._aborted = False
+        self._left = False
         self._t0 = 0
         self._sequence = 0
         self._unacknowledged: dict[int, tuple[float, dict[str, Any]]] = {}
@@ -111,9 +116,12 @@ class Worker:
         """Take part in the wave, from the first message to the last acknowledgement."""
         self._send_ready()
         self._started.wait()
-        reporter = gevent.spawn(self._report_regularly)
+        self._reporter = gevent.spawn(self._report_regularly)
+        os.register_at_fork(after_in_child=self._be_no_worker)
         self._wait_until_over()
-        reporter.kill()
+        if self._left:
+            os._exit(0)
+        self._reporter.kill()
         self._watch.stop()
         self._scheduler.close()
         self._requests.abandon()
@@ -123,6 +131,14 @@ class Worker:
         while self._unacknowledged:
             gevent.sleep(POLL_S)
             self._resend()
+
+    def _be_no_worker(self) -> None:
+        """In a process that the user's code forked: send nothing, report nothing, read nobody's answers."""
+        self._left = True
+        self._scheduler.leave()
+        sending = [slot.greenlet for slot in self._requests.slots if slot.token is not None]
+        others = {self._reporter, *self._runner.greenlet.greenlets, *sending} - {gevent.getcurrent()}
+        gevent.killall(others, block=False)
 
     def _send_ready(self) -> None:
         ready = {
@@ -257,6 +273,13 @@ def _end_with_parent(commands: BinaryIO) -> None:
     watcher.start(os._exit, 1)
 
 
+def _tell_where_on_request() -> None:
+    """SIGUSR1: print where the file that is being loaded is held up, computing or waiting."""
+    loading = gevent.getcurrent()
+    signal.signal(signal.SIGUSR1, lambda *_: traceback.print_stack(loading.gr_frame))
+    faulthandler.register(signal.SIGUSR1, all_threads=False, chain=True)  # tells while no Python code can run
+
+
 def main() -> None:
     """Run one worker as its parent's standard input says."""
     commands = _take_stdin()
@@ -265,6 +288,7 @@ def main() -> None:
     plan = WavePlan.from_json(job["plan"])
     set_up_logging(debug=plan.debug)
     gevent.get_hub().SYSTEM_ERROR = ()  # a SystemExit in a greenlet of the user's file ends that greenlet, not us
+    _tell_where_on_request()
     target = Target(plan)
     port = commands.readline()
     if not port:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 QUANTUM = 32  # tokens handed over before responses are polled again, so that catching up never starves them
 PREGROWN = 16
+NEVER_NS = (1 << 63) - 1
 HANG_NS = 600_000_000_000  # ten minutes: how long a closed loop without a time bound waits for any request
 
 logger = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ class Alarm:
         loop = gevent.get_hub().loop
         self._timer = TimerFd() if TimerFd.available else None
         self._at = 0
+        self._left = False
         if self._timer is None:
             self._watcher = loop.timer(0.0)
         else:
@@ -43,6 +45,8 @@ class Alarm:
 
     def arm(self, monotonic: int) -> None:
         """Call back at this instant of ``monotonic_ns()``, or at once if it has passed."""
+        if self._left:
+            return
         if self._timer is not None:
             self._timer.arm(monotonic)
             return
@@ -53,9 +57,14 @@ class Alarm:
         self._watcher = gevent.get_hub().loop.timer(delay)
         self._watcher.start(self._callback)
 
+    def leave(self) -> None:
+        """Call back no more in this process; its timer is another's, too, and stays as it is."""
+        self._watcher.stop()
+        self._left = True
+
     def stop(self) -> None:
         """Call back no more."""
-        if self._timer is not None:
+        if self._timer is not None and not self._left:
             self._timer.disarm()
         self._watcher.stop()
 
@@ -64,6 +73,7 @@ class Scheduler:
     """What both loops share: slots that serve tokens, and the moment when no token is left."""
 
     def __init__(self, requests: Requests) -> None:
+        self._alarm: Alarm
         self.requests = requests
         self.exhausted = Event()
         self.closing = False
@@ -83,6 +93,11 @@ class Scheduler:
 
     def close(self) -> None:
         """End the slots that wait for a token."""
+        self.closing = True
+
+    def leave(self) -> None:
+        """In a forked process: hand out nothing any more, and leave the timer, which is the worker's, too."""
+        self._alarm.leave()
         self.closing = True
 
     def _spawn(self, slot: Slot) -> None:
@@ -121,6 +136,11 @@ class OpenLoopScheduler(Scheduler):
     def drain_from(self) -> int | None:
         """The last token's due time, once there are no more."""
         return self._last_arrival if self.exhausted.is_set() else None
+
+    def leave(self) -> None:
+        """No token is due before the end of time."""
+        super().leave()
+        self._token = None if self._token is None else Token(self._token.index, NEVER_NS)
 
     def close(self) -> None:
         """End the idle slots."""
@@ -189,6 +209,8 @@ class OpenLoopScheduler(Scheduler):
 
     def _arm(self) -> None:
         token = self._token
+        if self.closing:
+            return
         if token is None or token.due >= self._stop_ns:
             self._alarm.stop()
             self.exhausted.set()

@@ -1,0 +1,170 @@
+"""What a wave's processes print, on its way to their logs: secrets are hidden before a byte of it touches a disk."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import sys
+import threading
+import time
+from collections import deque
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.text import plain_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+LONGEST_LINE = 64 * 1024  # bytes; of a longer line this much is kept
+MOST_KEPT = 64 * 1024 * 1024  # bytes of one log; a program that prints for hours must not fill the disk
+CLOSING_S = 1.0  # how long the words of processes that have ended are waited for
+_BEYOND = 16 * 1024  # looked at beyond the longest line, so that no secret is cut into two visible halves
+_READ = 256 * 1024
+_PIPE_BYTES = 1 << 20  # Linux: what fits in before a process that prints must wait for us
+_F_SETPIPE_SZ = 1031
+_FULL = f"\n(more was printed; a log keeps {MOST_KEPT:,} bytes)\n".encode()
+_WORDS = 40  # lines that are remembered as a process's last words
+
+
+class ChildLogs:
+    """Owns a pipe and a log for each process; one thread takes what they print.
+
+    ``clean`` hides secrets in a text. A log that cannot be written is given up; its pipe is read on, since a
+    process whose pipe is full would stand still.
+    """
+
+    def __init__(self, clean: Callable[[str], str]) -> None:
+        self._clean = clean
+        self._selector = selectors.DefaultSelector()
+        self._logs: dict[Path, _Log] = {}
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._take_all, name="child-logs", daemon=True)
+
+    def pipe_to(self, log: Path) -> int:
+        """The end of a new pipe for a process to print to; the caller closes it once the process has it."""
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        if sys.platform == "linux":
+            import fcntl
+
+            with suppress(OSError):  # this user's pipes may hold no more
+                fcntl.fcntl(writer, _F_SETPIPE_SZ, _PIPE_BYTES)
+        self._logs[log] = _Log(log, self._clean)
+        self._selector.register(reader, selectors.EVENT_READ, self._logs[log])
+        return writer
+
+    def start(self) -> None:
+        """Begin to take; every pipe must have been made."""
+        self._thread.start()
+
+    def words(self, log: Path) -> list[str]:
+        """The last lines that were printed to a log so far."""
+        return list(self._logs[log].words)
+
+    def last_words(self, log: Path) -> list[str]:
+        """The last lines that were printed to a log, when the process has ended."""
+        self._logs[log].over.wait(CLOSING_S)
+        return self.words(log)
+
+    def close(self) -> None:
+        """Take what is left and end; a process of the user's that holds a pipe open is not waited for."""
+        self._closing.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        for key in list(self._selector.get_map().values()):
+            self._end(key)
+        self._selector.close()
+
+    def _take_all(self) -> None:
+        deadline = float("inf")
+        while self._selector.get_map() and time.monotonic() < deadline:
+            if self._closing.is_set():
+                deadline = min(deadline, time.monotonic() + CLOSING_S)
+            for key, _ in self._selector.select(timeout=0.05):
+                self._take(key)
+
+    def _take(self, key: selectors.SelectorKey) -> None:
+        try:
+            data = os.read(key.fd, _READ)
+        except BlockingIOError:
+            return
+        if data:
+            key.data.take(data)
+        else:
+            self._end(key)
+
+    def _end(self, key: selectors.SelectorKey) -> None:
+        self._selector.unregister(key.fd)
+        os.close(key.fd)
+        key.data.close()
+
+
+@contextmanager
+def child_log(log: Path, clean: Callable[[str], str]) -> Iterator[int]:
+    """The pipe to the log of a single process, which is to have ended when the block does."""
+    logs = ChildLogs(clean)
+    writer = logs.pipe_to(log)
+    logs.start()
+    try:
+        yield writer
+    finally:
+        os.close(writer)
+        logs.close()
+
+
+class _Log:
+    """One process's log: whole lines, cleaned, and the last of them in memory."""
+
+    def __init__(self, path: Path, clean: Callable[[str], str]) -> None:
+        self._clean = clean
+        self._file = path.open("ab", buffering=0)
+        self._pending = b""
+        self._in_long_line = False
+        self._left = MOST_KEPT
+        self.words: deque[str] = deque(maxlen=_WORDS)
+        self.over = threading.Event()
+
+    def take(self, data: bytes) -> None:
+        """What was printed; a line is written when it is whole."""
+        whole, newline, rest = (self._pending + data).rpartition(b"\n")
+        self._pending = rest
+        if newline:
+            self._in_long_line, begun = False, self._in_long_line
+            self._put(whole.partition(b"\n")[2] if begun else whole)
+        if self._in_long_line:
+            self._pending = b""
+        elif len(self._pending) > LONGEST_LINE + _BEYOND:
+            self._in_long_line, longest = True, self._pending
+            self._pending = b""
+            self._put(longest)
+
+    def close(self) -> None:
+        """Write a last line without its end."""
+        if self._pending:
+            self._put(self._pending)
+        self._file.close()
+        self.over.set()
+
+    def _put(self, lines: bytes) -> None:
+        if not self._left:  # only its last words matter yet
+            lines = lines[-_BEYOND:].partition(b"\n")[2]
+        text = lines.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+        kept = [_cut(line) for line in plain_lines(self._clean(text)).split("\n")]
+        self.words.extend(line[:500] for line in kept if line.strip())
+        self._write("".join(f"{line}\n" for line in kept).encode(errors="replace"))
+
+    def _write(self, data: bytes) -> None:
+        if len(data) > self._left:
+            data = data[: self._left].rpartition(b"\n")[0] + _FULL if self._left else b""
+            self._left = len(data)
+        try:
+            self._file.write(data)
+            self._left -= len(data)
+        except OSError:
+            self._left = 0
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}… (the line is longer)"

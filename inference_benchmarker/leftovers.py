@@ -1,0 +1,71 @@
+"""What the user's code started and left behind: processes that would go on sending after the wave."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import psutil
+
+MARK = "BENCHMARK_WAVE"  # the variable by which a wave's processes, and all that they start, are told from others
+PATIENCE_S = 0.5  # for those that end by themselves with the process that started them
+ROUNDS = 20
+
+
+def new_mark() -> str:
+    """A value of ``MARK`` that no other wave has."""
+    return secrets.token_hex(8)
+
+
+def end_leftovers(mark: str, sessions: Collection[int]) -> tuple[str, ...]:
+    """End every process that carries the mark or is of these sessions; the names of those that were ended.
+
+    To be called when our own processes have ended. Whoever starts others while it is being ended is met again
+    in the next round.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := _found(mark, sessions)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    names: list[str] = []
+    for _ in range(ROUNDS):
+        if not found:
+            break
+        names += [name for process in found if (name := _end(process))]
+        time.sleep(0.02)
+        found = _found(mark, sessions)
+    return tuple(names)
+
+
+def _found(mark: str, sessions: Collection[int]) -> list[psutil.Process]:
+    import psutil
+
+    return [process for process in psutil.process_iter() if _belongs(process, mark, sessions)]
+
+
+def _belongs(process: psutil.Process, mark: str, sessions: Collection[int]) -> bool:
+    import psutil
+
+    if process.pid == os.getpid():
+        return False
+    with suppress(psutil.Error, OSError):
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        return os.getsid(process.pid) in sessions or process.environ().get(MARK) == mark
+    return False
+
+
+def _end(process: psutil.Process) -> str:
+    """Its name; empty where it was gone already."""
+    import psutil
+
+    with suppress(psutil.Error):
+        name = process.name()
+        process.kill()
+        return name
+    return ""
