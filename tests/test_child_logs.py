@@ -1,0 +1,101 @@
+"""What processes print reaches their logs without secrets and escapes, whole or bounded, and never holds them up."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from inference_benchmarker import child_logs
+from inference_benchmarker.child_logs import LONGEST_LINE, ChildLogs, child_log
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECRET = "hunter2-hunter2-hunter2"
+
+
+def hide(text: str) -> str:
+    """As the product does, of one value."""
+    return text.replace(SECRET, "[hidden]")
+
+
+def logged(tmp_path: Path, *printed: bytes) -> str:
+    """The log of a process that printed these pieces."""
+    log = tmp_path / "worker.log"
+    with child_log(log, hide) as writer:
+        for piece in printed:
+            os.write(writer, piece)
+    return log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ((b"one\ntwo\n",), "one\ntwo\n"),
+        ((b"half a", b" line\n"), "half a line\n"),
+        ((b"no end",), "no end\n"),
+        ((SECRET.encode()[:9], SECRET.encode()[9:] + b"\n"), "[hidden]\n"),
+        ((b"\x1b[2J\x1b]0;title\x07VALID\n",), " [2J ]0;title VALID\n"),
+        ((b"10%\r20%\r\nnext\n",), "10%\n20%\nnext\n"),
+        ((b"\xff\xfe\n",), "\ufffd\ufffd\n"),
+        ((b"\n\n",), "\n\n"),
+        ((), ""),
+    ],
+)
+def test_lines_are_kept_whole_and_made_plain(tmp_path: Path, printed: tuple[bytes, ...], expected: str) -> None:
+    assert logged(tmp_path, *printed) == expected
+
+
+@pytest.mark.parametrize("size", [LONGEST_LINE, LONGEST_LINE + 1, 600_000])
+def test_a_long_line_is_cut_and_no_secret_at_the_cut_is_seen_in_part(tmp_path: Path, size: int) -> None:
+    line = b"x" * (LONGEST_LINE - 9) + SECRET.encode()
+    text = logged(tmp_path, line + b"y" * (size - len(line)) + b"\nafter\n")
+    first, second = text.splitlines()
+    assert first.startswith("x" * (LONGEST_LINE - 9) + "[hidden]")
+    assert "hunter" not in text
+    assert len(first) <= LONGEST_LINE + 40
+    assert second == "after"
+
+
+def test_a_log_is_bounded_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_logs, "MOST_KEPT", 1000)
+    text = logged(tmp_path, *[b"a line of text\n"] * 200)
+    assert len(text) < 1200
+    assert text.endswith("more was printed; a log keeps 67,108,864 bytes)\n")
+    assert text.count("more was printed") == 1
+
+
+def test_a_log_that_cannot_be_written_holds_up_nobody(tmp_path: Path) -> None:
+    with child_log(tmp_path.joinpath("full"), hide) as writer:
+        os.dup2(os.open("/dev/full", os.O_WRONLY), max(map(int, os.listdir("/proc/self/fd"))))  # noqa: PTH208
+        for _ in range(40):
+            os.write(writer, b"z" * 100_000 + b"\n")
+
+
+def test_last_words_are_there_when_the_process_has_ended(tmp_path: Path) -> None:
+    logs = ChildLogs(hide)
+    log = tmp_path / "worker.log"
+    writer = logs.pipe_to(log)
+    code = f"print('loading'); print({SECRET!r}); raise SystemExit('it is over')"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=writer, stderr=writer)
+    os.close(writer)
+    logs.start()
+    process.wait()
+    assert logs.last_words(log) == ["loading", "[hidden]", "it is over"]
+    logs.close()
+    assert SECRET not in log.read_text()
+
+
+def test_who_holds_the_pipe_open_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_logs, "CLOSING_S", 0.1)
+    logs = ChildLogs(hide)
+    writer = logs.pipe_to(tmp_path / "worker.log")
+    logs.start()
+    os.write(writer, b"said\n")
+    logs.close()
+    os.close(writer)
+    assert (tmp_path / "worker.log").read_text() == "said\n"
