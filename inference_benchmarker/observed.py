@@ -13,7 +13,7 @@ from inference_benchmarker.record import Ledger
 if TYPE_CHECKING:
     from inference_benchmarker.columns import Records
     from inference_benchmarker.usage import HostUse, ProcessUse, WorkerUse
-    from server_capacity.metrics import ServerMetric
+    from server_capacity.metrics import ServerLog, ServerMetric
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,9 @@ class Observed:
     """A finished wave.
 
     ``records`` are the window's, ``warmup`` those before it; ``caps`` how many requests each worker could have
-    in flight; ``processes`` the series that ``--sample-client-hw`` asks for; ``left_behind`` names the processes that
-    the user's code had started and that were still there after the wave.
+    in flight; ``processes`` the series that ``--sample-client-hw`` asks for; ``server_logs`` what was read because
+    requests ended in server errors; ``left_behind`` names the processes that the user's code had started and that were
+    still there after the wave.
     """
 
     plan: WavePlan
@@ -76,6 +77,7 @@ class Observed:
     processes: tuple[ProcessUse, ...] = ()
     calibration: dict[str, Any] | None = None
     server_metrics: tuple[ServerMetric, ...] | None = None
+    server_logs: tuple[ServerLog, ...] | None = None
     environment: dict[str, Any] = field(default_factory=dict)
 
     @property

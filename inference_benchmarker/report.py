@@ -143,6 +143,7 @@ def to_json(observed: Observed, summary: Summary, verdict: Verdict) -> dict[str,
         "server_metrics": None
         if observed.server_metrics is None
         else [metric.to_json() for metric in observed.server_metrics],
+        "server_logs": None if observed.server_logs is None else [log.to_json() for log in observed.server_logs],
         "diagnosis": [remark.to_json() for remark in diagnose(observed, summary, verdict.limited_by)],
         "calibration": observed.calibration,
         "client": {
@@ -337,6 +338,7 @@ def _diagnosis_section(observed: Observed, summary: Summary, verdict: Verdict) -
             break_long_words=False,
             break_on_hyphens=False,
         )
+        yield from (f"{_INDENT}     {line}" for line in remark.lines)
 
 
 def _findings_section(verdict: Verdict) -> Iterator[str]:

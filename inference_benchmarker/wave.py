@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from server_capacity.metrics import Interval, ServerMetric
+    from server_capacity.metrics import Interval, ServerLog, ServerMetric
 
 
 class Wave(Observed):
@@ -144,11 +144,15 @@ class Wave(Observed):
         with suppress(OSError):  # all else is stored: what is left of it is only space
             self.run_dir.spool.unlink(missing_ok=True)
 
-    def with_server_metrics(self, metrics: Iterable[ServerMetric]) -> Self:
-        """The same wave with what its server's metrics say, now or still."""
-        from server_capacity.metrics import renewed
+    def with_server_metrics(self, metrics: Iterable[ServerMetric], logs: Iterable[ServerLog] = ()) -> Self:
+        """The same wave with what its server's metrics and logs say, now or still."""
+        from server_capacity.metrics import renewed, renewed_logs
 
-        wave = replace(self, server_metrics=renewed(self.server_metrics or (), metrics))
+        wave = replace(
+            self,
+            server_metrics=renewed(self.server_metrics or (), metrics),
+            server_logs=renewed_logs(self.server_logs or (), logs) or None,
+        )
         wave.run_dir = self.run_dir
         return wave
 
@@ -156,7 +160,9 @@ class Wave(Observed):
         """Store them beside the rest. Raises OSError where the run directory cannot be written to any more."""
         if self.run_dir is not None:
             rows = [metric.to_json() for metric in self.server_metrics or ()]
-            write_json(self.run_dir.server_metrics, {"schema_version": SCHEMA_VERSION, "metrics": rows})
+            logs = [log.to_json() for log in self.server_logs or ()]
+            told = {"schema_version": SCHEMA_VERSION, "metrics": rows, "logs": logs}
+            write_json(self.run_dir.server_metrics, told)
             replace_file(self.run_dir.report, self.text())
             write_json(self.run_dir.summary, self.to_json())
 
@@ -208,6 +214,7 @@ class Wave(Observed):
             **_stored_client(facts),
             environment=facts["environment"],
             server_metrics=_stored_metrics(facts["server_metrics"]),
+            server_logs=_stored_logs(facts.get("server_logs")),
         )
 
 
@@ -297,6 +304,15 @@ def _stored_metrics(rows: list[dict[str, Any]] | None) -> tuple[ServerMetric, ..
     from server_capacity.metrics import ServerMetric
 
     return tuple(ServerMetric.from_json(row) for row in rows)
+
+
+def _stored_logs(logs: list[dict[str, Any]] | None) -> tuple[ServerLog, ...] | None:
+    """An older run has none."""
+    if logs is None:
+        return None
+    from server_capacity.metrics import ServerLog
+
+    return tuple(ServerLog.from_json(log) for log in logs)
 
 
 def _write_parquet(path: Path, records: Records) -> None:

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
 Kind = Literal["count", "time", "gauge"]
 """How a metric is read: requests and errors counted, times of requests, or a state of the server."""
@@ -163,6 +163,13 @@ _ROWS = [
 ]
 KNOWN: dict[tuple[str, str], Known] = {(known.namespace, name): known for name, known in _ROWS}
 NAMESPACES = tuple(dict.fromkeys(namespace for namespace, _ in KNOWN))
+_LOG_GROUPS = {
+    "InferenceComponentName": f"{COMPONENTS}/",
+    "EndpointName": f"{INSTANCES}/",
+    "FunctionName": "/aws/lambda/",
+}
+"""What the log group of an endpoint is called, by the dimension that names it."""
+
 _WHOLE = (SAGEMAKER, INSTANCES, COMPONENTS)
 """The namespaces whose metrics stand above nearly all; of others only the usual ones do."""
 
@@ -180,6 +187,11 @@ def kind_of(namespace: str, name: str) -> Kind:
     if _GAUGE.search(name):
         return "gauge"
     return "time" if _TIME.search(name) else "count"
+
+
+def log_groups(dimensions: Mapping[str, str]) -> list[str]:
+    """The log groups of CloudWatch in which what has a metric of these dimensions writes."""
+    return [prefix + dimensions[name] for name, prefix in _LOG_GROUPS.items() if name in dimensions]
 
 
 def unit_of(namespace: str, name: str) -> str | None:

@@ -8,7 +8,7 @@ missing is None with its reason.
 from __future__ import annotations
 
 import traceback
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -31,6 +31,11 @@ class Interval:
     sent: int
     answered: int | None = None
     tasks: bool = False
+
+    def moved(self, seconds: float) -> Interval:
+        """The same on a clock that is ahead by so much."""
+        moved = {name: getattr(self, name) + seconds for name in ("begin", "start", "end")}
+        return replace(self, **moved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +105,53 @@ class ServerMetric:
         return cls(**{**data, **pairs, "hardware": None if hardware is None else Hardware(**hardware)})
 
 
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A kind of line in a server's log: how often it stood there, and an example, redacted and on one line."""
+
+    text: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLog:
+    """What a log of the server's had from ``start`` to ``end`` (unix seconds), while requests ended in server errors.
+
+    ``events``: how many were read; ``lines``: the most frequent kinds of line in them, of those that look like errors
+    (``errors``) or, where none does, of all. ``reason``: why nothing, or not everything, was read.
+    """
+
+    group: str
+    start: float
+    end: float
+    events: int = 0
+    lines: tuple[LogLine, ...] = ()
+    errors: bool = False
+    reason: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The log's part of server_metrics.json."""
+        return {**asdict(self), "lines": [asdict(line) for line in self.lines]}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> ServerLog:
+        """The log that ``to_json`` described."""
+        return cls(**{**data, "lines": tuple(LogLine(line["text"], line["count"]) for line in data["lines"])})
+
+
 def renewed(before: Iterable[ServerMetric], now: Iterable[ServerMetric]) -> tuple[ServerMetric, ...]:
     """The rows of an earlier reading with those of a later one in their place, where these tell anything or more."""
     old = {row.key: row for row in before}
     new = {row.key: row for row in now}
     kept = {key: row for key, row in old.items() if key not in new or (row.tells and not new[key].tells)}
     return tuple({**new, **kept}.values())
+
+
+def renewed_logs(before: Iterable[ServerLog], now: Iterable[ServerLog]) -> tuple[ServerLog, ...]:
+    """The same for logs: what was read once stays where a later reading brought nothing."""
+    logs = {log.group: log for log in before}
+    logs |= {log.group: log for log in now if log.lines or not (log.group in logs and logs[log.group].lines)}
+    return tuple(logs.values())
 
 
 class Source(Protocol):
@@ -127,6 +173,13 @@ class Source(Protocol):
         with what there is.
         """
 
+    def logs(self, interval: Interval, say: Callable[[str], None]) -> list[ServerLog]:
+        """What the server's logs say from ``start`` to ``end``; nothing of a stream that has none.
+
+        Asked after ``collect``, and only where requests ended in server errors. Takes a bounded time and raises
+        nothing for what the service does; Ctrl-C ends it with what there is.
+        """
+
 
 def collected(source: Source, interval: Interval, say: Callable[[str], None]) -> list[ServerMetric]:
     """What the source tells; a fault of ours in it keeps its traceback, and whoever asks the rest of the results."""
@@ -136,3 +189,13 @@ def collected(source: Source, interval: Interval, say: Callable[[str], None]) ->
         traceback.print_exc()
         stream, reason = type(source).__name__.lower(), f"reading them failed ({type(error).__name__})"
         return [ServerMetric(stream, f"{stream} metrics", {"Value": None}, complete=False, reason=reason)]
+
+
+def logged(source: Source, interval: Interval, say: Callable[[str], None]) -> list[ServerLog]:
+    """The same for its logs."""
+    try:
+        return source.logs(interval, say)
+    except Exception as error:
+        traceback.print_exc()
+        reason = f"reading it failed ({type(error).__name__})"
+        return [ServerLog(type(source).__name__.lower(), interval.start, interval.end, reason=reason)]

@@ -21,7 +21,7 @@ from tests.test_aiperf_export import STATISTICS, record
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from server_capacity.metrics import ServerMetric
+    from server_capacity.metrics import ServerLog, ServerMetric
 
 
 class Source:
@@ -39,6 +39,9 @@ class Source:
 
     def collect(self, *_: object) -> list[ServerMetric]:
         return self._act()
+
+    def logs(self, *_: object) -> list[ServerLog]:
+        return []
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,8 @@ import boto3
 import pytest
 
 from inference_benchmarker.demo.boto3_settings import boto3_settings
+from inference_benchmarker.demo.container_log import LogEvent
+from inference_benchmarker.demo.logs import page
 from inference_benchmarker.demo_endpoint import EndpointConfig, start
 from server_capacity.cloudwatch import check_block, make_source
 from server_capacity.metrics import Interval
@@ -47,7 +48,7 @@ CPU = {-1: 0.0, 0: 223.6, 1: 312.0, 2: 244.4, 3: 0.0}
 TOTAL_US = 4300 * 50 + 3000 * 140 + 2940 * 160 + 60 * 900 + 4700 * 150
 
 
-@contextmanager
+@pytest.fixture(scope="module")
 def moto() -> Iterator[str]:
     """The server of moto in a process of its own: it patches what it is imported beside."""
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
@@ -62,17 +63,18 @@ def moto() -> Iterator[str]:
             process.kill()
 
 
-@contextmanager
+@pytest.fixture(scope="module")
 def embedded() -> Iterator[str]:
     """The embedded endpoint."""
     with start(EndpointConfig(service="none", publication_delay_s=0, endpoint_name=NAME)) as endpoint:
         yield endpoint.url
 
 
-@pytest.fixture(scope="module", params=[moto, embedded], ids=lambda service: service.__name__)
+@pytest.fixture(scope="module", params=["moto", "embedded"])
 def address(request: pytest.FixtureRequest) -> Iterator[str]:
     """A CloudWatch that has the minutes above."""
-    with pytest.MonkeyPatch.context() as patch, request.param() as url:
+    url = request.getfixturevalue(request.param)
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_DISABLE_REQUEST_COMPRESSION", "true")  # moto reads no compressed body
         put(session().client("cloudwatch", endpoint_url=url))
         yield url
@@ -191,7 +193,7 @@ def test_windows(ask: Callable[..., dict[str, ServerMetric]], case: str) -> None
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("address", [embedded], indirect=True, ids=["embedded"])
+@pytest.mark.parametrize("address", ["embedded"], indirect=True)
 def test_percentiles_are_of_the_whole_wave_and_shares_are_weighted(
     ask: Callable[..., dict[str, ServerMetric]],
 ) -> None:
@@ -200,3 +202,40 @@ def test_percentiles_are_of_the_whole_wave_and_shares_are_weighted(
     row = ask(17, 17, 167, 15_000, ModelLatency=[*names, "PR(:150)", "TC(:150)"])["ModelLatency"]
     assert row.statistics == {**names, "PR(:150)": 80, "TC(:150)": 12_000}
     assert (names["p10"], names["p99.9"]) == (40, 900), "averages over the minutes' own would be 110 and 370"
+
+
+def test_the_log_is_paged_as_moto_pages_it(moto: str) -> None:
+    """Order, both ends of the time range, streams, limits and tokens; of events that lie an hour back."""
+    first = int(time.time() - 3600) * 1000
+    events = [LogEvent(first + n, f"s{n % 3}", f"{n:02d}", f"line {n}") for n in range(20)]
+    logs = session().client("logs", endpoint_url=moto)
+    logs.create_log_group(logGroupName="g")
+    for stream in ("s0", "s1", "s2"):
+        mine = [{"timestamp": each.at_ms, "message": each.message} for each in events if each.stream == stream]
+        logs.create_log_stream(logGroupName="g", logStreamName=stream)
+        logs.put_log_events(logGroupName="g", logStreamName=stream, logEvents=mine)
+    for asked in (
+        {},
+        {"startTime": first + 3},
+        {"startTime": first + 3, "endTime": first + 7},
+        {"endTime": first},
+        {"startTime": first + 100},
+        {"logStreamNames": ["s1"]},
+        {"limit": 7},
+        {"limit": 5, "startTime": first + 2, "logStreamNames": ["s0", "s2"]},
+        {"limit": 20},
+    ):
+        theirs = pages_of(lambda **more: logs.filter_log_events(logGroupName="g", interleaved=True, **more), asked)
+        ours = pages_of(lambda **more: page(events, more), asked)
+        assert ours == theirs, asked
+
+
+def pages_of(ask: Callable[..., dict[str, Any]], asked: dict[str, Any]) -> list[list[tuple[int, str, str]]]:
+    """What stands on each page."""
+    found, more = [], dict(asked)
+    while True:
+        answer = ask(**more)
+        found.append([(each["timestamp"], each["logStreamName"], each["message"]) for each in answer["events"]])
+        if "nextToken" not in answer:
+            return found
+        more["nextToken"] = answer["nextToken"]

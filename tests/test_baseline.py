@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from server_capacity.baseline import LIMIT_S, LOOK_S, PAUSE_S, wait_for_baseline
-from server_capacity.metrics import Interval, ServerMetric
+from server_capacity.metrics import Interval, ServerLog, ServerMetric
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +48,9 @@ class Server:
     def collect(self, interval: Interval, say: Callable[[str], None]) -> list[ServerMetric]:
         del say
         return [ServerMetric("test", self._name, {"Average": self._value(interval.end), "p99": None})]
+
+    def logs(self, *_: object) -> list[ServerLog]:
+        return []
 
 
 def wait(server: Server, during: float | None) -> tuple[float, list[str]]:

@@ -512,8 +512,12 @@ class TestEndpoint:
                 },
             ),
             (
-                "--metric-fault ModelLatency=Forbidden --metric-fault Invocations=PartialData",
-                {"metric_faults": {"ModelLatency": "Forbidden", "Invocations": "PartialData"}},
+                "--metric-fault ModelLatency=Forbidden --metric-fault Invocations=PartialData"
+                " --logs-fault ThrottlingException",
+                {
+                    "metric_faults": {"ModelLatency": "Forbidden", "Invocations": "PartialData"},
+                    "logs_fault": "ThrottlingException",
+                },
             ),
         ],
     )
@@ -567,6 +571,7 @@ class TestEndpoint:
             (["--model-load", "long"], ["--model-load must be a number, not 'long'."]),
             (["--throttle-every", "0"], ["--throttle-every is 0: it must be an integer of at least 1."]),
             (["--metric-fault", "x", "--metric-fault", "=y"], ["--metric-fault must be NAME=STATUS, as in"] * 2),
+            (["--logs-fault", "No"], ["--logs-fault is 'No': it must be one of AccessDeniedException,"]),
             (
                 ["--metric-fault", "x=No"],
                 ["--metric-fault x=No: the status of x must be one of PartialData,"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -13,14 +14,14 @@ import pytest
 
 from inference_benchmarker.columns import SCHEMA, Records
 from inference_benchmarker.plan import NS
-from inference_benchmarker.report import to_json, to_text
+from inference_benchmarker.report import server_text, to_json, to_text
 from inference_benchmarker.slo import Slo
 from inference_benchmarker.summary import summarise
 from inference_benchmarker.verdict import judge
-from server_capacity.diagnosis import diagnose
+from server_capacity.diagnosis import diagnose, log_since
 from server_capacity.diagnosis.cold_start import cold_start
 from server_capacity.diagnosis.uses import Use, uses
-from server_capacity.metrics import Hardware, ServerMetric
+from server_capacity.metrics import Hardware, LogLine, ServerLog, ServerMetric
 from tests.test_summary import MS, observe, on_time, open_plan
 
 if TYPE_CHECKING:
@@ -351,6 +352,87 @@ class TestErrors:
     def test_the_client_s_errors_are_a_share_of_the_client_s_requests(self) -> None:
         found = remarks(wave(row("Invocations", Sum=2000), change=failing(0.1)))
         assert "100 of 1,000 requests ended in a server error (10%, by the client's count)" in found["server_errors"]
+
+    @pytest.mark.parametrize(
+        ("key", "since"),
+        [
+            ("HttpError 503", 0.5),
+            ("ModelError", 0.5),
+            ("ModelError 500", 0.5),
+            ("ClientError InternalFailure", 0.5),
+            ("ServiceUnavailable", 0.5),
+            ("ServiceUnavailableException", 0.5),
+            ("InternalDependencyException", 0.5),
+            ("EventStreamError ModelStreamError", 0.5),
+            ("FunctionError ValueError", 0.5),
+            ("ModelError 400", None),
+            ("HttpError 429", None),
+            ("ModelNotReadyException", None),
+            ("ThrottlingException", None),
+            ("ReadTimeoutError", None),
+            ("ConnectionError", None),
+        ],
+    )
+    def test_a_log_is_read_from_shortly_before_the_first_server_error_on(self, key: str, since: float | None) -> None:
+        at = 548
+        observed = wave(change=lambda r: r._replace(outcome="failed", error=key) if r.index == at else r)
+        assert log_since(observed, summarise(observed), ()) == (None if since is None else pytest.approx(since))
+
+    def test_errors_that_only_the_server_counted_are_looked_for_in_the_whole_wave(self) -> None:
+        observed = wave()
+        assert log_since(observed, summarise(observed), [row("Invocation5XXErrors", Sum=1)]) == 0
+        assert log_since(observed, summarise(observed), [row("Invocation5XXErrors", Sum=0)]) is None
+        assert log_since(observed, summarise(observed), [row("Invocation5XXErrors", Sum=None)]) is None
+
+    @pytest.mark.parametrize(
+        ("log", "said", "lines"),
+        [
+            (
+                ServerLog("g", 0, 1, 1234, (LogLine("RuntimeError: x", 1000), LogLine("ERROR", 2)), errors=True),
+                "has 1,234 events since shortly before the first error. The most frequent lines that look like errors:",
+                ["1,000 x RuntimeError: x", "2 x ERROR"],
+            ),
+            (
+                ServerLog("g", 0, 1, 3, (LogLine("ping", 3),)),
+                "has 3 events since shortly before the first error. No line looks like an error. The most frequent:",
+                ["3 x ping"],
+            ),
+            (ServerLog("g", 0, 1), "has no event since shortly before the first error. Lines may come late: ", []),
+            (ServerLog("g", 0, 1, reason="nobody may"), "was not read: nobody may.", []),
+            (
+                ServerLog("g", 0, 1, 20_000, (LogLine("ERROR", 2),), errors=True, reason="there are more"),
+                "was read in part, its first 20,000 events since shortly before the first error: there are more. The",
+                ["2 x ERROR"],
+            ),
+            (
+                ServerLog("g", 0, 1, 1, (LogLine("\x1b[2J\nVALID" + "x" * 999, 1),), errors=True, reason="\x1b[2Jz"),
+                "event since shortly before the first error: [2Jz. The most",
+                ["1 x [2J VALID" + "x" * 150 + "…"],
+            ),
+        ],
+        ids=["errors", "no errors", "nothing", "not read", "in part", "hostile"],
+    )
+    def test_what_the_log_said_stands_below_the_errors(self, log: ServerLog, said: str, lines: list[str]) -> None:
+        observed = replace(wave(row("Invocation5XXErrors", Sum=23)), server_logs=(log,))
+        summary = summarise(observed)
+        errors, found = diagnose(observed, summary)
+        assert errors.text == "23 of 1,000 requests ended in a server error (2.3%, by Invocation5XXErrors)."
+        assert found.code == "server_log"
+        assert found.text.startswith("CloudWatch's log group g ")
+        assert said in found.text
+        assert list(found.lines) == lines
+        assert found.to_json().get("lines", []) == lines
+        text = server_text(observed, summary, judge(observed, summary))
+        assert [line for line in text.splitlines() if line.startswith(" " * 8)] == [f"        {line}" for line in lines]
+        assert json.dumps(to_json(observed, summary, judge(observed, summary)))
+
+    def test_each_log_says_its_own(self) -> None:
+        logs = tuple(ServerLog(name, 0, 1, reason="not allowed") for name in "ab")
+        observed = replace(wave(row("Invocation5XXErrors", Sum=23)), server_logs=logs)
+        _, *found = diagnose(observed, summarise(observed))
+        assert [each.measured for each in found] == [
+            f"CloudWatch's log group {name} was not read: not allowed" for name in "ab"
+        ]
 
     def test_other_failures_are_not_the_server_s(self) -> None:
         observed = wave(cpu(2880), change=lambda r: r._replace(outcome="failed", error="HttpError 400"))

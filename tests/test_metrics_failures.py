@@ -91,6 +91,8 @@ def test_what_is_refused(bench: Bench, like: dict[str, Any], reason: str, code: 
         finished = wave(bench, endpoint, cloudwatch_block(SAGEMAKER, {**LATENCY, **COUNT}, period=1)).finish()
     check_missing(finished, reason)
     check_the_wave_is_kept(finished, RATE * SECONDS, code=code)
+    denied = "was not read: these credentials may not read it: allow logs:FilterLogEvents on arn:aws:logs:us-east-1:*:"
+    assert (denied in " ".join(finished.out.split())) == ("error_share" in like)
     expected = None if "access_denied" in like else RATE * SECONDS
     assert row(finished, "Invocations")["statistics"] == {"Sum": expected}
 

@@ -19,6 +19,8 @@ from tests import metrics_truth
 from tests.fake_cloudwatch import cloudwatch_block
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.bench import Bench
 
 
@@ -47,7 +49,8 @@ def test_a_wave_tells_what_its_server_did(bench: Bench) -> None:
     assert wave.findings["server_metrics"] == "warning"
     assert wave.exit_code == 0, "metrics that are missing do not change it"
     stored = json.loads((wave.folder / "server_metrics.json").read_text())
-    assert stored == {"schema_version": 1, "metrics": wave.summary["server_metrics"]}
+    assert stored == {"schema_version": 1, "metrics": wave.summary["server_metrics"], "logs": []}
+    assert wave.summary["server_logs"] is None, "nothing failed"
     assert Wave.load(wave.folder).to_json() == wave.summary
     assert (wave.folder / "summary.txt").read_text().splitlines()[:-1] == wave.out.splitlines()[:-1]
 
@@ -84,10 +87,28 @@ def test_what_the_metrics_say_is_what_happened_at_the_server(bench: Bench) -> No
     assert "counted 165 requests, this wave sent 160: 5 came from elsewhere" in remarks["foreign_traffic"]
     assert "of 800% (" in remarks["cpu"], "8 servers have a core each"
     assert set(remarks) >= {"time", "cpu"}
-    assert "/aws/sagemaker/Endpoints/demo" in wave.out
+    assert f"log group /aws/sagemaker/Endpoints/demo has {6 * failed} events" in " ".join(wave.out.split())
+    said = f"{failed} x RuntimeError: The model failed, as configured."
+    assert f"        {said}" in wave.out.splitlines()
+    (stored,) = json.loads((wave.folder / "server_metrics.json").read_text())["logs"]
+    assert [stored] == wave.summary["server_logs"]
+    assert stored["lines"][0] == {"text": "RuntimeError: The model failed, as configured.", "count": failed}
+    again = bench.run("report", wave.folder, factories=None)
+    assert said in again.out
+    assert again.out.splitlines()[:-1] == wave.out.splitlines()[:-1], "without asking anybody"
+    check_an_older_run_without_logs_is_read(wave.folder)
     parts = [duration(text) for text in re.findall(r"([\d.]+ m?s) [(]", remarks["time"])]
     assert sum(parts) == pytest.approx(wave.summary["latency"]["mean"], rel=0.02)
     assert wave.exit_code == 0
+
+
+def check_an_older_run_without_logs_is_read(folder: Path) -> None:
+    facts = json.loads((folder / "summary.json").read_text())
+    del facts["server_logs"]
+    (folder / "summary.json").write_text(json.dumps(facts))
+    older = Wave.load(folder)
+    assert older.server_logs is None
+    assert "CloudWatch's log group /aws/sagemaker/Endpoints/demo says why." in " ".join(older.text().split())
 
 
 def duration(text: str) -> float:

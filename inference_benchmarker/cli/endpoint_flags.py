@@ -6,7 +6,13 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.demo.boto3_settings import boto3_settings
-from inference_benchmarker.demo.config import METRIC_FAULTS, PUBLISH_INTERVALS_S, EndpointConfig, WrongEndpointError
+from inference_benchmarker.demo.config import (
+    LOGS_FAULTS,
+    METRIC_FAULTS,
+    PUBLISH_INTERVALS_S,
+    EndpointConfig,
+    WrongEndpointError,
+)
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.flags import Flag, Reader
 
@@ -17,9 +23,9 @@ ENDPOINT_EPILOG = """\
 It answers POST /invocations, /endpoints/NAME/invocations (and invocations-response-stream), /v1/chat/completions,
 /v1/completions and /v1/embeddings, /v2/models/NAME/infer (KServe), /predictions/NAME (TorchServe), GET /ping,
 /metrics and /arrivals (what it saw, for checking), and POST /stall?seconds=2. To boto3 it is also Bedrock (Converse),
-Lambda (Invoke), CloudWatch (GetMetricData, PutMetricData, ListMetrics) and SageMaker's control plane
-(DescribeEndpoint, DescribeEndpointConfig): it prints the line that makes boto3 take it for AWS, and publishes what it
-really did as SageMaker's metrics.
+Lambda (Invoke), CloudWatch (GetMetricData, PutMetricData, ListMetrics), CloudWatch Logs
+(FilterLogEvents) and SageMaker's control plane (DescribeEndpoint, DescribeEndpointConfig): it prints the line that
+makes boto3 take it for AWS, and publishes what it really did as SageMaker's metrics, and its errors as log lines.
 """
 PORT, HIGHEST_PORT = 8080, 65535
 _DEFAULTS = {field.name: field.default for field in fields(EndpointConfig)}
@@ -147,7 +153,14 @@ _FLAGS: dict[str, list[_Flag]] = {
             "NAME=STATUS",
             f"give a metric this status, repeatable: {', '.join(METRIC_FAULTS)}",
         ),
-        _Flag("--access-denied", "access_denied", _text, None, "deny every call to CloudWatch and SageMaker"),
+        _Flag(
+            "--logs-fault",
+            "logs_fault",
+            _text,
+            "CODE",
+            f"answer every FilterLogEvents with this: {', '.join(LOGS_FAULTS)}",
+        ),
+        _Flag("--access-denied", "access_denied", _text, None, "deny every call to CloudWatch, its logs and SageMaker"),
     ],
 }
 _BY_FIELD = {each.field: each for flags in _FLAGS.values() for each in flags}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.cli.terminal import say, say_nothing
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from inference_benchmarker.plan import WavePlan
     from inference_benchmarker.wave import Wave
-    from server_capacity.metrics import Source
+    from server_capacity.metrics import ServerLog, ServerMetric, Source
 
 
 def sources_of(config: str | None, *, afterwards: bool = False) -> list[Source]:
@@ -46,7 +49,9 @@ def print_with_metrics(wave: Wave, sources: list[Source], options: dict[str, Any
             print(wave.texts()[0], flush=True)
         interval = wave.interval()
         rows = [until_interrupted(partial(collected, source, interval, tell)) for source in sources]
-        wave = wave.with_server_metrics(chain.from_iterable(rows))
+        metrics = list(chain.from_iterable(rows))
+        logs = until_interrupted(lambda: list(_logs(wave, metrics, sources, tell)))
+        wave = wave.with_server_metrics(metrics, logs)
         try:
             wave.store_server_metrics()
         except OSError as error:
@@ -55,3 +60,18 @@ def print_with_metrics(wave: Wave, sources: list[Source], options: dict[str, Any
         if not options["json"]:
             print(wave.texts()[1], end="", flush=True)
     return wave
+
+
+def _logs(
+    wave: Wave, metrics: list[ServerMetric], sources: list[Source], tell: Callable[[str], None]
+) -> Iterator[ServerLog]:
+    """What the server's logs say where requests ended in its errors; elsewhere nobody is asked."""
+    from server_capacity.diagnosis import log_since
+    from server_capacity.metrics import logged
+
+    since = log_since(wave, wave.summary, metrics)
+    if since is not None:
+        interval = wave.interval()
+        late = replace(interval, start=min(interval.start + since, interval.end))
+        for source in sources:
+            yield from logged(source, late, tell)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.demo import cloudwatch, control_plane
+from inference_benchmarker.demo import cloudwatch, control_plane, logs
 from inference_benchmarker.demo.aws_json import AwsJson
 from inference_benchmarker.demo.cloudwatch import CloudWatch
 from inference_benchmarker.demo.control_plane import ControlPlane
 from inference_benchmarker.demo.gauges import Gauges
+from inference_benchmarker.demo.logs import CloudWatchLogs
 from inference_benchmarker.demo.metric_store import MetricStore
 from inference_benchmarker.demo.models import ModelCache
 from inference_benchmarker.demo.queueing import NS
@@ -37,6 +38,7 @@ class Aws:
         self._gauges = Gauges(config, queue, self.models, self.telemetry, time.monotonic_ns())
         services = {
             cloudwatch.TARGET_PREFIX: CloudWatch(config, store, self._published_now).service,
+            logs.TARGET_PREFIX: CloudWatchLogs(config, self.telemetry.logs, self._published_now).service,
             control_plane.TARGET_PREFIX: ControlPlane(config, self.telemetry).service,
         }
         self._json = AwsJson(services, access_denied=config.access_denied)

@@ -19,6 +19,7 @@ _NAME = re.compile("[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 PUBLISH_INTERVALS_S = (1, 10, 30, 60, 120, 180, 240, 300)
 _SHARES = ("error_share", "close_share", "hang_share", "break_share")
 METRIC_FAULTS = ("PartialData", "InternalError", "Forbidden")
+LOGS_FAULTS = ("AccessDeniedException", "ResourceNotFoundException", "ThrottlingException")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,9 @@ class EndpointConfig:
     metrics are published every ``publish_interval_s`` and are visible ``publication_delay_s`` after an interval's end.
     ``models_in_memory``: it is a multi-model endpoint that keeps as many and takes ``model_load_s`` to load another.
     CloudWatch throttles every ``throttle_every``-th GetMetricData, gives the metrics named in ``metric_faults`` that
-    status (PartialData, InternalError or Forbidden), and denies everything with ``access_denied``.
+    status (PartialData, InternalError or Forbidden), and denies everything with ``access_denied``. CloudWatch Logs
+    answers every FilterLogEvents with ``logs_fault`` (AccessDeniedException, ResourceNotFoundException or
+    ThrottlingException).
     """
 
     servers: int = 4
@@ -64,6 +67,7 @@ class EndpointConfig:
     throttle_every: int | None = None
     metric_faults: Mapping[str, str] = field(default_factory=dict, hash=False)
     access_denied: bool = False
+    logs_fault: str | None = None
 
     def __post_init__(self) -> None:
         problems = [*self._wrong_integers(), *self._wrong_numbers(), *self._wrong_names()]
@@ -113,6 +117,8 @@ class EndpointConfig:
             problems.append(("publish_interval_s", f"is {interval!r}: it must be one of {allowed}"))
         if wrong := {name: fault for name, fault in self.metric_faults.items() if fault not in METRIC_FAULTS}:
             problems.append(("metric_faults", f"is {wrong!r}: each must be one of {', '.join(METRIC_FAULTS)}"))
+        if self.logs_fault not in (None, *LOGS_FAULTS):
+            problems.append(("logs_fault", f"is {self.logs_fault!r}: it must be one of {', '.join(LOGS_FAULTS)}"))
         return problems
 
 

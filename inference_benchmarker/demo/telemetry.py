@@ -11,6 +11,7 @@ import time
 from array import array
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.demo.container_log import ContainerLog
 from inference_benchmarker.demo.metric_store import Cell, Metric, MetricStore
 from inference_benchmarker.demo.queueing import NS
 
@@ -42,6 +43,10 @@ class Clock:
     def wall(self, now_ns: int) -> float:
         """Seconds since the epoch."""
         return (now_ns + self._ahead_ns) / NS
+
+    def wall_ms(self, now_ns: int) -> int:
+        """Whole milliseconds since the epoch."""
+        return (now_ns + self._ahead_ns) // 1_000_000
 
     def interval(self, now_ns: int) -> int:
         """The number of the interval an instant lies in."""
@@ -111,10 +116,11 @@ def _flags(ones: int, of: int) -> tuple[list[float], list[float]]:
 class Traffic:
     """The requests of one endpoint name."""
 
-    __slots__ = ("_batch", "_ends_ns", "_model_us", "_overhead_us", "_telemetry", "name")
+    __slots__ = ("_batch", "_ends_ns", "_model_us", "_overhead_us", "_telemetry", "log", "name")
 
     def __init__(self, telemetry: Telemetry, name: str) -> None:
         self.name = name
+        self.log = telemetry.new_log()
         self._telemetry = telemetry
         self._begin(time.monotonic_ns())
 
@@ -126,6 +132,7 @@ class Traffic:
         self._overhead_us.append((answered_ns - arrival_ns - model_ns) // 1000)
         if status != 200:
             self._batch.fail(status)
+            self.log.failed(status, self._telemetry.clock.wall_ms(answered_ns), in_service=True)
 
     def unanswered(self, now_ns: int, model_ns: int) -> None:
         """A request was served, but its answer never left."""
@@ -138,6 +145,7 @@ class Traffic:
         self.publish(now_ns)
         self._batch.rejected += 1
         self._batch.fail(status)
+        self.log.failed(status, self._telemetry.clock.wall_ms(now_ns), in_service=False)
 
     def visited(self, visit: Visit, now_ns: int) -> None:
         """A request named a model of a multi-model endpoint; only those that wait for it have a waiting time."""
@@ -171,6 +179,7 @@ class Telemetry:
         self.started_at = self.clock.wall(time.monotonic_ns())
         self._store = store
         self._instances = config.instances
+        self._streams = [f"{VARIANT}/i-{number:017x}" for number in range(config.instances)]
         self._load_us = config.model_load_s * 1e6
         self._traffic: dict[str, Traffic] = {}
         self._nameless = Traffic(self, "")
@@ -189,6 +198,14 @@ class Telemetry:
     def names(self) -> list[str]:
         """The endpoints that are known: the configured one and those that were invoked."""
         return list(self._traffic)
+
+    def logs(self) -> dict[str, ContainerLog]:
+        """What the containers of each endpoint wrote."""
+        return {name: traffic.log for name, traffic in self._traffic.items()}
+
+    def new_log(self) -> ContainerLog:
+        """The log of an endpoint whose instances have just started."""
+        return ContainerLog(self._streams, round(self.started_at * 1000))
 
     def flush(self, now_ns: int) -> None:
         """Publish whatever interval has ended."""

@@ -2,7 +2,7 @@
 
 ``block`` reads the configuration, ``doubts`` says what is odd about it, ``plan`` says what to ask, ``fetch`` asks,
 ``reading`` judges what came, ``rows`` tells it, ``source`` waits for it; ``hardware`` asks SageMaker meanwhile what the
-endpoints run on.
+endpoints run on, and ``logs``, where requests failed, what the endpoints wrote.
 """
 
 from server_capacity.cloudwatch.block import check_block

@@ -177,11 +177,11 @@ def _ask(
             _ask(client, window, queries[:middle], answers, clocks)
             _ask(client, window, queries[middle:], answers, clocks)
             return
-        _fail(queries, answers, _service_failure(error))
+        _fail(queries, answers, service_failure(error, "CloudWatch: allow cloudwatch:GetMetricData"))
     except UNREADABLE as error:
-        _fail(queries, answers, _unreadable(error, client))
+        _fail(queries, answers, unreadable(error, client))
     except (BotoCoreError, ResponseParserError) as error:
-        _fail(queries, answers, _client_failure(error, client))
+        _fail(queries, answers, client_failure(error, client))
 
 
 def _pages(
@@ -274,7 +274,8 @@ def _fail(queries: Iterable[Query], answers: dict[str, Answer], failure: Failure
         answers[query.id].failure = failure
 
 
-def _service_failure(error: Any) -> Failure:
+def service_failure(error: Any, readable: str) -> Failure:
+    """What an error of the service means. ``readable``: what those may read who have which permission."""
     details = error.response.get("Error", {})
     code, message = str(details.get("Code", "")), _first_line(details.get("Message", ""))
     said = f"{code}: {message}" if message else code
@@ -283,17 +284,17 @@ def _service_failure(error: Any) -> Failure:
         attempts = error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0) + 1
         text = f"CloudWatch throttled the queries, also at attempt {attempts} ({said}); try again later"
         return Failure(text, final=False, every_call=True)
-    if refusal := _refusal(code, status):
+    if refusal := _refusal(code, status, readable):
         return Failure(f"{refusal} ({said})", final=True, every_call=True)
     if status >= 500:
         return Failure(f"CloudWatch failed with HTTP {status} ({said}); try again later", final=False)
     return Failure(f"CloudWatch refused the query ({said})", final=True)
 
 
-def _refusal(code: str, status: int) -> str:
+def _refusal(code: str, status: int, readable: str) -> str:
     """What is wrong with the credentials, and what to do; nothing where they are not the reason."""
     if code in _DENIED:
-        return "these credentials may not read CloudWatch: allow cloudwatch:GetMetricData"
+        return f"these credentials may not read {readable}"
     if code in _EXPIRED:
         return "the AWS credentials have expired: renew them"
     if code in _REFUSED or status in (401, 403):
@@ -301,7 +302,8 @@ def _refusal(code: str, status: int) -> str:
     return ""
 
 
-def _client_failure(error: Exception, client: Any) -> Failure:
+def client_failure(error: Exception, client: Any) -> Failure:
+    """What botocore's own error means: mostly that nobody was reached."""
     from botocore.exceptions import ConnectionError as NoConnection
     from botocore.exceptions import HTTPClientError
 
@@ -313,7 +315,7 @@ def _client_failure(error: Exception, client: Any) -> Failure:
     return Failure(f"CloudWatch could not be asked ({type(error).__name__}: {said})", final=True)
 
 
-def _unreadable(error: Exception, client: Any) -> Failure:
+def unreadable(error: Exception, client: Any) -> Failure:
     """Somebody answers who is not CloudWatch."""
     said = f"{type(error).__name__}: {_first_line(error)}"
     text = redact(f"the answer of {client.meta.endpoint_url} is none of CloudWatch's ({said}): is a proxy between?")

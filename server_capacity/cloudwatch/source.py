@@ -7,7 +7,8 @@ from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from server_capacity.cloudwatch import hardware
+from inference_benchmarker.redact import secret_values
+from server_capacity.cloudwatch import hardware, logs
 from server_capacity.cloudwatch.block import Block
 from server_capacity.cloudwatch.doubts import doubts
 from server_capacity.cloudwatch.fetch import Answer, Failure, Fetched, fetch, make_client, similar_dimensions
@@ -16,11 +17,11 @@ from server_capacity.cloudwatch.reading import Reading
 from server_capacity.cloudwatch.rows import Ending, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from server_capacity.cloudwatch.block import Variant
     from server_capacity.cloudwatch.hardware import Described
-    from server_capacity.metrics import Interval, ServerMetric
+    from server_capacity.metrics import Interval, ServerLog, ServerMetric
 
 LIMIT_PERIODS, LEAST_LIMIT_S, MOST_LIMIT_S = 5, 120.0, 900.0
 """Beyond its lag a metric is waited for this many periods, within these limits."""
@@ -34,20 +35,21 @@ SAME_CLOCK_S = 3.0
 """A Date header tells whole seconds and travels; below this the clocks are the same."""
 
 
-def make_source(blocks: list[dict[str, Any]], _: Mapping[str, str] | None = None) -> CloudWatch:
+def make_source(blocks: list[dict[str, Any]], environment: Mapping[str, str] | None = None) -> CloudWatch:
     """The checked blocks, ready to be asked. BenchmarkError where credentials or region are missing or malformed.
 
-    boto3 finds both by its own chain, so the environment is not looked at here.
+    boto3 finds both by its own chain; of the ``environment``, secrets stand in no line of a log that is kept.
     """
     checked, client = [Block.of(block) for block in blocks], make_client()
     sagemaker = hardware.make_client(client.meta.region_name) if hardware.variants(checked) else None
-    return CloudWatch(checked, client, sagemaker=sagemaker)
+    return CloudWatch(checked, client, sagemaker=sagemaker, secrets=secret_values(environment or {}))
 
 
 class CloudWatch:
     """Implements ``Source``. ``clock`` is in unix seconds; it and ``sleep`` only serve the waiting.
 
-    ``sagemaker``: a client of its control plane, which knows the hardware; None: nobody is asked.
+    ``sagemaker``: a client of its control plane, which knows the hardware; None: nobody is asked. ``secrets``: values
+    that stand in no line of a log that is kept.
     """
 
     def __init__(
@@ -57,12 +59,17 @@ class CloudWatch:
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
         sagemaker: Any | None = None,
+        *,
+        secrets: Collection[str] = (),
     ) -> None:
         self._blocks = blocks
         self._client = client
         self._sagemaker = sagemaker
         self._clock = clock
         self._sleep = sleep
+        self._secrets = secrets
+        self._ahead_s = 0.0
+        self._interrupted = False
 
     def doubts(self, seconds: float | None) -> list[str]:
         """What documentation and the wave's length say, and that there is no such endpoint or variant."""
@@ -82,9 +89,19 @@ class CloudWatch:
             self._wait(waiting, say)
         except KeyboardInterrupt:
             interrupted = True
+        self._ahead_s, self._interrupted = waiting.ahead_s, interrupted
         reading = waiting.reading or _nothing(waiting.wanted, interval, self._clock())
         similar = {} if interrupted else self._similar(reading)
         return rows(reading, Ending(interrupted, waiting.ahead_s, similar))
+
+    def logs(self, interval: Interval, say: Callable[[str], None]) -> list[ServerLog]:
+        """What the endpoints wrote, by CloudWatch's clock. Whoever ended the waiting for metrics waits for no log."""
+        groups = logs.groups_of(self._blocks)
+        if not groups:
+            return []
+        client = logs.make_client(self._client.meta.region_name)
+        moved = interval.moved(self._ahead_s)
+        return logs.LogReader(client, moved, say, self._secrets, interrupted=self._interrupted).read(groups)
 
     def _described_soon(self) -> dict[Variant, Described]:
         """What SageMaker says at once: nobody waits for a network that leads nowhere."""
@@ -167,9 +184,8 @@ class _Waiting:
         return fetch(self._client, [query for wanted in self.wanted for query in wanted.queries()])
 
     def _move(self, ahead_s: float) -> None:
-        old = self._interval
         self.ahead_s = ahead_s
-        self._interval = replace(old, begin=old.begin + ahead_s, start=old.start + ahead_s, end=old.end + ahead_s)
+        self._interval = self._interval.moved(ahead_s)
         self.wanted = plan(self._blocks, self._interval)
 
 

@@ -4,6 +4,6 @@
 and requests say what follows, ``remarks`` all of them in their order.
 """
 
-from server_capacity.diagnosis.remarks import diagnose
+from server_capacity.diagnosis.remarks import diagnose, log_since
 
-__all__ = ["diagnose"]
+__all__ = ["diagnose", "log_since"]

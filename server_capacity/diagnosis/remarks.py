@@ -8,13 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from server_capacity.diagnosis.hardware_remarks import hardware_remarks
-from server_capacity.diagnosis.request_remarks import error_remarks, request_remarks
+from server_capacity.diagnosis.request_remarks import error_remarks, failing_since, request_remarks
 from server_capacity.diagnosis.served import Remark, Served
 from server_capacity.diagnosis.time_remarks import time_remarks
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from inference_benchmarker.observed import Observed
     from inference_benchmarker.summary import Summary
+    from server_capacity.metrics import ServerMetric
 
 
 def diagnose(observed: Observed, summary: Summary, limited_by: str | None = None) -> list[Remark]:
@@ -27,3 +30,11 @@ def diagnose(observed: Observed, summary: Summary, limited_by: str | None = None
     served = Served(observed, summary, observed.server_metrics, limited_by)
     parts = (error_remarks, time_remarks, hardware_remarks, request_remarks)
     return [remark for part in parts for remark in part(served)]
+
+
+def log_since(observed: Observed, summary: Summary, metrics: Sequence[ServerMetric]) -> float | None:
+    """From how many seconds after the wave's start on the server's log may say why requests ended in its errors.
+
+    None: none did, by the client's count and by the server's.
+    """
+    return failing_since(Served(observed, summary, metrics))

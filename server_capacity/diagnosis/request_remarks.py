@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.finding import duration_text, percent_text
 from inference_benchmarker.plan import NS
+from inference_benchmarker.text import one_line
 from server_capacity.diagnosis.cold_start import cold_start
 from server_capacity.diagnosis.served import MOST_ERRORS, Remark, Served
 from server_capacity.diagnosis.uses import PLANNED
-from server_capacity.known_metrics import BALANCER, BEDROCK, COMPONENTS, INSTANCES, LAMBDA, SAGEMAKER
+from server_capacity.known_metrics import BALANCER, BEDROCK, INSTANCES, LAMBDA, SAGEMAKER, log_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from server_capacity.diagnosis.served import Place
-    from server_capacity.metrics import ServerMetric
+    from server_capacity.metrics import ServerLog, ServerMetric
 
 LEAST_HITS = 0.95
 CROWDED = 2.0
@@ -35,18 +36,28 @@ _REFUSALS = (
     (LAMBDA, "Throttles"),
     (BEDROCK, "InvocationClientErrors"),
 )
-_SERVER_ERROR_KEY, _REFUSAL_KEY = re.compile(r"\b5\d\d$"), re.compile(r"\b4\d\d$|Throttl")
-# What the log group of an endpoint is called, by the dimension that names it.
-_LOG_GROUPS = {
-    "InferenceComponentName": f"{COMPONENTS}/",
-    "EndpointName": f"{INSTANCES}/",
-    "FunctionName": "/aws/lambda/",
-}
+_SERVER_ERROR_KEY = re.compile(
+    r"\b5\d\d$|\bModelError$|\b(?:InternalFailure|InternalServer|ServiceUnavailable|InternalDependency|ModelErrorExc"
+    r"|ModelStreamErr|InternalStreamFailure)|^FunctionError\b",
+    re.IGNORECASE,
+)
+_REFUSAL_KEY = re.compile(r"\b4\d\d$|Throttl")
+_MOST_OF_A_REASON, _MOST_OF_A_LINE = 600, 160
+_BEFORE_S = 5.0
+"""A log is read from so long before the first server error on."""
+
+
+def failing_since(served: Served) -> float | None:
+    """How many seconds after the wave's start the log gets interesting; None: no request ended in a server error."""
+    seen = [row.first_s for row in served.summary.errors if _SERVER_ERROR_KEY.search(row.key)]
+    if seen:
+        return max(0.0, min(seen) - _BEFORE_S)
+    return 0.0 if _counted(served, _SERVER_ERRORS, _SERVER_ERROR_KEY)[0] else None
 
 
 def error_remarks(served: Served) -> Iterator[Remark]:
     """Errors, whose fault they are, and where to look."""
-    for rule in (_errors, _refusals):
+    for rule in (_errors, _logs, _refusals):
         yield from rule(served)
 
 
@@ -60,8 +71,7 @@ def _errors(served: Served) -> Iterator[Remark]:
     errors, whose, counted = _counted(served, _SERVER_ERRORS, _SERVER_ERROR_KEY)
     if not errors or not counted:
         return
-    logs = _log_groups(served)
-    advice = [f"CloudWatch's log group {logs} says why." if logs else "The server's log says why."]
+    advice = [] if served.observed.server_logs else [_where_to_look(served)]
     used = max(served.shares, default=None)
     if used is not None and used < PLANNED and errors >= MOST_ERRORS * counted:
         advice.append(
@@ -98,14 +108,35 @@ def _counted(served: Served, places: Sequence[Place], key: re.Pattern[str]) -> t
     return float(keyed), "by the client's count", sent
 
 
-def _log_groups(served: Served) -> str:
-    names = {
-        prefix + row.dimensions[dimension]: None
-        for row in served.metrics
-        for dimension, prefix in _LOG_GROUPS.items()
-        if dimension in row.dimensions
-    }
-    return " or ".join(names)
+def _where_to_look(served: Served) -> str:
+    groups = dict.fromkeys(group for row in served.metrics for group in log_groups(row.dimensions))
+    return f"CloudWatch's log group {' or '.join(groups)} says why." if groups else "The server's log says why."
+
+
+def _logs(served: Served) -> Iterator[Remark]:
+    """What the endpoint wrote while requests failed."""
+    for log in served.observed.server_logs or ():
+        group = one_line(log.group, _MOST_OF_A_REASON)
+        lines = tuple(f"{line.count:,} x {one_line(line.text, _MOST_OF_A_LINE)}" for line in log.lines)
+        yield Remark("server_log", f"CloudWatch's log group {group} {_reading(log)}", _kind_of_lines(log), lines)
+
+
+def _reading(log: ServerLog) -> str:
+    """How much was read, and why not all, if so."""
+    count = f"{log.events:,}" if log.events else "no"
+    events = f"{count} event{'s' * (log.events > 1)} since shortly before the first error"
+    if log.reason is None:
+        return f"has {events}"
+    why = one_line(log.reason, _MOST_OF_A_REASON)
+    return f"was read in part, its first {events}: {why}" if log.events else f"was not read: {why}"
+
+
+def _kind_of_lines(log: ServerLog) -> str:
+    if log.errors:
+        return "The most frequent lines that look like errors:"
+    if log.lines:
+        return "No line looks like an error. The most frequent:"
+    return "" if log.reason else "Lines may come late: `benchmark report DIR --endpoint-config FILE` asks again."
 
 
 def _waiting(served: Served) -> Iterator[Remark]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.plan import NS
 from server_capacity.diagnosis.uses import CPU, GPU, GPU_MEMORY, NEAR, Use, uses
@@ -41,20 +41,25 @@ _COUNTS: tuple[Place, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """One thing that the numbers say: ``measured`` states it with them, ``advice`` says what to do, where there is."""
+    """One thing that the numbers say: ``measured`` states it with them, ``advice`` says what to do, where there is.
+
+    ``lines``: of the server's log, to be shown below as they are.
+    """
 
     code: str
     measured: str
     advice: str = ""
+    lines: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """Both as sentences."""
         return f"{self.measured}. {self.advice}".rstrip()
 
-    def to_json(self) -> dict[str, str]:
-        """The remark as strings."""
-        return asdict(self)
+    def to_json(self) -> dict[str, Any]:
+        """The remark as strings, and its lines where it has some."""
+        words = {"code": self.code, "measured": self.measured, "advice": self.advice}
+        return {**words, "lines": list(self.lines)} if self.lines else words
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from server_capacity.prometheus.web import Web, WebError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from server_capacity.metrics import Interval, ServerMetric
+    from server_capacity.metrics import Interval, ServerLog, ServerMetric
 
 INTERVAL_S = 1.0
 INTERRUPTED = "interrupted before it was read"
@@ -73,6 +73,11 @@ class Prometheus:
                 got += [row for row in part.unread(interval) if (row.name, row.namespace) not in names]
             rows += got
         return rows
+
+    def logs(self, interval: Interval, say: Callable[[str], None]) -> list[ServerLog]:
+        """None: Prometheus has no logs."""
+        del interval, say
+        return []
 
 
 class Server:
