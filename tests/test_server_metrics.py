@@ -14,7 +14,7 @@ import pytest
 from inference_benchmarker.cli.server_metrics import print_with_metrics
 from inference_benchmarker.report import metric_lines
 from inference_benchmarker.wave import Wave
-from server_capacity.metrics import ServerMetric, renewed
+from server_capacity.metrics import ServerLog, ServerMetric, renewed
 from tests import metrics_truth
 from tests.fake_cloudwatch import cloudwatch_block
 
@@ -158,6 +158,8 @@ class Finishing:
     """A wave and its one source, in whose work somebody presses Ctrl-C: while it collects, or while all is stored."""
 
     verdict = SimpleNamespace(exit_code=0)
+    summary = SimpleNamespace(errors=())
+    ledger = SimpleNamespace(sent=20)
 
     def __init__(self, *, collecting: bool = False, full: bool = False) -> None:
         self.collecting = collecting
@@ -175,7 +177,8 @@ class Finishing:
             signal.raise_signal(signal.SIGINT)
         return [metric("CPUUtilization", 1.0)]
 
-    def with_server_metrics(self, metrics: list[ServerMetric]) -> Finishing:
+    def with_server_metrics(self, metrics: list[ServerMetric], logs: list[ServerLog]) -> Finishing:
+        assert logs == [], "nothing failed"
         if not self.collecting and not self.full:
             signal.raise_signal(signal.SIGINT)
         self.stored = metrics
