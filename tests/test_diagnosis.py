@@ -389,24 +389,24 @@ class TestErrors:
         [
             (
                 ServerLog("g", 0, 1, 1234, (LogLine("RuntimeError: x", 1000), LogLine("ERROR", 2)), errors=True),
-                "has 1,234 events since shortly before the first error. The most frequent lines that look like errors:",
+                "has 1,234 events of the wave's window. The most frequent lines that look like errors:",
                 ["1,000 x RuntimeError: x", "2 x ERROR"],
             ),
             (
                 ServerLog("g", 0, 1, 3, (LogLine("ping", 3),)),
-                "has 3 events since shortly before the first error. No line looks like an error. The most frequent:",
+                "has 3 events of the wave's window. No line looks like an error. The most frequent:",
                 ["3 x ping"],
             ),
-            (ServerLog("g", 0, 1), "has no event since shortly before the first error. Lines may come late: ", []),
+            (ServerLog("g", 0, 1), "has no event of the wave's window. Lines may come late: ", []),
             (ServerLog("g", 0, 1, reason="nobody may"), "was not read: nobody may.", []),
             (
                 ServerLog("g", 0, 1, 20_000, (LogLine("ERROR", 2),), errors=True, reason="there are more"),
-                "was read in part, its first 20,000 events since shortly before the first error: there are more. The",
+                "was read in part, its first 20,000 events of the wave's window: there are more. The",
                 ["2 x ERROR"],
             ),
             (
                 ServerLog("g", 0, 1, 1, (LogLine("\x1b[2J\nVALID" + "x" * 999, 1),), errors=True, reason="\x1b[2Jz"),
-                "event since shortly before the first error: [2Jz. The most",
+                "event of the wave's window: [2Jz. The most",
                 ["1 x [2J VALID" + "x" * 150 + "…"],
             ),
         ],

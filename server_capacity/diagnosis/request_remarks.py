@@ -17,6 +17,7 @@ from server_capacity.known_metrics import BALANCER, BEDROCK, INSTANCES, LAMBDA, 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from inference_benchmarker.observed import Observed
     from server_capacity.diagnosis.served import Place
     from server_capacity.metrics import ServerLog, ServerMetric
 
@@ -118,13 +119,17 @@ def _logs(served: Served) -> Iterator[Remark]:
     for log in served.observed.server_logs or ():
         group = one_line(log.group, _MOST_OF_A_REASON)
         lines = tuple(f"{line.count:,} x {one_line(line.text, _MOST_OF_A_LINE)}" for line in log.lines)
-        yield Remark("server_log", f"CloudWatch's log group {group} {_reading(log)}", _kind_of_lines(log), lines)
+        yield Remark(
+            "server_log", f"CloudWatch's log group {group} {_reading(log, served.observed)}", _kind_of_lines(log), lines
+        )
 
 
-def _reading(log: ServerLog) -> str:
-    """How much was read, and why not all, if so."""
+def _reading(log: ServerLog, observed: Observed) -> str:
+    """How much was read, of which time, and why not all, if so."""
     count = f"{log.events:,}" if log.events else "no"
-    events = f"{count} event{'s' * (log.events > 1)} since shortly before the first error"
+    after_s = log.start - observed.window.start_unix_ns / NS
+    since = f"from second {after_s:.0f} of the wave on" if after_s >= 1 else "of the wave's window"
+    events = f"{count} event{'s' * (log.events > 1)} {since}"
     if log.reason is None:
         return f"has {events}"
     why = one_line(log.reason, _MOST_OF_A_REASON)
