@@ -103,9 +103,10 @@ class Conductor:
         match event["event"]:
             case "listening":
                 self._listening = True
-                if event["port"] != self.plan.port:
-                    self._live.say(f"Port {self.plan.port} is taken; the primary listens on {event['port']}.")
                 self._processes.tell_port(event["port"])
+            case "foreign_connections":
+                told = f"{event['count']:,} so far, all refused"
+                self._live.say(f"Connections of other programs to port {event['port']}: {told}.")
             case "page":
                 self._live.say(f"Locust's page: http://127.0.0.1:{event['port']}")
             case "gathering":

@@ -72,6 +72,7 @@ class Journal:
         self.stop_at: int | None = None
         self.ended = False
         self.samples: list[Sample] = []
+        self.foreign_connections = 0
 
     def add_spool(self, path: Path) -> None:
         """Go on in another file: the first one's disk was full."""
@@ -107,6 +108,8 @@ class Journal:
                 self.workers[event["worker"]].lost_at = event["at"]
             case "client":
                 self.samples += [Sample(*values) for values in event["samples"]]
+            case "foreign_connections":
+                self.foreign_connections = event["count"]
             case "end":
                 self.ended = True
 

@@ -57,7 +57,7 @@ class Observed:
     ``records`` are the window's, ``warmup`` those before it; ``caps`` how many requests each worker could have
     in flight; ``processes`` the series that ``--sample-client-hw`` asks for; ``server_logs`` what was read because
     requests ended in server errors; ``left_behind`` names the processes that the user's code had started and that were
-    still there after the wave.
+    still there after the wave; ``foreign_connections`` those to the primary's port that had no key of the wave's.
     """
 
     plan: WavePlan
@@ -70,6 +70,7 @@ class Observed:
     interrupted: bool = False
     disk_error: str | None = None
     left_behind: tuple[str, ...] = ()
+    foreign_connections: int = 0
     error_texts: dict[str, list[str]] = field(default_factory=dict)
     caps: tuple[int, ...] = ()
     workers: tuple[WorkerUse, ...] = ()

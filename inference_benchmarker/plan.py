@@ -110,7 +110,7 @@ class WavePlan:
     success_threshold: float = 0.95
     slos: tuple[Slo, ...] = field(default=())
     goodput: tuple[RequestLimit, ...] = field(default=())
-    port: int = 5557
+    port: int | None = None
     ui: bool = False
     sample_client_hw: bool = False
     debug: bool = False
@@ -199,7 +199,7 @@ class WavePlan:
         found = []
         if not 1 <= self.workers <= MAX_WORKERS:
             found.append(f"--workers must be from 1 to {MAX_WORKERS:,}, not {self.workers}.")
-        if not 1 <= self.port <= 65535:
+        if self.port is not None and not 1 <= self.port <= 65535:
             found.append(f"--port must be from 1 to 65535, not {self.port}.")
         if self.max_in_flight is not None and self.max_in_flight < self.workers:
             found.append(f"--max-in-flight must be at least one a worker ({self.workers}), not {self.max_in_flight}.")

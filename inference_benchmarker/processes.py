@@ -18,6 +18,8 @@ from inference_benchmarker.child_logs import ChildLogs
 from inference_benchmarker.leftovers import MARK, end_leftovers, new_mark
 from inference_benchmarker.redact import redact, secret_values
 
+from inference_benchmarker.curve import make_keys
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
@@ -60,9 +62,12 @@ class Processes:
             self.workers.append(self._spawn("worker", run_dir.worker_log(number)))
         self.logs.start()
         whole_plan = plan.to_json()
-        self.tell_primary(json.dumps({"plan": whole_plan, "run_dir": str(run_dir.path), "status_fd": status_write}))
-        for number, worker in enumerate(self.workers):
-            _write_line(worker, json.dumps({"plan": whole_plan, "worker": number, "parent": os.getpid()}))
+        keys, keys_of_workers = make_keys(plan.workers)
+        job = {"plan": whole_plan, "run_dir": str(run_dir.path), "status_fd": status_write, "keys": keys.to_json()}
+        self.tell_primary(json.dumps(job))
+        for number, (worker, own) in enumerate(zip(self.workers, keys_of_workers, strict=True)):
+            job = {"plan": whole_plan, "worker": number, "parent": os.getpid(), "keys": own.to_json()}
+            _write_line(worker, json.dumps(job))
 
     def _spawn(self, module: str, log: Path, pass_fds: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
         """Start one of our processes in a session of its own, so that Ctrl-C reaches this process alone."""

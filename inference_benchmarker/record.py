@@ -9,10 +9,11 @@ from __future__ import annotations
 import errno
 import itertools
 import json
+import operator
 import struct
 from array import array
 from collections import defaultdict
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ BASE = struct.Struct("<qqqqqqHHB")
 # first_token, last_token, chunks, tokens_in, tokens_out, number of gaps
 STREAM = struct.Struct("<qqqqqI")
 _SECTIONS = struct.Struct("<IIII")
+_ROW_SIZES = (BASE.size, STREAM.size, 4)
 
 
 class RequestRecord(NamedTuple):
@@ -183,13 +185,44 @@ class BatchWriter:
 
 
 def split_batch(data: bytes) -> tuple[dict[str, Any], bytes, bytes, bytes]:
-    """A batch's meta object and its three packed sections: requests, streams, gaps."""
+    """A batch's meta object and its three packed sections: requests, streams, gaps. ValueError where it is none."""
+    if len(data) < _SECTIONS.size:
+        raise ValueError(f"a batch of {len(data)} bytes")
     sizes = _SECTIONS.unpack_from(data)
+    if len(data) != _SECTIONS.size + sum(sizes) or any(map(operator.mod, sizes[1:], _ROW_SIZES)):
+        raise ValueError(f"a batch of {len(data)} bytes with sections of {sizes}")
     parts, offset = [], _SECTIONS.size
     for size in sizes:
         parts.append(data[offset : offset + size])
         offset += size
     return json.loads(parts[0]), parts[1], parts[2], parts[3]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a worker's batch says of itself: from whom, the how many-th, whether the last, and the ledger by then."""
+
+    worker: int
+    sequence: int
+    final: bool
+    ledger: Ledger
+
+    @classmethod
+    def of(cls, batch: bytes) -> Report:
+        """What a batch says. Raises ValueError where it is none, so that no reader of a spool meets such a one."""
+        meta = split_batch(batch)[0]
+        try:
+            ledger = Ledger.from_json(meta["ledger"])
+            found = cls(meta["worker"], meta["sequence"], meta["final"], ledger)
+            names = [*meta["labels"], *meta["errors"], *(name for key, text in meta["texts"] for name in (key, text))]
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"a batch whose description lacks something: {error!r}") from None
+        numbers = [found.worker, found.sequence, meta.get("at"), *astuple(ledger)]
+        if {type(number) for number in numbers} != {int} or type(found.final) is not bool:
+            raise ValueError("a batch whose counts are no whole numbers")
+        if not all(isinstance(name, str) for name in names) or not isinstance(meta.get("use", {}), dict):
+            raise ValueError("a batch whose names are no texts")
+        return found
 
 
 def error_key(exception: BaseException) -> str:

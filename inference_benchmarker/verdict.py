@@ -118,6 +118,15 @@ def _process_findings(observed: Observed) -> Iterator[Finding]:
             "0",
             "They were ended. What they sent is in no number here: let what invoke starts end with it.",
         )
+    if observed.foreign_connections:
+        yield Finding(
+            "foreign_connections",
+            "warning",
+            f"{observed.foreign_connections:,} connections of other programs to the wave's port",
+            "0",
+            "They were refused and changed nothing. Leave --port out, or look what else uses that port: a Locust "
+            "worker of another test, a port scan.",
+        )
     if not all(ledger.balanced for ledger in observed.ledgers):
         yield Finding(
             "ledger_broken",

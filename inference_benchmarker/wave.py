@@ -124,6 +124,7 @@ class Wave(Observed):
             interrupted=interrupted or (journal.stop_at is not None and disk_error is None),
             disk_error=disk_error,
             left_behind=left_behind,
+            foreign_connections=journal.foreign_connections,
             error_texts=journal.texts,
             caps=tuple(journal.start.get("caps", ())),
             workers=tuple(worker.worker_use for worker in journal.workers),
@@ -210,6 +211,7 @@ class Wave(Observed):
             interrupted=facts["interrupted"],
             disk_error=facts["disk_error"],
             left_behind=tuple(facts.get("left_behind", ())),
+            foreign_connections=facts.get("foreign_connections", 0),  # an older version did not count them
             error_texts={row["key"]: row["texts"] for row in facts["errors"]},
             **_stored_client(facts),
             environment=facts["environment"],

@@ -79,6 +79,7 @@ def test_the_page_shows_the_wave_refuses_changes_and_stops_it_once(page: Page) -
         assert page.ask(path, "POST")[0] == 409, path
     assert page.ask("/stats/requests", Origin="http://elsewhere.example")[0] == 403
     assert page.ask("/stop", "POST", Origin="http://elsewhere.example")[0] == 403
+    check_that_only_its_own_names_and_pages_are_answered(page)
     assert page.process.poll() is None
 
     listening = [
@@ -93,3 +94,18 @@ def test_the_page_shows_the_wave_refuses_changes_and_stops_it_once(page: Page) -
     output, _ = page.process.communicate(timeout=60)
     assert page.process.returncode == 130
     assert "VALID (interrupted" in output
+
+
+def check_that_only_its_own_names_and_pages_are_answered(page: Page) -> None:
+    """A name that leads to this address belongs to whoever owns the name."""
+    port = page.url.rpartition(":")[2]
+    for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "a@127.0.0.1", "10.0.0.1", "[::"):
+        for path, method in (("/", "GET"), ("/stats/requests", "GET"), ("/stop", "POST"), ("/no/such/path", "GET")):
+            assert page.ask(path, method, Host=f"{host}:{port}")[0] == 403, (host, path)
+        assert page.ask("/stop", "POST", Host=f"{host}:{port}", Origin=f"http://{host}:{port}")[0] == 403, host
+    for host in ("127.0.0.1", "127.8.9.10", "localhost", "LOCALHOST", "[::1]"):
+        for name in (host, f"{host}:8089"):
+            assert page.ask("/stats/requests", Host=name, Origin=f"http://{name}")[0] == 200, name
+    for site in ("cross-site", "same-site"):
+        assert page.ask("/stop", "POST", **{"Sec-Fetch-Site": site})[0] == 403
+        assert page.ask("/", **{"Sec-Fetch-Site": site})[0] == 200

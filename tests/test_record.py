@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import urllib.error
+from contextlib import suppress
 from email.message import Message
 from http import HTTPStatus
 from itertools import pairwise
@@ -42,6 +43,7 @@ from inference_benchmarker.record import (
     BatchWriter,
     Ledger,
     Names,
+    Report,
     RequestRecord,
     error_key,
     local_errno,
@@ -149,6 +151,54 @@ def test_what_is_written_in_batches_is_what_is_read(made: list[RequestRecord], e
     assert [None if r.gaps is None else len(r.gaps) for r in read] == [
         None if w.gaps is None else len(w.gaps) for w in written
     ]
+
+
+BATCH_META = {"worker": 3, "sequence": 7, "at": 5, "final": True, "ledger": Ledger(scheduled=2, sent=2, ok=1).to_json()}
+
+
+NO_NUMBERS: list[Any] = ["3", 3.0, None, True, [3]]
+NO_TRUTHS: list[Any] = [1, None, "yes"]
+NO_LEDGERS: list[Any] = [None, [], {}, 5, {**Ledger().to_json(), "ok": "1"}]
+
+
+def batch_of(**meta: Any) -> bytes:
+    """A batch with an ok request and a stream; ``meta`` replaces or adds to what it says of itself."""
+    worker = Worker()
+    worker.write(RequestRecord(0, 0, 0, 0, 0))
+    worker.write(stream([1_000, 4_000], tokens_in=3))
+    worker.writer.error(ValueError("no"))
+    return worker.writer.take({**BATCH_META, **meta})
+
+
+class TestReport:
+    def test_it_is_what_the_batch_says_of_itself(self) -> None:
+        assert Report.of(batch_of()) == Report(3, 7, True, Ledger(scheduled=2, sent=2, ok=1))
+
+    @pytest.mark.parametrize(
+        "meta",
+        [
+            *({name: wrong} for name in ("worker", "sequence", "at") for wrong in NO_NUMBERS),
+            *({"final": wrong} for wrong in NO_TRUTHS),
+            *({"ledger": wrong} for wrong in NO_LEDGERS),
+            {"use": []},
+        ],
+    )
+    def test_what_is_no_number_or_no_ledger_is_refused(self, meta: dict[str, Any]) -> None:
+        with pytest.raises(ValueError, match="a batch"):
+            Report.of(batch_of(**meta))
+
+    def test_a_batch_that_is_longer_or_shorter_than_it_says_is_refused(self) -> None:
+        whole = batch_of()
+        for data in (*(whole[:end] for end in range(len(whole))), whole + b"x"):
+            with pytest.raises(ValueError, match="a batch"):
+                Report.of(data)
+
+    @given(st.binary(max_size=200), st.integers(0, 200), st.integers(0, 20))
+    def test_junk_is_refused_and_nothing_else_happens(self, junk: bytes, start: int, length: int) -> None:
+        whole = batch_of()
+        for data in (junk, whole[:start] + junk + whole[start + length :]):
+            with suppress(ValueError):
+                Report.of(data)
 
 
 def test_a_packed_request_is_a_fixed_few_tens_of_bytes() -> None:

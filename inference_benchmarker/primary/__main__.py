@@ -29,17 +29,19 @@ from locust.exception import RPCError
 from locust.stats import stats_history
 
 from client_capacity.sampler import host_constants, sample_regularly
-from inference_benchmarker.locust_runtime import ACK, BATCH, READY, STOP, WaveUser, free_ports, options, set_up_logging
+from inference_benchmarker.curve import PrimaryKeys
+from inference_benchmarker.locust_runtime import ACK, BATCH, READY, STOP, WaveUser, options, set_up_logging
+from inference_benchmarker.locust_sockets import PrimarySocket, Visitors, listen_with
 from inference_benchmarker.pacing import TokenBucket
 from inference_benchmarker.plan import DEFAULT_MAX_IN_FLIGHT, NS, ClosedLoop, WavePlan
 from inference_benchmarker.primary.shape import TokenBucketShape
 from inference_benchmarker.primary.stats_files import StatsFiles
-from inference_benchmarker.record import Ledger, split_batch
+from inference_benchmarker.record import Ledger, Report
 from inference_benchmarker.run_dir import RunDir
 from inference_benchmarker.spool import SpoolWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from locust.runners import MasterRunner
 
@@ -73,7 +75,9 @@ class Member:
 class Primary:
     """Leads one wave."""
 
-    def __init__(self, plan: WavePlan, run_dir: RunDir, commands: Iterable[bytes], status_fd: int) -> None:
+    def __init__(
+        self, plan: WavePlan, run_dir: RunDir, keys: PrimaryKeys, commands: Iterable[bytes], status_fd: int
+    ) -> None:
         self.plan = plan
         self._commands = commands
         self.run_dir = run_dir
@@ -88,6 +92,9 @@ class Primary:
         self._spool = SpoolWriter(run_dir.spool)
         self._disk_full_told = False
         self.shape = TokenBucketShape(self.bucket)
+        self._foreign_told = 0
+        self._host = host_constants()  # asked while there are descriptors: strangers may take the last of them
+        listen_with(keys, self._tell_of_visitors)
         self.environment, self.runner = self._make_runner()
         self.runner.register_message(READY, self._on_ready)
         self.runner.register_message(BATCH, self._on_batch)
@@ -117,6 +124,7 @@ class Primary:
         self._start_wave()
         self._follow()
         stats.finish()
+        self._note_visitors(self.runner.server.visitors)
         self._note(event="end", at=self._now())
         return True
 
@@ -125,20 +133,21 @@ class Primary:
         self._broadcast_stop(abort=False)
 
     def _make_runner(self) -> tuple[Environment, MasterRunner]:
-        for port in free_ports(self.plan.port):
-            environment = Environment(
-                user_classes=[WaveUser],
-                events=locust.events,
-                shape_class=self.shape,
-                parsed_options=options(self.plan.url),
-                host=self.plan.url,
-            )
-            try:
-                return environment, environment.create_master_runner("127.0.0.1", port)
-            except (RPCError, SystemExit):  # Locust's ways to say that the port was taken in the meantime
-                continue
-        self._tell("failed", problems=[{"message": f"No free port from {self.plan.port} on.", "hint": "Try --port."}])
-        raise SystemExit(2)
+        environment = Environment(
+            user_classes=[WaveUser],
+            events=locust.events,
+            shape_class=self.shape,
+            parsed_options=options(self.plan.url),
+            host=self.plan.url,
+        )
+        try:
+            runner = environment.create_master_runner("127.0.0.1", self.plan.port or 0)
+        except RPCError as error:
+            self._tell("failed", problems=[_port_problem(self.plan.port, error)])
+            raise SystemExit(2) from None
+        assert isinstance(runner.server, PrimarySocket), "Locust made a socket of its own, without keys"
+        runner.handle_message = _surviving(runner.handle_message)
+        return environment, runner
 
     def _listen_to_parent(self) -> None:
         for line in self._commands:
@@ -207,7 +216,7 @@ class Primary:
         for member in self.members:
             member.last_report = t0
         port = self.runner.server.port
-        self._spool.event(event="start", t0=t0, wall_ns=wall, caps=self._caps(), port=port, host=host_constants())
+        self._spool.event(event="start", t0=t0, wall_ns=wall, caps=self._caps(), port=port, host=self._host)
         caps = dict(zip((member.client_id for member in self.members), self._caps(), strict=True))
         self.shape.hand_out(t0, caps)
         self._t0 = t0
@@ -249,7 +258,7 @@ class Primary:
         return time.monotonic_ns() > member.last_report + self.plan.drain_ns + SILENT_NS
 
     def _on_ready(self, msg: Any, **_: Any) -> None:
-        member = self.members[msg.data["worker"]]
+        member = self.members[msg.sender]
         member.client_id = msg.node_id
         member.pid, member.error = msg.data["pid"], msg.data["error"]
         member.payloads, member.descriptors = msg.data["payloads"], msg.data["descriptors"]
@@ -257,20 +266,24 @@ class Primary:
         self._changed.set()
 
     def _on_batch(self, msg: Any, **_: Any) -> None:
-        """Spool a batch, each once and in order, and acknowledge it; one that came too early comes again."""
-        data = msg.data
-        member = self.members[data["worker"]]
-        if data["sequence"] > member.next_sequence or (member.over and data["sequence"] == member.next_sequence):
+        """Spool a batch, each once and in order, and acknowledge it; one that came too early comes again.
+
+        What is no batch of its sender's is an error that Locust logs: nothing reaches the spool unread.
+        """
+        member, report = self.members[msg.sender], Report.of(msg.data)
+        if report.worker != msg.sender:
+            raise ValueError(f"worker {msg.sender} sent a batch of worker {report.worker}")
+        if report.sequence > member.next_sequence or (member.over and report.sequence == member.next_sequence):
             return
-        if data["sequence"] == member.next_sequence:
-            if not self._write(data["batch"]):
-                self._lose(data["worker"])
+        if report.sequence == member.next_sequence:
+            if not self._write(msg.data):
+                self._lose(msg.sender)
                 return
             member.next_sequence += 1
             member.last_report = time.monotonic_ns()
-            member.ledger = Ledger.from_json(split_batch(data["batch"])[0]["ledger"])
-        self.runner.send_message(ACK, {"sequence": data["sequence"]}, msg.node_id)
-        if data["final"]:
+            member.ledger = report.ledger
+        self.runner.send_message(ACK, {"sequence": report.sequence}, msg.node_id)
+        if report.final:
             member.over = True
             self._changed.set()
 
@@ -293,6 +306,17 @@ class Primary:
         """Spool an event of the running wave; where it cannot be written, what is there tells as much."""
         with suppress(OSError):
             self._spool.event(**event)
+
+    def _tell_of_visitors(self, visitors: Visitors) -> None:
+        """Tell of the first foreign connection, the tenth, the hundredth; how many there were in the end is noted."""
+        if visitors.foreign >= max(1, 10 * self._foreign_told):
+            self._foreign_told = visitors.foreign
+            self._tell("foreign_connections", count=visitors.foreign, port=visitors.port)
+            if self._t0 is not None:
+                self._note_visitors(visitors)
+
+    def _note_visitors(self, visitors: Visitors) -> None:
+        self._note(event="foreign_connections", count=visitors.foreign)
 
     def _lose(self, number: int) -> None:
         member = self.members[number]
@@ -357,13 +381,34 @@ def _print_to_nobody() -> None:
     os.close(nothing)
 
 
+def _port_problem(port: int | None, error: RPCError) -> dict[str, str]:
+    """Why the primary cannot listen, and what to try."""
+    if port is None:
+        return {"message": f"The primary finds no free port on 127.0.0.1 ({error}).", "hint": ""}
+    hint = "Give another port, or none: then any free one is taken."
+    return {"message": f"--port {port} cannot be used ({error}).", "hint": hint}
+
+
+def _surviving(handle: Callable[[str, Any], None]) -> Callable[[str, Any], None]:
+    """Locust's handling of a message; one that it cannot take would end its listener, and with it the wave."""
+
+    def handle_message(client_id: str, msg: Any) -> None:
+        try:
+            handle(client_id, msg)
+        except Exception:
+            logger.exception("a message of worker %s cannot be handled", msg.sender)
+
+    return handle_message
+
+
 def main() -> None:
     """Run the primary as its parent's standard input says."""
     commands = FileObject(sys.stdin.fileno(), "rb", close=False)
     job = json.loads(commands.readline())
     plan = WavePlan.from_json(job["plan"])
     set_up_logging(debug=plan.debug)
-    primary = Primary(plan, RunDir(Path(job["run_dir"])), commands, job["status_fd"])
+    keys = PrimaryKeys.from_json(job["keys"])
+    primary = Primary(plan, RunDir(Path(job["run_dir"])), keys, commands, job["status_fd"])
     primary.run()
 
 

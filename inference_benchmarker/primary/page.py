@@ -6,6 +6,7 @@ users it counts are the requests in flight.
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -43,7 +44,7 @@ def serve_page(environment: Environment, ledgers: Callable[[], list[Ledger]], st
         views[f"locust.{name}"] = _refuse
     views["locust.stop"] = _stopping(stop)
     views["locust.request_stats"] = _with_requests_in_flight(views["locust.request_stats"], ledgers)
-    ui.app.before_request(_refuse_other_sites)
+    ui.app.before_request(_refuse_others)
     ui.start()
     return port
 
@@ -78,9 +79,24 @@ def _with_requests_in_flight(
     return request_stats
 
 
-def _refuse_other_sites() -> tuple[str, int] | None:
-    """A web page of another origin, open in the same browser, must neither read nor stop the wave."""
+def _refuse_others() -> tuple[str, int] | None:
+    """A web page of another origin, open in the same browser, must neither read nor stop the wave.
+
+    Its host name may lead to this address (DNS rebinding), so the name that was asked for must be this host's own. A
+    browser says of each request whether another site made it; from such a one only a link to the page is followed.
+    """
+    if not _is_loopback(request.headers.get("Host", "")):
+        return "This page answers on 127.0.0.1 and localhost only.", 403
     origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != request.host:
-        return "This page answers its own origin only.", 403
-    return None
+    own_origin = origin is None or urlsplit(origin).netloc == request.host
+    own_site = request.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin") or request.path == "/"
+    return None if own_origin and own_site else ("This page answers its own origin only.", 403)
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether a Host header, with or without a port, names this host's loopback."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return "@" not in host and (name == "localhost" or ip_address(name).is_loopback)
+    except ValueError:
+        return False

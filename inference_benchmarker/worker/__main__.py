@@ -26,6 +26,7 @@ from gevent.event import Event
 from locust.env import Environment
 
 from inference_benchmarker import endpoint
+from inference_benchmarker.curve import WorkerKeys
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.host import die_with_parent, raise_descriptor_limit
 from inference_benchmarker.locust_runtime import (
@@ -38,6 +39,7 @@ from inference_benchmarker.locust_runtime import (
     options,
     set_up_logging,
 )
+from inference_benchmarker.locust_sockets import connect_with
 from inference_benchmarker.pacing import TokenBucket
 from inference_benchmarker.plan import ClosedLoop, OpenLoop, WavePlan
 from inference_benchmarker.record import BatchWriter
@@ -98,7 +100,7 @@ class Worker:
         self._left = False
         self._t0 = 0
         self._sequence = 0
-        self._unacknowledged: dict[int, tuple[float, dict[str, Any]]] = {}
+        self._unacknowledged: dict[int, tuple[float, bytes]] = {}
         self._watch = Watch()
         self._environment = Environment(
             user_classes=[WaveUser],
@@ -142,7 +144,6 @@ class Worker:
 
     def _send_ready(self) -> None:
         ready = {
-            "worker": self.number,
             "pid": os.getpid(),
             "error": self._target.error,
             "payloads": self._target.payload_count,
@@ -235,23 +236,18 @@ class Worker:
             "ledger": self._requests.ledger.to_json(),
             "use": self._watch.facts(self._requests, sending=not self._scheduler.exhausted.is_set()),
         }
-        message = {
-            "worker": self.number,
-            "sequence": self._sequence,
-            "final": final,
-            "batch": self._writer.take(meta),
-        }
-        self._unacknowledged[self._sequence] = (time.monotonic(), message)
+        batch = self._writer.take(meta)
+        self._unacknowledged[self._sequence] = (time.monotonic(), batch)
         self._sequence += 1
-        self._runner.send_message(BATCH, message)
+        self._runner.send_message(BATCH, batch)
 
     def _resend(self) -> None:
         """Send again what was not acknowledged in time; the primary takes each batch once, in order."""
         now = time.monotonic()
-        for sequence, (sent_at, message) in list(self._unacknowledged.items()):
+        for sequence, (sent_at, batch) in list(self._unacknowledged.items()):
             if now - sent_at > RESEND_AFTER_S:
-                self._unacknowledged[sequence] = (now, message)
-                self._runner.send_message(BATCH, message)
+                self._unacknowledged[sequence] = (now, batch)
+                self._runner.send_message(BATCH, batch)
 
 
 def _free_descriptors() -> int:
@@ -294,6 +290,7 @@ def main() -> None:
     if not port:
         return
     _end_with_parent(commands)
+    connect_with(WorkerKeys.from_json(job["keys"]))
     Worker(plan, job["worker"], target, int(port)).run()
 
 
