@@ -86,8 +86,8 @@ class PrimarySocket(zmqrpc.Server):
                 raise RPCError("ZMQ network broken") from error
             try:
                 return _read(frames)
-            except Exception:
-                logger.warning("a worker sent what cannot be read", exc_info=True)
+            except Exception as error:
+                logger.warning("a worker sent what is no message: %r", error)
 
 
 class Visitors:

@@ -18,8 +18,6 @@ from inference_benchmarker.child_logs import ChildLogs
 from inference_benchmarker.leftovers import MARK, end_leftovers, new_mark
 from inference_benchmarker.redact import redact, secret_values
 
-from inference_benchmarker.curve import make_keys
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
@@ -62,6 +60,8 @@ class Processes:
             self.workers.append(self._spawn("worker", run_dir.worker_log(number)))
         self.logs.start()
         whole_plan = plan.to_json()
+        from inference_benchmarker.curve import make_keys  # takes its time while the processes start
+
         keys, keys_of_workers = make_keys(plan.workers)
         job = {"plan": whole_plan, "run_dir": str(run_dir.path), "status_fd": status_write, "keys": keys.to_json()}
         self.tell_primary(json.dumps(job))

@@ -116,6 +116,60 @@ def raw_connection(port: int, data: bytes) -> socket.socket:
     return connection
 
 
+# A worker whose own code speaks to the primary: as itself, in the other worker's name, and in nobody's.
+BABBLER = """
+import locust.runners, msgpack
+from sender import post
+
+connect, runners = locust.runners.WorkerRunner.connect_to_master, []
+locust.runners.WorkerRunner.connect_to_master = lambda runner: runners.append(runner) or connect(runner)
+
+
+def babble():
+    runner = runners[0]
+    own, say = runner.client_id, runner.client.socket.send
+    for message in (5, (), ("quit", None, own), ("heartbeat", {}, own), ("heartbeat", None, own), ("stats", 5, own),
+                    ("locustfile", {}, own), ("exception", None, own), (["x"], None, own), ("wave_ready", None, own),
+                    ("wave_batch", b"junk", own), ("wave_batch", forged(), own), ("client_stopped", None, "another")):
+        say(msgpack.packb(message))
+    say(b"")
+    say(bytes([0xC1, 0xC1]))
+
+
+def forged():
+    from inference_benchmarker.record import BatchWriter, Ledger
+    ledger = Ledger(scheduled=5, sent=5, ok=5).to_json()
+    return BatchWriter().take({"worker": 0, "sequence": 0, "at": 1, "final": True, "ledger": ledger})
+
+
+def invoke_factory():
+    def invoke(payload):
+        if payload == 1:
+            babble()
+        return post(payload)
+    return invoke
+
+
+def payload_factory():
+    return {"pre_computed": True, "input": list(range(10_000))}
+"""
+
+
+def test_a_worker_speaks_for_itself_alone_and_what_it_should_not_say_does_no_harm(bench: Bench) -> None:
+    with bench.endpoint(servers=20, service_s=0.01) as endpoint:
+        wave = bench.run(
+            *("--client-rps", 100, "--obs-time", "1.2", "--workers", 2), factories=BABBLER, target=endpoint
+        )
+        arrivals = len(endpoint.arrivals()["id"])
+    assert wave.exit_code == 0, wave.err
+    wave.check_books("100")
+    assert wave.ledger["ok"] == arrivals == 120, wave.summary["errors"]
+    assert wave.findings == {}
+    log = (wave.folder / "logs" / "primary.log").read_text()
+    assert "worker 1 sent a batch of worker 0" in log
+    assert "'quit' of" in log
+
+
 FLOOD = """
 import resource, socket, sys, time
 resource.setrlimit(resource.RLIMIT_NOFILE, 2 * resource.getrlimit(resource.RLIMIT_NOFILE)[1:])

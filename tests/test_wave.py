@@ -557,7 +557,7 @@ except BenchmarkError as error:
     wrong = str(error)
 loaded = [Wave.load(wave.run_dir.path) for wave in waves]
 print(json.dumps({
-    "patched": sorted({"gevent", "locust", "zmq"} & set(sys.modules)) or socket.socket is not plain_socket,
+    "patched": sorted({"gevent", "locust"} & set(sys.modules)) or socket.socket is not plain_socket,
     "handlers": handlers == [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)],
     "children": [str(child) for child in psutil.Process().children(recursive=True)],
     "open": psutil.Process().num_fds(),
