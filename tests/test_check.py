@@ -301,7 +301,7 @@ def payload_factory():
 """
         done = run(bench, source, environment={"MY_PASSWORD": "correct-horse"})
         assert done.code == 1
-        assert done.err == "loading\npassword is [hidden]"
+        assert done.err == "loading\npassword is [hidden]\n"
         assert row(done.out, "Payloads") == "built for each request"
         assert row(done.out, "Sent") == "bytes, 6,291,457 bytes"
         assert "Answer:" not in done.out
@@ -350,7 +350,7 @@ def payload_factory():
         assert done.code == 1
         assert f"FAILED: {key}" in done.out
         assert ("Times:" in done.out) == ("process ended" not in key)  # nothing is made up
-        assert done.err == ("last words" if "last words" in body else "")
+        assert done.err == ("last words\n" if "last words" in body else "")
 
     def test_a_thread_that_never_ends_does_not_hold_it_up(self, bench: Bench) -> None:
         source = """

@@ -209,7 +209,7 @@ def test_conflicts_and_strays_are_said(
         (
             "--factories-file f.py --client-rps 1 --obs-time 1 --timeout 3 stray",
             [
-                "Unknown argument '--timeout'. Did you mean --drain-timeout or --request-timeout?",
+                "Unknown argument '--timeout'. Did you mean --drain-timeout or --request-timeout or --load-timeout?",
                 "Unknown argument 'stray'. See `benchmark --help`.",
             ],
         ),
