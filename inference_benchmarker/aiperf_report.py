@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.finding import INDENT, aligned, duration_text
-from inference_benchmarker.report import metric_lines, success_line
+from inference_benchmarker.report import joined, metric_lines, success_line
 from inference_benchmarker.text import one_line
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _COLUMNS = ("mean", "p50", "p90", "p95", "p99", "max")
 def aiperf_text(result: AiperfResult) -> str:
     """The whole block."""
     sections = (_block(result), _times(result), _tokens(result), _errors(result), _server(result), _end(result))
-    return "\n\n".join("\n".join(lines) for section in sections if (lines := list(section))) + "\n"
+    return joined(*sections)
 
 
 def _block(result: AiperfResult) -> Iterator[str]:

@@ -23,6 +23,7 @@ from inference_benchmarker.launch import facts_of, make_run_dir
 from inference_benchmarker.plan import OpenLoop, WavePlan
 from inference_benchmarker.processes import child_environment, counting_interrupts, until_interrupted
 from inference_benchmarker.redact import redact, secret_values
+from inference_benchmarker.run_dir import OWNER_ONLY
 from inference_benchmarker.scratch import scratch_folder
 from server_capacity import aiperf
 from server_capacity.aiperf_arguments import flags, problems_of, problems_of_names, strange, words
@@ -105,7 +106,7 @@ class AiperfStage:
     def _run(self, run_dir: RunDir, sources: Sequence[Source]) -> AiperfResult:
         """Run it and store what it measured; KeyboardInterrupt where it was interrupted before the first answer."""
         folder = run_dir.aiperf
-        folder.mkdir()
+        folder.mkdir(mode=OWNER_ONLY)
         for source in sources:
             source.begin()
         known = self._secrets()

@@ -10,10 +10,10 @@ from inference_benchmarker.columns import Records
 from inference_benchmarker.finding import INDENT, duration_text
 from inference_benchmarker.plan import NS
 from inference_benchmarker.request_times import request_times
-from inference_benchmarker.text import one_line
+from inference_benchmarker.text import one_line, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from inference_benchmarker.record import RequestRecord
     from inference_benchmarker.witness import Seen
@@ -38,7 +38,7 @@ class Ended:
 
     def to_text(self) -> str:
         """The same lines as of a check."""
-        return "\n".join((*_HEAD, _fact("File", self.file), "", f"FAILED: {self.how}")) + "\n"
+        return _joined((*_HEAD, _fact("File", self.file), "", f"FAILED: {self.how}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Check:
 
     def to_text(self) -> str:
         """The check for people."""
-        return "\n".join(self._lines()) + "\n"
+        return _joined(self._lines())
 
     def _lines(self) -> Iterator[str]:
         yield from _HEAD
@@ -202,6 +202,11 @@ class Check:
         }
         times = self.times()
         return ", ".join(f"{text} {duration_text(times[name])}" for name, text in names.items() if name in times)
+
+
+def _joined(lines: Iterable[str]) -> str:
+    """The one way out: a line stays one, whatever name or answer stands in it."""
+    return "\n".join(map(plain, lines)) + "\n"
 
 
 def _fact(name: str, text: str) -> str:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from inference_benchmarker.plan import MAX_SECONDS, NS
 from inference_benchmarker.record import HAS_STREAM, NONE, OUTCOME, OUTCOMES, RequestRecord
 
 if TYPE_CHECKING:
@@ -44,6 +46,14 @@ STREAM_DTYPE = np.dtype(
         ("gaps", "<u4"),
     ]
 )
+LONGEST_NS = 3 * MAX_SECONDS * NS  # warm-up, wave and drain
+MOST_COUNT = 1 << 53
+_BOUNDS = {
+    **dict.fromkeys(("due", "sent", "first_token", "last_token", "done"), (-LONGEST_NS, LONGEST_NS)),
+    "index": (-MOST_COUNT, MOST_COUNT),
+    "build_ns": (0, LONGEST_NS),
+    **dict.fromkeys(("chunks", "tokens_in", "tokens_out", "bytes"), (0, MOST_COUNT)),
+}
 _NAMES = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
     [
@@ -136,6 +146,19 @@ class Records:
             return np.zeros(0, np.int64), []
         return column.indices.fill_null(-1).to_numpy().astype(np.int64), column.dictionary.to_pylist()
 
+    def check(self) -> None:
+        """Raise ValueError for values that no worker reports: an instant of no wave, a count below zero."""
+        for name, (least, most) in _BOUNDS.items():
+            found = pc.min_max(self.table.column(name)).as_py()
+            if found["min"] is not None and not least <= found["min"] <= found["max"] <= most:
+                raise ValueError(f"{name} is from {found['min']} to {found['max']}")
+        for name in ("label", "outcome", "error"):
+            codes, names = self.coded(name)
+            if None in names or (name == "outcome" and not (codes >= 0).all()):
+                raise ValueError(f"{name} is missing")
+        if strange := set(self.coded("outcome")[1]) - set(OUTCOMES):
+            raise ValueError(f"an outcome is {str(strange.pop())[:40]!r}")
+
     def gaps(self, where: Mask) -> Floats:
         """Every gap between tokens of the selected requests, in seconds."""
         chosen = self.table.column("gaps").filter(pa.array(where)).combine_chunks()
@@ -172,6 +195,8 @@ def _stream_columns(worker: WorkerColumns) -> dict[str, pa.Array]:
         columns[name] = _nullable(spread)
     lengths = np.zeros(size, np.int64)
     lengths[rows] = worker.streams["gaps"]
+    if lengths.sum() != len(worker.gaps):
+        raise ValueError(f"{len(worker.gaps):,} gaps between tokens, {lengths.sum():,} of them told")
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     no_stream = np.append(~columns["chunks"].is_valid().to_numpy(zero_copy_only=False), False)
     columns["gaps"] = pa.ListArray.from_arrays(pa.array(offsets, mask=no_stream), pa.array(worker.gaps))

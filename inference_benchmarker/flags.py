@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.aiperf_flags import AIPERF_FLAGS
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.files import MIB, read_given
 from inference_benchmarker.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
 from inference_benchmarker.redact import redact
 from inference_benchmarker.slo import RequestLimit, Slo
@@ -102,8 +103,8 @@ REPEATABLE = ("--slo", "--goodput", "--metric-fault")
 def read_config(path: Path, known: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The flags of a TOML file as text, and what is wrong with them."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        data = tomllib.loads(read_given(path, MIB).decode())
+    except (OSError, ValueError, RecursionError) as error:
         return {}, [f"--config {path}: cannot be read ({getattr(error, 'strerror', None) or error})."]
     values: dict[str, Any] = {}
     problems = []

@@ -87,7 +87,7 @@ class TokenBucket:
         So N arrivals at a constant rate have T = N / rate: no fence-post. None for a closed loop that is
         bounded by a number of requests alone.
         """
-        end = self._planned_ns if until_ns is None else max(0, min(until_ns, self._planned_ns))
+        end = self._planned_ns if until_ns is None else self._planned_by(max(0, min(until_ns, self.end_ns)))
         return None if end == _NO_END else end
 
     def surely_over_ns(self, until_ns: int | None = None) -> int | None:
@@ -100,6 +100,22 @@ class TokenBucket:
             arrivals = self.num_requests + 10 * math.isqrt(self.num_requests) + 10
             end = min(end, int(arrivals * self._period()))
         return None if end == _NO_END else end
+
+    def draws(self, until_ns: int | None = None) -> float:
+        """About how many arrivals must be drawn to count those due by then; 0 where they can be worked out."""
+        if not isinstance(self.load, OpenLoop) or self.load.arrivals == "constant":
+            return 0.0
+        until = self.end_ns if until_ns is None else min(until_ns, self.end_ns)
+        due = max(until, 0) / float(self._period())
+        return due if self.num_requests is None else min(due, self.num_requests)
+
+    def most_arrivals(self) -> int | None:
+        """A number that the wave's arrivals do not exceed; None where the endpoint's answers decide."""
+        most = [] if self.num_requests is None else [self.num_requests]
+        if isinstance(self.load, OpenLoop) and self.end_ns != _NO_END:
+            mean = math.ceil(self.end_ns / float(self._period()))
+            most.append(mean if self.load.arrivals == "constant" else mean + 10 * math.isqrt(mean) + 10)
+        return min(most, default=None)
 
     def counts(self, instants_ns: Iterable[int]) -> list[int]:
         """How many open-loop arrivals are due before each of these increasing instants."""
@@ -118,22 +134,33 @@ class TokenBucket:
     @cached_property
     def _planned_ns(self) -> int:
         """The plan's own T. A Poisson wave has to be drawn to its end for it, so it is asked for once."""
+        return self._planned_by(self.end_ns)
+
+    def _planned_by(self, end_ns: int) -> int:
+        """T of a wave that ends then at the latest."""
         if not isinstance(self.load, OpenLoop) or self.num_requests is None:
-            return self.end_ns
+            return end_ns
         if self.load.arrivals == "constant":
-            period = self._period()
-            return min(self.end_ns, self.num_requests * period.numerator // period.denominator)
-        ends = (due for i, due in self._poisson_stream() if i == self.num_requests or due >= self.end_ns)
-        return min(self.end_ns, next(ends))
+            numerator, denominator = self._period_parts
+            return min(end_ns, self.num_requests * numerator // denominator)
+        ends = (due for i, due in self._poisson_stream() if i == self.num_requests or due >= end_ns)
+        return min(end_ns, next(ends))
 
     def _period(self) -> Fraction:
         """Nanoseconds between arrivals, exactly."""
         assert isinstance(self.load, OpenLoop)
         return NS / Fraction(self.load.rate)
 
+    @cached_property
+    def _period_parts(self) -> tuple[int, int]:
+        """The period as a fraction: a timeline asks for as many counts as it has seconds."""
+        period = self._period()
+        return period.numerator, period.denominator
+
     def _constant_count(self, until_ns: int) -> int:
         # floor(i * period) < until  <=>  i * period < until, for a whole number until
-        arrivals = max(0, -(-until_ns // self._period()))
+        numerator, denominator = self._period_parts
+        arrivals = max(0, -(-until_ns * denominator // numerator))
         return arrivals if self.num_requests is None else min(arrivals, self.num_requests)
 
     def _constant(self, worker: int) -> Iterator[Token]:

@@ -24,6 +24,7 @@ MAX_CONCURRENCY = 1_000_000
 MAX_WORKERS = 1_000
 MAX_SECONDS = 30 * 24 * 3600
 DEFAULT_MAX_IN_FLIGHT = 10_000
+_MOST_DIGITS = 100
 
 Arrivals = Literal["constant", "poisson"]
 
@@ -125,11 +126,14 @@ class WavePlan:
 
     def problems(self) -> list[str]:
         """Everything that is wrong with this plan, a sentence each; empty when it can run."""
+        return [*self.problems_of_values(), *self._endpoint_problems()]
+
+    def problems_of_values(self) -> list[str]:
+        """What is wrong with its numbers, whatever became of its endpoint: a plan that is read back has none."""
         return [
             *self.load.problems(),
             *self.bounds.problems(),
             *self._length_problems(),
-            *self._endpoint_problems(),
             *self._process_problems(),
             *self._timing_problems(),
             *self._threshold_problems(),
@@ -265,7 +269,7 @@ class WavePlan:
         load = dict(values.pop("load"))
         kind = load.pop("kind")
         if kind == "open":
-            values["load"] = OpenLoop(Decimal(load["rate"]), load["arrivals"])
+            values["load"] = OpenLoop(_exact(load["rate"]), load["arrivals"])
         else:
             values["load"] = ClosedLoop(**load)
         bounds = values.pop("bounds")
@@ -305,7 +309,14 @@ def _seconds_problems(flag: str, value: Decimal, least: Decimal = Decimal(0)) ->
 
 
 def _decimal(text: str | None) -> Decimal | None:
-    return None if text is None else Decimal(text)
+    return None if text is None else _exact(text)
+
+
+def _exact(text: str) -> Decimal:
+    """One with very many digits would be computed with for ever."""
+    if len(text) > _MOST_DIGITS:
+        raise ValueError(f"a number has {len(text):,} digits")
+    return Decimal(text)
 
 
 def _plain(value: Any) -> Any:

@@ -16,6 +16,8 @@ from collections import defaultdict
 from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from inference_benchmarker.json_text import parse_json
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -195,7 +197,7 @@ def split_batch(data: bytes) -> tuple[dict[str, Any], bytes, bytes, bytes]:
     for size in sizes:
         parts.append(data[offset : offset + size])
         offset += size
-    return json.loads(parts[0]), parts[1], parts[2], parts[3]
+    return parse_json(parts[0]), parts[1], parts[2], parts[3]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from inference_benchmarker.finding import (
     unit_text,
 )
 from inference_benchmarker.run_dir import SCHEMA_VERSION
-from inference_benchmarker.text import one_line
+from inference_benchmarker.text import one_line, plain
 from server_capacity.diagnosis import diagnose
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _WIDTH = 80
 _TITLE = "RESULTS – InferenceBenchmarker"
 _MAX_ROWS = 20
+_LONG, _LONGEST = 300, 1_000  # of a name or text of somebody else's in a line
 _COLUMNS = ("mean", *(f"p{p:g}" for p in PERCENTILES), "max")
 _TOKENS = (
     ("Input tokens", "tokens_in_per_request"),
@@ -58,7 +59,7 @@ def to_text(observed: Observed, summary: Summary, verdict: Verdict, run_dir: Pat
 
 def client_text(observed: Observed, summary: Summary, verdict: Verdict) -> str:
     """What the client measured; it can be printed while the server's metrics are waited for."""
-    return _joined(
+    return joined(
         _block(observed, summary),
         _times_section(summary),
         _tokens_section(summary),
@@ -74,7 +75,7 @@ def client_text(observed: Observed, summary: Summary, verdict: Verdict) -> str:
 
 def server_text(observed: Observed, summary: Summary, verdict: Verdict, run_dir: Path | None = None) -> str:
     """The server's metrics and what they say, the findings, and the verdict."""
-    return _joined(
+    return joined(
         metric_lines(observed.server_metrics or ()),
         _diagnosis_section(observed, summary, verdict),
         _findings_section(verdict),
@@ -82,8 +83,9 @@ def server_text(observed: Observed, summary: Summary, verdict: Verdict, run_dir:
     )
 
 
-def _joined(*sections: Iterator[str]) -> str:
-    return "\n\n".join("\n".join(lines) for section in sections if (lines := list(section))) + "\n"
+def joined(*sections: Iterator[str]) -> str:
+    """The one way out of a report: a line stays one, whatever name or answer stands in it."""
+    return "\n\n".join("\n".join(map(plain, lines)) for section in sections if (lines := list(section))) + "\n"
 
 
 def metric_lines(metrics: Sequence[ServerMetric]) -> Iterator[str]:
@@ -102,13 +104,13 @@ def metric_lines(metrics: Sequence[ServerMetric]) -> Iterator[str]:
             reasons.update(filter(None, [metric.reason]))
     for name, count in names.items():
         if count > _MAX_ROWS:
-            yield f"{_INDENT}… and {count - _MAX_ROWS} more of {name}, in server_metrics.json"
+            yield f"{_INDENT}… and {count - _MAX_ROWS} more of {one_line(name)}, in server_metrics.json"
 
 
 def _metric_line(metric: ServerMetric, *, several: bool, told_before: bool) -> str:
     where = ", ".join(f"{name}={value}" for name, value in metric.dimensions.items())
-    title = f"{metric.name} ({where})" if several and where else metric.name
-    values = ", ".join(f"{name}={metric_text(value)}" for name, value in metric.statistics.items())
+    title = one_line(f"{metric.name} ({where})" if several and where else metric.name, _LONG)
+    values = ", ".join(f"{one_line(name)}={metric_text(value)}" for name, value in metric.statistics.items())
     notes = "; ".join(filter(None, (unit_text(metric.unit), "as above" if told_before else metric.reason)))
     return f"{_INDENT}{title}: {values}" + (f" ({notes})" if notes else "")
 
@@ -312,7 +314,8 @@ def _warmup_section(summary: Summary) -> Iterator[str]:
 
 def _calibration_section(observed: Observed) -> Iterator[str]:
     if observed.calibration is not None:
-        yield from (f"{_INDENT}Calibration:      {line}" for line in observed.calibration["lines"])
+        lines = observed.calibration["lines"][:_MAX_ROWS]
+        yield from (f"{_INDENT}Calibration:      {one_line(line, _LONG)}" for line in lines)
 
 
 def _client_section(observed: Observed, verdict: Verdict) -> Iterator[str]:
@@ -344,7 +347,8 @@ def _diagnosis_section(observed: Observed, summary: Summary, verdict: Verdict) -
 
 def _findings_section(verdict: Verdict) -> Iterator[str]:
     for finding in verdict.findings:
-        facts = f"{finding.measured} (limit {finding.limit}). {finding.advice}"
+        measured, limit, advice = (one_line(text, _LONGEST) for text in (finding.measured, finding.limit, finding.advice))
+        facts = f"{measured} (limit {limit}). {advice}"
         if finding.code in CLIENT_CODES and verdict.limited_by == "client":
             yield f"{_INDENT}⚠️ CLIENT BOTTLENECK detected: {finding.code}, {facts}"
         else:
@@ -366,7 +370,7 @@ def _closing(verdict: Verdict, run_dir: Path | None, name: str | None) -> Iterat
         notes.append(f"{missed} threshold{'s' if missed > 1 else ''} missed")
     yield verdict.word + (f" ({', '.join(notes)})" if notes else "")
     if run_dir is not None:
-        yield f"Run directory: {run_dir}" + (f" ({name})" if name else "")
+        yield f"Run directory: {run_dir}" + (f" ({one_line(name, _LONG)})" if name else "")
 
 
 def _metrics_json(summary: Summary) -> dict[str, Any]:

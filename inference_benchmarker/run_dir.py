@@ -1,20 +1,31 @@
-"""The run directory: every file of a wave by its name, and how JSON gets there without ever being half written."""
+"""The run directory: every file of a wave by its name, and how JSON gets there and is read back.
+
+Whose run directory it is, is not known: what is read from it is held against bounds, and what is written stays in it
+(``files``).
+"""
 
 from __future__ import annotations
 
 import json
-import os
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.files import is_file, is_folder, read_bytes, replace_file
+from inference_benchmarker.json_text import MOST_BYTES, parse_json
+from inference_benchmarker.plan import WavePlan
+from inference_benchmarker.text import one_line
+from inference_benchmarker.typed import require
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA_VERSION = 1
+OWNER_ONLY = 0o700
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What reading values of another shape than ours raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +39,7 @@ class RunDir:
         """Make ``<UTC timestamp>_benchmark/`` below ``parent``."""
         run_dir = cls(make_stamped_folder(parent, "benchmark"))
         try:
-            run_dir.logs.mkdir()
+            run_dir.logs.mkdir(mode=OWNER_ONLY)
         except OSError as error:
             raise cannot_write(parent, error) from None
         return run_dir
@@ -38,8 +49,11 @@ class RunDir:
         """An existing run directory."""
         run_dir = cls(path)
         try:
-            if run_dir.plan.is_file():
+            if is_file(run_dir.plan):
                 return run_dir
+            with suppress(FileNotFoundError, NotADirectoryError):
+                run_dir.plan.lstat()
+                raise cannot_read(run_dir.plan, "is no regular file")
             if runs := sorted(path.glob("*/plan.json")):
                 raise BenchmarkError(f"{path}: is a directory of {len(runs)} runs.", f"Give one: {runs[-1].parent}.")
             what = "is not a run directory (it has no plan.json)" if path.is_dir() else "does not exist"
@@ -95,12 +109,12 @@ class RunDir:
     @property
     def has_wave(self) -> bool:
         """Whether a wave was begun in it; aiperf may have run alone."""
-        return self.requests.is_file() or self.spool.is_file()
+        return is_file(self.requests) or is_file(self.spool)
 
     @property
     def aiperf_alone(self) -> bool:
         """Whether aiperf ran in it without a wave."""
-        return self.aiperf.is_dir() and not self.has_wave and not self.summary.is_file()
+        return is_folder(self.aiperf) and not self.has_wave and not is_file(self.summary)
 
     @property
     def aiperf(self) -> Path:
@@ -123,51 +137,67 @@ class RunDir:
 
 
 def make_stamped_folder(parent: Path, kind: str) -> Path:
-    """Make ``<UTC timestamp>_<kind>/`` below ``parent``; a second one in the same second gets ``-2``."""
+    """Make ``<UTC timestamp>_<kind>/`` below ``parent``, for its owner alone; a second one of a second gets ``-2``."""
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}_{kind}"
     try:
         parent.mkdir(parents=True, exist_ok=True)
         for number in range(1, 1000):
             path = parent / (stamp if number == 1 else f"{stamp}-{number}")
             with suppress(FileExistsError):
-                path.mkdir()
+                path.mkdir(mode=OWNER_ONLY)
                 return path
     except OSError as error:
         raise cannot_write(parent, error) from None
     raise BenchmarkError(f"{parent}: no name is left for a run directory of this second.")
 
 
-def write_json(path: Path, data: dict[str, Any]) -> None:
+def write_json(path: Path, data: dict[str, Any], inside: Path | None = None) -> None:
     """Write a JSON object so that a reader sees the old file or the whole new one."""
-    replace_file(path, json.dumps(data, indent=2, allow_nan=False) + "\n")
+    replace_file(path, json.dumps(data, indent=2, allow_nan=False) + "\n", inside)
 
 
-def replace_file(path: Path, text: str) -> None:
-    """Write a text so that a reader sees the old file or the whole new one."""
-    draft = path.with_name(path.name + ".part")
+def read_json(path: Path, inside: Path | None = None) -> dict[str, Any]:
+    """Read a JSON object of ours; a newer schema or a damaged file is said. ``inside``: see ``files.opened``."""
     try:
-        with draft.open("w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object of ours; a newer schema or a damaged file is said."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = parse_json(read_bytes(path, MOST_BYTES, inside))
         version = int(data["schema_version"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BenchmarkError(f"{path}: cannot be read as a file of this tool ({error!r}).") from None
+    except (OSError, *UNREADABLE) as error:
+        raise foreign(path, error) from None
     if version > SCHEMA_VERSION:
         raise BenchmarkError(
             f"{path}: has schema version {version}; this tool knows {SCHEMA_VERSION}.", "Update the tool."
         )
     return dict(data)
+
+
+def read_plan(run_dir: RunDir) -> WavePlan:
+    """The plan of a run directory; BenchmarkError for what is none, or none that a wave could have."""
+    data = read_json(run_dir.plan)
+    try:
+        plan = WavePlan.from_json(data)
+        require(plan, WavePlan, "plan")
+        problems = plan.problems_of_values()
+    except (BenchmarkError, *UNREADABLE) as error:
+        raise foreign(run_dir.plan, error) from None
+    if problems:
+        raise foreign(run_dir.plan, ValueError(problems[0]))
+    return plan
+
+
+def foreign(path: Path, error: Exception) -> BenchmarkError:
+    """The error of a file whose content is not what this tool writes, in one sentence."""
+    if isinstance(error, KeyError):
+        reason = f"{one_line(str(error), 40)} is missing"
+    elif isinstance(error, OSError):
+        reason = error.strerror or str(error)
+    else:
+        reason = one_line(str(error), 200) or type(error).__name__
+    return cannot_read(path, f"cannot be read as a file of this tool ({reason})")
+
+
+def cannot_read(path: Path, what: str) -> BenchmarkError:
+    """The error of a file that ``what`` is told of."""
+    return BenchmarkError(f"{path}: {what}.", "Give a run directory as this tool left it.")
 
 
 def cannot_write(path: Path, error: OSError) -> BenchmarkError:

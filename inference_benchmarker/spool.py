@@ -18,6 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.files import OWNER_ONLY, open_file, opened
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import FileIO
@@ -26,6 +28,8 @@ EVENT, BATCH = b"E", b"B"
 _FRAME = struct.Struct("<4scII")  # magic, kind, length, crc32
 _MAGIC = b"IBS1"
 _CLOSED = -1
+MOST_FRAME = 1 << 28
+"""Bytes of a frame: a worker reports every second, so its batches are some megabytes at the most."""
 
 
 class SpoolWriter:
@@ -98,7 +102,7 @@ class SpoolReader:
     def frames(self) -> Iterator[tuple[bytes, bytes]]:
         """Whole frames (kind, data) not yet given; stops at the first one that is damaged or incomplete."""
         try:
-            file = self._file = self._file or self._path.open("rb", buffering=0)
+            file = self._file = self._file or open_file(self._path)
         except FileNotFoundError:
             return
         size = os.fstat(file.fileno()).st_size
@@ -107,7 +111,7 @@ class SpoolReader:
             if len(head) < _FRAME.size:
                 return
             magic, kind, length, checksum = _FRAME.unpack(head)
-            if magic != _MAGIC or self._offset + _FRAME.size + length > size:
+            if magic != _MAGIC or length > MOST_FRAME or self._offset + _FRAME.size + length > size:
                 return
             data = file.read(length)
             if _checksum(kind, data) != checksum:
@@ -122,7 +126,7 @@ def _checksum(kind: bytes, data: bytes) -> int:
 
 def is_locked(path: Path) -> bool:
     """Whether a primary still writes to this spool."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -131,6 +135,6 @@ def is_locked(path: Path) -> bool:
 
 
 def _open_locked(path: Path) -> int:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, OWNER_ONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return descriptor

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -52,30 +49,26 @@ def timeline(observed: Observed) -> str:
         _tokens_by_second(records, edges),
         _good_by_second(observed, edges),
     ]
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(COLUMNS.split(","))
-    for second in range(seconds):
-        counts = [int(values[second]) for values in in_second.values()]
-        rows.writerow([second, *counts, *(column[second] for column in columns)])
-    return text.getvalue()
+    counts = [map(str, values.tolist()) for values in in_second.values()]
+    rows = zip(map(str, range(seconds)), *counts, *columns, strict=True)
+    return "\n".join((COLUMNS, *map(",".join, rows))) + "\n"
 
 
-def _tokens_by_second(records: Records, edges: Int64) -> list[Any]:
+def _tokens_by_second(records: Records, edges: Int64) -> list[str]:
     """Output tokens of the ok requests done in each second; empty where none were counted."""
     counted = records.outcome("ok") & (records.has("tokens_out") | records.has("chunks"))
     if not counted.any():
         return [""] * (len(edges) - 1)
     totals, _ = np.histogram(records.int("done")[counted], edges, weights=output_tokens(records)[counted])
-    return [int(total) for total in totals]
+    return [str(int(total)) for total in totals]
 
 
-def _good_by_second(observed: Observed, edges: Int64) -> list[Any]:
+def _good_by_second(observed: Observed, edges: Int64) -> list[str]:
     """Requests done in each second that met every ``--goodput`` limit; empty without any."""
     if not observed.plan.goodput:
         return [""] * (len(edges) - 1)
     good = meets(observed.records, observed.plan.goodput)
-    return [int(count) for count in np.histogram(observed.records.int("done")[good], edges)[0]]
+    return [str(count) for count in np.histogram(observed.records.int("done")[good], edges)[0].tolist()]
 
 
 def _scheduled(observed: Observed, edges: Int64) -> Int64:
@@ -102,13 +95,14 @@ def _time_since(instants: Int64, seconds: int) -> Int64:
     return ((np.cumsum(counts) - counts) * NS + rests)[:seconds]
 
 
-def _by_second(at: Any, values: Any, seconds: int, percent: float) -> list[str]:
+def _by_second(at: Int64, values: Int64, seconds: int, percent: float) -> list[str]:
     """A percentile of the values in each second, as text; empty where there are none."""
     order = np.argsort(at, kind="stable")
     at, values = at[order], values[order]
     bounds = np.searchsorted(at, np.arange(seconds + 1) * NS)
-    column = []
-    for first, last in itertools.pairwise(bounds):
-        distribution = Distribution.of(values[first:last] / NS)
-        column.append("" if distribution is None else f"{distribution.percentile(percent):.6f}")
+    column = [""] * seconds
+    for second in np.flatnonzero(np.diff(bounds)):  # a long wave may have few requests
+        distribution = Distribution.of(values[bounds[second] : bounds[second + 1]] / NS)
+        assert distribution is not None
+        column[second] = f"{distribution.percentile(percent):.6f}"
     return column

@@ -12,23 +12,32 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import pyarrow.parquet as pq
-
 from inference_benchmarker import report
-from inference_benchmarker.columns import SCHEMA, Records
+from inference_benchmarker.columns import Records
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.files import is_file, most_in_memory, read_bytes, replace_file
 from inference_benchmarker.journal import Journal
 from inference_benchmarker.observed import Observed, Window, settle_ledgers
 from inference_benchmarker.pacing import TokenBucket
 from inference_benchmarker.plan import NS, WavePlan
 from inference_benchmarker.record import Ledger
-from inference_benchmarker.run_dir import SCHEMA_VERSION, RunDir, read_json, replace_file, write_json
+from inference_benchmarker.records_file import read_records, write_records
+from inference_benchmarker.run_dir import (
+    SCHEMA_VERSION,
+    UNREADABLE,
+    RunDir,
+    foreign,
+    read_json,
+    read_plan,
+    write_json,
+)
 from inference_benchmarker.spool import is_locked
 from inference_benchmarker.summary import Summary, summarise
 from inference_benchmarker.timeline import timeline
 from inference_benchmarker.usage import HostUse, ProcessUse, WorkerUse
 from inference_benchmarker.verdict import Verdict, judge
 from inference_benchmarker.version import __version__
+from inference_benchmarker.wave_check import check_wave
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,6 +45,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from server_capacity.metrics import Interval, ServerLog, ServerMetric
+
+
+MOST_LOG = 1 << 28
+MOST_DRAWN = 20_000_000  # arrivals of a Poisson wave, some seconds of drawing
 
 
 class Wave(Observed):
@@ -76,18 +89,31 @@ class Wave(Observed):
     def load(cls, path: str | Path) -> Self:
         """Load a run directory; one that was cut off is finalised first."""
         run_dir = RunDir.find(Path(path))
-        if run_dir.requests.is_file() and run_dir.summary.is_file():
+        if is_file(run_dir.requests) and is_file(run_dir.summary):
             return cls._stored(run_dir)
-        if not run_dir.spool.is_file():
+        if not is_file(run_dir.spool):
             raise BenchmarkError(f"{run_dir.path}: no request was recorded in it.", "The wave ended before it began.")
         if is_locked(run_dir.spool):
             raise BenchmarkError(f"{run_dir.path}: its wave is still running.", "Wait for its end.")
-        plan = _read_plan(run_dir)
-        journal = Journal([run_dir.spool], plan.workers)
-        journal.read()
-        wave = cls.of_journal(plan, journal, run_dir, primary_lost=not journal.ended)
+        wave = cls._of_spool(run_dir)
         with suppress(OSError):  # what cannot be written to can still be read
             wave.save()
+        return wave
+
+    @classmethod
+    def _of_spool(cls, run_dir: RunDir) -> Self:
+        """The wave of a spool that nobody writes to any more, and that anybody may have written."""
+        plan = read_plan(run_dir)
+        try:
+            if run_dir.spool.stat(follow_symlinks=False).st_size > most_in_memory():
+                raise ValueError("it does not fit in this machine's memory")
+            journal = Journal([run_dir.spool], plan.workers)
+            journal.read()
+            _make_countable(plan, journal)
+            wave = cls.of_journal(plan, journal, run_dir, primary_lost=not journal.ended)
+            check_wave(wave)
+        except (OSError, MemoryError, RecursionError, *UNREADABLE) as error:
+            raise foreign(run_dir.spool, error) from None
         return wave
 
     @classmethod
@@ -118,7 +144,7 @@ class Wave(Observed):
             window=_window(plan, journal, records),
             records=records.where(index >= 0),
             warmup=records.where(index < 0),
-            ledgers=settle_ledgers(plan, [w.ledger for w in journal.workers], lost, journal.stop_at),
+            ledgers=settle_ledgers(plan, [w.ledger for w in journal.workers], lost, journal.end_at),
             lost_workers=tuple(sorted(lost)),
             primary_lost=primary_lost,
             interrupted=interrupted or (journal.stop_at is not None and disk_error is None),
@@ -138,7 +164,7 @@ class Wave(Observed):
     def save(self) -> None:
         """Store the wave in its run directory; the spool goes when all else is safely there."""
         assert self.run_dir is not None
-        _write_parquet(self.run_dir.requests, self._all_records())
+        write_records(self.run_dir.requests, self._all_records())
         replace_file(self.run_dir.timeline, timeline(self))
         replace_file(self.run_dir.report, self.text())
         write_json(self.run_dir.summary, self.to_json())
@@ -189,11 +215,13 @@ class Wave(Observed):
     @classmethod
     def _stored(cls, run_dir: RunDir) -> Self:
         facts = read_json(run_dir.summary)
-        records = _read_records(run_dir)
+        plan = read_plan(run_dir)
+        records = read_records(run_dir.requests)
         try:
-            wave = cls._of_facts(_read_plan(run_dir), records, facts)
-        except (KeyError, TypeError, ValueError) as error:
-            raise _foreign(run_dir.summary, error) from None
+            wave = cls._of_facts(plan, records, facts)
+            check_wave(wave)
+        except UNREADABLE as error:
+            raise foreign(run_dir.summary, error) from None
         wave.run_dir = run_dir
         return wave
 
@@ -220,28 +248,6 @@ class Wave(Observed):
         )
 
 
-def _read_plan(run_dir: RunDir) -> WavePlan:
-    data = read_json(run_dir.plan)
-    try:
-        return WavePlan.from_json(data)
-    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise _foreign(run_dir.plan, error) from None
-
-
-def _read_records(run_dir: RunDir) -> Records:
-    try:
-        table = pq.read_table(run_dir.requests).combine_chunks()
-    except (OSError, ValueError) as error:
-        raise BenchmarkError(f"{run_dir.requests}: cannot be read ({error}).") from None
-    if table.schema != SCHEMA:
-        raise BenchmarkError(f"{run_dir.requests}: has other columns than this tool writes.")
-    return Records(table)
-
-
-def _foreign(path: Path, error: Exception) -> BenchmarkError:
-    return BenchmarkError(f"{path}: cannot be read as a file of this tool ({error!r}).")
-
-
 def describe_environment(plan: WavePlan) -> dict[str, Any]:
     """What a reader needs to repeat the wave: versions, host, what was run."""
     target = plan.factories_file or plan.locust_file
@@ -258,6 +264,21 @@ def describe_environment(plan: WavePlan) -> dict[str, Any]:
     }
 
 
+def _make_countable(plan: WavePlan, journal: Journal) -> None:
+    """Draw of a Poisson wave no more arrivals than its requests bear out.
+
+    Where the plan has many more, as that of a long wave that was soon cut off, the arrivals after the last report are
+    left out: the wave counts as stopped then.
+    """
+    bucket, rows = TokenBucket.of(plan), sum(len(rows) for worker in journal.workers for rows in worker.base)
+    most = MOST_DRAWN + 10 * rows
+    if bucket.draws(journal.end_at) <= most:
+        return
+    journal.cut_at = max(worker.at for worker in journal.workers)
+    if (arrivals := bucket.draws(journal.end_at)) > most:
+        raise ValueError(f"about {arrivals:,.0f} arrivals were due, and {rows:,} requests were reported")
+
+
 def _window(plan: WavePlan, journal: Journal, records: Records) -> Window:
     """The duration ends with the last answer; a request that was abandoned has none."""
     assert journal.start is not None
@@ -267,9 +288,9 @@ def _window(plan: WavePlan, journal: Journal, records: Records) -> Window:
     return Window(
         start_unix_ns=journal.start["wall_ns"],
         t0_monotonic_ns=journal.start["t0"],
-        planned_ns=TokenBucket.of(plan).duration_ns(journal.stop_at),
+        planned_ns=TokenBucket.of(plan).duration_ns(journal.end_at),
         duration_ns=max(last, 0),
-        stopped_at_ns=journal.stop_at,
+        stopped_at_ns=journal.end_at,
     )
 
 
@@ -277,7 +298,7 @@ def _client(plan: WavePlan, journal: Journal) -> dict[str, Any]:
     """What host and processes used while the wave sent; where it was shorter than a sample, what there is."""
     assert journal.start is not None
     begun = journal.start["wall_ns"] / NS
-    planned = TokenBucket.of(plan).duration_ns(journal.stop_at)
+    planned = TokenBucket.of(plan).duration_ns(journal.end_at)
     ended = float("inf") if planned is None else begun + planned / NS + 1
     samples = [sample for sample in journal.samples if begun <= sample.unix_s <= ended] or journal.samples
     return {
@@ -315,18 +336,6 @@ def _stored_logs(logs: list[dict[str, Any]] | None) -> tuple[ServerLog, ...] | N
     from server_capacity.metrics import ServerLog
 
     return tuple(ServerLog.from_json(log) for log in logs)
-
-
-def _write_parquet(path: Path, records: Records) -> None:
-    draft = path.with_name(path.name + ".part")
-    try:
-        pq.write_table(records.table, draft, compression="zstd")
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
 
 
 def _version(package: str) -> str | None:

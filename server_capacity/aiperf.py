@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Self
 
 from inference_benchmarker.child_logs import child_log
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.files import replace_file
 from inference_benchmarker.redact import redact, without
-from inference_benchmarker.run_dir import replace_file
 from inference_benchmarker.scratch import scratch_folder
 from server_capacity.aiperf_export import RECORDS
 from server_capacity.aiperf_tokenizer import ADVICE, environment_for, in_log

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from inference_benchmarker.files import is_file, opened, read_bytes
+from inference_benchmarker.json_text import MOST_BYTES, parse_json
 from inference_benchmarker.redact import redact
-from inference_benchmarker.run_dir import SCHEMA_VERSION, read_json, write_json
+from inference_benchmarker.run_dir import SCHEMA_VERSION, UNREADABLE, foreign, read_json, write_json
+from inference_benchmarker.typed import require
 from server_capacity.metrics import Interval, ServerMetric
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ _TIMES = {
     "tpot": "inter_token_latency",
 }
 """Our word for each time, and aiperf's. Its inter-token latency is one value a request: what we call TPOT."""
+_MOST_LINE, _MOST_RECORDS = 1 << 24, 1 << 31
 _STATS = {"mean": "avg", "min": "min", **{p: p for p in ("p50", "p90", "p95", "p99")}, "max": "max"}
 
 
@@ -95,18 +98,24 @@ class AiperfResult:
 
     def save(self) -> None:
         """Store it beside aiperf's own files."""
-        write_json(Path(self.folder) / SUMMARY, self.to_json())
+        folder = Path(self.folder)
+        write_json(folder / SUMMARY, self.to_json(), folder.parent)
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:
         """The result that was stored there; None where there is none."""
-        if not (folder / SUMMARY).is_file():
+        if not is_file(folder / SUMMARY, folder.parent):
             return None
-        data = read_json(folder / SUMMARY)
-        rows = data["server_metrics"]
-        facts = {name: data[name] for name in cls.__slots__ if name in data} | {"folder": str(folder)}
-        facts["server_metrics"] = None if rows is None else tuple(ServerMetric.from_json(row) for row in rows)
-        return cls(**facts)
+        data = read_json(folder / SUMMARY, folder.parent)
+        try:
+            rows = data["server_metrics"]
+            facts = {name: data[name] for name in cls.__slots__ if name in data} | {"folder": str(folder)}
+            facts["server_metrics"] = None if rows is None else tuple(ServerMetric.from_json(row) for row in rows)
+            result = cls(**facts)
+            require(result, cls, "aiperf")
+        except UNREADABLE as error:
+            raise foreign(folder / SUMMARY, error) from None
+        return result
 
 
 def heavier(*codes: int) -> int:
@@ -117,8 +126,16 @@ def heavier(*codes: int) -> int:
 def read_export(folder: Path, success_threshold: float, *, interrupted: bool) -> tuple[AiperfResult, Interval] | None:
     """The result and the window on the wall clock; None where aiperf left too little to tell of requests.
 
-    aiperf writes no statistics where no request succeeded, nor where it was ended.
+    BenchmarkError for files that are not aiperf's, or of another form.
     """
+    try:
+        return _read_export(folder, success_threshold, interrupted=interrupted)
+    except (OSError, *UNREADABLE) as error:
+        raise foreign(folder / RECORDS, error) from None
+
+
+def _read_export(folder: Path, success_threshold: float, *, interrupted: bool) -> tuple[AiperfResult, Interval] | None:
+    """Aiperf writes no statistics where no request succeeded, nor where it was ended."""
     rows = list(_records(folder / RECORDS))
     measured = [row for row in rows if row["metadata"].get("benchmark_phase") != "warmup"]
     statistics = _json(folder / _STATISTICS)
@@ -144,27 +161,36 @@ def read_export(folder: Path, success_threshold: float, *, interrupted: bool) ->
         unanswered=0 if interrupted else _missing(measured),
         gave_up=not interrupted and _gave_up(statistics),
     )
+    require(result, AiperfResult, "aiperf")
     return result, window
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
     """A record for each line; where aiperf was ended, the last line may be cut off."""
-    if not path.is_file():
+    if not is_file(path, path.parent.parent):
         return
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for line in file:
+    with opened(path, path.parent.parent) as file:
+        while line := file.readline(_MOST_LINE):
+            if file.tell() > _MOST_RECORDS:
+                raise ValueError(f"is larger than {_MOST_RECORDS >> 30} GiB")
             try:
-                yield json.loads(line)
+                yield parse_json(line, constant=_nothing)
             except ValueError:
                 return
 
 
 def _json(path: Path) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found: dict[str, Any] = parse_json(
+            read_bytes(path, MOST_BYTES, path.parent.parent), constant=_nothing
+        )
     except (OSError, ValueError):
         return None
     return found
+
+
+def _nothing(_: str) -> None:
+    """aiperf writes NaN where it has no number."""
 
 
 def _interval(rows: Sequence[dict[str, Any]], measured: Sequence[dict[str, Any]]) -> Interval:

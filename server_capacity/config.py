@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.files import MIB, read_given
+from inference_benchmarker.json_text import parse_json
 from server_capacity.known_metrics import nearest
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ STREAMS = {
 }
 """Where each stream lives. A module is imported by the configuration that names it."""
 
+_MOST_BYTES = 4 * MIB
 _EXAMPLES = "Examples are in server_capacity/server_metrics_configs/."
 
 
@@ -74,16 +77,16 @@ def _parse(path: Path, doubles: list[str]) -> Any:
         return seen
 
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=unique)
+        return parse_json(read_given(path, _MOST_BYTES), unique, float)
     except OSError as error:
         raise BenchmarkError(f"{path}: cannot be read ({error.strerror}).", "Give the path of a JSON file.") from None
     except UnicodeDecodeError:
         raise BenchmarkError(f"{path}: is not a text in UTF-8.", _EXAMPLES) from None
-    except RecursionError:
-        raise BenchmarkError(f"{path}: is nested too deeply.", _EXAMPLES) from None
     except json.JSONDecodeError as error:
         place = f"{path}, line {error.lineno}, column {error.colno}"
         raise BenchmarkError(f"{place}: not valid JSON ({error.msg}).", _EXAMPLES) from None
+    except ValueError as error:
+        raise BenchmarkError(f"{path}: {error}.", _EXAMPLES) from None
 
 
 def _check(block: Any, number: int) -> Iterable[str]:

@@ -11,6 +11,8 @@ import traceback
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from inference_benchmarker.typed import require
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -99,10 +101,12 @@ class ServerMetric:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> ServerMetric:
-        """The metric that ``to_json`` described."""
+        """The metric that ``to_json`` described; ValueError (TypeError, KeyError) for what is none."""
         pairs = {name: tuple((float(a), float(b)) for a, b in data[name]) for name in ("series", "instances")}
         hardware = data.get("hardware")
-        return cls(**{**data, **pairs, "hardware": None if hardware is None else Hardware(**hardware)})
+        metric = cls(**{**data, **pairs, "hardware": None if hardware is None else Hardware(**hardware)})
+        require(metric, cls, "metric")
+        return metric
 
 
 @dataclass(frozen=True, slots=True)

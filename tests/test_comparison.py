@@ -503,7 +503,7 @@ class TestCommand:
         run_dir.requests.write_bytes(b"PAR1")
         code, _, err = compared(capsys, runs["base"], run_dir.path)
         assert code == 2
-        assert err.startswith(f"benchmark: {run_dir.requests}: cannot be read (")
+        assert err.startswith(f"benchmark: {run_dir.requests}: cannot be read as a file of this tool (")
 
     def test_one_that_was_cut_off_is_put_together(
         self, runs: dict[str, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path

@@ -18,9 +18,10 @@ import pytest
 from inference_benchmarker import Wave
 from inference_benchmarker.columns import Records
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.files import replace_file
 from inference_benchmarker.plan import NS, WavePlan
 from inference_benchmarker.record import NONE, BatchWriter, Ledger
-from inference_benchmarker.run_dir import SCHEMA_VERSION, RunDir, read_json, replace_file, write_json
+from inference_benchmarker.run_dir import SCHEMA_VERSION, RunDir, read_json, write_json
 from inference_benchmarker.spool import SpoolWriter
 from inference_benchmarker.usage import WorkerUse
 from tests.conftest import ROOT
@@ -83,7 +84,7 @@ class TestFiles:
         def full(_: int) -> None:
             raise OSError(errno.ENOSPC, "full")
 
-        monkeypatch.setattr("inference_benchmarker.run_dir.os.fsync", full)
+        monkeypatch.setattr("inference_benchmarker.files.os.fsync", full)
         with pytest.raises(OSError, match="full"):
             replace_file(path, "new")
         assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("x", "old")]

@@ -33,9 +33,9 @@ _MARKS = {"broken": "✗", "undecided": "?", "kept": "✓"}
 
 def to_text(comparison: Comparison, *, colour: bool = False) -> str:
     """For a terminal of 80 columns."""
-    lines = [_TITLE, "-" * len(_TITLE), *(INDENT + line for line in _run_lines(comparison)), ""]
-    table = aligned([_HEADER, *map(_cells, comparison.rows)])
-    lines += (_coloured(line) for line in table) if colour else table
+    head = [_TITLE, "-" * len(_TITLE), *(INDENT + line for line in _run_lines(comparison)), ""]
+    table = map(plain, aligned([_HEADER, *map(_cells, comparison.rows)]))
+    lines = []
     if comparison.server_rows:
         lines += [
             "",
@@ -45,7 +45,8 @@ def to_text(comparison: Comparison, *, colour: bool = False) -> str:
     lines += ["", *(INDENT + line for line in _LEGEND)]
     if closing := list(_closing_lines(comparison)):
         lines += ["", *closing]
-    return "\n".join(lines) + "\n"
+    # the one way out: a line stays one, whatever name stands in it
+    return "\n".join((*map(plain, head), *(map(_coloured, table) if colour else table), *map(plain, lines))) + "\n"
 
 
 def to_markdown(comparison: Comparison) -> str:
@@ -60,7 +61,7 @@ def to_markdown(comparison: Comparison) -> str:
     lines += ["| " + " | ".join(row) + " |" for row in [_HEADER, ["---", *["---:"] * 4, "---"], *bold, *server]]
     if closing := list(_closing_lines(comparison)):
         lines += ["", *(f"- {line.strip()}" for line in closing)]
-    return "\n".join([*lines, "", " ".join(_LEGEND)]) + "\n"
+    return "\n".join(map(plain, [*lines, "", " ".join(_LEGEND)])) + "\n"
 
 
 def to_junit(comparison: Comparison) -> str:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import os
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.run_dir import RunDir, read_json
-from inference_benchmarker.text import plain
+from inference_benchmarker.files import MIB, is_folder, read_bytes
+from inference_benchmarker.json_text import MOST_BYTES, parse_json
+from inference_benchmarker.run_dir import UNREADABLE, RunDir, read_json
+from inference_benchmarker.text import one_line, plain
+from inference_benchmarker.typed import MOST_FLOAT, require
 from visualization.intervals import Estimates, interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from inference_benchmarker.distribution import Distribution
     from inference_benchmarker.wave import Wave
@@ -32,6 +39,17 @@ AIPERF_ALONE = "aiperf only"
 ALONE = ("rate", "success", "tokens")
 STATISTICS = ("mean", "p50", "p90", "p95", "p99", "p99.9")
 _MOST_NINES, _A_NINE = 4, 50
+_MOST_TABLE, _MOST_CELLS, _MOST_PROCESSES = 256 * MIB, 40_000_000, 2_000
+_MOST_FOLDERS = 1_000
+_LONG = 200
+_SERVER_ROW: dict[str, Any] = {
+    "name": str,
+    "statistics": dict[str, float | None],
+    "dimensions": dict[str, str] | None,
+    "unit": str | None,
+    "reason": str | None,
+    "series_of": str | None,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +104,11 @@ def read_runs(
     plans = [_check(path) for path in paths]
     given = [metadata.get(path.resolve().name, {}) for path in paths]
     names = [str(data.get(LEGEND) or plan.get("name") or "") for data, plan in zip(given, plans, strict=True)]
-    labels = tell_apart([plain(name) for name in names], paths)
+    labels = tell_apart([one_line(name, _LONG) for name in names], paths)
     runs = []
     for number_, (path, label, data) in enumerate(zip(paths, labels, given, strict=True), 1):
         say(f"Reading {label} ({number_} of {len(paths)})")
-        hover = tuple(plain(f"{key}: {_one_line(value)}") for key, value in data.items() if key != LEGEND)
+        hover = tuple(f"{key}: {_one_line(value)}" for key, value in data.items() if key != LEGEND)
         runs.append(_read(RunDir(path), label, hover, load))
     return tuple(runs)
 
@@ -115,7 +133,7 @@ def tell_apart(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
 def number(data: Any, *keys: str) -> float | None:
     """A finite number below ``keys``; None where there is none."""
     value = below(data, *keys)
-    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value)
+    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < MOST_FLOAT
     return float(value) if usable else None
 
 
@@ -129,7 +147,7 @@ def below(data: Any, *keys: str) -> Any:
 def _check(path: Path) -> dict[str, Any]:
     """Its plan, where that can be read; an error where this is no run directory, whatever its state."""
     run_dir = RunDir(path)
-    if not any(file.is_file() for file in (run_dir.summary, run_dir.requests, run_dir.spool)):
+    if not any(map(os.path.lexists, (run_dir.summary, run_dir.requests, run_dir.spool, run_dir.plan))):
         RunDir.find(path)
     try:
         return read_json(run_dir.plan)
@@ -152,11 +170,12 @@ class _Attempts:
     def read(self, path: Path, reader: Callable[[Path], T], otherwise: T, *, expected: bool = True) -> T:
         """What the reader makes of a file. ``expected``: its absence is a damage."""
         try:
-            return reader(path) if expected or path.is_file() else otherwise
+            return reader(path) if expected or os.path.lexists(path) else otherwise
         except BenchmarkError as error:
             self.problems.append(error.message.removeprefix(f"{self._folder}: ").replace(f"{self._folder}/", ""))
-        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-            self.problems.append(f"{path.name}: cannot be read ({' '.join(str(error).split()) or repr(error)}).")
+        except (OSError, *UNREADABLE) as error:
+            what = getattr(error, "strerror", None) or one_line(str(error), _LONG) or repr(error)
+            self.problems.append(f"{path.name}: cannot be read ({what}).")
         return otherwise
 
 
@@ -164,9 +183,10 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
     """Its files one by one. Loading the wave comes first: it puts one that was cut off together."""
     attempts = _Attempts(run_dir.path)
     nothing: dict[str, Any] = {}
+    read_export = partial(_read_aiperf, inside=run_dir.path)
     if run_dir.aiperf_alone:
         plan = attempts.read(run_dir.plan, read_json, nothing)
-        export = attempts.read(_aiperf_export(run_dir), _read_aiperf, nothing)
+        export = attempts.read(_aiperf_export(run_dir), read_export, nothing)
         return Run(run_dir.path, label, hover, plan=plan, aiperf=export, problems=attempts.told, has_wave=False)
     wave = attempts.read(run_dir.path, load, None)
     facts = attempts.read(run_dir.summary, read_json, nothing)
@@ -180,21 +200,29 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
         timeline=attempts.read(run_dir.timeline, _read_table, nothing),
         client=attempts.read(run_dir.client_csv, lambda path: _read_client(path, start_s), nothing, expected=False),
         server=attempts.read(run_dir.server_metrics, _read_server, (), expected=False),
-        aiperf=attempts.read(_aiperf_export(run_dir), _read_aiperf, nothing, expected=False),
+        aiperf=attempts.read(
+            _aiperf_export(run_dir), lambda path: _read_aiperf(path, run_dir.path), nothing, expected=False
+        ),
         tails={} if wave is None else _tails(wave),
         intervals={} if wave is None else _intervals(wave),
         problems=attempts.told,
     )
 
 
+def _rows(path: Path) -> Iterator[dict[str, str]]:
+    """The rows of a CSV file."""
+    data = read_bytes(path, _MOST_TABLE)
+    if data.count(b",") + data.count(b"\n") > _MOST_CELLS:
+        raise ValueError(f"has more than {_MOST_CELLS:,} cells")
+    try:
+        yield from csv.DictReader(io.StringIO(data.decode(), newline=""))
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
+
+
 def _read_table(path: Path) -> Table:
-    with path.open(encoding="utf-8", newline="") as file:
-        return _columns(csv.DictReader(file))
-
-
-def _columns(rows: Iterable[dict[str, str]]) -> Table:
     columns: Table = {}
-    for row in rows:
+    for row in _rows(path):
         for name, text in row.items():
             columns.setdefault(name, []).append(_finite(text) if text else None)
     return columns
@@ -203,19 +231,23 @@ def _columns(rows: Iterable[dict[str, str]]) -> Table:
 def _read_client(path: Path, start_s: float) -> dict[str, Table]:
     """CPU by process; ``second`` is that of the wave."""
     processes: dict[str, Table] = {}
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            if row["cpu_percent"] is None:  # cut off within a line
-                continue
-            table = processes.setdefault(row["process"], {"second": [], "cpu_percent": []})
-            table["second"].append(_finite(row["unix_s"]) - start_s)
-            table["cpu_percent"].append(_finite(row["cpu_percent"]))
+    for row in _rows(path):
+        if row["cpu_percent"] is None:  # cut off within a line
+            continue
+        table = processes.setdefault(row["process"], {"second": [], "cpu_percent": []})
+        table["second"].append(_finite(row["unix_s"]) - start_s)
+        table["cpu_percent"].append(_finite(row["cpu_percent"]))
+    if len(processes) > _MOST_PROCESSES:
+        raise ValueError(f"has {len(processes):,} processes")
     return processes
 
 
 def _read_server(path: Path) -> tuple[dict[str, Any], ...]:
     """The metrics that were asked for."""
-    rows = (row for row in read_json(path)["metrics"] if row.get("asked", True) and row["statistics"])
+    rows = [row for row in read_json(path)["metrics"] if row.get("asked", True) and row["statistics"]]
+    for row in rows:
+        for key, kind in _SERVER_ROW.items():
+            require(row.get(key), kind, key)
     return tuple({**row, "name": plain(row["name"]), "series": _pairs(row.get("series") or ())} for row in rows)
 
 
@@ -225,24 +257,27 @@ def _pairs(series: Iterable[Sequence[float]]) -> list[Interval]:
 
 def _finite(value: str | float) -> float:
     found = float(value)
-    if not np.isfinite(found):
-        raise ValueError(f"{value} is no number")
+    if not abs(found) < MOST_FLOAT:
+        raise ValueError(f"{value} is no number to compute with")
     return found
 
 
 def _aiperf_export(run_dir: RunDir) -> Path:
     """Aiperf's export, wherever below its folder aiperf put it; those of its phases lie deeper."""
-    folder, name = run_dir.path / "aiperf", "profile_export_aiperf.json"
-    return min(sorted(folder.rglob(name)), key=lambda path: len(path.parts), default=folder / name)
+    folder, name = run_dir.aiperf, "profile_export_aiperf.json"
+    walked = islice(os.walk(folder), _MOST_FOLDERS) if is_folder(folder) else ()  # no link is followed
+    found = sorted(Path(where) / name for where, _, names in walked if name in names)
+    return min(found, key=lambda path: len(path.parts), default=folder / name)
 
 
-def _read_aiperf(path: Path) -> dict[str, Any]:
+def _read_aiperf(path: Path, inside: Path) -> dict[str, Any]:
     """The metrics by aiperf's tags; older versions have them below ``records``. The rate is that of our block."""
-    data = json.loads(path.read_text(encoding="utf-8"))
+    data = parse_json(read_bytes(path, MOST_BYTES, inside), constant=lambda _: None)
     found = dict(data.get("records", data))
     block = path.with_name("summary.json")
-    if block.is_file():
-        found["request_throughput"] = {"avg": json.loads(block.read_text(encoding="utf-8"))["server_rps"]}
+    if os.path.lexists(block):
+        rate = parse_json(read_bytes(block, MOST_BYTES, inside))["server_rps"]
+        found["request_throughput"] = {"avg": rate}
     return found
 
 

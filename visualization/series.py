@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.files import FOR_ANYBODY, replacing
 from inference_benchmarker.finding import duration_text, percent_text
+from inference_benchmarker.text import one_line
 from visualization.bars import TIME_FIELDS, all_bars, choose
 from visualization.curves import capacity, distributions, over_time
 from visualization.figures import Bars, Card, Curves, Figures, Section
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+T = TypeVar("T")
+_LONG = 500
 _OF_BARS = (
     ("load", "Load and outcome", "What was sent and what came back."),
     ("times", "Times", "Latency is what the endpoint took; response time counts from when each request was due."),
@@ -30,7 +35,8 @@ def write_report(figures: Figures, formats: Sequence[str], folder: Path, say: Ca
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in _files(figures, formats, say):
-            (folder / name).write_bytes(content)
+            with replacing(folder / name, mode=FOR_ANYBODY) as file:
+                file.write(content)
             yield folder / name
     except OSError as error:
         what = f"{folder}: cannot be written ({error.strerror or error})."
@@ -66,7 +72,23 @@ def make_figures(runs: Sequence[Run], wanted: Mapping[str, Sequence[str]] | None
         ),
         _section("time", "Over time", "All on one axis: seconds since the start of each wave.", over_time(runs)),
     )
-    return Figures(tuple(_card(run) for run in runs), tuple(section for section in sections if section.charts))
+    drawn = Figures(tuple(_card(run) for run in runs), tuple(section for section in sections if section.charts))
+    return _made_plain(drawn)
+
+
+def _made_plain(value: T) -> T:
+    """The same with every text in it on one line, without what would colour or turn it: most of them are foreign."""
+    made: Any = value
+    if isinstance(value, str):
+        made = one_line(value, _LONG)
+    elif is_dataclass(value) and not isinstance(value, type):
+        changed = {each.name: _made_plain(getattr(value, each.name)) for each in fields(value) if each.name != "points"}
+        made = replace(value, **changed)
+    elif isinstance(value, dict):
+        made = {_made_plain(key): _made_plain(each) for key, each in value.items()}
+    elif isinstance(value, tuple):
+        made = tuple(_made_plain(each) for each in value)
+    return made
 
 
 def _place(bars: Bars) -> str:

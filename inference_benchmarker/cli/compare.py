@@ -96,9 +96,9 @@ def _good(read: Callable[[Any], Any], given: Iterable[Any], problems: list[str])
 
 
 def _write(path: Path, text: str) -> None:
-    from inference_benchmarker.run_dir import replace_file
+    from inference_benchmarker.files import FOR_ANYBODY, replace_file
 
     try:
-        replace_file(path, text)
+        replace_file(path, text, mode=FOR_ANYBODY)
     except OSError as error:
         raise BenchmarkError(f"{path}: cannot be written ({error.strerror}).", "Give another file.") from None

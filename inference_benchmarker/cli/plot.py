@@ -32,7 +32,11 @@ def run(arguments: list[str]) -> int:
     from visualization.series import make_figures, write_report
 
     tell = say_nothing if options["quiet"] else _say_when_slow(time.monotonic() + SLOW_S)
-    figures = make_figures(read_runs(plot.runs, plot.metadata, Wave.load, tell), plot.fields)
+    runs = read_runs(plot.runs, plot.metadata, Wave.load, tell)
+    for found in runs:
+        for problem in found.problems:
+            say(f"{found.label}: {problem}")
+    figures = make_figures(runs, plot.fields)
     for path in write_report(figures, plot.formats, plot.output_dir, tell):
         print(path, flush=True)
     return 0

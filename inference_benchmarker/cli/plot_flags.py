@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.files import MIB, read_given
+from inference_benchmarker.json_text import parse_json
 
 if TYPE_CHECKING:
     from inference_benchmarker.flags import Flag
 
+_MOST_BYTES = 16 * MIB
 KINDS = ("html", "png", "svg")
 PLOT: dict[str, list[Flag]] = {
     "comparison": [
@@ -90,9 +92,9 @@ def _json(flag: str, text: str, problems: list[str], *, file: bool) -> Any:
     """The JSON of a flag or of the file that it names; None, and a problem, where there is none."""
     where = f"{flag} {text}" if file else flag
     try:
-        return json.loads(Path(text).read_text(encoding="utf-8-sig") if file else text)
+        return parse_json(read_given(Path(text), _MOST_BYTES) if file else text.encode("utf-8", "surrogateescape"))
     except OSError as error:
         problems.append(f"{where}: cannot be read ({error.strerror or error}). Give a JSON file, or an object itself.")
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         problems.append(f"{where}: is not JSON ({error}).")
     return None

@@ -44,12 +44,11 @@ def run(arguments: list[str]) -> int:
 
 def _cut_off(run_dir: RunDir) -> AiperfResult | None:
     """What aiperf had done by the time it was cut off, if it was."""
-    from inference_benchmarker.plan import WavePlan
-    from inference_benchmarker.run_dir import read_json
+    from inference_benchmarker.files import is_folder
+    from inference_benchmarker.run_dir import read_plan
     from server_capacity.aiperf_export import read_export
 
-    if not run_dir.aiperf.is_dir():
+    if not is_folder(run_dir.aiperf):
         return None
-    plan = WavePlan.from_json(read_json(run_dir.plan))
-    export = read_export(run_dir.aiperf, plan.success_threshold, interrupted=True)
+    export = read_export(run_dir.aiperf, read_plan(run_dir).success_threshold, interrupted=True)
     return None if export is None else export[0]

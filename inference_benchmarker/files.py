@@ -1,0 +1,166 @@
+"""Files in folders that somebody else may have filled: read and written without following a link, waiting or growing.
+
+A run directory may come from anywhere. What is opened here is a regular file below a folder: no link on the way from
+that folder to it, so nothing outside is read or written, and no pipe or device that never ends. The folder itself may
+lie behind a link, as the user gave it. What is refused is an OSError whose ``strerror`` is a part of a sentence.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import select
+import stat
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+MIB = 1 << 20
+OWNER_ONLY, FOR_ANYBODY = 0o600, 0o666  # modes, as far as the umask leaves them
+_PIPE_S = 10.0
+_KINDS = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def is_file(path: Path, inside: Path | None = None) -> bool:
+    """Whether it is a regular file; a link to one is not, nor is a file behind a linked folder."""
+    return _is(stat.S_ISREG, path, inside)
+
+
+def is_folder(path: Path, inside: Path | None = None) -> bool:
+    """Whether it is a folder; a link to one is not."""
+    return _is(stat.S_ISDIR, path, inside)
+
+
+def open_file(path: Path, inside: Path | None = None) -> FileIO:
+    """A regular file to read. ``inside``: the folder above it from which on no link is followed (default: its own)."""
+    with _folder_of(path, inside) as folder:
+        # a link is told apart first: what the system says of it is not a sentence, and differs
+        _refuse(os.lstat(path.name, dir_fd=folder).st_mode)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+        file = FileIO(os.open(path.name, flags, dir_fd=folder))
+    try:
+        _refuse(os.fstat(file.fileno()).st_mode)
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+@contextmanager
+def opened(path: Path, inside: Path | None = None) -> Iterator[BinaryIO]:
+    """``open_file`` with a buffer, closed in the end."""
+    with BufferedReader(open_file(path, inside)) as file:
+        yield file
+
+
+def read_bytes(path: Path, most: int, inside: Path | None = None) -> bytes:
+    """The content of a regular file of at most so many bytes."""
+    with opened(path, inside) as file:
+        if os.fstat(file.fileno()).st_size > most:
+            raise _too_large(most)
+        data = file.read(most + 1)  # it may grow
+    if len(data) > most:
+        raise _too_large(most)
+    return data
+
+
+def read_given(path: Path, most: int) -> bytes:
+    """The content of a file that the user named: links are followed, and a pipe is read for some seconds."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), "rb", 0) as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISFIFO(mode):
+            _refuse(mode)
+        data, deadline = bytearray(), time.monotonic() + _PIPE_S
+        while piece := _piece(file, deadline):
+            data += piece
+            if len(data) > most:
+                raise _too_large(most)
+    return bytes(data)
+
+
+@contextmanager
+def replacing(path: Path, inside: Path | None = None, mode: int = OWNER_ONLY) -> Iterator[BinaryIO]:
+    """A draft to write; where that ends well it takes the file's place, so a reader sees the old file or the new one.
+
+    Its name cannot be known before, so that nobody has put a link in its place.
+    """
+    draft = f".{path.name[:200]}.{secrets.token_hex(8)}.part"
+    with _folder_of(path, inside) as folder:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        file = os.fdopen(os.open(draft, flags, mode, dir_fd=folder), "wb")
+        try:
+            with file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(draft, dir_fd=folder)
+            raise
+
+
+def replace_file(path: Path, text: str, inside: Path | None = None, mode: int = OWNER_ONLY) -> None:
+    """Write a text so that a reader sees the old file or the whole new one."""
+    with replacing(path, inside, mode) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
+
+
+def most_in_memory() -> int:
+    """How many bytes of one file's content this machine can be asked to hold: half of its memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+def _piece(file: BinaryIO, deadline: float) -> bytes | None:
+    """What comes next; empty at the end."""
+    while not select.select([file], [], [], max(deadline - time.monotonic(), 0.0))[0]:
+        if time.monotonic() >= deadline:
+            raise OSError(errno.ETIMEDOUT, f"is a pipe that brought no end within {_PIPE_S:g} s")
+    return file.read(MIB)
+
+
+@contextmanager
+def _folder_of(path: Path, inside: Path | None) -> Iterator[int]:
+    """The folder of a file, opened step by step from ``inside`` on."""
+    top = path.parent if inside is None else inside
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    folder = os.open(top, flags)
+    try:
+        for name in path.parent.relative_to(top).parts:
+            if stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode):
+                raise OSError(errno.ELOOP, f"lies behind the symbolic link {name}, which may lead anywhere")
+            below = os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = below
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _is(kind: Callable[[int], bool], path: Path, inside: Path | None) -> bool:
+    try:
+        with _folder_of(path, inside) as folder:
+            return kind(os.lstat(path.name, dir_fd=folder).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _refuse(mode: int) -> None:
+    """Raise for what is no regular file."""
+    if not stat.S_ISREG(mode):
+        kind = next((name for fits, name in _KINDS if fits(mode)), "a device")
+        raise OSError(errno.EINVAL, f"is {kind}, not a file")
+
+
+def _too_large(most: int) -> OSError:
+    return OSError(errno.EFBIG, f"is larger than {most / MIB:,.0f} MiB")

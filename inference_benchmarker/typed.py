@@ -1,0 +1,82 @@
+"""Holds values that came from a file against the types they are declared with. Pure."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST = 1 << 63
+MOST_FLOAT = 1e30  # of what is multiplied afterwards
+
+
+def require(value: Any, kind: Any, name: str) -> None:
+    """Raise ValueError with the place of the first part that has not the type it is declared with."""
+    misfit = next(_misfits(value, kind, name), None)
+    if misfit is not None:
+        raise ValueError(misfit)
+
+
+def _misfits(value: Any, kind: Any, name: str) -> Iterator[str]:
+    """The parts that do not fit, a short text each. ``kind``: a type, a union, a Literal, a dataclass, a container."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return
+    if origin in (Union, types.UnionType):
+        found = [next(_misfits(value, each, name), None) for each in arguments]
+        if None not in found:
+            yield found[0] or name
+    elif origin is Literal:
+        if value not in arguments:
+            yield f"{name} is none of {', '.join(map(str, arguments))}"
+    elif not _has_type(value, origin or kind):
+        yield f"{name} is {_told(value)}"
+    else:
+        for part, part_kind, part_name in _parts(value, kind, name):
+            yield from _misfits(part, part_kind, part_name)
+
+
+def _parts(value: Any, kind: Any, name: str) -> Iterator[tuple[Any, Any, str]]:
+    """What a value of that type is made of: each part with its type and its place."""
+    origin, arguments = get_origin(kind) or kind, get_args(kind)
+    if is_dataclass(origin) or hasattr(origin, "_fields"):
+        for key, part_kind in _hints(origin).items():
+            yield getattr(value, key), part_kind, f"{name}.{key}"
+    elif origin is dict:
+        for key, part in value.items():
+            yield key, arguments[0], f"a key of {name}"
+            yield part, arguments[1], f"{name}.{str(key)[:40]}"
+    elif origin in (list, tuple):
+        kinds = [arguments[0]] * len(value) if origin is list or arguments[-1] is Ellipsis else arguments
+        if len(kinds) != len(value):
+            raise ValueError(f"{name} has {len(value)} parts")
+        for number, (part, part_kind) in enumerate(zip(value, kinds, strict=True)):
+            yield part, part_kind, f"{name}[{number}]"
+
+
+def _has_type(value: Any, kind: Any) -> bool:
+    """Numbers must be ones that can be computed with; a truth value is no number."""
+    if kind is float:
+        return type(value) in (int, float) and -MOST_FLOAT < value < MOST_FLOAT
+    if kind is int:
+        return type(value) is int and -MOST < value < MOST
+    return isinstance(value, kind)
+
+
+@lru_cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """Of a dataclass or a named tuple."""
+    hints = get_type_hints(kind)
+    names = [field.name for field in fields(kind)] if is_dataclass(kind) else getattr(kind, "_fields", ())
+    return {name: hints[name] for name in names}
+
+
+def _told(value: Any) -> str:
+    """A value in few words."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f"the number {value:.4g}" if abs(value) < MOST_FLOAT else "a number out of bounds"
+    return "missing" if value is None else f"a {type(value).__name__}"
