@@ -14,6 +14,7 @@ import select
 import stat
 import time
 from contextlib import contextmanager, suppress
+from io import FileIO
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def read_bytes(path: Path, most: int, inside: Path | None = None) -> bytes:
 
 def read_given(path: Path, most: int) -> bytes:
     """The content of a file that the user named: links are followed, and a pipe is read for some seconds."""
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), "rb", 0) as file:
+    with FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)) as file:
         mode = os.fstat(file.fileno()).st_mode
         if not stat.S_ISFIFO(mode):
             _refuse(mode)
@@ -121,12 +122,13 @@ def most_in_memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
-def _piece(file: BinaryIO, deadline: float) -> bytes | None:
-    """What comes next; empty at the end."""
-    while not select.select([file], [], [], max(deadline - time.monotonic(), 0.0))[0]:
+def _piece(file: FileIO, deadline: float) -> bytes:
+    """What comes next; empty at the end, and of a pipe that nobody writes to."""
+    while (piece := file.read(MIB)) is None:
         if time.monotonic() >= deadline:
             raise OSError(errno.ETIMEDOUT, f"is a pipe that brought no end within {_PIPE_S:g} s")
-    return file.read(MIB)
+        select.select([file], [], [], max(deadline - time.monotonic(), 0.0))
+    return piece
 
 
 @contextmanager

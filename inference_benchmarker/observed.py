@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.pacing import TokenBucket
 from inference_benchmarker.plan import NS, OpenLoop, WavePlan
 from inference_benchmarker.record import Ledger
+from inference_benchmarker.typed import require
 
 if TYPE_CHECKING:
     from inference_benchmarker.columns import Records
@@ -40,7 +41,9 @@ class Window:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Window:
-        """The window that ``to_json`` described."""
+        """The window that ``to_json`` described; ValueError for other types."""
+        for name in ("planned_s", "duration_s", "stopped_at_s"):
+            require(data[name], float | None, f"window.{name}")  # a text times a billion would be a long one
         return cls(
             start_unix_ns=data["start_unix_ns"],
             t0_monotonic_ns=data["t0_monotonic_ns"],

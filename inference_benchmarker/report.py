@@ -347,7 +347,9 @@ def _diagnosis_section(observed: Observed, summary: Summary, verdict: Verdict) -
 
 def _findings_section(verdict: Verdict) -> Iterator[str]:
     for finding in verdict.findings:
-        measured, limit, advice = (one_line(text, _LONGEST) for text in (finding.measured, finding.limit, finding.advice))
+        measured, limit, advice = (
+            one_line(text, _LONGEST) for text in (finding.measured, finding.limit, finding.advice)
+        )
         facts = f"{measured} (limit {limit}). {advice}"
         if finding.code in CLIENT_CODES and verdict.limited_by == "client":
             yield f"{_INDENT}⚠️ CLIENT BOTTLENECK detected: {finding.code}, {facts}"

@@ -189,7 +189,9 @@ def foreign(path: Path, error: Exception) -> BenchmarkError:
     if isinstance(error, KeyError):
         reason = f"{one_line(str(error), 40)} is missing"
     elif isinstance(error, OSError):
-        reason = error.strerror or str(error)
+        reason = error.strerror or one_line(str(error), 200)
+    elif isinstance(error, (AttributeError, TypeError)):
+        reason = f"a value is of another type than it writes: {one_line(str(error), 100)}"
     else:
         reason = one_line(str(error), 200) or type(error).__name__
     return cannot_read(path, f"cannot be read as a file of this tool ({reason})")

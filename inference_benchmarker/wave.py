@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 MOST_LOG = 1 << 28
-MOST_DRAWN = 20_000_000  # arrivals of a Poisson wave, some seconds of drawing
+MOST_DRAWN = 5_000_000  # arrivals of a Poisson wave, some seconds of drawing
 
 
 class Wave(Observed):

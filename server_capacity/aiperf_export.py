@@ -181,16 +181,14 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
 
 def _json(path: Path) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = parse_json(
-            read_bytes(path, MOST_BYTES, path.parent.parent), constant=_nothing
-        )
+        found: dict[str, Any] = parse_json(read_bytes(path, MOST_BYTES, path.parent.parent), constant=_nothing)
     except (OSError, ValueError):
         return None
     return found
 
 
 def _nothing(_: str) -> None:
-    """aiperf writes NaN where it has no number."""
+    """Aiperf writes NaN where it has no number."""
 
 
 def _interval(rows: Sequence[dict[str, Any]], measured: Sequence[dict[str, Any]]) -> Interval:

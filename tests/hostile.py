@@ -7,22 +7,33 @@ import os
 import shutil
 import socket
 from contextlib import suppress
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.spool import EVENT, SpoolReader, SpoolWriter
+from inference_benchmarker.wave import Wave
+from server_capacity.aiperf_export import AiperfResult
+from server_capacity.metrics import ServerMetric
+from tests.made_runs import make_run
+from tests.test_run_dir import spooled
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import random
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
 ESCAPES = "\x1b[2J\nVALID\u202e\u2028\x9b31m\ud800<script>alert(1)</script>"
 VALUES: tuple[Any, ...] = (
-    None, True, -1, 0, 1, 10**9, 10**18, (1 << 63) - 1, 1 << 63, 10**39, -1e308, 1e308, 1e-300, "", "x", ESCAPES,
-    "1e-300", "1e308", "NaN", [], [[]], {}, {"a": []}, [None], ["x"] * 3,
-)  # fmt: skip
+    *(None, True, -1, 0, 1, 10**9, 10**18, (1 << 63) - 1, 1 << 63, 10**39, -1e308, 1e308, 1e-300),
+    *("", "x", ESCAPES, "1e-300", "1e308", "NaN", [], [[]], {}, {"a": []}, [None], ["x"] * 3),
+)
 TEXTS = (
-    "", "{", "[]", "null", "NaN", '{"schema_version": 1}', '{"schema_version": NaN}', "[" * 100_000,
-    '{"a":' * 100_000, '{"schema_version": 1' + "0" * 10_000 + "}", '"\\ud800"', "\ufeff{}", "\0" * 100,
-    '{"schema_version": 1, "schema_version": 2}', "[" + "[]," * 5_000_000 + "[]]", "a,b\n" * 1000, "\x1b[2J",
-)  # fmt: skip
+    *("", "{", "[]", "null", "NaN", '{"schema_version": 1}', '{"schema_version": NaN}', "[" * 100_000),
+    *('{"a":' * 100_000, '{"schema_version": 1' + "0" * 10_000 + "}", '"\\ud800"', "\ufeff{}", "\0" * 100),
+    *('{"schema_version": 1, "schema_version": 2}', "[" + "[]," * 5_000_000 + "[]]", "a,b\n" * 1000, "\x1b[2J"),
+)
+CELLS = (b"1e308", b"-1e308", b"nan", b"", b"x" * 200_000, b'"', b"\x1b[2J", b"\xff", b"9" * 20)
+NUMBERS = (0, 1, (1 << 63) - 1, 1 << 62, -(1 << 63), -1, 10**17, 10**16, 86_400 * 60 * 10**9)
 
 
 def paths_of(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -53,7 +64,6 @@ def without(document: Any, path: tuple[Any, ...]) -> Any:
 
 
 def as_link(path: Path, outside: Path) -> None:
-    """A link to a file outside."""
     path.symlink_to(outside)
 
 
@@ -87,19 +97,155 @@ def as_socket(path: Path, outside: Path) -> None:
 
 
 DISGUISES: tuple[Callable[[Path, Path], None], ...] = (
-    as_link, as_zeros, as_pipe, as_folder, as_loop, as_sparse, as_socket,
-)  # fmt: skip
+    *(as_link, as_zeros, as_pipe, as_folder, as_loop, as_sparse, as_socket),
+)
 
 
-def disguise(path: Path, disguise: Callable[[Path, Path], None], outside: Path) -> None:
+def disguise(path: Path, how: Callable[[Path, Path], None], outside: Path) -> None:
     """Put something else in a file's or folder's place."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-    disguise(path, outside)
+    how(path, outside)
 
 
-def dump(document: Any) -> bytes:
-    """As JSON; what is no JSON is written as Python's own reader takes it."""
-    return json.dumps(document).encode()
+def honest_runs(folder: Path) -> list[Path]:
+    """A stored wave, one with all that a run directory may hold, two that were cut off, and one finalised."""
+    make_run(folder / "plain", 120, failed=3)
+    _full_run(folder / "full")
+    cut, whole, done = spooled(folder, silent=1, ended=False), spooled(folder), spooled(folder)
+    Wave.load(done.path)
+    return [folder / "plain", folder / "full", cut.path, whole.path, done.path]
+
+
+def _full_run(path: Path) -> None:
+    wave = make_run(path, 2500, stream=True, failed=5, name="full")
+    times = {"start": 1.7e9, "end": 1.7e9 + 25, "series_of": "Average", "series": ((1.7e9, 1.0), (1.7e9 + 10, 2.0))}
+    metric = ServerMetric("cloudwatch", "ModelLatency", {"Average": 312.4, "p99": None}, "Microseconds", "ns", **times)  # type: ignore[arg-type]  # by their names
+    metric = replace(metric, dimensions={"a": "b"}, reason="why", instances=((1.7e9, 1.0),))
+    wave.with_server_metrics([metric, replace(metric, name="CPUUtilization", unit="Percent")]).store_server_metrics()
+    folder = path / "aiperf"
+    folder.mkdir()
+    of_times = {"latency": {"mean": 0.1, "p50": 0.1}}
+    counts = (1.7e9, 25.0, 100, 99, of_times, 5, 6, 7.0, {"X 500": 1}, 0.95)
+    AiperfResult("0.3", *counts, str(folder), server_metrics=(metric,)).save()
+    begin = 17 * 10**17
+    spans = [{"session_num": n, "request_start_ns": begin + n, "request_end_ns": begin + 9} for n in range(5)]
+    rows = [{"metadata": span} for span in spans]
+    (folder / "profile_export.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    statistics = {
+        "request_latency": {"unit": "ms", "avg": 5.0, "p50": 4.0},
+        "request_throughput": {"avg": 3.0},
+        "input_config": {"phases": [{"duration": 5, "grace_period": 4}]},
+        "start_time": "2026-01-01T00:00:00",
+        "end_time": "2026-01-01T00:00:09",
+    }
+    (folder / "profile_export_aiperf.json").write_text(json.dumps(statistics))
+    (path / "client.csv").write_text("unix_s,process,cpu_percent\n1700000001,host,5.0\n1700000002,worker 0,6.0\n")
+    for name in ("locust_stats/locust_stats.csv", "logs/worker_0.log"):
+        (path / name).parent.mkdir(exist_ok=True)
+        (path / name).write_text("a,b\n")
+
+
+def make_hostile(run: Path, draw: random.Random, outside: Path) -> str:
+    """Do one thing or two to a run directory; what it was."""
+    done = [draw.choice(_DEEDS)(run, draw, outside) for _ in range(draw.choice((1, 1, 1, 2)))]
+    return " and ".join(done)[:400]
+
+
+def _files(run: Path, *suffixes: str) -> list[Path]:
+    found = [path for path in sorted(run.rglob("*")) if path.is_file() and not path.is_symlink()]
+    return [path for path in found if path.stat().st_size < 1e8 and (not suffixes or path.suffix in suffixes)]
+
+
+def _disguised(run: Path, draw: random.Random, outside: Path) -> str:
+    target, how = draw.choice(sorted(run.rglob("*"))), draw.choice(DISGUISES)
+    disguise(target, how, outside)
+    return f"{target.name} {how.__name__}"
+
+
+def _draft(run: Path, draw: random.Random, outside: Path) -> str:
+    target = draw.choice(_files(run) or [run / "summary.txt"])
+    disguise(target.with_name(f"{target.name}.part"), draw.choice(DISGUISES), outside)
+    return f"{target.name}.part"
+
+
+def _value(run: Path, draw: random.Random, outside: Path) -> str:
+    target = draw.choice(_files(run, ".json") or [run / "none"])
+    try:
+        document = json.loads(target.read_text())
+    except (OSError, ValueError, RecursionError):
+        return "nothing"
+    place, value = draw.choice(list(paths_of(document))), draw.choice(VALUES)
+    missing = place and draw.random() < 0.2
+    changed = without(document, place) if missing else with_value(document, place, value)
+    target.write_text(json.dumps(changed))
+    return f"{target.name} {place} {'missing' if missing else repr(value)}"
+
+
+def _text(run: Path, draw: random.Random, outside: Path) -> str:
+    target, text = draw.choice(_files(run) or [run / "none"]), draw.choice(TEXTS)
+    target.write_bytes(text.encode("utf-8", "surrogatepass"))
+    return f"{target.name} is {text[:40]!r}"
+
+
+def _bytes(run: Path, draw: random.Random, outside: Path) -> str:
+    target = draw.choice(_files(run) or [run / "none"])
+    data = bytearray(target.read_bytes()) if target.exists() else bytearray(b"x")
+    if draw.random() < 0.3:
+        del data[draw.randrange(len(data) + 1) :]
+    for _ in range(draw.choice((0, 1, 3, 30)) if data else 0):
+        data[draw.randrange(len(data))] = draw.randrange(256)
+    target.write_bytes(data)
+    return f"{target.name} has other bytes"
+
+
+def _cell(run: Path, draw: random.Random, outside: Path) -> str:
+    target, value = draw.choice(_files(run, ".csv", ".jsonl") or [run / "none"]), draw.choice(CELLS)
+    cells = target.read_bytes().split(b",") if target.exists() else [b""]
+    cells[draw.randrange(len(cells))] = value
+    target.write_bytes(b",".join(cells))
+    return f"{target.name} has a cell {value[:20]!r}"
+
+
+def _frame(run: Path, draw: random.Random, outside: Path) -> str:
+    """Forge a frame of the spool: its JSON, its sizes, its rows."""
+    path = run / "spool.bin"
+    frames = list(SpoolReader(path).frames()) if path in _files(run) else []
+    if not frames:
+        return "nothing"
+    number = draw.randrange(len(frames))
+    kind, data = frames[number]
+    sizes, head, rest = ([], data, b"") if kind == EVENT else _parts(data)
+    document = json.loads(head)
+    place, value = draw.choice(list(paths_of(document))), draw.choice((*VALUES, *NUMBERS))
+    deed = draw.choice(("head", "rows", "sizes")) if rest else "head"
+    if deed == "head":
+        head = json.dumps(with_value(document, place, value)).encode()
+        sizes = [len(head), *sizes[1:]] if sizes else []
+    elif deed == "rows":
+        at, value = draw.randrange(max(len(rest) - 8, 1)), draw.choice(NUMBERS)
+        rest = rest[:at] + (value % (1 << 64)).to_bytes(8, "little") + rest[at + 8 :]
+    else:
+        sizes[draw.randrange(4)] = draw.choice((0, 1, 51, 1 << 31, (1 << 32) - 1))
+    frames[number] = (kind, b"".join(size.to_bytes(4, "little") for size in sizes) + head + rest)
+    write_frames(path, frames)
+    return f"frame {number} {deed} {place} {value!r}"
+
+
+def _parts(data: bytes) -> tuple[list[int], bytes, bytes]:
+    sizes = [int.from_bytes(data[4 * n : 4 * n + 4], "little") for n in range(4)]
+    return sizes, data[16 : 16 + sizes[0]], data[16 + sizes[0] :]
+
+
+def write_frames(path: Path, frames: Sequence[tuple[bytes, bytes]]) -> None:
+    """A spool of these frames, with right checksums."""
+    path.unlink(missing_ok=True)
+    spool = SpoolWriter(path)
+    for kind, data in frames:
+        spool._append(kind, data)
+    spool.close()
+
+
+_DEEDS = (_disguised, _disguised, _draft, _value, _value, _value, _value, _text, _bytes, _cell, _frame, _frame, _frame)

@@ -200,9 +200,7 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
         timeline=attempts.read(run_dir.timeline, _read_table, nothing),
         client=attempts.read(run_dir.client_csv, lambda path: _read_client(path, start_s), nothing, expected=False),
         server=attempts.read(run_dir.server_metrics, _read_server, (), expected=False),
-        aiperf=attempts.read(
-            _aiperf_export(run_dir), lambda path: _read_aiperf(path, run_dir.path), nothing, expected=False
-        ),
+        aiperf=attempts.read(_aiperf_export(run_dir), read_export, nothing, expected=False),
         tails={} if wave is None else _tails(wave),
         intervals={} if wave is None else _intervals(wave),
         problems=attempts.told,
