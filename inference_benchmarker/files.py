@@ -14,7 +14,7 @@ import select
 import stat
 import time
 from contextlib import contextmanager, suppress
-from io import FileIO
+from io import BufferedReader, FileIO
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:

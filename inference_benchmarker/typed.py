@@ -27,9 +27,9 @@ def _misfits(value: Any, kind: Any, name: str) -> Iterator[str]:
     if kind is Any:
         return
     if origin in (Union, types.UnionType):
-        found = [next(_misfits(value, each, name), None) for each in arguments]
-        if None not in found:
-            yield found[0] or name
+        found = [each for kind in arguments if (each := next(_misfits(value, kind, name), None)) is not None]
+        if len(found) == len(arguments):  # of the one whose own type it has, the part
+            yield next((each for each in found if not each.startswith(f"{name} ")), found[0])
     elif origin is Literal:
         if value not in arguments:
             yield f"{name} is none of {', '.join(map(str, arguments))}"

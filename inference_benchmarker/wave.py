@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from inference_benchmarker import report
 from inference_benchmarker.columns import Records
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import is_file, most_in_memory, read_bytes, replace_file
+from inference_benchmarker.files import is_file, most_in_memory, replace_file
 from inference_benchmarker.journal import Journal
 from inference_benchmarker.observed import Observed, Window, settle_ledgers
 from inference_benchmarker.pacing import TokenBucket

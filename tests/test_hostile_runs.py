@@ -230,10 +230,10 @@ def test_json_that_is_none_of_ours_is_one_sentence(text: str, tmp_path: Path) ->
         ({"drain_timeout_s": "NaN"}, "--drain-timeout must be from 0"),
         ({"load": {"kind": "open", "rate": "1e-300", "arrivals": "constant"}}, "--client-rps must be at least"),
         ({"load": {"kind": "open", "rate": "1" * 10_000, "arrivals": "constant"}}, "a number has 10,000 digits"),
-        ({"load": {"kind": "closed", "concurrency": "x" * 10**6}}, "another type"),
+        ({"load": {"kind": "closed", "concurrency": "x" * 10**6}}, "plan.load.concurrency is a str"),
         ({"seed": 10**30}, "plan.seed is the number 1e+30"),
         ({"success_threshold": "x"}, "plan.success_threshold is a str"),
-        ({"slos": ["p99<1s" * 1000]}, "is not a limit"),
+        ({"slos": ["p99<1s" * 1000]}, "--slo 'p99<1sp99<1s"),
     ],
 )
 def test_a_plan_that_no_wave_can_have_is_said(changes: dict[str, Any], expected: str, tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ class TestSpools:
             ((), {"worker": -1}, "there is no worker -1 among 2"),
             ((), {"worker": "1"}, "batch.worker is a str"),
             ((), {"ledger": {**Ledger().to_json(), "sent": -5}}, "ledger.sent is -5"),
-            ((), {"ledger": 3}, "batch.ledger is a int"),
+            ((), {"ledger": 3}, "batch.ledger is the number 3"),
             ((), {"use": {"delays_us": ["x"]}}, "delays_us[0] is a str"),
             ((2_000, 0, 0, NS, 0, NONE, 0, 0, 0), {}, "arrival 2,000 is none of the 20 that were planned"),
             ((-1, 0, 0, NS, 0, NONE, 0, 0, 0), {}, "requests of a warm-up, and none was planned"),

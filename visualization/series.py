@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import FOR_ANYBODY, replacing
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-T = TypeVar("T")
 _LONG = 500
 _OF_BARS = (
     ("load", "Load and outcome", "What was sent and what came back."),
@@ -73,22 +72,20 @@ def make_figures(runs: Sequence[Run], wanted: Mapping[str, Sequence[str]] | None
         _section("time", "Over time", "All on one axis: seconds since the start of each wave.", over_time(runs)),
     )
     drawn = Figures(tuple(_card(run) for run in runs), tuple(section for section in sections if section.charts))
-    return _made_plain(drawn)
+    plain: Figures = _made_plain(drawn)
+    return plain
 
 
-def _made_plain(value: T) -> T:
+def _made_plain(value: Any) -> Any:
     """The same with every text in it on one line, without what would colour or turn it: most of them are foreign."""
-    made: Any = value
     if isinstance(value, str):
-        made = one_line(value, _LONG)
-    elif is_dataclass(value) and not isinstance(value, type):
+        return one_line(value, _LONG)
+    if is_dataclass(value) and not isinstance(value, type):
         changed = {each.name: _made_plain(getattr(value, each.name)) for each in fields(value) if each.name != "points"}
-        made = replace(value, **changed)
-    elif isinstance(value, dict):
-        made = {_made_plain(key): _made_plain(each) for key, each in value.items()}
-    elif isinstance(value, tuple):
-        made = tuple(_made_plain(each) for each in value)
-    return made
+        return replace(value, **changed)
+    if isinstance(value, dict):
+        return {_made_plain(key): _made_plain(each) for key, each in value.items()}
+    return tuple(map(_made_plain, value)) if isinstance(value, tuple) else value
 
 
 def _place(bars: Bars) -> str:
