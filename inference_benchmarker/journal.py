@@ -120,6 +120,11 @@ class Journal:
                     self._take_event(parse_json(data))
         return fresh
 
+    def close(self) -> None:
+        """Nothing more is read."""
+        for reader in self._readers:
+            reader.close()
+
     def records(self) -> Records:
         """Every request reported so far."""
         return Records.of_workers(worker.columns(number) for number, worker in enumerate(self.workers))

@@ -119,6 +119,11 @@ class SpoolReader:
             self._offset += _FRAME.size + length
             yield kind, data
 
+    def close(self) -> None:
+        """Nothing more is read."""
+        if self._file is not None:
+            self._file.close()
+
 
 def _checksum(kind: bytes, data: bytes) -> int:
     return zlib.crc32(data, zlib.crc32(kind))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -108,7 +108,8 @@ class Wave(Observed):
             if run_dir.spool.stat(follow_symlinks=False).st_size > most_in_memory():
                 raise ValueError("it does not fit in this machine's memory")
             journal = Journal([run_dir.spool], plan.workers)
-            journal.read()
+            with closing(journal):
+                journal.read()
             _make_countable(plan, journal)
             wave = cls.of_journal(plan, journal, run_dir, primary_lost=not journal.ended)
             check_wave(wave)
