@@ -32,6 +32,7 @@ _KINDS: dict[str, Any] = {
     "workers": tuple[WorkerUse, ...],
     "host": HostUse | None,
     "processes": tuple[ProcessUse, ...],
+    "foreign_connections": int,
     "calibration": dict[str, Any] | None,
     "environment": dict[str, Any],
 }

@@ -139,8 +139,10 @@ class ServerLog:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> ServerLog:
-        """The log that ``to_json`` described."""
-        return cls(**{**data, "lines": tuple(LogLine(line["text"], line["count"]) for line in data["lines"])})
+        """The log that ``to_json`` described; ValueError (TypeError, KeyError) for what is none."""
+        log = cls(**{**data, "lines": tuple(LogLine(line["text"], line["count"]) for line in data["lines"])})
+        require(log, cls, "log")
+        return log
 
 
 def renewed(before: Iterable[ServerMetric], now: Iterable[ServerMetric]) -> tuple[ServerMetric, ...]:
