@@ -53,7 +53,7 @@ def said() -> list[str]:
 def stage(tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch) -> AiperfStage:
     """A stage whose aiperf leaves the export of one request."""
 
-    def run(_installation: Any, _arguments: Any, folder: Path, *_: Any) -> bool:
+    def run(_installation: Any, _arguments: Any, folder: Path, *_: Any, **__: Any) -> bool:
         (folder / "profile_export.jsonl").write_text(json.dumps(record(1, 2)) + "\n")
         (folder / "profile_export_aiperf.json").write_text(json.dumps(STATISTICS))
         return False
@@ -101,7 +101,7 @@ def test_a_result_that_cannot_be_stored_is_printed_all_the_same(
 def test_a_tokenizer_that_aiperf_cannot_load_is_one_sentence_and_no_traceback(
     stage: AiperfStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(_installation: Any, _arguments: Any, folder: Path, *_: Any) -> bool:
+    def run(_installation: Any, _arguments: Any, folder: Path, *_: Any, **__: Any) -> bool:
         (folder / aiperf.LOG).write_text(
             "Traceback\nTokenizerError: Failed to load tokenizer 'org/m': OSError: no\n" * 9
         )
@@ -119,7 +119,7 @@ def test_a_tokenizer_that_aiperf_cannot_load_is_one_sentence_and_no_traceback(
 def test_a_disk_that_is_full_before_it_begins_is_a_reason_and_no_traceback(
     stage: AiperfStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: Any) -> bool:
+    def full(*_: Any, **__: Any) -> bool:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(aiperf, "run", full)
