@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import reprlib
 import sys
 import traceback
 from bisect import bisect_right
@@ -17,15 +18,19 @@ from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import accumulate
 from math import inf
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from inference_benchmarker.error_key import class_name, error_text, ordinary
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.pacing import uniform
 
 if TYPE_CHECKING:
     from types import ModuleType
 
+MAX_COUNT = 2**53  # what a JSON number and a float hold exactly
+_MAX_ERROR_LENGTH = 20_000
 _KEYS = {"pre_computed", "input", "weights", "label"}
 # What to try where an exception's own words do not say it, by its class.
 _HINTS = {"NoRegionError": "Set AWS_DEFAULT_REGION, for example to us-east-1."}
@@ -38,7 +43,7 @@ class Response:
 
     ``tokens_in`` and ``tokens_out`` are the server's usage figures, ``bytes`` the response size, ``model``
     the name of the model that answered, which labels the request where there is no ``label``. Raises TypeError
-    where a number is none, so that the request fails.
+    where a number is none, or above 2^53, so that the request fails.
     """
 
     tokens_in: int | None = None
@@ -48,12 +53,29 @@ class Response:
 
     def __post_init__(self) -> None:
         for name, value in (("tokens_in", self.tokens_in), ("tokens_out", self.tokens_out), ("bytes", self.bytes)):
-            if value is not None and not (isinstance(value, int) and 0 <= value < 1 << 62):
-                raise TypeError(f"Response({name}=...) must be a whole number of at least 0, not {value!r}")
+            if value is not None and not (type(value) is int and 0 <= value <= MAX_COUNT):
+                object.__setattr__(self, name, _count(name, value))
+        if self.model is not None and type(self.model) is not str:
+            object.__setattr__(self, "model", ordinary(str(self.model)))
+
+    def checked(self) -> Response:
+        """One of this very class, its fields checked: those of a class derived from it may be anything."""
+        return self if type(self) is Response else Response(*(getattr(self, name) for name in Response.__slots__))
 
     def updated(self, later: Response) -> Response:
         """With what a later one of the same stream says: some servers send the input's tokens first."""
-        return Response(*(getattr(later if getattr(later, f) is not None else self, f) for f in self.__slots__))
+        return Response(*(getattr(later if getattr(later, f) is not None else self, f) for f in Response.__slots__))
+
+
+def _count(name: str, value: Any) -> int:
+    """A count of another type than int, as numpy's are, as one; ``name`` is of the field, for what is wrong."""
+    expected = f"Response({name}=...) must be a whole number from 0 to 2**53"
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"{expected}, not {reprlib.repr(value)}")
+    number = index(value)
+    if not 0 <= number <= MAX_COUNT:
+        raise TypeError(f"{expected}, not {number}" if number.bit_length() < 999 else f"{expected}, not a longer one")
+    return number
 
 
 class Invoke(Protocol):
@@ -156,7 +178,7 @@ def import_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise describe_error(path, "importing it", error) from error
     return module
 
@@ -250,7 +272,7 @@ def _label(place: str, made: dict[str, Any]) -> Callable[[Any], str] | None:
 def _call(path: Path, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return function(*arguments)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise describe_error(path, f"{name}()", error) from error
 
 
@@ -259,8 +281,8 @@ def describe_error(path: Path, doing: str, error: BaseException) -> BenchmarkErr
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == path.resolve()]
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
     place = f"{path}, line {line}" if line else str(path)
-    name = type(error).__name__
-    return BenchmarkError(f"{place}: {doing} raised {name}: {error}".rstrip(":. ") + ".", _HINTS.get(name, ""))
+    name, text = class_name(type(error)), error_text(error)[:_MAX_ERROR_LENGTH]
+    return BenchmarkError(f"{place}: {doing} raised {name}: {text}".rstrip(":. ") + ".", _HINTS.get(name, ""))
 
 
 def _place(path: Path, function: Callable[..., Any]) -> str:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 class BenchmarkError(Exception):
     """Bad input or an impossible environment: says what was given, what was expected and what to try.
@@ -17,3 +22,7 @@ class BenchmarkError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".rstrip()
+
+    def told(self, clean: Callable[[str], str]) -> dict[str, str]:
+        """As it is told to another process; ``clean`` takes out what must not leave this one."""
+        return {"message": clean(self.message), "hint": clean(self.hint)}

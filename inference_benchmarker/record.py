@@ -6,7 +6,7 @@ A batch is packed as it grows, a fixed few tens of bytes a request, so reporting
 
 from __future__ import annotations
 
-import errno
+import hashlib
 import itertools
 import json
 import operator
@@ -14,12 +14,15 @@ import struct
 from array import array
 from collections import defaultdict
 from dataclasses import astuple, dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from inference_benchmarker.error_key import error_key, error_text, storable
 from inference_benchmarker.json_text import parse_json
+from inference_benchmarker.redact import CUT, beginning, excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 OK, FAILED, ABANDONED = 0, 1, 2
 OUTCOMES = ("ok", "failed", "abandoned")
@@ -27,7 +30,9 @@ NONE = -(1 << 63)  # stands for None in a packed int64
 MAX_NAMES = 10_000
 MAX_TEXTS = 3
 MAX_TEXT_LENGTH = 500
+RAW_TEXT_LENGTH = 4 * MAX_TEXT_LENGTH  # of what a worker keeps: more than is shown is searched for credentials
 MAX_NAME_LENGTH = 200
+_READ_NAME_LENGTH = 4 * MAX_NAME_LENGTH
 MAX_GAP_US = (1 << 32) - 1
 OTHER = "(other)"
 
@@ -106,24 +111,46 @@ class Ledger:
 
 
 class Names:
-    """Numbers for label and error names; a name beyond the limit becomes ``(other)``, so memory is bounded."""
+    """Numbers for label and error names; a name beyond the limit becomes ``(other)``, so memory is bounded.
 
-    def __init__(self, *initial: str) -> None:
-        self._ids: dict[str, int] = {}
+    ``hide`` takes secrets out of each new name. A long one is cut, and a digest of it keeps it apart from those
+    that begin as it does.
+    """
+
+    def __init__(self, *initial: str, hide: Callable[[str], str] = str) -> None:
+        self._ids: dict[str | bytes, int] = {}
+        self._numbers: dict[str, int] = {}
         self._names: list[str] = []
         self._taken = 0
+        self._hide = hide
         for name in initial:
             self[name]
 
     def __getitem__(self, name: str) -> int:
         known = self._ids.get(name)
-        if known is not None:
-            return known
-        if len(self._ids) >= MAX_NAMES and name != OTHER:
-            return self[OTHER]
-        self._ids[name] = len(self._names)
-        self._names.append(_storable(name)[:MAX_NAME_LENGTH])
-        return self._ids[name]
+        return self._number(name) if known is None else known
+
+    def _number(self, name: str) -> int:
+        key = name if len(name) <= MAX_NAME_LENGTH else _digest(name)
+        if key not in self._ids:
+            if len(self._ids) >= MAX_NAMES and name != OTHER:
+                return self[OTHER]
+            self._ids[key] = self._numbered(self._shown(name))
+        return self._ids[key]
+
+    def _numbered(self, shown: str) -> int:
+        """The number of a name as it is shown: names that differ in a secret alone are one."""
+        number = self._numbers.setdefault(shown, len(self._names))
+        if number == len(self._names):
+            self._names.append(shown)
+        return number
+
+    def _shown(self, name: str) -> str:
+        shown = storable(self._hide(name))
+        if len(shown) <= MAX_NAME_LENGTH and not shown.endswith(CUT):
+            return shown
+        end = f"{CUT} {_digest(name).hex()}"
+        return shown[: MAX_NAME_LENGTH - len(end)] + end
 
     def name(self, number: int) -> str:
         """The name of a number."""
@@ -137,12 +164,16 @@ class Names:
 
 
 class BatchWriter:
-    """Collects one worker's records and hands them out as packed batches."""
+    """Collects one worker's records and hands them out as packed batches.
 
-    def __init__(self, redact: Callable[[str], str] = str) -> None:
-        self.labels = Names("")
-        self.errors = Names("")
-        self._redact = redact
+    Error texts in them are bounded and without the ``secrets``. Credentials that are known by their form alone are
+    still there: to search for them is no work for a loop that paces requests (see ``redacted``).
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets = tuple(secrets)
+        self.labels = Names("", hide=partial(beginning, limit=_READ_NAME_LENGTH, secrets=self._secrets))
+        self.errors = Names("", hide=partial(excerpt, limit=_READ_NAME_LENGTH, secrets=self._secrets))
         self._base = bytearray()
         self._streams = bytearray()
         self._gaps: array[int] = array("I")
@@ -171,19 +202,21 @@ class BatchWriter:
         key = self.errors.name(number)
         if self._text_counts[key] < MAX_TEXTS:
             self._text_counts[key] += 1
-            self._texts.append((key, self._redact(_text(exception))[:MAX_TEXT_LENGTH]))
+            self._texts.append((key, self._bounded_text(exception)))
         return number, key
+
+    def _bounded_text(self, exception: BaseException) -> str:
+        return storable(beginning(error_text(exception), RAW_TEXT_LENGTH, self._secrets))
 
     def take(self, meta: dict[str, Any]) -> bytes:
         """The batch since the last call, with ``meta`` (ledger, sequence number) beside the records."""
         texts, self._texts = self._texts, []
         meta = {**meta, "labels": self.labels.take_new(), "errors": self.errors.take_new(), "texts": texts}
-        head = json.dumps(meta).encode()
-        parts = (head, bytes(self._base), bytes(self._streams), self._gaps.tobytes())
+        batch = _joined(meta, bytes(self._base), bytes(self._streams), self._gaps.tobytes())
         self._base.clear()
         self._streams.clear()
         self._gaps = array("I")
-        return _SECTIONS.pack(*map(len, parts)) + b"".join(parts)
+        return batch
 
 
 def split_batch(data: bytes) -> tuple[dict[str, Any], bytes, bytes, bytes]:
@@ -227,121 +260,19 @@ class Report:
         return found
 
 
-def error_key(exception: BaseException) -> str:
-    """Class name plus AWS error code, gRPC or HTTP status, or errno where there is one; never the free text.
-
-    boto3 has classes that are named as their code, which is then said once: "ModelError 502" tells the model's status.
-    gRPC's classes are private, so its errors go by the name that is not: "RpcError UNAVAILABLE".
-    """
-    if status := _grpc_status(exception):
-        return f"{_public_name(type(exception))} {status}"
-    name = type(exception).__name__
-    detail = (
-        _attribute(exception, "_benchmark_detail")
-        or _aws_code(exception)
-        or _http_status(exception)
-        or _errno_name(exception)
-    )
-    if detail == name:
-        detail = _model_status(exception)
-    return f"{name} {detail}" if detail else name
+def redacted(batch: bytes) -> bytes:
+    """A worker's batch with its error texts fit for a file: no credential of any form, cut to what is shown."""
+    meta, *sections = split_batch(batch)
+    if not meta["texts"]:
+        return batch
+    meta["texts"] = [(key, excerpt(text, MAX_TEXT_LENGTH)) for key, text in meta["texts"]]
+    return _joined(meta, *sections)
 
 
-# What a host answers itself, before anything has left it.
-_LOCAL_ERRORS = frozenset(
-    (
-        *(errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.EADDRINUSE, errno.ENOBUFS),
-        *(errno.ENETDOWN, errno.ENETUNREACH, errno.EPERM, errno.EACCES),
-    )
-)
-_MAX_CAUSES = 16
+def _joined(meta: dict[str, Any], *sections: bytes) -> bytes:
+    parts = (json.dumps(meta).encode(), *sections)
+    return _SECTIONS.pack(*map(len, parts)) + b"".join(parts)
 
 
-def local_errno(exception: BaseException) -> str | None:
-    """The errno by which this host refused the request, from the exception or those it came from; else None."""
-    causes = [exception]
-    for number in range(_MAX_CAUSES):
-        if number == len(causes):
-            return None
-        cause = causes[number]
-        code = _attribute(cause, "errno") if isinstance(cause, OSError) else None
-        if type(code) is int and code in _LOCAL_ERRORS:
-            return errno.errorcode[code]
-        arguments = _attribute(cause, "args")
-        further = [cause.__cause__, cause.__context__, _attribute(cause, "reason")]
-        further += arguments[:1] if isinstance(arguments, tuple) else ()
-        known = {id(other) for other in causes}  # an exception may compare in ways of its own
-        causes += [other for other in further if isinstance(other, BaseException) and id(other) not in known]
-    return None
-
-
-def _attribute(holder: Any, name: str) -> Any:
-    """An attribute of the user's exception; one that raises (a property without its request) is none."""
-    try:
-        return getattr(holder, name, None)
-    except Exception:
-        return None
-
-
-def _text(exception: BaseException) -> str:
-    try:
-        text = str(exception)
-    except Exception as error:
-        text = f"(its text cannot be had: {type(error).__name__})"
-    return _storable(text[: 40 * MAX_TEXT_LENGTH])  # a whole HTML page would hold up the pacing
-
-
-def _storable(text: str) -> str:
-    """The text without lone surrogates, which no file takes."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def _aws_code(exception: BaseException) -> str:
-    response = _attribute(exception, "response")
-    if isinstance(response, dict):
-        error = response.get("Error")
-        if isinstance(error, dict) and error.get("Code"):
-            return str(error["Code"])[:80]
-    return ""
-
-
-def _model_status(exception: BaseException) -> str:
-    """What the container behind SageMaker answered."""
-    response = _attribute(exception, "response")
-    status = response.get("OriginalStatusCode") if isinstance(response, dict) else None
-    return str(status) if type(status) is int else ""
-
-
-def _grpc_status(exception: Any) -> str:
-    """What a gRPC error's own method ``code`` tells; it is known by its class, as no method of another's is called."""
-    if all(base.__name__ != "RpcError" for base in type(exception).__mro__):
-        return ""
-    try:
-        return str(exception.code().name)
-    except Exception:
-        return ""
-
-
-def _public_name(kind: type) -> str:
-    return next(base.__name__ for base in kind.__mro__ if not base.__name__.startswith("_"))
-
-
-def _http_status(exception: BaseException) -> str:
-    response = _attribute(exception, "response")
-    for holder, attribute in (
-        (response, "status_code"),
-        (response, "status"),
-        (exception, "status_code"),
-        (exception, "status"),
-        (exception, "code"),
-    ):
-        status = _attribute(holder, attribute)
-        if isinstance(status, int) and 100 <= status <= 599:
-            return str(int(status))
-    return ""
-
-
-def _errno_name(exception: BaseException) -> str:
-    if type(exception) is OSError and exception.errno:
-        return errno.errorcode.get(exception.errno, str(exception.errno))
-    return ""
+def _digest(name: str) -> bytes:
+    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=6).digest()

@@ -1,51 +1,187 @@
-"""Keeps secrets out of files: what looks like a credential is replaced before a text is written."""
+"""Keeps secrets out of what is written and shown: given values in every usual spelling, and credentials by their form.
+
+Time is linear in the text, whatever it holds: each pattern begins at a place that few texts have, and what it
+reads from there is read from no other place (bounded repetitions, or runs that cannot overlap).
+"""
 
 from __future__ import annotations
 
+import base64
+import json
 import re
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 HIDDEN = "[hidden]"
-_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL)|_PASS$", re.IGNORECASE)
+CUT = "…"
+MIN_LENGTH = 8
+"""A shorter value is part of too many words; a given one is hidden as it stands, and in no other spelling."""
+
+_SECRET_NAME = re.compile(
+    r"KEY(?!BOARD|RING|MAP)|TOKEN(?!I[SZ])|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|BEARER|COOKIE"
+    r"|_(?:PASS|PWD|AUTH|PAT)$",
+    re.IGNORECASE,
+)
+# Values that say that there is no secret, and words that reports are made of: hidden, they would wreck every text.
+_WORDS = frozenset(
+    (
+        *("anonymous", "changeme", "disabled", "localhost", "optional", "password", "placeholder", "required"),
+        *("benchmark", "endpoint", "inference", "request", "requests", "response", "production", "undefined"),
+    )
+)
+_QUOTE = r"(?:\\{0,4}+[\"']|%2[27])"
+# Between a name and its value: as in a header, an assignment, JSON (also within JSON), a URL, Ruby, a tuple.
+_SEPARATOR = (
+    rf"(?:{_QUOTE}?+\s*+(?:=>|[=:]|%3[AD])\s*+|[\"'],\s*+(?=b?[\"']))"
+    rf"(?:\[(?=b?{_QUOTE}))?+(?:b?{_QUOTE})?+"
+)
+_WORD_VALUE = r"[^\s\"'&,;]{4,}+"
+_VALUE = rf"(?:(?<=\")[^\"\r\n]{{4,}}+|(?<=')[^'\r\n]{{4,}}+|{_WORD_VALUE})"
+_NAME = (
+    r"(?:(?:api|access|secret|private|account|subscription|signing|auth)[-_]?key|secret|passw(?:or)?d|passphrase"
+    r"|(?<=[_;-])p(?:ass|wd)"
+    # "invalid token: expired" tells of an error, not of a token
+    r"|(?:token|signature|credential)(?!(?-i:: [A-Z]?+[a-z]{1,14}+)[.!?)]?+(?:[\s\"'&,;]|\Z)))"
+)
+_SCHEME = r"(?:Bearer|Basic|Token|Api-?Key|Key|Digest|Negotiate|NTLM|Bot|SharedKey|AWS4-HMAC-SHA256)(?:\s++|%20|\+)"
+_NO_VALUE = r"(?!(?:auth\w{0,12}|credentials?|tokens?|realm=?|scheme|headers?|format|errors?|requests?)\b)"
+_LAST_WORD = re.compile(rf"(?<![^\s\"'&,;\]{CUT}])[^\s\"'&,;\]{CUT}]*+{CUT}\Z")
+
+
+class _Pattern(NamedTuple):
+    """A form of credentials: ``hints``, in lower case, one of which stands in every text that has one."""
+
+    hints: tuple[str, ...]
+    regex: re.Pattern[str]
+    replacement: str
+
+
+def _pattern(hints: str, regex: str, flags: int = re.IGNORECASE) -> _Pattern:
+    """One that keeps what its group ``keep`` matches, if it has one."""
+    compiled = re.compile(regex, flags)
+    kept = r"\g<keep>" if compiled.groups else ""
+    return _Pattern(tuple(hints.split()), compiled, kept + HIDDEN)
+
+
 _PATTERNS = (
-    (re.compile(r"(?P<keep>\b[a-z][a-z0-9+.-]*://)[^/\s?#\"']*@", re.IGNORECASE), r"\g<keep>" + HIDDEN + "@"),
-    (
-        re.compile(r"(?P<keep>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE),
-        r"\g<keep>" + HIDDEN,
+    _pattern(
+        "-----begin",
+        r"(?P<keep>-----BEGIN [A-Z0-9 ]{0,40}?PRIVATE KEY(?: BLOCK)?-----)"
+        r"(?:[\w+/=\s\\:,.]|-(?!----))++(?:-----END [A-Z0-9 ]{0,60}+-----)?+",
+        0,
     ),
-    (
-        re.compile(
-            r"(?P<keep>(?:api[-_]?key|access[-_]?key|secret|token|password|passwd|signature)[\"']?\s*[=:]\s*[\"']?)"
-            r"[^\s\"'&,;]{4,}",
-            re.IGNORECASE,
-        ),
-        r"\g<keep>" + HIDDEN,
+    _pattern("://", r"(?<=://)[^/\s?#\"']*(?=@)"),
+    _pattern(r":\/\/", r"(?<=:\\/\\/)[^/\\\s?#\"']*(?=@)"),
+    _pattern("cookie", rf"(?P<keep>cookie{_SEPARATOR})[^\s=;,\"'()]{{1,200}}+=[^\r\n\"'\\]++"),
+    _pattern("authorization", rf"(?P<keep>authorization{_SEPARATOR}{_SCHEME}){_WORD_VALUE}"),
+    _pattern(
+        "authorization",  # of a scheme that is not known: what has a digit or is long is no word
+        rf"(?P<keep>authorization{_SEPARATOR}(?:[A-Z-]{{1,15}}+[ \t]++)?)"
+        rf"(?=[A-Z_.~+/=-]{{0,64}}+[0-9]|[^\s\"'&,;]{{16}}){_WORD_VALUE}",
     ),
-    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b"), HIDDEN),
-    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+"), HIDDEN),
-    (re.compile(r"\b(?:sk|hf|ghp|gho|xox[bap])[-_][A-Za-z0-9_-]{16,}"), HIDDEN),
+    _pattern("bearer basic", rf"(?P<keep>\b(?:Bearer|Basic)(?:\s++|%20|\+)){_NO_VALUE}[A-Za-z0-9._~+/=-]{{6,}}+"),
+    _pattern("key secret pass pwd token signature credential", rf"(?P<keep>{_NAME}{_SEPARATOR}){_VALUE}"),
+    _pattern("key> token> password> secret>", r"(?P<keep>(?:AccessKey|Token|Password|Secret)>)[^<>\s]{4,}+(?=</)"),
+    _pattern("?key= &key= ?sig= &sig=", r"(?P<keep>[?&](?:key|sig)=)[^\s\"'&,;#]{8,}+"),
+    _pattern("akia asia", r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}+\b", 0),
+    _pattern("iqojb3jpz2lu ogzxivyxdz aqodyxdz", r"\b(?:IQoJb3JpZ2lu|F[wQ]oGZXIvYXdz|AQoDYXdz)[\w+/=%-]{16,}+", 0),
+    _pattern("eyj", r"\beyJ[\w-]{12,}+(?:\.[\w-]++)*+", 0),
+    _pattern(
+        "sk- sk_ rk_ hf_ hf- ghp ghu gho ghs ghr github_pat glpat gsk nvapi r8_ pplx xox xapp aiza ya29",
+        r"\b(?:(?:sk|rk|hf|gh[oprsu]|github_pat|glpat|gsk|nvapi|r8|pplx|xox[abeprs]|xapp)[-_]|ya29\.|AIza)[\w-]{16,}+",
+        0,
+    ),
 )
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """The text with credentials replaced: by their form, and each given secret wherever it stands."""
     text = without(text, secrets)
-    for pattern, replacement in _PATTERNS:
-        text = pattern.sub(replacement, text)
+    lowered = text.lower()
+    for hints, regex, replacement in _PATTERNS:
+        for hint in hints:  # most texts have none, and looking for them is all that they cost
+            if hint in lowered:
+                text = regex.sub(replacement, text)
+                break
     return text
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
     """The text with each given secret replaced: what is data must keep what only looks like one."""
-    for secret in secrets:
-        text = text.replace(secret, HIDDEN)
+    for spelling in _spellings(tuple(secrets)):
+        text = text.replace(spelling, HIDDEN)
     return text
 
 
+def beginning(text: str, limit: int, secrets: Iterable[str] = ()) -> str:
+    """At most ``limit`` characters of the text, without the given secrets, none of which is cut in half.
+
+    What was cut off is told by ``CUT``. Little more than the limit is looked at, whatever the text's length.
+    """
+    secrets = tuple(secrets)
+    spare = 2 * max(map(len, _spellings(secrets)), default=0)
+    piece = text[: limit + spare]
+    clean = without(piece, secrets)
+    if len(piece) < len(text):  # a secret that the piece has half of lies within what is left out
+        clean = clean[: len(clean) - spare] + CUT
+    return clean if len(clean) <= limit else clean[: limit - 1] + CUT
+
+
+def excerpt(text: str, limit: int, secrets: Iterable[str] = ()) -> str:
+    """At most ``limit`` characters of the redacted text; no credential is told that a cut left half of."""
+    clean = redact(beginning(text, 4 * limit, secrets))
+    if len(clean) <= limit and clean.endswith(CUT):
+        clean = _LAST_WORD.sub(CUT, clean)
+    return clean[:limit]
+
+
 def secret_values(environment: Mapping[str, str]) -> list[str]:
-    """Values of environment variables whose names say secret, longest first so that no part of one is left."""
-    values = {value for name, value in environment.items() if _SECRET_NAME.search(name) and len(value) >= 8}
+    """Values of environment variables whose names say secret, longest first so that no part of one is left.
+
+    Not those of fewer than ``MIN_LENGTH`` characters, and not the few words that stand for no secret.
+    """
+    values = {value for name, value in environment.items() if _SECRET_NAME.search(name) and _is_secret(value)}
     return sorted(values, key=len, reverse=True)
+
+
+def _is_secret(value: str) -> bool:
+    return len(value) >= MIN_LENGTH and value.lower() not in _WORDS
+
+
+@lru_cache(maxsize=16)
+def _spellings(secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """Every way in which these may stand in a text, longest first."""
+    found: set[str] = set()
+    for secret in filter(None, secrets):
+        found.add(secret)
+        for value in {secret, *map(str.strip, secret.splitlines())}:
+            if len(value) >= MIN_LENGTH:
+                found.update(_spellings_of(value))
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def _spellings_of(value: str) -> Iterator[str]:
+    """As it is, in base64, both quoted for a URL, and escaped as in JSON, in Python's own words and in HTML."""
+    for plain in (value, *_in_base64(value.encode("utf-8", "surrogateescape"))):
+        yield plain
+        for safe in ("", "/", "~()*!'", "!#$%&'()*+,/:;=?@[]~"):  # of quote, quote_plus, JavaScript, requests
+            quoted = quote(plain, safe=safe, errors="surrogateescape")
+            lower = re.sub("%..", lambda code: code[0].lower(), quoted)
+            yield from (quoted, lower, quoted.replace("%20", "+"), lower.replace("%20", "+"))
+    yield from (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1])
+    yield json.dumps(json.dumps(value))[3:-3]
+    yield json.dumps(value).replace("/", r"\/")[1:-1]
+    yield value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
+def _in_base64(value: bytes) -> Iterator[str]:
+    """The characters of base64 that this value alone decides, at each of the three places in a group of bytes."""
+    for before in range(3):
+        text = base64.b64encode(bytes(before) + value).decode()
+        own = text[-(-8 * before // 6) : 8 * (before + len(value)) // 6]
+        yield own
+        yield own.replace("+", "-").replace("/", "_")

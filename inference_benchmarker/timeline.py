@@ -59,7 +59,8 @@ def _tokens_by_second(records: Records, edges: Int64) -> list[str]:
     counted = records.outcome("ok") & (records.has("tokens_out") | records.has("chunks"))
     if not counted.any():
         return [""] * (len(edges) - 1)
-    totals, _ = np.histogram(records.int("done")[counted], edges, weights=output_tokens(records)[counted])
+    tokens = output_tokens(records)[counted].astype(float)
+    totals, _ = np.histogram(records.int("done")[counted], edges, weights=tokens)
     return [str(int(total)) for total in totals]
 
 

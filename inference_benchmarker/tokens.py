@@ -57,11 +57,16 @@ class Tokens:
 
 
 def _total(tokens: Int64, has: Mask) -> int | None:
-    return int(tokens[has].sum()) if has.any() else None
+    return _sum(tokens[has]) if has.any() else None
 
 
 def _rate(tokens: Int64, has: Mask, completed: Mask, seconds: float) -> float | None:
-    return float(tokens[has & completed].sum()) / seconds if has.any() and seconds else None
+    return _sum(tokens[has & completed]) / seconds if has.any() and seconds else None
+
+
+def _sum(counts: Int64) -> int:
+    """Exact, however large: each count fits 64 bits, and their sum need not."""
+    return (int((counts >> 32).sum()) << 32) + int((counts & 0xFFFFFFFF).sum())
 
 
 def _source(usage: Mask, pieces: Mask) -> str | None:

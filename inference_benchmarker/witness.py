@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _PREVIEW = 200
 _READ = 10_000
-"""More than is shown is searched for secrets, as one may begin within what is shown."""
+"""More than is shown is read, as a secret may begin within what is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +65,15 @@ class Witness:
                 self._pieces.append(piece)
             yield piece
 
-    def seen(self, payloads: Sequence[Any] | None, redact: Callable[[str], str]) -> Seen:
-        """What it saw, when the request is over; ``redact`` takes secrets out of the preview."""
+    def seen(self, payloads: Sequence[Any] | None, excerpt: Callable[[str, int], str]) -> Seen:
+        """What it saw, when the request is over; ``excerpt`` is a text's beginning without secrets."""
         sizes = [] if payloads is None else [size for size in map(size_of, payloads) if size is not None]
         return Seen(
             payloads=None if payloads is None else len(payloads),
             smallest=min(sizes, default=None),
             largest=max(sizes, default=None),
             **self._payload_facts(),
-            **self._answer_facts(redact),
+            **self._answer_facts(excerpt),
         )
 
     def _payload_facts(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class Witness:
             for name, value in (("payload_type", type_name(payload)), ("payload_bytes", size_of(payload)))
         }
 
-    def _answer_facts(self, redact: Callable[[str], str]) -> dict[str, Any]:
+    def _answer_facts(self, excerpt: Callable[[str, int], str]) -> dict[str, Any]:
         if not self._answer:
             return {}
         (answer,) = self._answer
@@ -92,12 +92,12 @@ class Witness:
             return {
                 "answer": "streamed",
                 "answer_type": kinds or None,
-                "preview": redact("".join(map(_text, self._pieces))[:_READ])[:_PREVIEW],
+                "preview": excerpt("".join(map(_text, self._pieces)), _PREVIEW),
             }
         return {
             "answer": "returned",
             "answer_type": type_name(answer),
-            "preview": redact(_text(answer)[:_READ])[:_PREVIEW],
+            "preview": excerpt(_text(answer), _PREVIEW),
             "unread": hasattr(answer, "__next__"),
             "status": _status(answer),
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import pytest
 from inference_benchmarker.check_report import SAGEMAKER_LIMIT, Check, Ended
 from inference_benchmarker.endpoint import Response
 from inference_benchmarker.record import RequestRecord
+from inference_benchmarker.redact import excerpt
 from inference_benchmarker.witness import Seen, Witness, size_of, type_name
 from tests.test_summary import MS, streamed
 
@@ -68,7 +70,7 @@ def seen(answer: object) -> Seen:
     given = witness("payload")
     if hasattr(given, "__next__") and given is not answer:
         list(given)
-    return witness.seen(["payload", "p"], lambda text: text.replace("secret", "[hidden]"))
+    return witness.seen(["payload", "p"], partial(excerpt, secrets=["secret"]))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_no_part_of_a_secret_is_left_where_the_preview_ends(as_stream: bool) -> 
     result = witness(b"")
     if as_stream:
         list(result)
-    preview = witness.seen(None, lambda text: text.replace(secret, "[hidden]")).preview
+    preview = witness.seen(None, partial(excerpt, secrets=[secret])).preview
     assert preview == "." * 190 + "[hidden].."
 
 
@@ -113,7 +115,7 @@ def test_a_request_that_raised_has_no_answer() -> None:
     witness = Witness(lambda payload: payload / 0)
     with pytest.raises(ZeroDivisionError):
         witness(1)
-    found = witness.seen(None, str)
+    found = witness.seen(None, excerpt)
     assert (found.payloads, found.payload_type, found.answer) == (None, "int", None)
 
 
@@ -307,6 +309,21 @@ def payload_factory():
         assert "Answer:" not in done.out
         assert "! payload_size: A payload of 6,291,457 bytes" in done.out
         assert done.out.endswith("FAILED: HttpError 503: busy, [hidden]\n")
+
+    def test_a_factory_that_raises_with_a_secret_is_told_without_it(self, bench: Bench) -> None:
+        source = """
+import base64, os
+def invoke_factory():
+    key = os.environ["MY_PASSWORD"]
+    raise RuntimeError(f"{key} {base64.b64encode(('user:' + key).encode()).decode()} api_key=zq9xw8vu7")
+def payload_factory():
+    return {}
+"""
+        done = run(bench, source, environment={"MY_PASSWORD": "correct-horse"})
+        assert (done.code, done.out) == (2, "")
+        assert "line 5: invoke_factory() raised RuntimeError: [hidden] " in done.err
+        for leak in ("correct-horse", "Y29ycmVjd", "vcnJlY3Qta", "jb3JyZWN0L", "zq9xw8vu7"):
+            assert leak not in done.err
 
     @pytest.mark.parametrize(
         ("source", "said"),

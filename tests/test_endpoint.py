@@ -7,6 +7,7 @@ from collections import Counter
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from scipy import stats
 
@@ -355,10 +356,38 @@ class TestChoose:
 class TestResponse:
     def test_every_field_is_optional(self) -> None:
         assert Response() == Response(None, None, None, None)
-        assert Response(tokens_in=0, tokens_out=2**61, bytes=3).tokens_out == 2**61
+        assert Response(tokens_in=0, tokens_out=2**53, bytes=3).tokens_out == 2**53
 
-    @pytest.mark.parametrize("value", [-1, 1.5, "12", 1 << 62, float("nan")])
+    @pytest.mark.parametrize(
+        "value",
+        [-1, 1.5, "12", 2**53 + 1, 10**5000, float("nan"), True, np.int64(-1)],
+        ids=lambda value: type(value).__name__,
+    )
     @pytest.mark.parametrize("field", ["tokens_in", "tokens_out", "bytes"])
     def test_what_is_no_count_is_refused(self, field: str, value: Any) -> None:
-        with pytest.raises(TypeError, match=rf"Response\({field}=\.\.\.\) must be a whole number of at least 0"):
+        with pytest.raises(TypeError, match=rf"Response\({field}=\.\.\.\) must be a whole number from 0 to"):
             Response(**{field: value})
+
+    def test_a_count_of_another_type_becomes_an_ordinary_one(self) -> None:
+        class Count(int):
+            def __lt__(self, other: object) -> bool:
+                raise SystemExit
+
+        response = Response(tokens_in=np.int64(7), tokens_out=Count(3), bytes=np.uint8(2))  # type: ignore[arg-type]
+        assert [type(value) for value in (response.tokens_in, response.tokens_out, response.bytes)] == [int] * 3
+        assert response == Response(7, 3, 2)
+
+    def test_a_model_becomes_a_text(self) -> None:
+        assert Response(model=7).model == "7"  # type: ignore[arg-type]
+
+    def test_one_of_a_derived_class_is_checked_before_it_is_believed(self) -> None:
+        class Mine(Response):
+            def __init__(self) -> None:
+                """Its fields are computed."""
+
+            tokens_in = bytes = model = property(lambda _: None)
+            tokens_out = property(lambda _: -5)
+
+        with pytest.raises(TypeError, match="tokens_out"):
+            Mine().checked()
+        assert Response(1).checked() == Response(1)

@@ -19,7 +19,7 @@ from inference_benchmarker.clients.openai_errors import APIConnectionError, APIE
 from inference_benchmarker.clients.sse import EventReader
 from inference_benchmarker.demo.config import EndpointConfig
 from inference_benchmarker.demo_endpoint import start
-from inference_benchmarker.record import error_key
+from inference_benchmarker.error_key import error_key
 from tests.scripted_server import CLOSE, Script, ScriptedServer, answer, chunked_head, chunks
 
 if TYPE_CHECKING:

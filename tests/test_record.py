@@ -14,6 +14,7 @@ from email.message import Message
 from http import HTTPStatus
 from itertools import pairwise
 from typing import Any, cast
+from urllib.parse import quote
 
 import botocore.session
 import grpc.aio
@@ -28,6 +29,7 @@ from hypothesis import strategies as st
 from urllib3.exceptions import MaxRetryError, NewConnectionError
 
 from inference_benchmarker.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
+from inference_benchmarker.error_key import error_key, local_errno
 from inference_benchmarker.record import (
     BASE,
     HAS_STREAM,
@@ -39,20 +41,21 @@ from inference_benchmarker.record import (
     NONE,
     OTHER,
     OUTCOMES,
+    RAW_TEXT_LENGTH,
     STREAM,
     BatchWriter,
     Ledger,
     Names,
     Report,
     RequestRecord,
-    error_key,
-    local_errno,
+    redacted,
     split_batch,
 )
-from inference_benchmarker.redact import HIDDEN, redact
+from inference_benchmarker.redact import HIDDEN
 
 instants = st.integers(-(2**55), 2**55)
 counts = st.none() | st.integers(0, 2**62)
+SECRET = "Zq9x+W8vU7/tS6rQ5p=="
 LABELS = ("", "a", "größe 🙂", "x" * 50)
 KEYS = ("ClientError Throttled", "TimeoutError")
 
@@ -264,7 +267,29 @@ class TestNames:
         worker.flush()
         labels = [record.label for record in Records.of_workers([worker.columns()])]
         assert labels[0] == "?"
-        assert labels[1] == "y" * MAX_NAME_LENGTH
+        assert labels[1].startswith("y" * 100)
+        assert len(labels[1]) == MAX_NAME_LENGTH
+
+    def test_names_that_begin_alike_are_kept_apart(self) -> None:
+        names = Names("")
+        long = ["x" * MAX_NAME_LENGTH, *("x" * MAX_NAME_LENGTH + end for end in "ab"), "x" * 10**6]
+        numbers = [names[name] for name in (*long, *long)]
+        assert numbers == [1, 2, 3, 4] * 2
+        assert len({names.name(number) for number in numbers}) == 4
+        assert max(map(len, names.take_new())) == MAX_NAME_LENGTH
+        assert max(len(key) for key in names._ids) <= MAX_NAME_LENGTH
+
+    def test_a_secret_is_in_no_name_and_parts_none(self) -> None:
+        writer = BatchWriter([SECRET, "other-secret-value"])
+        numbers = [writer.labels[f"of {secret}"] for secret in (SECRET, "other-secret-value", SECRET)]
+        assert (numbers, writer.labels.name(1)) == ([1, 1, 1], f"of {HIDDEN}")
+        far = writer.labels.name(writer.labels["x" * (MAX_NAME_LENGTH - 20) + SECRET + "y" * 500])
+        assert SECRET[:4] not in far
+        for code in (SECRET, "x" * 195 + SECRET, quote(SECRET, safe=""), f"Bearer {SECRET[::-1]}"):
+            _, key = writer.error(ClientError({"Error": {"Code": code}}, "X"))
+            assert SECRET[:4] not in key
+            assert SECRET[::-1][:4] not in key
+            assert len(key) <= MAX_NAME_LENGTH
 
 
 def http_error(status: int) -> requests.HTTPError:
@@ -462,7 +487,7 @@ class TestLocalErrno:
         script = """
 import resource, socket, sys
 import requests, urllib3, idna
-from inference_benchmarker.record import local_errno
+from inference_benchmarker.error_key import local_errno
 session = requests.Session()
 session.trust_env = False
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
@@ -500,14 +525,33 @@ class TestErrorTexts:
         assert texts_of(writer) == []
 
     def test_a_long_text_is_cut_after_its_secrets_are_hidden(self) -> None:
-        writer = BatchWriter(redact)
+        writer = BatchWriter([SECRET])
         writer.error(ValueError("x" * (MAX_TEXT_LENGTH - 40) + " Authorization: Bearer abcdefghijklmnopqrstuvwxyz"))
         writer.error(ValueError("y" * 10**7))
-        (_, first), (_, second) = texts_of(writer)
+        (_, first), (_, second) = split_batch(redacted(writer.take({})))[0]["texts"]
         assert "abcdef" not in first
         assert HIDDEN in first
         assert len(first) <= MAX_TEXT_LENGTH
         assert second == "y" * MAX_TEXT_LENGTH
+
+    def test_a_worker_keeps_little_of_a_text_and_no_given_secret(self) -> None:
+        """What it keeps is searched for forms of credentials elsewhere, so that the pacing never waits for it."""
+        writer = BatchWriter([SECRET])
+        writer.error(ValueError("a." * 5_000_000))
+        writer.error(ValueError(f"{SECRET} " + "x" * (RAW_TEXT_LENGTH - 30) + SECRET * 3))
+        writer.error(ValueError("https://user:of-nobody@host"))
+        batch = writer.take({"worker": 3})
+        texts = [text for _, text in split_batch(batch)[0]["texts"]]
+        assert max(map(len, texts)) <= RAW_TEXT_LENGTH
+        assert not any(SECRET[:3] in text for text in texts)
+        meta, *sections = split_batch(redacted(batch))
+        assert [text for _, text in meta.pop("texts")][2] == f"https://{HIDDEN}@host"
+        assert meta == {"worker": 3, "labels": [""], "errors": ["", "ValueError"]}
+        assert sections == list(split_batch(batch)[1:])
+
+    def test_a_batch_without_texts_stays_as_it_is(self) -> None:
+        batch = BatchWriter().take({"worker": 3})
+        assert redacted(batch) is batch
 
     def test_a_text_that_cannot_be_had_or_stored_is_no_reason_to_lose_the_record(self) -> None:
         writer = BatchWriter()
@@ -559,3 +603,97 @@ def test_an_exception_that_compares_in_its_own_way_is_searched_all_the_same() ->
     error.__cause__.__cause__ = OddError()
     error.__cause__.__cause__.__cause__ = OSError(errno.EMFILE, "none left")
     assert local_errno(error) == "EMFILE"
+
+
+class Hostile(type):
+    """A class that answers no question."""
+
+    __name__ = property(lambda _: 1 / 0)
+    __mro__ = property(lambda _: 1 / 0)
+    __instancecheck__ = __subclasscheck__ = __eq__ = __hash__ = None  # type: ignore[assignment]
+
+
+class HostileText(str):
+    """A text whose methods end the process."""
+
+    def __getitem__(self, key: object) -> str:
+        raise SystemExit
+
+    __str__ = __repr__ = __hash__ = __len__ = __format__ = __eq__ = encode = isascii = __getitem__  # type: ignore
+
+
+class HostileNumber(int):
+    """A number that compares with nothing."""
+
+    def __le__(self, other: object) -> bool:
+        raise KeyboardInterrupt
+
+    __lt__ = __ge__ = __gt__ = __index__ = __int__ = __bool__ = __str__ = __le__  # type: ignore[assignment]
+
+
+class HostileDict(dict[str, Any]):
+    """A response that raises."""
+
+    def get(self, *_: object) -> Any:
+        raise GeneratorExit
+
+
+def made(kind: type) -> BaseException:
+    error: BaseException = kind("x")
+    return error
+
+
+def hostile(**attributes: Any) -> BaseException:
+    return made(Hostile("HostileError", (Exception,), attributes))
+
+
+def saying(text: Any) -> BaseException:
+    return made(type("SaysError", (Exception,), {"__str__": lambda _: text}))
+
+
+def raising(error: type[BaseException], *names: str) -> BaseException:
+    def fails(*_: object) -> Any:
+        raise error
+
+    members = {name: property(fails) for name in names}
+    return made(type("RaisesError", (Exception,), {**members, "__str__": fails, "__repr__": fails, "__eq__": fails}))
+
+
+ODD = {
+    "a class that answers nothing": (hostile(), "HostileError"),
+    "a class with a status": (hostile(status=503), "HostileError 503"),
+    "a number of its own kind": (with_attributes("E", status=HostileNumber(503)), "E 503"),
+    "a huge number": (with_attributes("E", status=10**5000, code=-(10**5000)), "E"),
+    "a response of its own kind": (with_attributes("E", response=HostileDict(Error={"Code": "x"})), "E"),
+    "a code of its own kind": (with_attributes("E", response={"Error": {"Code": HostileText("x")}}), "E"),
+    "a code that is a number": (ClientError({"Error": {"Code": 424}}, "X"), "ClientError 424"),
+    "a huge errno": (OSError(10**5000, "x"), "OSError"),
+    "an errno that is a text": (OSError("free text", "x"), "OSError"),
+    "a name with an escape": (type("\x1b[2J\nVALID", (Exception,), {})(), " [2J VALID"),
+    "a detail of its own kind": (with_attributes("E", _benchmark_detail=HostileText("x")), "E"),
+    "a text that is none": (saying(7), "SaysError"),
+    "a text of its own kind": (saying(HostileText("x")), "SaysError"),
+    **{
+        f"attributes and text that raise {error.__name__}": (
+            raising(error, "response", "status", "status_code", "code", "errno", "args", "__cause__", "__context__"),
+            "RaisesError",
+        )
+        for error in (SystemExit, KeyboardInterrupt, GeneratorExit, MemoryError, RecursionError)
+    },
+}
+
+
+@pytest.mark.parametrize(("exception", "key"), ODD.values(), ids=ODD)
+def test_an_exception_that_does_what_it_likes_has_a_key_and_a_text(exception: BaseException, key: str) -> None:
+    assert error_key(exception) == key
+    assert local_errno(exception) is None
+    writer = BatchWriter([SECRET])
+    assert writer.error(exception) == (1, key)
+    ((written, text),) = texts_of(writer)
+    assert written == key
+    assert type(text) is str
+
+
+def test_a_name_of_a_megabyte_is_cut() -> None:
+    _, key = BatchWriter().error(type("E" * 10**6, (Exception,), {})("x"))
+    assert len(key) == MAX_NAME_LENGTH

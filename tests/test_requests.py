@@ -267,3 +267,83 @@ def test_a_client_that_swallows_the_time_limit_has_failed_by_it_all_the_same() -
     bench = Bench(Endpoint(invoke=invoke, payloads=["p"]), timeout_s=0.01)
     (record,) = bench.send(0)
     assert (record.outcome, record.error) == ("failed", "RequestTimeout")
+
+
+def test_a_client_that_raises_what_it_likes_fails_its_requests_and_nobody_else() -> None:
+    """Its own words end the process, were they asked for unprotected; the next request is sent as ever."""
+
+    def fails(*_: object) -> Any:
+        raise SystemExit
+
+    odd = type("OddError", (BaseException,), {"__str__": fails, "__repr__": fails, "response": property(fails)})
+
+    def invoke(payload: str) -> bytes:
+        if payload == "odd":
+            raise odd
+        return b""
+
+    bench = Bench(Endpoint(invoke=invoke, payloads=["odd", "good"]))
+    assert [record.error for record in bench.send(*range(4))] == ["OddError", None] * 2
+    built = Bench(Endpoint(invoke=invoke, build=lambda: invoke("odd")))
+    assert [record.error for record in built.send(0, 1)] == ["PayloadError OddError"] * 2
+
+
+class Unspeakable:
+    """A name whose text cannot be had."""
+
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+class Derived(Response):
+    """A response whose counts are not what it was made of."""
+
+    def __init__(self) -> None:
+        """Without its fields."""
+
+    tokens_in = property(lambda _: -3)
+
+
+ODD_RESPONSES: dict[str, Callable[[], Any]] = {
+    "a model without a text": lambda: Response(model=Unspeakable()),  # type: ignore[arg-type]
+    "too many tokens": lambda: Response(tokens_out=2**53 + 1),
+    "less than none": lambda: Response(bytes=-1),
+    "a truth": lambda: Response(tokens_in=True),
+    "a float": lambda: Response(tokens_in=3.0),  # type: ignore[arg-type]
+    "no number": lambda: Response(tokens_in=float("nan")),  # type: ignore[arg-type]
+    "a class of its own": Derived,
+}
+
+
+@pytest.mark.parametrize("made", ODD_RESPONSES.values(), ids=ODD_RESPONSES)
+@pytest.mark.parametrize("as_stream", [False, True], ids=["returned", "streamed"])
+def test_a_response_that_is_none_is_a_failed_request(made: Callable[[], Any], as_stream: bool) -> None:
+    def stream() -> Any:
+        yield "a"
+        yield made()
+
+    bench = Bench(Endpoint(invoke=lambda _: stream() if as_stream else made(), payloads=["p"]))
+    records = bench.send(0, 1)
+    assert [record.outcome for record in records] == ["failed"] * 2
+    assert bench.requests.ledger.failed == 2
+
+
+@pytest.mark.parametrize(
+    ("label", "error"),
+    [(lambda _: Unspeakable(), "SystemExit"), (lambda payload: payload[9], "IndexError")],
+    ids=["no text", "raises"],
+)
+@pytest.mark.parametrize("ready", [True, False], ids=["pre-computed", "built"])
+def test_a_label_that_cannot_be_had_is_a_failed_request(label: Callable[[Any], Any], error: str, ready: bool) -> None:
+    endpoint = Endpoint(
+        invoke=lambda _: None, label=label, payloads=["p"] if ready else None, build=None if ready else lambda: "p"
+    )
+    assert [record.error for record in Bench(endpoint).send(0, 1)] == [f"PayloadError {error}"] * 2
+
+
+def test_a_model_of_another_type_labels_by_its_text() -> None:
+    class Name:
+        def __str__(self) -> str:
+            return "of a class"
+
+    assert one(lambda _: Response(model=Name())).label == "of a class"  # type: ignore[arg-type]

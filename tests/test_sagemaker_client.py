@@ -31,7 +31,7 @@ from inference_benchmarker.demo.boto3_settings import isolated
 from inference_benchmarker.demo.config import EndpointConfig
 from inference_benchmarker.demo.event_stream import frame
 from inference_benchmarker.demo_endpoint import start
-from inference_benchmarker.record import error_key
+from inference_benchmarker.error_key import error_key
 from tests.scripted_server import CLOSE, RESET, Script, ScriptedServer, answer, chunked_head, chunks
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from inference_benchmarker.demo.metric_store import (
 from inference_benchmarker.demo.models import ModelCache
 from inference_benchmarker.demo.statistics import parse_statistic
 from inference_benchmarker.demo_endpoint import RunningEndpoint, start
+from inference_benchmarker.error_key import error_key
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.record import error_key
 from tests.metrics_truth import busy_servers
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import socket
@@ -10,6 +11,7 @@ import sys
 from collections import Counter
 from contextlib import ExitStack, suppress
 from typing import Any
+from urllib.parse import quote
 
 import psutil
 import pyarrow.parquet as pq
@@ -740,6 +742,63 @@ def test_secrets_stand_in_no_file_and_in_no_argument_of_our_processes(bench: Ben
     assert files_holding(wave.folder, secrets) == []
     assert not any(secret in wave.out + wave.err for secret in secrets)
     assert files_holding(wave.folder, ["[hidden]"]), "what was hidden is seen to have been"
+
+
+ODD_CLIENT = """
+import base64, os
+from urllib.parse import quote
+from inference_benchmarker import Response
+from sender import post
+
+KEY = os.environ["BENCHMARK_API_KEY"]
+SPELT = " ".join([KEY, quote(KEY, safe=""), *(base64.b64encode(b"u" * n + KEY.encode()).decode() for n in range(3))])
+
+
+class ClientError(Exception):
+    response = {"Error": {"Code": KEY}}
+
+
+class Unspeakable(BaseException):
+    def __str__(self):
+        raise SystemExit
+
+
+def invoke_factory():
+    def invoke(payload):
+        post(payload)
+        if payload % 4 == 0:
+            raise ClientError(SPELT + " a." * 10_000 + SPELT)
+        if payload % 4 == 1:
+            raise Unspeakable
+        return Response(model=Unspeakable() if payload % 4 == 2 else f"=of {KEY}")
+
+    return invoke
+
+
+def payload_factory():
+    return {"pre_computed": True, "input": list(range(40))}
+"""
+
+
+def test_a_client_that_raises_and_tells_what_it_likes_ends_no_worker_and_leaves_no_secret(bench: Bench) -> None:
+    key = "k/7f3a9c+benchmark?key"
+    with bench.endpoint(service="none") as endpoint:
+        wave = bench.run(
+            *("--client-rps", 40, "--obs-time", 1),
+            factories=ODD_CLIENT,
+            target=endpoint,
+            environment={"BENCHMARK_API_KEY": key},
+        )
+        assert sorted(ids(endpoint.arrivals())) == list(range(40))
+    wave.check_books("40")
+    assert wave.summary["lost_workers"] == []
+    assert wave.errors() == {"ClientError [hidden]": 10, "Unspeakable": 10, "SystemExit": 10}
+    assert {row["label"] for row in wave.rows} == {"", "=of [hidden]"}
+    in_base64 = ("ay83ZjNhOW", "svN2YzYTlj", "rLzdmM2E5Y")
+    assert files_holding(wave.folder, (key, quote(key, safe=""), *in_base64)) == []
+    assert not any(part in wave.out + wave.err for part in (key, *in_base64))
+    with (wave.folder / "locust_stats" / "locust_stats.csv").open() as file:
+        assert "'=of [hidden]" in {row["Name"] for row in csv.DictReader(file)}
 
 
 def test_the_primary_listens_on_loopback_alone_and_on_the_port_it_was_given(bench: Bench) -> None:

@@ -36,7 +36,7 @@ from inference_benchmarker.pacing import TokenBucket
 from inference_benchmarker.plan import DEFAULT_MAX_IN_FLIGHT, NS, ClosedLoop, WavePlan
 from inference_benchmarker.primary.shape import TokenBucketShape
 from inference_benchmarker.primary.stats_files import StatsFiles
-from inference_benchmarker.record import Ledger, Report
+from inference_benchmarker.record import Ledger, Report, redacted
 from inference_benchmarker.run_dir import RunDir
 from inference_benchmarker.spool import SpoolWriter
 
@@ -276,7 +276,7 @@ class Primary:
         if report.sequence > member.next_sequence or (member.over and report.sequence == member.next_sequence):
             return
         if report.sequence == member.next_sequence:
-            if not self._write(msg.data):
+            if not self._write(redacted(msg.data)):
                 self._lose(msg.sender)
                 return
             member.next_sequence += 1

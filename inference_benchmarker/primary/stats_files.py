@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 from typing import TYPE_CHECKING
 
 import gevent
 from locust.stats import PERCENTILES_TO_REPORT, StatsCSVFileWriter
+
+from inference_benchmarker.csv_cells import CleanRows
+from inference_benchmarker.redact import secret_values
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +28,7 @@ class StatsFiles:
             folder.mkdir(exist_ok=True)
             prefix = str(folder / "locust")
             self._writer = StatsCSVFileWriter(environment, PERCENTILES_TO_REPORT, prefix, full_history=True)
+            self._clean_rows()
         except OSError:
             logger.exception("Locust's statistics cannot be written")
             self._writer = None
@@ -40,6 +45,13 @@ class StatsFiles:
             self._writer.close_files()
         except OSError:
             logger.exception("Locust's statistics cannot be written")
+
+    def _clean_rows(self) -> None:
+        """Let no row reach a file but clean: names, errors and tracebacks in them are the user's and the endpoint's."""
+        secrets = secret_values(os.environ)
+        for name in ("requests", "stats_history", "failures", "exceptions"):
+            rows = f"{name}_csv_writer"
+            setattr(self._writer, rows, CleanRows(getattr(self._writer, rows), secrets))
 
     def _rewrite(self) -> None:
         writer = self._writer

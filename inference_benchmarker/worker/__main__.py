@@ -43,7 +43,7 @@ from inference_benchmarker.locust_sockets import connect_with
 from inference_benchmarker.pacing import TokenBucket
 from inference_benchmarker.plan import ClosedLoop, OpenLoop, WavePlan
 from inference_benchmarker.record import BatchWriter
-from inference_benchmarker.redact import redact, secret_values
+from inference_benchmarker.redact import excerpt, secret_values
 from inference_benchmarker.worker.requests import InvokeRequests, Requests
 from inference_benchmarker.worker.scheduler import ClosedLoopScheduler, OpenLoopScheduler, Scheduler
 from inference_benchmarker.worker.watch import Watch, open_descriptors
@@ -52,6 +52,7 @@ REPORT_INTERVAL_S = 0.5
 RESEND_AFTER_S = 2.0
 POLL_S = 0.002
 SPARE_DESCRIPTORS = 16
+MAX_ERROR_LENGTH = 2_000
 
 logger = logging.getLogger("inference_benchmarker.worker")
 
@@ -66,7 +67,7 @@ class Target:
         try:
             self._load(plan)
         except BenchmarkError as error:
-            self.error = {"message": error.message, "hint": error.hint}
+            self.error = error.told(partial(excerpt, limit=MAX_ERROR_LENGTH, secrets=secret_values(os.environ)))
 
     @property
     def payload_count(self) -> int | None:
@@ -91,7 +92,7 @@ class Worker:
         self.number = number
         self._target = target
         self._bucket = TokenBucket.of(plan)
-        self._writer = BatchWriter(partial(redact, secrets=secret_values(os.environ)))
+        self._writer = BatchWriter(secret_values(os.environ))
         self._requests: Requests
         self._reporter: Any = None
         self._scheduler: Scheduler

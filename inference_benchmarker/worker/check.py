@@ -26,26 +26,28 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.host import die_with_parent
 from inference_benchmarker.pacing import Token
 from inference_benchmarker.plan import WavePlan
-from inference_benchmarker.record import BatchWriter
-from inference_benchmarker.redact import redact, secret_values
+from inference_benchmarker.record import BatchWriter, redacted
+from inference_benchmarker.redact import excerpt, secret_values
 from inference_benchmarker.witness import Witness
 from inference_benchmarker.worker.requests import InvokeRequests, Slot
+
+MAX_ERROR_LENGTH = 2_000
 
 
 def check(plan: WavePlan) -> dict[str, Any]:
     """Send one request; what was seen, and its record as a worker reports it."""
     assert plan.factories_file is not None
     timeout = None if plan.request_timeout_s is None else float(plan.request_timeout_s)
-    without_secrets = partial(redact, secrets=secret_values(os.environ))
+    secrets = secret_values(os.environ)
     loaded = endpoint.load(plan.factories_file, plan.endpoint_name)
-    witness, writer = Witness(loaded.invoke), BatchWriter(without_secrets)
+    witness, writer = Witness(loaded.invoke), BatchWriter(secrets)
     requests = InvokeRequests(replace(loaded, invoke=witness), 0, _nobody, writer, timeout)
     requests.t0 = monotonic_ns()
     slot, tokens = Slot(), iter([Token(0, 0)])
     slot.take = lambda: next(tokens, None)
     gevent.spawn(requests.serve, slot).join()
-    seen = witness.seen(loaded.payloads, without_secrets)
-    return {"seen": seen.to_json(), "batch": base64.b64encode(writer.take({})).decode()}
+    seen = witness.seen(loaded.payloads, partial(excerpt, secrets=secrets))
+    return {"seen": seen.to_json(), "batch": base64.b64encode(redacted(writer.take({}))).decode()}
 
 
 def _nobody(**_: Any) -> None:
@@ -61,7 +63,8 @@ def main() -> None:
     try:
         result = check(WavePlan.from_json(job["plan"]))
     except BenchmarkError as error:
-        result = {"error": {"message": error.message, "hint": error.hint}}
+        clean = partial(excerpt, limit=MAX_ERROR_LENGTH, secrets=secret_values(os.environ))
+        result = {"error": error.told(clean)}
     draft = folder / "result.part"
     draft.write_text(json.dumps(result))
     draft.rename(folder / "result.json")

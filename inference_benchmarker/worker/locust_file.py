@@ -16,7 +16,7 @@ from locust.exception import InterruptTaskSet, RescheduleTask, RescheduleTaskImm
 from locust.user.task import DefaultTaskSet, TaskSet
 from locust.util.load_locustfile import load_locustfile
 
-from inference_benchmarker.endpoint import describe_error
+from inference_benchmarker.endpoint import MAX_COUNT, describe_error
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.pacing import uniform
 from inference_benchmarker.worker.requests import AbandonedError, Requests, RequestTimeout, Slot
@@ -42,7 +42,7 @@ def load_users(path: Path, url: str | None) -> list[type[User]]:
     """The User classes of a Locust file; ``url`` is the host of those that have none."""
     try:
         classes, _ = load_locustfile(str(path.resolve()))
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise describe_error(path.resolve(), "importing it", error) from error
     users = [user for user in classes.values() if user.weight > 0 or user.fixed_count > 0]
     if not users:
@@ -145,7 +145,7 @@ class LocustRequests(Requests):
         slot = self._current_slot()
         if slot is None or slot.token is None:
             return
-        slot.size = max(slot.size, 0) + int(response_length or 0)
+        slot.size = min(max(slot.size, 0) + max(_whole(response_length), 0), MAX_COUNT)
         if isinstance(exception, BaseException) and not isinstance(exception, AbandonedError):
             slot.failure = slot.failure or exception
 
@@ -153,6 +153,14 @@ class LocustRequests(Requests):
         """The file's own events stand for ours; only an abandoned task has none."""
         if isinstance(exception, AbandonedError):
             super()._report(slot, exception)
+
+
+def _whole(length: Any) -> int:
+    """The length of an event as its file tells it; 0 where that is no number."""
+    try:
+        return int(length or 0)
+    except BaseException:
+        return 0
 
 
 def _gate_tasks(run_task: Callable[..., None], *, keep_wait_time: bool) -> None:

@@ -11,17 +11,8 @@ from typing import TYPE_CHECKING, Any
 import gevent
 
 from inference_benchmarker.endpoint import Endpoint, Response
-from inference_benchmarker.record import (
-    ABANDONED,
-    FAILED,
-    HAS_STREAM,
-    NONE,
-    OK,
-    BatchWriter,
-    Ledger,
-    error_key,
-    local_errno,
-)
+from inference_benchmarker.error_key import error_key, error_text, local_errno
+from inference_benchmarker.record import ABANDONED, FAILED, HAS_STREAM, NONE, OK, BatchWriter, Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +32,7 @@ class PayloadError(Exception):
     """Building or labelling a payload raised: nothing was sent."""
 
     def __init__(self, cause: BaseException) -> None:
-        super().__init__(str(cause))
+        super().__init__(error_text(cause))
         self._benchmark_detail = error_key(cause)
 
 
@@ -182,7 +173,7 @@ class Requests:
             tokens_in = NONE if usage.tokens_in is None else usage.tokens_in
             tokens_out = NONE if usage.tokens_out is None else usage.tokens_out
             if usage.model and not slot.label:
-                slot.label = self._writer.labels[str(usage.model)]
+                slot.label = self._writer.labels[usage.model]
         outcome |= HAS_STREAM
         add(token.index, token.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome)
         self._writer.add_stream(slot.times, tokens_in, tokens_out)
@@ -240,7 +231,7 @@ class InvokeRequests(Requests):
         elif kind is str:
             slot.size = _size(result)
         elif isinstance(result, Response):
-            slot.usage = result
+            slot.usage = result if kind is Response else result.checked()
         elif kind is CoroutineType:
             result.close()
             raise TypeError("invoke returned a coroutine; expected it to return when the request is done")
@@ -286,7 +277,7 @@ class InvokeRequests(Requests):
                 size += len(piece) if kind is bytes else _size(piece)
                 slot.size = size
             elif isinstance(piece, Response):
-                slot.usage = piece if slot.usage is None else slot.usage.updated(piece)
+                slot.usage = piece.checked() if slot.usage is None else slot.usage.updated(piece)
                 continue
             elif not piece and not isinstance(piece, Number):  # 0 is the number of a token, too
                 continue
