@@ -136,7 +136,7 @@ def _model_status(exception: BaseException) -> str:
 
 def _grpc_status(exception: Any) -> str:
     """What a gRPC error's own method ``code`` tells; it is known by its class, as no method of another's is called."""
-    if all(class_name(base) != "RpcError" for base in _BASES(type(exception))):
+    if all(_NAME(base) != "RpcError" for base in _BASES(type(exception))):
         return ""
     try:
         return _text(exception.code().name)

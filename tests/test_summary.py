@@ -388,6 +388,17 @@ class TestTokens:
         assert summary.ttft.count == 1
         assert summary.tpot is None
 
+    def test_sums_of_the_largest_counts_are_exact(self) -> None:
+        """Each fits a float and 64 bits; their sum does not, and was negative."""
+        records = [RequestRecord(i, 0, i, i, i + MS, tokens_in=2**53, tokens_out=2**53 - 1) for i in range(1100)]
+        tokens = summarise(observe(open_plan("10", None, 1100), records)).tokens
+        assert tokens is not None
+        assert (tokens.tokens_in, tokens.tokens_out) == (1100 * 2**53, 1100 * (2**53 - 1))
+        assert (tokens.tokens_in_per_s or 0) > 0
+        rows = timeline(observe(open_plan("10", None, 1100), records)).splitlines()
+        column = rows[0].split(",").index("tokens_out")
+        assert all(not row.split(",")[column].startswith("-") for row in rows)
+
     def test_usage_without_a_stream_has_tokens_but_no_token_times(self) -> None:
         plan = open_plan("10", None, 1)
         (record,) = on_time(plan)
