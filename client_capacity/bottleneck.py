@@ -1,6 +1,7 @@
 """Says who was the limit of a wave: this client, with the evidence, or the endpoint. Pure.
 
-The client is blamed only for what was measured in it. The endpoint is named only where the client is clean.
+The client is blamed only for what was measured in it. The endpoint is named only for what was seen while the client was
+clean: what came first is the cause, what came then may be its consequence.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from client_capacity.case import Case
 from client_capacity.endpoint_findings import SERVER_LIMITED, endpoint_findings
-from client_capacity.network_findings import network_findings, waits_for_pool
-from client_capacity.worker_findings import worker_findings
+from client_capacity.network_findings import as_consequence, clear_until_ns, network_findings
+from client_capacity.worker_findings import SCHEDULE_LAG, in_time_until_ns, worker_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,15 +36,26 @@ CLIENT_CODES = frozenset(
 )
 # With these the client itself made answers late or missing. The others also follow from an endpoint that is too slow:
 # more requests in flight overflow pools and take more descriptors.
-CAUSES = frozenset({"schedule_lag", "loop_blocked", "payload_failed", "local_network", "heartbeats_missed"})
+CAUSES = frozenset({SCHEDULE_LAG, "loop_blocked", "payload_failed", "local_network", "heartbeats_missed"})
 
 
 def limits_found(observed: Observed, summary: Summary) -> list[Finding]:
-    """What was found on this side; ``server_limited`` where none of it explains that the endpoint fell behind."""
+    """What was found: ``server_limited`` where the endpoint fell behind before anything of this side explains it."""
     case = Case(observed, summary)
     found = [*worker_findings(case), *network_findings(case)]
-    caused_here = waits_for_pool(case) or any(finding.code in CAUSES for finding in found)
-    return found if caused_here else [*found, *endpoint_findings(case)]
+    server = list(endpoint_findings(case, _clean_until_ns(case, found)))
+    return [*server, *(as_consequence(case, finding) if server else finding for finding in found)]
+
+
+def _clean_until_ns(case: Case, found: Iterable[Finding]) -> int | None:
+    """From when on the client itself made answers late or missing; 0 where that is not known, None where it did not."""
+    known = {SCHEDULE_LAG: in_time_until_ns}
+    causes = [known.get(finding.code, _always)(case) for finding in found if finding.code in CAUSES]
+    return min((instant for instant in (*causes, clear_until_ns(case)) if instant is not None), default=None)
+
+
+def _always(_: Case) -> int:
+    return 0
 
 
 def limited_by(findings: Iterable[Finding]) -> str | None:

@@ -1,4 +1,4 @@
-"""Whether the endpoint fell behind; asked only where the client is clean. Pure."""
+"""Whether the endpoint fell behind; asked of the time in which the client was clean. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from client_capacity.flow import Flow
 from inference_benchmarker.finding import Finding, duration_text, percent_text
 from inference_benchmarker.plan import NS
 
@@ -19,20 +20,24 @@ if TYPE_CHECKING:
 
 SERVER_LIMITED = "server_limited"
 LAG_OF_IT = ", at a schedule lag of"
+KEPT_UP_SHARE = 0.96
 ANSWERED_SHARE = 0.95
 LEAST_REQUESTS = 20
 LEAST_ERRORS = 4
+LEAST_FLOW_ERRORS = 2
 STEADY_SHARE = 0.2
 FILLED = 2
 # In an error's key: the endpoint had no capacity for the request.
 REFUSALS = (" 429", " 503", "Throttl", "TooManyRequests", "ServiceUnavailable", "Timeout")
 
 
-def endpoint_findings(case: Case) -> Iterator[Finding]:
-    """The endpoint fell behind: fewer requests were completed than arrived, and one of the reasons below was seen."""
-    if not _fell_behind(case):
-        return
-    measured = _queue_filled(case) or _queue_growth(case) or _refusals(case)
+def endpoint_findings(case: Case, clean_ns: int | None = None) -> Iterator[Finding]:
+    """The endpoint fell behind: fewer requests were completed than arrived, and one of the reasons below was seen.
+
+    ``clean_ns``: from then on something of this client's own may be the reason, so it must have been seen before; None
+    where nothing is.
+    """
+    measured = _fallen_behind(case, clean_ns)
     if measured is not None:
         lag = case.summary.lag
         clean = "" if lag is None else f"{LAG_OF_IT} p99 {duration_text(lag.percentile(99))}"
@@ -40,27 +45,50 @@ def endpoint_findings(case: Case) -> Iterator[Finding]:
             SERVER_LIMITED,
             "warning",
             f"{_completed(case.summary)}, {measured}{clean}",
-            f"{percent_text(ANSWERED_SHARE)} completed",
+            f"{percent_text(KEPT_UP_SHARE)} completed",
             "More arrives than the endpoint answers, so latency tells how long the wave was, not how fast the endpoint "
             "is: find the rate it holds with lower --client-rps, or scale it.",
         )
 
 
-def _fell_behind(case: Case) -> bool:
-    """Whether less than 95% of the scheduled rate was completed, failures that tell nothing of capacity left out."""
+def _fallen_behind(case: Case, clean_ns: int | None) -> str | None:
+    """What shows that the endpoint fell behind while the client was clean."""
+    planned_ns = case.observed.window.planned_ns
+    if clean_ns is not None and planned_ns is not None and clean_ns < planned_ns:
+        return _growth(case, clean_ns, f" in the first {duration_text(clean_ns / NS)}")
+    refused = (_queue_filled(case) or _refusals(case)) if _completed_less(case, ANSWERED_SHARE) else None
+    return refused or _growth(case, planned_ns, "")
+
+
+def _completed_less(case: Case, limit: float) -> bool:
+    """Whether less than this of the scheduled rate was completed, failures that tell nothing of capacity left out."""
     summary = case.summary
     share, scheduled = summary.completed_share, summary.ledger.scheduled
     if share is None or not summary.ledger.ok:
         return False
     unrelated = (summary.ledger.failed - sum(row.count for row in _refused_rows(case))) / scheduled
-    return share < ANSWERED_SHARE * (1 - unrelated)
+    return share < limit * (1 - unrelated)
+
+
+def _growth(case: Case, until_ns: int | None, when: str) -> str | None:
+    """How latency or the requests in flight grew in the time up to an instant, where it is more than chance."""
+    if not case.observed.open_loop or not until_ns or not _completed_less(case, KEPT_UP_SHARE):
+        return None
+    flow, least = Flow.of(case.observed, until_ns), 1 - KEPT_UP_SHARE
+    grown = _latency_growth(case, until_ns) if flow.share >= least and flow.errors >= LEAST_FLOW_ERRORS else None
+    if grown is None and not (flow.share - flow.slow >= least and flow.is_straight):
+        return None
+    first, last = flow.in_flight[[0, -1]]
+    what = "the requests in flight grew" if grown is None else f"{grown} and the requests in flight"
+    return f"{what} from {first:,} to {last:,}{when}"
 
 
 def _completed(summary: Summary) -> str:
     """What was completed of the scheduled rate."""
     share, rates = summary.completed_share, summary.rates
     assert share is not None  # else nobody fell behind
-    return f"{percent_text(share, ANSWERED_SHARE)} completed of {rates.scheduled:.4g}/s ({rates.completed:.4g}/s)"
+    text = percent_text(share, ANSWERED_SHARE, KEPT_UP_SHARE)
+    return f"{text} completed of {rates.scheduled:.4g}/s ({rates.completed:.4g}/s)"
 
 
 def _queue_filled(case: Case) -> str | None:
@@ -80,20 +108,17 @@ def _queue_filled(case: Case) -> str | None:
     )
 
 
-def _queue_growth(case: Case) -> str | None:
-    """How latency grew, where it grew so steadily that fewer than 95% of the arrivals can have been answered.
+def _latency_growth(case: Case, until_ns: int) -> str | None:
+    """How latency grew, where it grew so steadily that fewer than 96% of the arrivals can have been answered.
 
     A first-come first-served queue with arrivals at rate r and answers at rate c < r grows latency by
-    s = r/c - 1 seconds a second, so c/r = 1/(1 + s). s is taken from the median latencies of the wave's second
+    s = r/c - 1 seconds a second, so c/r = 1/(1 + s). s is taken from the median latencies of the time's second
     and last quarter. The growth must be four standard errors of their difference, and a fifth of it at least lie on
     either side of the third quarter: a queue that only fills up at first grows no more by then. Abandoned requests
     count with their age, a lower bound.
     """
-    planned = case.observed.window.planned_ns
-    if not case.observed.open_loop or not planned:
-        return None
     records = case.observed.records
-    quarter = records.int("due") * 4 // planned
+    quarter = records.int("due") * 4 // until_ns
     latency = (records.int("done") - records.int("sent")) / NS
     second, third, last = (latency[quarter == number] for number in (1, 2, 3))
     if min(len(second), len(third), len(last)) < LEAST_REQUESTS:
@@ -103,8 +128,8 @@ def _queue_growth(case: Case) -> str | None:
     error = float(np.hypot(_median_error(second), _median_error(last)))
     cut_off = np.count_nonzero(records.outcome("abandoned")[quarter == 3]) > len(last) / 2  # their ages only shrink
     steady = cut_off or min(between - before, after - between) >= STEADY_SHARE * growth
-    slope = growth / (planned / NS / 2)
-    if growth < LEAST_ERRORS * error or not steady or 1 / (1 + max(slope, 0.0)) >= ANSWERED_SHARE:
+    slope = growth / (until_ns / NS / 2)
+    if growth < LEAST_ERRORS * error or not steady or 1 / (1 + max(slope, 0.0)) >= KEPT_UP_SHARE:
         return None
     return f"latency grew from {duration_text(before)} to {duration_text(after)}"
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from client_capacity.case import most_in_flight
 from inference_benchmarker.finding import Finding, percent_text
-from inference_benchmarker.plan import DEFAULT_MAX_IN_FLIGHT
+from inference_benchmarker.plan import DEFAULT_MAX_IN_FLIGHT, NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from client_capacity.case import Case
     from inference_benchmarker.usage import Connections
 
+CONNECTION_POOL = "connection_pool"
 DISCARDED_SHARE = 0.01
 WAITING_SHARE = 0.05
 LEAST_LOOKS = 20
@@ -26,8 +28,29 @@ def network_findings(case: Case) -> Iterator[Finding]:
         yield from check(case)
 
 
-def waits_for_pool(case: Case) -> bool:
-    """Whether requests queued in this client, for a connection of their pool: then latency is not the endpoint's."""
+def clear_until_ns(case: Case) -> int | None:
+    """Until when no request queued in this client for a connection of its pool; None where hardly any did at all.
+
+    From then on latency is not the endpoint's.
+    """
+    if not _waits_for_pool(case):
+        return None
+    seen = [worker.connections.clear_until_s or 0.0 for worker in case.workers if worker.connections.waiting]
+    return round(min(seen) * NS)
+
+
+def as_consequence(case: Case, finding: Finding) -> Finding:
+    """The finding where the endpoint fell behind first: then more connections would change nothing."""
+    if finding.code != CONNECTION_POOL or not _waits_for_pool(case):
+        return finding
+    return replace(
+        finding,
+        advice="A consequence: the endpoint fell behind before the pool was full, and with more connections more "
+        "requests would only wait there.",
+    )
+
+
+def _waits_for_pool(case: Case) -> bool:
     return _waiting_share(case) > WAITING_SHARE
 
 
@@ -39,7 +62,7 @@ def _waiting_share(case: Case) -> float:
 def _connection_pool(case: Case) -> Iterator[Finding]:
     sent = case.summary.ledger.sent
     discarded, opened = case.total(lambda c: c.discarded), case.total(lambda c: c.opened)
-    if waits_for_pool(case):
+    if _waits_for_pool(case):
         share = percent_text(_waiting_share(case))
         measured = f"{share} of the requests in flight waited for their pool's connections"
         advice = _pool_advice(case, "That wait is in the latency")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from client_capacity.case import most_in_flight, others_took_cores, workers_cpu_share
 from inference_benchmarker.finding import Finding, duration_text, percent_text
+from inference_benchmarker.plan import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.summary import Summary
     from inference_benchmarker.usage import LoopDelay, WorkerUse
 
+SCHEDULE_LAG = "schedule_lag"
 LAG_FLOOR_S = 0.005
 LAG_SHARE_OF_LATENCY = 0.1
 CPU_LIMIT = 0.9  # of a core, as Locust's own warning; but over the whole wave, not ten seconds of it
@@ -45,6 +47,14 @@ def _schedule_lag(case: Case) -> Iterator[Finding]:
         lag, limit = summary.lag.percentile(99), lag_limit_s(summary)
         measured = f"p99 {duration_text(lag, limit)}"
         yield Finding("schedule_lag", "invalid", measured, duration_text(limit), _lag_advice(case))
+
+
+def in_time_until_ns(case: Case) -> int:
+    """When the first arrival was due that was taken up later than the lag limit allows."""
+    records = case.observed.records
+    due = records.int("due")
+    lag = records.int("sent") - records.int("build_ns") - due
+    return int(due[lag > lag_limit_s(case.summary) * NS].min(initial=due.max(initial=0)))
 
 
 def _is_late(case: Case) -> bool:

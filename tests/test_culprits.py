@@ -206,6 +206,31 @@ def payload_factory():
     assert wave.summary["client"]["workers"][0]["connections"]["opened"] == 2
 
 
+def test_a_pool_that_was_full_long_after_the_endpoint_fell_behind_is_a_consequence(bench: Bench, alone: None) -> None:
+    """Three hundred a second at two hundred: two seconds pass until so many wait there that the pool is full."""
+    factories = """
+import os
+from geventhttpclient import HTTPClient
+
+client = HTTPClient.from_url(os.environ["TARGET"], concurrency=200, network_timeout=60)
+
+
+def invoke_factory():
+    return lambda payload: bytes(client.post("/invocations", body=b"{}").read())
+
+
+def payload_factory():
+    return {"pre_computed": True, "input": [0]}
+"""
+    wave = _limited(bench, "--client-rps", 300, "--obs-time", 4, factories=factories, servers=4, service_s=0.02)
+    assert wave.summary["limited_by"] == "server"
+    assert " in the first 1." in finding(wave, "server_limited")["measured"]
+    assert finding(wave, "connection_pool")["advice"].startswith("A consequence: ")
+    codes = list(wave.findings)
+    assert codes.index("server_limited") < codes.index("connection_pool")
+    assert LINE not in wave.out
+
+
 def test_retries_that_boto3_hides_are_counted(bench: Bench) -> None:
     with bench.endpoint(servers=100, error_share=0.2, error_status=503, seed=4) as endpoint:
         factories = BOTO3.replace("ATTEMPTS", "5").replace("POOL", "100")

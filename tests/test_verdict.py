@@ -131,7 +131,7 @@ SITUATIONS: dict[str, tuple[Observed, list[str], str, int]] = {
             lambda r: r._replace(outcome="failed", error="ReadTimeout") if r.index % 10 == 0 else r,
             workers=(WorkerUse(connections=Connections(opened=500, discarded=400)),),
         ),
-        ["success_below_threshold", "connection_pool", "server_limited"],
+        ["success_below_threshold", "server_limited", "connection_pool"],
         "VALID",
         1,
     ),

@@ -557,7 +557,7 @@ def listening() -> Iterator[tuple[str, int]]:
 
 def test_facts_are_the_fields_of_connections(client: ClientWatch) -> None:
     names = ("opened", "discarded", "looked_at", "waiting", "retries")
-    assert client.facts() == dict.fromkeys(names, 0)
+    assert client.facts() == {**dict.fromkeys(names, 0), "clear_until_s": None}
 
 
 class TestSockets:
@@ -658,7 +658,7 @@ class TestRetries:
 
     def test_each_counts_once_however_often_the_libraries_are_looked_for(self, client: ClientWatch) -> None:
         for _ in range(3):
-            client.look([])
+            client.look([], 0.5)
         Retry(3).increment("GET", "/", response=response(503))
         assert client.facts()["retries"] == 1
 
@@ -786,14 +786,28 @@ class TestLook:
     def test_requests_in_flight_are_looked_at(self, client: ClientWatch) -> None:
         path, name = POOL_WAITS[0]
         waiting = frame_of(parked_in(path, name, gevent.lock.Semaphore(0).acquire))
-        client.look([slot_at(waiting), slot_at(frame_of(nap)), slot_at(None), slot_at(waiting, idle=True)])
+        client.look([slot_at(waiting), slot_at(frame_of(nap)), slot_at(None), slot_at(waiting, idle=True)], 1.0)
         assert (client.facts()["looked_at"], client.facts()["waiting"]) == (3, 1)
 
     def test_of_many_a_sample_is(self, client: ClientWatch) -> None:
-        client.look([slot_at(None) for _ in range(MOST_LOOKS)])
+        client.look([slot_at(None) for _ in range(MOST_LOOKS)], 0.5)
         assert client.facts()["looked_at"] == MOST_LOOKS
-        client.look([slot_at(None) for _ in range(10 * MOST_LOOKS)])
+        client.look([slot_at(None) for _ in range(10 * MOST_LOOKS)], 1.0)
         assert client.facts()["looked_at"] == 2 * MOST_LOOKS
+
+    def test_until_when_nobody_waited_is_kept(self, client: ClientWatch) -> None:
+        waiting = slot_at(frame_of(parked_in("/venv/urllib3/connectionpool.py", "_get_conn", nap)))
+        client.look([waiting], -0.5)
+        client.begin()
+        assert client.facts()["clear_until_s"] is None
+        for at, slots in ((0.5, []), (1.0, [slot_at(None)]), (1.5, [waiting]), (2.0, []), (2.5, [waiting])):
+            client.look(slots, at)
+        assert client.facts()["clear_until_s"] == 1.0
+
+    def test_a_pool_that_was_full_at_the_first_look_may_always_have_been(self, client: ClientWatch) -> None:
+        client.begin()
+        client.look([slot_at(frame_of(parked_in("/venv/urllib3/connectionpool.py", "_get_conn", nap)))], 0.5)
+        assert client.facts()["clear_until_s"] == 0.0
 
 
 @pytest.fixture

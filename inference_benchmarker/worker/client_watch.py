@@ -40,27 +40,37 @@ class ClientWatch:
         self._counts: Counter[str] = Counter()
         self._random = random.Random()
         self._hooked: set[str] = set()
+        self._clear_s = 0.0
+        self._clear_until_s: float | None = None
         self._hook_sockets()
         self._hook_pools()
 
     def begin(self) -> None:
         """Forget what the warm-up did."""
         self._counts.clear()
+        self._clear_s, self._clear_until_s = 0.0, None
 
     def facts(self) -> dict[str, Any]:
         """The counts of ``usage.Connections``."""
-        return {name: self._counts[name] for name in ("opened", "discarded", "looked_at", "waiting", "retries")}
+        names = ("opened", "discarded", "looked_at", "waiting", "retries")
+        return {**{name: self._counts[name] for name in names}, "clear_until_s": self._clear_until_s}
 
-    def look(self, slots: Iterable[Slot]) -> None:
-        """See what some of the requests in flight wait for; hook into libraries that came since."""
+    def look(self, slots: Iterable[Slot], now_s: float) -> None:
+        """See what some of the requests in flight wait for, ``now_s`` after wave start; hook into new libraries."""
         self.hook()
+        waiting = self._counts["waiting"]
+        self._look_at(slots)
+        if self._counts["waiting"] == waiting:
+            self._clear_s = now_s
+        elif self._clear_until_s is None:
+            self._clear_until_s = self._clear_s
+
+    def _look_at(self, slots: Iterable[Slot]) -> None:
         in_flight = [slot for slot in slots if slot.token is not None]
         if len(in_flight) > MOST_LOOKS:
             in_flight = self._random.sample(in_flight, MOST_LOOKS)
-        for slot in in_flight:
-            self._counts["looked_at"] += 1
-            if _waits_for_connection(slot.greenlet.gr_frame):
-                self._counts["waiting"] += 1
+        self._counts["looked_at"] += len(in_flight)
+        self._counts["waiting"] += sum(_waits_for_connection(slot.greenlet.gr_frame) for slot in in_flight)
 
     def _hook_sockets(self) -> None:
         connect, connect_ex = socket.connect, socket.connect_ex

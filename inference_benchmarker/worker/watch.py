@@ -58,7 +58,7 @@ class Watch:
 
         CPU shares and the loop's delays are of the time it sent: waiting for the last answers would dilute them.
         """
-        self._client.look(requests.slots)
+        self._client.look(requests.slots, (time.monotonic_ns() - requests.t0) / 1e9)
         self._descriptors = max(self._descriptors, open_descriptors())
         delays = self._loop.take_delays() if self._begun else []
         if self._begun and (sending or not self._sending):
