@@ -18,6 +18,7 @@ from inference_benchmarker.finding import (
     percent_text,
     unit_text,
 )
+from inference_benchmarker.headline import headline
 from inference_benchmarker.run_dir import SCHEMA_VERSION
 from inference_benchmarker.text import one_line, plain
 from server_capacity.diagnosis import diagnose
@@ -53,13 +54,14 @@ _TIMES = (
 
 
 def to_text(observed: Observed, summary: Summary, verdict: Verdict, run_dir: Path | None = None) -> str:
-    """The whole report: the fixed block first, the verdict line and the run directory last."""
+    """The whole report: verdict and cause in one line, the fixed block, the verdict line and the run directory last."""
     return client_text(observed, summary, verdict) + "\n" + server_text(observed, summary, verdict, run_dir)
 
 
 def client_text(observed: Observed, summary: Summary, verdict: Verdict) -> str:
     """What the client measured; it can be printed while the server's metrics are waited for."""
     return joined(
+        iter([headline(summary, verdict)]),
         _block(observed, summary),
         _times_section(summary),
         _tokens_section(summary),
@@ -91,17 +93,17 @@ def joined(*sections: Iterator[str]) -> str:
 def metric_lines(metrics: Sequence[ServerMetric]) -> Iterator[str]:
     """A line for each metric that was asked for; one that stands in several blocks is told by its dimensions.
 
-    A reason that several share is told once; of a name with many series, the first ones are.
+    A reason that is the last one told is not told again; of a name with many series, the first ones are.
     """
     asked = [metric for metric in metrics if metric.asked]
     names = Counter(metric.name for metric in asked)
     told: Counter[str] = Counter()
-    reasons: set[str] = set()
+    last_reason = None
     for metric in asked:
         told[metric.name] += 1
         if told[metric.name] <= _MAX_ROWS:
-            yield _metric_line(metric, several=names[metric.name] > 1, told_before=metric.reason in reasons)
-            reasons.update(filter(None, [metric.reason]))
+            yield _metric_line(metric, several=names[metric.name] > 1, told_before=metric.reason == last_reason)
+            last_reason = metric.reason or last_reason
     for name, count in names.items():
         if count > _MAX_ROWS:
             yield f"{_INDENT}… and {count - _MAX_ROWS} more of {one_line(name)}, in server_metrics.json"
@@ -111,7 +113,8 @@ def _metric_line(metric: ServerMetric, *, several: bool, told_before: bool) -> s
     where = ", ".join(f"{name}={value}" for name, value in metric.dimensions.items())
     title = one_line(f"{metric.name} ({where})" if several and where else metric.name, _LONG)
     values = ", ".join(f"{one_line(name)}={metric_text(value)}" for name, value in metric.statistics.items())
-    notes = "; ".join(filter(None, (unit_text(metric.unit), "as above" if told_before else metric.reason)))
+    reason = "as above" if told_before and metric.reason else metric.reason
+    notes = "; ".join(filter(None, (unit_text(metric.unit), reason)))
     return f"{_INDENT}{title}: {values}" + (f" ({notes})" if notes else "")
 
 

@@ -79,8 +79,16 @@ def judge(observed: Observed, summary: Summary) -> Verdict:
         *_sample_findings(observed, summary),
         *_metric_findings(observed),
     ]
-    order = {"invalid": 0, "missed": 1, "warning": 2}
-    return Verdict(tuple(sorted(found, key=lambda finding: order[finding.severity])), observed.interrupted)
+    nothing = observed.ledger.sent > 0 and observed.ledger.ok == 0
+    found.sort(key=lambda finding: _rank(finding, nothing=nothing))
+    return Verdict(tuple(found), observed.interrupted)
+
+
+def _rank(finding: Finding, *, nothing: bool) -> int:
+    """The gravest first; where nothing succeeded that goes before all else, as the rest may follow from it."""
+    if nothing and finding.code == "success_below_threshold":
+        return -1
+    return {"invalid": 0, "missed": 1, "warning": 2}[finding.severity]
 
 
 def _process_findings(observed: Observed) -> Iterator[Finding]:
@@ -145,7 +153,7 @@ def _load_findings(observed: Observed) -> Iterator[Finding]:
             "invalid",
             f"{ledger.dropped:,} arrivals ({percent_text(ledger.dropped / ledger.scheduled)})",
             "0",
-            "All allowed requests were in flight: the endpoint answers slower than they arrive. Lower --client-rps, "
+            "All allowed requests were in flight: answers came slower than arrivals. Lower --client-rps, "
             "or raise --max-in-flight (and ulimit -n).",
         )
     share = ledger.sent / ledger.scheduled if ledger.scheduled else 1.0
@@ -192,14 +200,16 @@ def _threshold_findings(observed: Observed, summary: Summary) -> Iterator[Findin
         measured = summary.measured(slo.metric, slo.stat)
         if not slo.met(measured) or _may_be_longer(slo, summary):
             text = _slo_value(slo, measured, "≥" if _may_be_longer(slo, summary) else "")
-            yield Finding("slo_missed", "missed", text, slo.expression, _slo_advice(measured))
+            yield Finding("slo_missed", "missed", text, slo.expression, _slo_advice(slo, measured, summary))
 
 
 def _error_advice(summary: Summary) -> str:
-    if summary.errors:
+    """What to look at: whatever ended more requests."""
+    ledger = summary.ledger
+    if summary.errors and ledger.failed >= ledger.abandoned:
         first = summary.errors[0]
         return f"Most frequent error: {first.key} ({first.count:,}); the first texts of each are in summary.json."
-    return "Requests were abandoned in flight: see --drain-timeout."
+    return f"{ledger.abandoned:,} requests were abandoned, in flight when the drain ended: see --drain-timeout."
 
 
 def _may_be_longer(slo: Slo, summary: Summary) -> bool:
@@ -221,7 +231,22 @@ def _slo_value(slo: Slo, measured: float | None, mark: str) -> str:
     return f"{name} {mark}{text}"
 
 
-def _slo_advice(measured: float | None) -> str:
+def _for_errors(slo: Slo, measured: float | None, summary: Summary) -> bool:
+    """Whether a limit was missed because requests did not succeed: then the rate is not what to change.
+
+    Of what a share lacks, half or more must be requests that failed or were abandoned.
+    """
+    ledger = summary.ledger
+    if not ledger.sent or ledger.ok == ledger.sent:
+        return False
+    if slo.metric in ("rate", "goodput") and measured is not None:
+        return (ledger.failed + ledger.abandoned) / ledger.sent >= (1 - measured) / 2
+    return slo.metric == "success" or not ledger.ok
+
+
+def _slo_advice(slo: Slo, measured: float | None, summary: Summary) -> str:
+    if _for_errors(slo, measured, summary):
+        return _error_advice(summary)
     if measured is None:
         return "No request of this wave has this metric (tokens need an invoke that yields them)."
     return "Find the rate that holds this limit with waves at lower --client-rps, or scale the endpoint."

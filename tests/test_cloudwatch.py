@@ -556,7 +556,7 @@ def test_scaling_is_noticed(fake: FakeCloudWatch) -> None:
         fake.put(INSTANCES, "CPUUtilization", HERE, (NOON + minute * 60, 10.0))
     cpu = collect(fake, block(INSTANCES, CPUUtilization=["Average"]))["CPUUtilization"]
     assert [count for _, count in cpu.instances] == [2, 2, 3]
-    assert "number of instances reporting changed during the wave (2 -> 3)" in (cpu.reason or "")
+    assert "its samples a bucket changed during the wave (2 -> 3): instances came or went, or" in (cpu.reason or "")
 
 
 def test_ctrl_c_ends_the_waiting_with_what_there_is(fake: FakeCloudWatch) -> None:

@@ -17,6 +17,7 @@ from inference_benchmarker.plan import NS
 from inference_benchmarker.report import server_text, to_json, to_text
 from inference_benchmarker.slo import Slo
 from inference_benchmarker.summary import summarise
+from inference_benchmarker.usage import LoopDelay, WorkerUse
 from inference_benchmarker.verdict import judge
 from server_capacity.diagnosis import diagnose, log_since
 from server_capacity.diagnosis.cold_start import cold_start
@@ -205,8 +206,35 @@ def test_a_large_share_of_network_is_said(latency: float, said: bool) -> None:
 
 def test_a_client_at_its_own_limit_is_named_before_the_network() -> None:
     observed = wave(model_ms(17), latency_ms=100)
-    assert "This client was at its own limit" in remarks(observed, "client")["network"]
+    limited = remarks(observed, "client")["network"]
+    assert limited.endswith("This client was at its own limit: mend that first (the findings say how).")
     assert "Network and client take 83 ms (83%) of the latency. Where is this client?" in remarks(observed)["network"]
+
+
+@pytest.mark.parametrize(
+    ("cpu_share", "said", "place"),
+    [
+        (None, "(83%) of the latency. Where is this client?", True),
+        (0.2, "(83%) of the latency. Where is this client?", True),
+        (3.0, "of the latency, 30 ms of it this client's own CPU. Make invoke cheaper: a request takes 30 ms", True),
+        (7.0, "of the latency, 70 ms of it this client's own CPU. Make invoke cheaper: a request takes 70 ms", False),
+        (20.0, "of the latency, 83 ms of it this client's own CPU. Make invoke cheaper: a request takes 83 ms", False),
+    ],
+)
+def test_what_the_client_computes_is_no_distance(cpu_share: float | None, said: str, place: bool) -> None:
+    """At 100/s a core that is fully used is 10 ms a request."""
+    worker = WorkerUse(cpu_share=cpu_share)
+    text = remarks(replace(wave(model_ms(17), latency_ms=100), workers=(worker,)))["network"]
+    assert said in text
+    assert ("endpoint's region" in text) == place
+
+
+def test_building_payloads_is_not_in_the_latency() -> None:
+    def built(record: RequestRecord) -> RequestRecord:
+        return record._replace(sent=record.due + 50 * MS, done=record.due + 150 * MS, build_ns=50 * MS)
+
+    observed = replace(wave(model_ms(17), change=built), workers=(WorkerUse(cpu_share=5.0),))
+    assert "own CPU" not in remarks(observed)["network"]
 
 
 class TestHardware:
@@ -512,9 +540,27 @@ class TestColdStart:
     def test_the_first_requests_took_longer(self) -> None:
         observed = wave(cpu(2880), change=lambda r: r._replace(done=r.sent + 900 * MS) if r.index < 50 else r)
         assert remarks(observed)["cold_start"] == (
-            "The first 10 requests took 900 ms (median), the rest 20 ms; latency settled after 500 ms. A cold start is "
-            "in these numbers: use --warmup 2 to keep it out."
+            "The first 10 requests took 900 ms (median), the rest 20 ms; latency settled after 500 ms. The endpoint's "
+            "cold start, or this client's first connections, are in these numbers: use --warmup 2 to keep it out."
         )
+
+    @pytest.mark.parametrize(
+        ("longest_ms", "hold_s", "said"),
+        [
+            (None, 0.01, "The endpoint's cold start, or this client's first connections, are in these numbers: use"),
+            (900, 0.01, "A cold start is in these numbers (the server took up to 900 ms): use --warmup"),
+            (30, 0.01, "The endpoint took 30 ms at most, so that was on the way or in this client"),
+            (None, 0.5, "That is this client's own start, not the endpoint's: its code ran for 500 ms in a row"),
+            (900, 0.5, "That is this client's own start"),
+        ],
+    )
+    def test_whose_start_it_was_takes_evidence(self, longest_ms: float | None, hold_s: float, said: str) -> None:
+        rows = [cpu(2880)]
+        if longest_ms is not None:
+            rows.append(row("ModelLatency", unit="Microseconds", Maximum=1000 * longest_ms))
+        observed = wave(*rows, change=lambda r: r._replace(done=r.sent + 900 * MS) if r.index == 0 else r)
+        worker = WorkerUse(loop_delay=LoopDelay(count=100, p50_s=0.0, p95_s=0.0, p99_s=0.0, max_s=hold_s))
+        assert said in remarks(replace(observed, workers=(worker,)))["cold_start"]
 
     def test_the_very_first_took_longer(self) -> None:
         observed = wave(cpu(2880), change=lambda r: r._replace(done=r.sent + 900 * MS) if r.index == 0 else r)

@@ -22,6 +22,7 @@ from tests.test_cloudwatch import (
     BUSY,
     HERE,
     INSTANCES,
+    NOON,
     SAGEMAKER,
     WAVE,
     asked_of_the_endpoint,
@@ -171,6 +172,25 @@ def collect(
     read = [Block.of(each) for each in blocks]
     source = CloudWatch(read, make_client(1), fake.clock, fake.clock.sleep, sagemaker)
     return {each.name: each for each in source.collect(interval, lambda *_: None)}
+
+
+@pytest.mark.parametrize(
+    ("described", "samples", "said"), [(3, 3, True), (2, 3, True), (1, 3, False), (1, 12, False), (2, 2, False)]
+)
+def test_scaling_is_what_the_description_bears_out(
+    fake: FakeCloudWatch, described: int, samples: int, said: bool
+) -> None:
+    """Samples change where publishing does, too: then the endpoint's count is neither the first nor the last."""
+    gauge(fake, instances=2)
+    for minute in (2, 3):
+        for _ in range(samples - 2):
+            fake.put(INSTANCES, "CPUUtilization", HERE, (NOON + minute * 60, 10.0))
+    sagemaker = SageMaker(produced({**ALL_TRAFFIC, "CurrentInstanceCount": described}))
+    cpu = collect(fake, sagemaker, block(INSTANCES, CPUUtilization=["Average"]))["CPUUtilization"]
+    assert [count for _, count in cpu.instances] == [2, 2, samples]
+    text = f"the number of instances reporting changed during the wave (2 -> {samples})"
+    assert (text in (cpu.reason or "")) == said
+    assert ("changed during the wave" in (cpu.reason or "")) == said
 
 
 def test_the_rows_of_a_variant_carry_its_hardware(fake: FakeCloudWatch) -> None:

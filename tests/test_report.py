@@ -44,6 +44,8 @@ def line(text: str, start: str) -> str:
 def test_the_fixed_block_stands_as_promised() -> None:
     plan = open_plan("10", "60")
     assert text_of(observe(plan, on_time(plan, 100 * MS))).startswith(
+        "VALID: 600 of 600 answered, p99 100 ms\n"
+        "\n"
         "RESULTS – InferenceBenchmarker\n"
         "------------------------------\n"
         "   Total requests fired: 600\n"
@@ -93,7 +95,7 @@ def test_a_failure_is_never_rounded_away(sent: int, ok: int, text: str) -> None:
 
 
 def test_columns_are_aligned() -> None:
-    table = text_of(wave()).split("\n\n")[2].splitlines()
+    table = text_of(wave()).split("\n\n")[3].splitlines()
     assert [row.split()[0] for row in table] == ["mean", "Latency", "Response"]
     assert len({len(row) for row in table}) == 1
     assert list(aligned([["", "a"], ["row", "1.5 ms"]])) == ["             a", "   row  1.5 ms"]
@@ -138,7 +140,7 @@ def test_a_wave_with_everything_has_every_section_in_order() -> None:
         "RESULTS",
         "Total requests fired: 100",
         "Latency",
-        "TTFT",
+        "\n   TTFT",
         "ITL",
         "TPOT",
         "Per request",
@@ -153,7 +155,7 @@ def test_a_wave_with_everything_has_every_section_in_order() -> None:
         "Abandoned:        1",
         "Warm-up:          10 requests in 1s, 0 failed, latency p50 20 ms, p99 20 ms (in no other number)",
         "! unfinished_requests: 1 requests still in flight",
-        "VALID",
+        "\n\nVALID",
     )
     places = [text.index(start) for start in starts]
     assert places == sorted(places)

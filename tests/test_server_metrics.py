@@ -259,6 +259,14 @@ def test_a_shared_reason_is_told_once() -> None:
     assert list(metric_lines(rows)) == [f"   A: Average=N/A ({late})", "   B: Average=N/A (as above)"]
 
 
+def test_as_above_is_the_last_reason_that_was_told() -> None:
+    """Not one further up: the reader looks at the nearest."""
+    reasons = ("late", "denied", "late", None, "late")
+    rows = [metric(name, None, reason=reason) for name, reason in zip("ABCDE", reasons, strict=True)]
+    told = [line.partition("(")[2].rstrip(")") for line in metric_lines(rows)]
+    assert told == ["late", "denied", "late", "", "as above"]
+
+
 def test_many_series_of_a_name_are_counted() -> None:
     rows = [metric("gpu_use", 0.5, dimensions={"gpu": str(number)}) for number in range(64)]
     lines = list(metric_lines([*rows, metric("other", 1.0)]))

@@ -796,7 +796,9 @@ class TestLook:
         assert client.facts()["looked_at"] == 2 * MOST_LOOKS
 
     def test_until_when_nobody_waited_is_kept(self, client: ClientWatch) -> None:
-        waiting = slot_at(frame_of(parked_in("/venv/urllib3/connectionpool.py", "_get_conn", nap)))
+        waiting = slot_at(
+            frame_of(parked_in("/venv/urllib3/connectionpool.py", "_get_conn", gevent.lock.Semaphore(0).acquire))
+        )
         client.look([waiting], -0.5)
         client.begin()
         assert client.facts()["clear_until_s"] is None
@@ -806,7 +808,16 @@ class TestLook:
 
     def test_a_pool_that_was_full_at_the_first_look_may_always_have_been(self, client: ClientWatch) -> None:
         client.begin()
-        client.look([slot_at(frame_of(parked_in("/venv/urllib3/connectionpool.py", "_get_conn", nap)))], 0.5)
+        client.look(
+            [
+                slot_at(
+                    frame_of(
+                        parked_in("/venv/urllib3/connectionpool.py", "_get_conn", gevent.lock.Semaphore(0).acquire)
+                    )
+                )
+            ],
+            0.5,
+        )
         assert client.facts()["clear_until_s"] == 0.0
 
 

@@ -79,7 +79,7 @@ def check_that_it_loads_back(bench: Bench, wave: Finished) -> None:
     """What is read from the directory is what was printed and written."""
     loaded = Wave.load(wave.folder)
     assert loaded.to_json() == wave.summary
-    assert wave.out.startswith("RESULTS – InferenceBenchmarker\n------------------------------\n")
+    assert wave.out.partition("\n\n")[2].startswith("RESULTS – InferenceBenchmarker\n------------------------------\n")
     again = bench.report(wave.folder)
     assert (again.code, again.err) == (wave.code, "")
     stored = (wave.folder / "summary.txt").read_text()

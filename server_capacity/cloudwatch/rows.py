@@ -220,8 +220,17 @@ def _scaling(reading: Reading, wanted: Wanted) -> Iterator[str]:
     if len(counts) > 1 and counts[-1] < counts[-2]:  # the last bucket may not be full yet
         counts.pop()
     levels = changes(counts)
-    if len(levels) > 1:
-        path = " -> ".join(f"{level:g}" for level in levels)
+    if len(levels) < 2:
+        return
+    path = " -> ".join(f"{level:g}" for level in levels)
+    described = reading.description(wanted)
+    known = None if described is None or described.hardware is None else described.hardware.instances
+    if known is None:
+        yield (
+            f"its samples a bucket changed during the wave ({path}): instances came or went, or published at another"
+            " rate; values per instance may be a mixture"
+        )
+    elif known in (levels[0], levels[-1]):
         yield f"the number of instances reporting changed during the wave ({path}): values per instance are a mixture"
 
 

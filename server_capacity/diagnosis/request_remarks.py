@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.finding import duration_text, percent_text
 from inference_benchmarker.plan import NS
 from inference_benchmarker.text import one_line
-from server_capacity.diagnosis.cold_start import cold_start
+from server_capacity.diagnosis.cold_start import ColdStart, cold_start
 from server_capacity.diagnosis.served import MOST_ERRORS, Remark, Served
 from server_capacity.diagnosis.uses import PLANNED
 from server_capacity.known_metrics import BALANCER, BEDROCK, INSTANCES, LAMBDA, SAGEMAKER, log_groups
@@ -214,8 +214,30 @@ def _cold(served: Served) -> Iterator[Remark]:
     if found.until_s <= warmup_s:
         advice = f"The warm-up of {warmup_s:g} s took it: it is in no number of the wave."
     else:
-        advice = f"A cold start is in these numbers: use --warmup {math.ceil(found.until_s) + 1} to keep it out."
+        advice = f"{_why_slow(served, found)}: use --warmup {math.ceil(found.until_s) + 1} to keep it out."
     yield Remark("cold_start", measured, advice)
+
+
+def _why_slow(served: Served, found: ColdStart) -> str:
+    """Whose start it was, by what the client was caught at or the server tells; neither is called a cold start.
+
+    Half of what the first ones took longer must be seen on a side.
+    """
+    half = (found.first_s - found.rest_s) / 2
+    if served.longest_hold_s >= half:
+        return (
+            f"That is this client's own start, not the endpoint's: its code ran for "
+            f"{duration_text(served.longest_hold_s)} in a row (a library that loads at its first call)"
+        )
+    longest = served.server_longest_s
+    if longest is None:
+        return "The endpoint's cold start, or this client's first connections, are in these numbers"
+    if longest >= half:
+        return f"A cold start is in these numbers (the server took up to {duration_text(longest)})"
+    return (
+        f"The endpoint took {duration_text(longest)} at most, so that was on the way or in this client "
+        "(first connections, a library's first call)"
+    )
 
 
 def _foreign(served: Served) -> Iterator[Remark]:

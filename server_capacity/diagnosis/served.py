@@ -96,6 +96,30 @@ class Served:
         return None
 
     @property
+    def server_longest_s(self) -> float | None:
+        """The longest that a request took at the server, its platform's own part included; None where not asked for."""
+        longest = [self._longest_s(*place) for place in _TIMES]
+        known = _present(longest)
+        return max(known) + (self._longest_s(SAGEMAKER, "OverheadLatency") or 0.0) if known else None
+
+    @property
+    def client_cpu_s(self) -> float | None:
+        """What a request took of this client's CPU while it sent, payloads aside; None where it is not known."""
+        observed, summary = self.observed, self.summary
+        shares = [use.cpu_share for use in observed.workers]
+        known = _summed(shares)
+        if known is None or not observed.ledger.sent:
+            return None
+        built = 0.0 if summary.build is None else summary.build.mean * summary.build.count
+        seconds = summary.duration_s if summary.planned_s is None else summary.planned_s
+        return max(known * seconds - built, 0.0) / observed.ledger.sent
+
+    @property
+    def longest_hold_s(self) -> float:
+        """The longest that something kept a worker's event loop from coming round: its own code, not the endpoint."""
+        return max((use.loop_delay.max_s for use in self.observed.workers if use.loop_delay), default=0.0)
+
+    @property
     def overhead_s(self) -> float | None:
         """SageMaker's own mean time for a request."""
         return self.mean_s(SAGEMAKER, "OverheadLatency")
@@ -187,6 +211,11 @@ class Served:
         mean = self.average(namespace, name)
         unit = next((row.unit for row in self.rows(namespace, name)), None)
         return None if mean is None else mean * _SECONDS.get(unit or "", 1.0)
+
+    def _longest_s(self, namespace: str, name: str) -> float | None:
+        longest = self.largest(namespace, name)
+        unit = next((row.unit for row in self.rows(namespace, name)), None)
+        return None if longest is None else longest * _SECONDS.get(unit or "", 1.0)
 
     def _requests_of(self, row: ServerMetric) -> float | None:
         counts = [each for place in _COUNTS for each in self.rows(*place) if each.dimensions == row.dimensions]

@@ -35,6 +35,10 @@ def share_named(order: str, load: float, seconds: int, waves: int) -> float:
     return found / waves
 
 
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}%" if 0 < share < 0.1 else f"{share:.0%}"
+
+
 def main(waves: int) -> None:
     """Print the table, in percent."""
     print("| wave | order of service |", " | ".join(f"{load:g}" for load in LOADS), "|")
@@ -42,7 +46,7 @@ def main(waves: int) -> None:
     for seconds in LENGTHS_S:
         for order in ORDERS:
             shares = (share_named(order, load, seconds, waves) for load in LOADS)
-            print(f"| {seconds} s | {order} |", " | ".join(f"{100 * share:.2g}%" for share in shares), "|", flush=True)
+            print(f"| {seconds} s | {order} |", " | ".join(f"{_percent(share)}" for share in shares), "|", flush=True)
 
 
 if __name__ == "__main__":

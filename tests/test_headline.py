@@ -1,0 +1,150 @@
+"""A report's first line: right in every case, and never a word on answers where there were none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.headline import headline
+from inference_benchmarker.plan import NS
+from inference_benchmarker.report import client_text, to_text
+from inference_benchmarker.summary import summarise
+from inference_benchmarker.usage import Connections, WorkerUse
+from inference_benchmarker.verdict import judge
+from tests.queues import offered
+from tests.test_summary import MS, closed_plan, observe, on_time, open_plan, streamed
+from tests.test_verdict import SITUATIONS, abandoning, failing, late, wave, without
+
+if TYPE_CHECKING:
+    from inference_benchmarker.observed import Observed
+    from inference_benchmarker.record import RequestRecord
+
+ALL = range(1000)
+
+
+def first_line(observed: Observed) -> str:
+    summary = summarise(observed)
+    return headline(summary, judge(observed, summary))
+
+
+def by_turns(*errors: str) -> Any:
+    def change(record: RequestRecord) -> RequestRecord:
+        return record._replace(outcome="failed", error=errors[record.index % len(errors)])
+
+    return change
+
+
+def failing_and_abandoned(failed: int, abandoned: int) -> Any:
+    def change(record: RequestRecord) -> RequestRecord:
+        return abandoning(*range(failed, failed + abandoned))(failing(*range(failed))(record))
+
+    return change
+
+
+POOL = WorkerUse(connections=Connections(looked_at=100, waiting=50))
+
+CASES: dict[str, tuple[Observed, str]] = {
+    "faultless": (wave(), "VALID: 1,000 of 1,000 answered, p99 20 ms"),
+    "closed loop": (
+        observe(closed_plan(1, "10"), on_time(open_plan("10", "10"))),
+        "VALID: 100 of 100 answered, p99 20 ms",
+    ),
+    "streams": (
+        observe(open_plan("10", "10"), [streamed(n, 50, (10, 10)) for n in range(100)]),
+        "VALID: 100 of 100 answered, TTFT p99 50 ms, p99 70 ms",
+    ),
+    "some failed": (wave(failing(1, 2)), "VALID: 1,000 of 1,000 answered, 2 failed (ValueError), p99 20 ms"),
+    "some abandoned": (
+        wave(failing_and_abandoned(2, 20)),
+        "VALID: 980 of 1,000 answered, 20 abandoned, 2 failed (ValueError), p99 ≥",
+    ),
+    "all failed": (wave(failing(*ALL)), "VALID: all 1,000 requests failed, ValueError"),
+    "all failed, late": (
+        wave(lambda r: late(6 * MS)(r)._replace(outcome="failed", error="HttpError 500")),
+        "INVALID, client-limited: all 1,000 requests failed, HttpError 500; schedule_lag p99 6 ms (limit 5 ms)",
+    ),
+    "all failed in several ways": (
+        wave(by_turns("HttpError 500", "ReadTimeout", "HttpError 500")),
+        "VALID: all 1,000 requests failed, most by HttpError 500 (667)",
+    ),
+    "the only one failed": (
+        wave(failing(0), plan={"bounds": open_plan("100", None, 1).bounds}),
+        "VALID: the only request failed, ValueError",
+    ),
+    "all abandoned": (
+        wave(abandoning(*ALL)),
+        "VALID: every request was abandoned (1,000 in flight when the drain ended)",
+    ),
+    "more abandoned than failed": (
+        wave(failing_and_abandoned(300, 700)),
+        "VALID: none of 1,000 requests succeeded: 700 abandoned, 300 failed (ValueError)",
+    ),
+    "nothing sent": (observe(open_plan(), [], stopped_at=0), "INVALID: nothing was sent"),
+    "interrupted": (wave(interrupted=True), "VALID, interrupted: 1,000 of 1,000 answered, p99 20 ms"),
+    "nothing sent, interrupted": (
+        observe(open_plan(), [], stopped_at=0, interrupted=True),
+        "INVALID, interrupted: nothing was sent",
+    ),
+    "a worker lost": (
+        wave(without(*range(501, 1000, 2)), plan={"workers": 2}, lost_workers=(1,)),
+        "INVALID: 1 of 2 workers, 250 arrivals with them (limit 0 workers); rate_missed 75% of the planned arrivals "
+        "were sent (limit 99%); 750 of 750 answered (1,000 were planned), p99 20 ms",
+    ),
+    "a limit missed": (wave(slos="p99<10ms"), "VALID: missed p99<10ms with p99 20 ms; 1,000 of 1,000 answered"),
+    "two limits missed": (
+        wave(failing(*range(60)), slos="p50<1ms success>=0.99"),
+        "VALID: missed p50<1ms with p50 20 ms; missed success>=0.99 with success 94%; success rate 94% (limit 95%); "
+        "1,000 of 1,000 answered, 60 failed",
+    ),
+    "late": (wave(late(NS)), "INVALID, client-limited: schedule_lag p99 1 s (limit 5 ms); 1,000 of 1,000 answered"),
+    "dropped": (
+        wave(without(7), dropped=[1]),
+        "INVALID: dropped_arrivals 1 arrivals (0.1%) (limit 0); 999 of 999 answered (1,000 were planned), p99 20 ms",
+    ),
+    "a full pool": (
+        wave(workers=(POOL,)),
+        "VALID, client-limited: connection_pool 50% of the requests in flight waited for their pool's connections "
+        "(limit 5%); 1,000 of 1,000 answered, p99 20 ms",
+    ),
+    "server-limited": (
+        offered("last come first served", 2, kind="fixed", poisson=False, drain_s=1),
+        "VALID, server-limited: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_says_what_happened(name: str) -> None:
+    observed, expected = CASES[name]
+    assert first_line(observed).startswith(expected)
+
+
+def test_a_server_that_is_the_limit_is_named_with_its_share() -> None:
+    line = first_line(CASES["server-limited"][0])
+    assert "% completed of 100/s (5" in line
+    assert "latency grew" not in line
+    assert " abandoned" in line
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_in_every_situation_it_is_one_line_that_begins_as_the_verdict(name: str) -> None:
+    observed, _, word, _ = SITUATIONS[name]
+    line = first_line(observed)
+    assert line.startswith(word)
+    assert "\n" not in line
+    assert ("interrupted" in line) == observed.interrupted
+    assert ("answered" in line) == bool(observed.ledger.ok)
+
+
+def test_an_error_of_many_lines_stays_in_it() -> None:
+    assert "\n" not in first_line(wave(by_turns("Odd\nError \x1b[2J")))
+
+
+def test_the_report_begins_with_it_before_any_metric_is_there() -> None:
+    observed = replace(wave(), server_metrics=None)
+    summary = summarise(observed)
+    verdict = judge(observed, summary)
+    for text in (client_text(observed, summary, verdict), to_text(observed, summary, verdict)):
+        assert text.startswith("VALID: 1,000 of 1,000 answered, p99 20 ms\n\nRESULTS – InferenceBenchmarker\n")
