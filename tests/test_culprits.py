@@ -224,7 +224,7 @@ def payload_factory():
 """
     wave = _limited(bench, "--client-rps", 300, "--obs-time", 4, factories=factories, servers=4, service_s=0.02)
     assert wave.summary["limited_by"] == "server"
-    assert " in the first 1." in finding(wave, "server_limited")["measured"]
+    assert re.search(r" in the first [12]", finding(wave, "server_limited")["measured"])
     assert finding(wave, "connection_pool")["advice"].startswith("A consequence: ")
     codes = list(wave.findings)
     assert codes.index("server_limited") < codes.index("connection_pool")

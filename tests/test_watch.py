@@ -875,6 +875,7 @@ class TestWatch:
             "discarded": 0,
             "looked_at": 2,
             "waiting": 0,
+            "clear_until_s": None,
             "retries": 0,
             "refused": {"EMFILE": 3},
         }
