@@ -32,19 +32,22 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan import WavePlan
 
 POLL_S = 0.02
+PATIENCE_S = 2.0  # what takes longer is said
+LOADED = "loaded"
 
 
 def send_one(plan: WavePlan, printed: Callable[[str], None]) -> Check | Ended:
-    """Send one request to a plan's endpoint. ``printed`` is given what the user's code printed, without secrets.
+    """Send one request to a plan's endpoint.
 
-    Raises BenchmarkError for a file that cannot be used; an interrupt ends the process.
+    ``printed`` is given what the user's code printed, without secrets, and that it takes its time. Raises
+    BenchmarkError for a file that cannot be used or is not loaded in time; an interrupt ends the process.
     """
     assert plan.factories_file is not None
     job = replace(plan, factories_file=plan.factories_file.resolve())
     with scratch_folder("benchmark_check_") as folder:
         (folder / "job.json").write_text(json.dumps({"plan": job.to_json(), "parent": os.getpid()}))
         try:
-            code = _run(folder)
+            code = _run(folder, plan, printed)
         finally:
             _hand_on(folder / "output", printed)
         if not _result(folder).is_file():
@@ -52,7 +55,7 @@ def send_one(plan: WavePlan, printed: Callable[[str], None]) -> Check | Ended:
         return _understood(plan.factories_file, json.loads(_result(folder).read_text()))
 
 
-def _run(folder: Path) -> int:
+def _run(folder: Path, plan: WavePlan, printed: Callable[[str], None]) -> int:
     """Run the process to its end; in a session of its own, so that Ctrl-C reaches this process alone."""
     mark, secrets = new_mark(), secret_values(os.environ)
     with child_log(folder / "output", lambda text: redact(text, secrets)) as output:
@@ -65,8 +68,7 @@ def _run(folder: Path) -> int:
             start_new_session=True,
         )
         try:
-            while process.poll() is None and not _result(folder).is_file():
-                time.sleep(POLL_S)
+            _wait(process, folder, plan, printed)
             with suppress(subprocess.TimeoutExpired):  # a thread of the user's may never end
                 process.wait(REAP_S)
         finally:
@@ -74,6 +76,24 @@ def _run(folder: Path) -> int:
             process.wait()
             end_leftovers(mark, {process.pid})
     return process.returncode
+
+
+def _wait(process: subprocess.Popen[bytes], folder: Path, plan: WavePlan, printed: Callable[[str], None]) -> None:
+    """Until there is a result or the process has ended; who waits is told for what."""
+    begun = time.monotonic()
+    told_at = begun + PATIENCE_S
+    until = begun + float(plan.load_timeout_s)
+    while process.poll() is None and not _result(folder).is_file():
+        loaded = (folder / LOADED).is_file()
+        if (now := time.monotonic()) > told_at:
+            told_at += 5 * PATIENCE_S
+            printed(f"{'Waiting for the answer' if loaded else 'Loading the endpoint'} ...\n")
+        if now > until and not loaded:
+            raise BenchmarkError(
+                f"{plan.factories_file}: was not loaded within {plan.load_timeout_s} s.",
+                "Make it quicker, or give it more time with --load-timeout.",
+            )
+        time.sleep(POLL_S)
 
 
 def _result(folder: Path) -> Path:

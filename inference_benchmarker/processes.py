@@ -41,7 +41,8 @@ class Processes:
         self.workers: list[subprocess.Popen[bytes]] = []
         self.heard_at = time.monotonic()
         self.left_behind: tuple[str, ...] = ()
-        self.logs = ChildLogs(lambda text: redact(text, secret_values(os.environ)))
+        hidden = secret_values(os.environ)
+        self.logs = ChildLogs(lambda text: redact(text, hidden))
         self._run_dir = run_dir
         self._mark = new_mark()
         self._buffer = b""

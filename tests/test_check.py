@@ -232,6 +232,9 @@ def test_a_process_that_ended_tells_no_more_than_that() -> None:
     assert not ended.ok
 
 
+HANGING = "import time\ntime.sleep(60)\ndef invoke_factory(): return print\ndef payload_factory(): return 1"
+
+
 def run(bench: Bench, source: str, *flags: object, **options: Any) -> Finished:
     """Check a factories file."""
     folder = bench.folder()
@@ -343,6 +346,13 @@ def payload_factory():
         *printed, told = done.err.splitlines()
         assert said in told
         assert printed == (["words"] if "words" in source else [])
+
+    def test_a_file_that_is_not_loaded_in_time_is_bad_input(self, bench: Bench) -> None:
+        done = run(bench, HANGING, "--load-timeout", "3")
+        assert (done.code, done.out) == (2, "")
+        *waiting, told = done.err.splitlines()
+        assert waiting == ["Loading the endpoint ..."]
+        assert told.endswith("was not loaded within 3 s. Make it quicker, or give it more time with --load-timeout.")
 
     @pytest.mark.parametrize(
         ("body", "key"),

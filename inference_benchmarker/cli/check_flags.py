@@ -14,11 +14,12 @@ CHECK_DESCRIPTION = "Sends one request as a wave's worker would, and shows what 
 CHECK_EPILOG = """\
 exit codes: 0 the request succeeded, 1 it failed, 2 bad input or a factories file that cannot be used, 130 interrupted
 """
-TIMEOUT_S = Decimal(60)
+TIMEOUT_S, LOAD_TIMEOUT_S = Decimal(60), Decimal(600)
 CHECK_FLAGS: dict[str, list[Flag]] = {
     "endpoint": [
         ("--factories-file", "FILE", "the endpoint, as for a wave"),
         ("--endpoint-name", "NAME", "passed to invoke_factory"),
+        ("--load-timeout", "S", f"how long loading the factories file may take (default {LOAD_TIMEOUT_S})"),
         ("--request-timeout", "S", f"end and fail a request that takes longer (default {TIMEOUT_S})"),
     ],
     "output": [("--json", None, "print what was understood as JSON")],
@@ -33,6 +34,7 @@ def one_request(options: dict[str, Any], problems: list[str]) -> WavePlan:
         Bounds(num_requests=1),
         factories_file=read.path("factories_file"),
         endpoint_name=options["endpoint_name"],
+        load_timeout_s=read.decimal("load_timeout", LOAD_TIMEOUT_S),
         request_timeout_s=read.decimal("request_timeout", TIMEOUT_S),
     )
     if options["factories_file"] is None:

@@ -31,15 +31,17 @@ from inference_benchmarker.redact import excerpt, secret_values
 from inference_benchmarker.witness import Witness
 from inference_benchmarker.worker.requests import InvokeRequests, Slot
 
+LOADED = "loaded"
 MAX_ERROR_LENGTH = 2_000
 
 
-def check(plan: WavePlan) -> dict[str, Any]:
-    """Send one request; what was seen, and its record as a worker reports it."""
+def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
+    """Send one request; what was seen, and its record as a worker reports it. ``loaded_file`` is made in between."""
     assert plan.factories_file is not None
     timeout = None if plan.request_timeout_s is None else float(plan.request_timeout_s)
     secrets = secret_values(os.environ)
     loaded = endpoint.load(plan.factories_file, plan.endpoint_name)
+    loaded_file.touch()
     witness, writer = Witness(loaded.invoke), BatchWriter(secrets)
     requests = InvokeRequests(replace(loaded, invoke=witness), 0, _nobody, writer, timeout)
     requests.t0 = monotonic_ns()
@@ -61,7 +63,7 @@ def main() -> None:
     die_with_parent(job["parent"])
     gevent.get_hub().SYSTEM_ERROR = ()  # a SystemExit in a greenlet of the user's file ends that greenlet, not us
     try:
-        result = check(WavePlan.from_json(job["plan"]))
+        result = check(WavePlan.from_json(job["plan"]), folder / LOADED)
     except BenchmarkError as error:
         clean = partial(excerpt, limit=MAX_ERROR_LENGTH, secrets=secret_values(os.environ))
         result = {"error": error.told(clean)}
