@@ -482,6 +482,27 @@ class TestEndpoint:
                 },
             ),
             (
+                "--service bimodal --slow-share 0.2 --slow-factor 5 --discipline lifo --batch-size 8 --batch-delay 1",
+                {
+                    "service": "bimodal",
+                    "slow_share": 0.2,
+                    "slow_factor": 5,
+                    "discipline": "lifo",
+                    "batch_size": 8,
+                    "batch_delay_s": 1,
+                },
+            ),
+            (
+                "--slow-start 2 --slow-start-requests 9 --slow-start-factor 4 --pause-every 5 --pause 0.2",
+                {
+                    "slow_start_s": 2,
+                    "slow_start_requests": 9,
+                    "slow_start_factor": 4,
+                    "pause_every_s": 5,
+                    "pause_s": 0.2,
+                },
+            ),
+            (
                 "--error-share 0.1 --error-status 503 --close-share 0.2 --hang-share 0.3 --break-share 0.4 --seed -4",
                 {
                     "error_share": 0.1,
@@ -560,6 +581,8 @@ class TestEndpoint:
                 ["--error-share and the shares that close, hang and break"],
             ),
             (["--service", "slow"], ["--service is 'slow': it must be one of none, fixed"]),
+            (["--discipline", "lcfs"], ["--discipline is 'lcfs': it must be one of fifo, lifo, ps."]),
+            (["--pause", "1"], ["--pause is 1: it must be less than the 0 s from one pause to the next."]),
             (["--endpoint-name", "a_b"], ["--endpoint-name is 'a_b': it must be up to 63 letters"]),
             (["--endpoint-name", ""], ["--endpoint-name is '': it must be up to 63 letters"]),
             (["--instance-type", "g5"], ["--instance-type is 'g5': it must be one of SageMaker's, as ml.g5.xlarge."]),

@@ -313,13 +313,60 @@ def test_a_stall_moves_the_answers_by_its_length() -> None:
         answers = [pool.submit(ask, endpoint) for _ in range(2)]
         while len(endpoint.arrivals()["sequence"]) < 2:
             time.sleep(0.005)
-        before = endpoint.arrivals()["finish_ns"]
+        before = endpoint.arrivals()
+        assert before["start_ns"] == [before["queued_ns"][0], None]
         endpoint.stall(0.4)
         assert [answer.result()[0] for answer in answers] == [200, 200]
         log = logged(endpoint, 2)
-        assert log["finish_ns"] == [finish + 400 * MS for finish in before]
+        assert log["finish_ns"] == [before["start_ns"][0] + moved * MS for moved in (600, 800)]
         assert log["start_ns"] == [log["queued_ns"][0], log["finish_ns"][0]]
         assert all(a >= f for a, f in zip(log["answered_ns"], log["finish_ns"], strict=True))
+
+
+def spans(log: dict[str, list[Any]]) -> list[tuple[int, int, int]]:
+    """Queued, start and finish of each request, by the model."""
+    return list(zip(log["queued_ns"], log["start_ns"], log["finish_ns"], strict=True))
+
+
+def test_the_last_come_is_served_first() -> None:
+    with start(EndpointConfig(servers=1, service_s=0.2, discipline="lifo")) as endpoint:
+        at_once(endpoint, 4)
+        log = logged(endpoint, 4)
+        (_, _, finish), *others = spans(log)
+        assert all(queued < finish for queued, _, _ in others), "all came while the first was served"
+        assert [begin for _, begin, _ in others] == [finish + later * 200 * MS for later in (2, 1, 0)]
+        assert all(a >= f for a, f in zip(log["answered_ns"], log["finish_ns"], strict=True))
+
+
+def test_requests_share_a_server_that_shares_itself() -> None:
+    with start(EndpointConfig(servers=1, service_s=0.2, discipline="ps")) as endpoint:
+        at_once(endpoint, 2)
+        log = logged(endpoint, 2)
+        (first, _, first_finish), (second, begin, second_finish) = spans(log)
+        assert begin == second
+        assert (first_finish - second, second_finish - first) == (2 * (first + 200 * MS - second), 400 * MS)
+        assert all(a >= f for a, f in zip(log["answered_ns"], log["finish_ns"], strict=True))
+
+
+def test_a_batch_is_served_together() -> None:
+    with start(EndpointConfig(servers=1, service_s=0.1, batch_size=3, batch_delay_s=5)) as endpoint:
+        at_once(endpoint, 3)
+        log = logged(endpoint, 3)
+        last = log["queued_ns"][-1]
+        assert [span[1:] for span in spans(log)] == [(last, last + 100 * MS)] * 3
+
+
+def test_a_stream_stands_still_in_a_pause_and_starts_slowly() -> None:
+    pauses = EndpointConfig(
+        service_s=0.05, tokens=4, pause_every_s=0.08, pause_s=0.05, slow_start_requests=1, slow_start_factor=2
+    )
+    with start(pauses) as endpoint:
+        connection = connect(endpoint)
+        events = [time.monotonic_ns() for line in chat(endpoint, connection, stream=True) if line.strip()]
+        begin, finish = (logged(endpoint, 1)[name][0] for name in ("start_ns", "finish_ns"))
+        assert finish - begin == 150 * MS
+        assert all(at >= begin + due * MS for at, due in zip(events, (25, 50, 75, 150), strict=False))
+        connection.close()
 
 
 def test_the_first_request_of_each_server_is_slower_by_the_cold_start() -> None:
@@ -460,6 +507,16 @@ def test_everything_wrong_with_a_configuration_is_said_at_once() -> None:
             cold_start_s=float("inf"),
             tokens=True,
             seed="x",  # type: ignore[arg-type]
+            discipline="sjf",
+            batch_size=0,
+            batch_delay_s=-1,
+            slow_share=1.5,
+            slow_factor=0.5,
+            slow_start_s=-1,
+            slow_start_requests=-1,
+            slow_start_factor=0,
+            pause_every_s=-1,
+            pause_s=float("inf"),
         )
     wrong = (
         "servers",
@@ -472,12 +529,28 @@ def test_everything_wrong_with_a_configuration_is_said_at_once() -> None:
         "cold_start_s",
         "tokens",
         "seed",
+        "discipline",
+        "batch_size",
+        "batch_delay_s",
+        "slow_share",
+        "slow_factor",
+        "slow_start_s",
+        "slow_start_requests",
+        "slow_start_factor",
+        "pause_every_s",
+        "pause_s",
     )
     assert [name for name in wrong if f"{name.strip()} is" not in str(error.value)] == []
     with pytest.raises(BenchmarkError, match="more than 1 together"):
         EndpointConfig(error_share=0.6, hang_share=0.6)
     with pytest.raises(BenchmarkError, match="service_s is 0"):
         EndpointConfig(service_s=0)
+    with pytest.raises(BenchmarkError, match="batch_size is 2"):
+        EndpointConfig(discipline="ps", batch_size=2)
+    with pytest.raises(BenchmarkError, match=r"pause_s is 2: it must be less than the 1 s"):
+        EndpointConfig(pause_every_s=1, pause_s=2)
+    with pytest.raises(BenchmarkError, match=r"pause_every_s is 1e-05: .*at least 0.001"):
+        EndpointConfig(pause_every_s=1e-5)
 
 
 def resident_pages() -> int:
@@ -492,7 +565,7 @@ def test_a_million_rows_take_about_a_hundred_megabytes_at_most() -> None:
     for number in range(200_000):
         request.arrival_ns = number
         log.open("/invocations", request, 1)
-        log.schedule(number, number, number)
+        log.serve(number, number, number)
         log.close(number, 200, number)
     assert (resident_pages() - before) * os.sysconf("SC_PAGE_SIZE") < 200_000 * 110
     assert log.columns()["id"][-1] == "0123456789"

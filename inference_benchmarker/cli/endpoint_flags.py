@@ -76,9 +76,18 @@ def _faults(read: Reader, name: str) -> dict[str, str] | None:
 _FLAGS: dict[str, list[_Flag]] = {
     "capacity": [
         _Flag("--servers", "servers", Reader.integer, "K", "requests in service at a time"),
-        _Flag("--service", "service", _text, "KIND", "service time: none, fixed, exponential or lognormal"),
+        _Flag("--service", "service", _text, "KIND", "service time: none, fixed, exponential, lognormal or bimodal"),
         _Flag("--service-time", "service_s", Reader.number, "S", "its mean in seconds"),
         _Flag("--cv", "cv", Reader.number, "X", "standard deviation / mean of the lognormal service time"),
+        _Flag("--slow-share", "slow_share", Reader.number, "F", "share of slow requests in the bimodal service time"),
+        _Flag("--slow-factor", "slow_factor", Reader.number, "X", "how many times as long they take as the others"),
+        _Flag(
+            "--discipline",
+            "discipline",
+            _text,
+            "KIND",
+            "who is served next: fifo, lifo, or ps (processor sharing: all at once share the servers)",
+        ),
         _Flag(
             "--queue-limit",
             "queue_limit",
@@ -86,9 +95,34 @@ _FLAGS: dict[str, list[_Flag]] = {
             "N",
             "requests that may wait; the next gets 503 (default: no limit)",
         ),
+        _Flag("--batch-size", "batch_size", Reader.integer, "N", "requests that a server takes up together at most"),
+        _Flag(
+            "--batch-delay",
+            "batch_delay_s",
+            Reader.number,
+            "S",
+            "seconds a request waits for a batch to fill; the service time is the batch's",
+        ),
         _Flag(
             "--cold-start", "cold_start_s", Reader.number, "S", "seconds the first request of each server takes longer"
         ),
+        _Flag("--slow-start", "slow_start_s", Reader.number, "S", "seconds from the first request on that are slow"),
+        _Flag("--slow-start-requests", "slow_start_requests", Reader.integer, "N", "requests at first that are slow"),
+        _Flag(
+            "--slow-start-factor",
+            "slow_start_factor",
+            Reader.number,
+            "X",
+            "how many times as long a request takes in a slow start",
+        ),
+        _Flag(
+            "--pause-every",
+            "pause_every_s",
+            Reader.number,
+            "S",
+            "seconds from one pause of all servers to the next, as for a collection of garbage; 0: none",
+        ),
+        _Flag("--pause", "pause_s", Reader.number, "S", "seconds that a pause lasts"),
         _Flag("--tokens", "tokens", Reader.integer, "N", "tokens of a chat completion that sets no limit"),
         _Flag("--seed", "seed", Reader.integer, "N", "seed of everything drawn"),
     ],

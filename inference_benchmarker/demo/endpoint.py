@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Callable
 from functools import partial
-from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -22,8 +21,9 @@ from inference_benchmarker.demo.exchange import Alarm, Exchange
 from inference_benchmarker.demo.http import Answer, HttpError, Request, json_answer
 from inference_benchmarker.demo.log import SCHEMA_VERSION, ArrivalLog, Metrics
 from inference_benchmarker.demo.protocols import SAGEMAKER, Answerer, at_once, queued
-from inference_benchmarker.demo.queueing import NS, QueueModel, service_times
+from inference_benchmarker.demo.queueing import NS, Job, QueueModel
 from inference_benchmarker.demo.routing import Route, Routes
+from inference_benchmarker.demo.service_times import service_times
 
 if TYPE_CHECKING:
     import asyncio
@@ -40,8 +40,7 @@ class Endpoint:
     """Routes requests, passes some of them through the queue and answers those when the model says."""
 
     def __init__(self, config: EndpointConfig, loop: asyncio.AbstractEventLoop) -> None:
-        service = service_times(config.service, config.service_s, config.cv, config.seed)
-        self._queue = QueueModel(config.servers, service, config.queue_limit, round(config.cold_start_s * NS))
+        self._queue = QueueModel(config.rules, service_times(config))
         self._next_fate = fates(config)
         self._error_status = config.error_status
         self._metrics = Metrics()
@@ -54,8 +53,8 @@ class Endpoint:
         self._log = ArrivalLog([route.path for route in table])
         self._numbers = count()
         self._connections: set[HttpConnection] = set()
-        # A heap of (due, sequence, exchange): every accepted and unfinished exchange stands in it once.
-        self._due: list[tuple[int, int, Exchange]] = []
+        # Every accepted and unfinished exchange.
+        self._exchanges: dict[Job, Exchange] = {}
         self._alarm = Alarm(loop, lambda: self._answer_until(time.monotonic_ns()))
 
     def _table(self, config: EndpointConfig) -> list[Route[Handler]]:
@@ -134,39 +133,35 @@ class Endpoint:
             return
         self._log.open(route, request, connection.number)
         fate = self._next_fate()
-        job = self._queue.offer(request.complete_ns)
+        if fate is Fate.ERROR or (fate is Fate.BREAK and isinstance(reply, Answer)):
+            reply = dialect.failure(self._error_status, "The model failed, as configured.", sequence)
+        job = self._queue.offer(request.complete_ns, 1 if isinstance(reply, Answer) else reply.pieces)
         if job is None:
             self._send(connection, request, route, dialect.failure(503, "The queue is full.", sequence))
             self._log.close(sequence, 503, now := time.monotonic_ns())
             traffic.rejected(503, now)
             return
-        self._log.schedule(sequence, job.start_ns, job.finish_ns)
-        if fate is Fate.ERROR or (fate is Fate.BREAK and isinstance(reply, Answer)):
-            reply = dialect.failure(self._error_status, "The model failed, as configured.", sequence)
-        exchange = Exchange(
+        self._exchanges[job] = Exchange(
             connection, route, sequence, job=job, reply=reply, fate=fate, traffic=traffic, arrival_ns=request.arrival_ns
         )
-        self._put(exchange) if exchange.due_ns() > request.complete_ns else self._advance(exchange)
-        self._set_alarm()
+        self._answer_until(request.complete_ns)
 
     def _send(self, connection: HttpConnection, request: Request, route: str, answer: Answer) -> None:
         self._metrics.requests[route, answer.status] += 1
         connection.send(answer, head_only=request.method == "HEAD")
 
-    def _put(self, exchange: Exchange) -> None:
-        heappush(self._due, (exchange.due_ns(), exchange.sequence, exchange))
-
     def _advance(self, exchange: Exchange) -> None:
         exchange.send_next()
         if exchange.complete:
+            del self._exchanges[exchange.job]
             self._settle(exchange)
-            exchange.release()
-        else:
-            self._put(exchange)
 
     def _settle(self, exchange: Exchange) -> None:
         job, status = exchange.job, exchange.status
         answered_ns = exchange.answered_ns
+        assert job.start_ns is not None
+        assert job.finish_ns is not None
+        self._log.serve(exchange.sequence, job.start_ns, job.finish_ns)
         self._log.close(exchange.sequence, status, answered_ns)
         if answered_ns is not None:
             of_model = self._error_status if exchange.fate is Fate.ERROR else status  # SageMaker may answer another
@@ -178,33 +173,27 @@ class Endpoint:
         self._metrics.queue_wait.observe(job.start_ns - job.arrival_ns)
 
     def _answer_until(self, now_ns: int) -> None:
-        due = self._due
-        while due and due[0][0] <= now_ns:
-            self._advance(heappop(due)[2])
-        self._set_alarm()
-
-    def _set_alarm(self) -> None:
-        self._alarm.set(self._due[0][0] if self._due else None)
+        for job in self._queue.take_ready(now_ns):
+            self._advance(self._exchanges[job])
+        self._alarm.set(self._queue.next_ns())
 
     def _stall(self, request: Request) -> Answer:
         seconds = _seconds(request)
         now = time.monotonic_ns()
-        self._answer_until(now)  # what was due before the stall is not moved by it
         self._queue.stall(now, seconds)
-        self._due[:] = [(exchange.due_ns(), sequence, exchange) for _, sequence, exchange in self._due]
-        heapify(self._due)
-        for _, sequence, exchange in self._due:
-            self._log.schedule(sequence, exchange.job.start_ns, exchange.job.finish_ns)
-        self._set_alarm()
+        self._answer_until(now)  # what was due before the stall is not moved by it
         return json_answer(200, {"stalled_s": seconds, "from_ns": now})
 
     def _render_metrics(self) -> Answer:
         now, queue = time.monotonic_ns(), self._queue
         busy, queued, busy_s = queue.busy(now), queue.queue_length(now), queue.busy_ns(now) / NS
-        text = self._metrics.render(queue.servers, busy, queued, busy_s)
+        text = self._metrics.render(queue.rules.servers, busy, queued, busy_s)
         return Answer(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
     def _render_log(self) -> Answer:
+        self._queue.present(time.monotonic_ns())
+        for job, exchange in self._exchanges.items():
+            self._log.serve(exchange.sequence, job.start_ns, job.finish_ns)
         columns = self._log.columns()
         return json_answer(200, {"schema_version": SCHEMA_VERSION, "clock": "monotonic_ns", "columns": columns})
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.demo.config import Fate
 from inference_benchmarker.demo.http import Answer, chunk
-from inference_benchmarker.demo.queueing import NS, Job
+from inference_benchmarker.demo.queueing import NS
 from inference_benchmarker.timer import TimerFd
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.demo.connection import HttpConnection
     from inference_benchmarker.demo.dialects import Stream
+    from inference_benchmarker.demo.queueing import Job
     from inference_benchmarker.demo.telemetry import Traffic
 
 # Differs from every instant and from None: after it rang, whatever is set has to reach the timer.
@@ -25,9 +26,10 @@ _EARLY_NS = 60_000
 
 
 class Exchange:
-    """An accepted request on its way: what to say, in which pieces and when."""
+    """An accepted request on its way: what to say, and in which pieces. The queueing model says when."""
 
     __slots__ = (
+        "_broken",
         "_pieces",
         "_reply",
         "_sent",
@@ -64,10 +66,11 @@ class Exchange:
         self.fate = fate
         self._pieces = 1 if isinstance(reply, Answer) else reply.pieces
         self._sent = 0
+        self._broken = False
 
     @property
     def complete(self) -> bool:
-        """Nothing further is due."""
+        """The server is done with it: nothing further becomes ready."""
         return self._sent == self._pieces
 
     @property
@@ -77,45 +80,39 @@ class Exchange:
             return 0
         return self._reply.status if isinstance(self._reply, Answer) else self._reply.head.status
 
-    def due_ns(self) -> int:
-        """When the next piece goes out: piece j of n at start + service * (j + 1) / n.
-
-        Counted back from the finish, which a stall moves and with it what is still to come.
-        """
-        left = self._pieces - 1 - self._sent
-        return self.job.finish_ns - self.job.service_ns * left // self._pieces
-
     def send_next(self) -> None:
-        """Write the next piece, if there is anybody to read it."""
+        """The next piece is ready: write it, if there is anybody to read it.
+
+        With the last one, the connection is given back to its client; a request that hangs keeps it. After a stream
+        broke, nothing is said, though its server may still be at work.
+        """
         piece = self._sent
         self._sent += 1
-        if self.connection.closed or self.fate is Fate.HANG:
+        if self.connection.closed or self.fate is Fate.HANG or self._broken:
             return
-        breaks = self.fate is Fate.BREAK and piece == self._pieces // 2
-        if breaks:
-            self._sent = self._pieces
-        data = self._encode(piece, breaks=breaks)
+        self._broken = self.fate is Fate.BREAK and piece == self._pieces // 2
+        data = self._encode(piece)
         if self.fate is Fate.CLOSE and piece == self._pieces // 2:
             self.connection.write(data[: len(data) // 2])
             self.connection.drop()
             self.answered_ns = time.monotonic_ns()
             return
         self.connection.write(data)
-        if self.complete:
+        if self._said_all:
             self.answered_ns = time.monotonic_ns()
-
-    def release(self) -> None:
-        """Give the connection back to its client; one that hangs keeps it."""
-        if not self.connection.closed and self.fate is not Fate.HANG:
             self.connection.finish()
 
-    def _encode(self, piece: int, *, breaks: bool) -> bytes:
+    @property
+    def _said_all(self) -> bool:
+        return self._broken or self.complete
+
+    def _encode(self, piece: int) -> bytes:
         reply, connection = self._reply, self.connection
         if isinstance(reply, Answer):
             return connection.encode(reply, len(reply.body))
         head = b"" if piece else connection.encode(reply.head, None)
-        end = chunk(b"") if self.complete else b""
-        events = reply.broken() if breaks else reply.events(piece)
+        end = chunk(b"") if self._said_all else b""
+        events = reply.broken() if self._broken else reply.events(piece)
         return head + b"".join(map(chunk, events)) + end
 
 

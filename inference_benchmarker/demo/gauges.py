@@ -73,7 +73,7 @@ class Gauges:
 
     def sample(self, now_ns: int) -> None:
         """Count the requests that are in the endpoint now."""
-        self._concurrency.append(self._queue.busy(now_ns) + self._queue.queue_length(now_ns))
+        self._concurrency.append(self._queue.present(now_ns))
 
     def publish(self, now_ns: int) -> None:
         """Hand over the intervals that have ended."""

@@ -60,12 +60,12 @@ class ArrivalLog:
         self._id_ends.append(len(self._ids))
         self.next_sequence += 1
 
-    def schedule(self, sequence: int, start_ns: int, finish_ns: int) -> None:
-        """The model's instants of a row; called again when a stall moves them."""
+    def serve(self, sequence: int, start_ns: int | None, finish_ns: int | None) -> None:
+        """The model's instants of a row, as far as they are reached."""
         row = sequence - self._first
         if row >= 0:
-            self._start[row] = start_ns
-            self._finish[row] = finish_ns
+            self._start[row] = _PENDING if start_ns is None else start_ns
+            self._finish[row] = _PENDING if finish_ns is None else finish_ns
 
     def close(self, sequence: int, status: int, answered_ns: int | None) -> None:
         """What became of a row: the status sent (0: closed or hung) and when its last byte was written."""
