@@ -1,0 +1,1 @@
+"""Waves with a planted culprit: their table, the program that records them, and the evidence it recorded."""
