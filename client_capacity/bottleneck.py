@@ -28,6 +28,7 @@ CLIENT_CODES = frozenset(
         "payload_building",
         "payload_failed",
         "connection_pool",
+        "lock_wait",
         "descriptors",
         "ports",
         "local_network",

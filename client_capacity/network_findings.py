@@ -10,37 +10,50 @@ from inference_benchmarker.finding import Finding, percent_text
 from inference_benchmarker.plan import DEFAULT_MAX_IN_FLIGHT, NS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from client_capacity.case import Case
     from inference_benchmarker.usage import Connections
 
 CONNECTION_POOL = "connection_pool"
+LOCK_WAIT = "lock_wait"
 DISCARDED_SHARE = 0.01
 WAITING_SHARE = 0.05
+REOPENED_SHARE = 0.5
 LEAST_LOOKS = 20
 NEAR = 0.9
 
 
 def network_findings(case: Case) -> Iterator[Finding]:
     """The findings on what client libraries and the host's kernel did beneath ``invoke``."""
-    for check in (_connection_pool, _descriptors, _ports, _local_network, _hidden_retries):
+    for check in (
+        _connection_pool,
+        _lock_wait,
+        _connections_opened,
+        _descriptors,
+        _ports,
+        _local_network,
+        _hidden_retries,
+    ):
         yield from check(case)
 
 
 def clear_until_ns(case: Case) -> int | None:
-    """Until when no request queued in this client for a connection of its pool; None where hardly any did at all.
+    """Until when no request queued in this client, for a connection or a lock; None where hardly any did at all.
 
     From then on latency is not the endpoint's.
     """
-    if not _waits_for_pool(case):
+    if not (_waits_for_pool(case) or _waits_for_lock(case)):
         return None
-    seen = [worker.connections.clear_until_s or 0.0 for worker in case.workers if worker.connections.waiting]
+    used = [worker.connections for worker in case.workers]
+    seen = [connections.clear_until_s or 0.0 for connections in used if connections.waiting or connections.locked]
     return round(min(seen) * NS)
 
 
 def as_consequence(case: Case, finding: Finding) -> Finding:
     """The finding where the endpoint fell behind first: then more connections would change nothing."""
+    if finding.code == LOCK_WAIT:
+        return replace(finding, advice="A consequence: the endpoint fell behind before any request waited for a lock.")
     if finding.code != CONNECTION_POOL or not _waits_for_pool(case):
         return finding
     return replace(
@@ -54,9 +67,21 @@ def _waits_for_pool(case: Case) -> bool:
     return _waiting_share(case) > WAITING_SHARE
 
 
+def _waits_for_lock(case: Case) -> bool:
+    return _locked_share(case) > WAITING_SHARE
+
+
 def _waiting_share(case: Case) -> float:
+    return _share_of_looks(case, lambda c: c.waiting)
+
+
+def _locked_share(case: Case) -> float:
+    return _share_of_looks(case, lambda c: c.locked)
+
+
+def _share_of_looks(case: Case, count: Callable[[Connections], int]) -> float:
     looked_at = case.total(lambda c: c.looked_at)
-    return case.total(lambda c: c.waiting) / looked_at if looked_at >= LEAST_LOOKS else 0.0
+    return case.total(count) / looked_at if looked_at >= LEAST_LOOKS else 0.0
 
 
 def _connection_pool(case: Case) -> Iterator[Finding]:
@@ -83,6 +108,33 @@ def _pool_advice(case: Case, effect: str) -> str:
         f"{effect}: the client's pool must hold all requests in flight of a worker, here up to {size} (boto3: "
         f"Config(max_pool_connections={size}), requests: HTTPAdapter(pool_maxsize), geventhttpclient: concurrency)."
     )
+
+
+def _lock_wait(case: Case) -> Iterator[Finding]:
+    if _waits_for_lock(case):
+        yield Finding(
+            LOCK_WAIT,
+            "warning",
+            f"{percent_text(_locked_share(case), WAITING_SHARE)} of the requests in flight waited for a lock",
+            percent_text(WAITING_SHARE),
+            "That wait is in the latency, and the endpoint gets no more at a time than the lock lets pass: hold none "
+            "in invoke while a request is under way.",
+        )
+
+
+def _connections_opened(case: Case) -> Iterator[Finding]:
+    """Beyond one for each request in flight at a time, and for each that failed, connections are there to be reused."""
+    sent, opened = case.summary.ledger.sent, case.total(lambda c: c.opened)
+    needed = case.observed.plan.workers * most_in_flight(case.observed) + case.summary.ledger.failed
+    if opened - needed > REOPENED_SHARE * sent and not case.total(lambda c: c.discarded):
+        yield Finding(
+            "connections_opened",
+            "warning",
+            f"{opened:,} connections opened for {sent:,} requests",
+            f"{percent_text(REOPENED_SHARE)} of requests",
+            "Setting one up is in the latency: keep them open in invoke (a session, a pool made in invoke_factory), "
+            "unless the endpoint closes them.",
+        )
 
 
 def _hidden_retries(case: Case) -> Iterator[Finding]:

@@ -72,14 +72,16 @@ class Connections:
     """What the client's libraries did beneath ``invoke``.
 
     ``discarded``: by a full pool of urllib3. Of ``looked_at`` requests in flight ``waiting`` stood in a queue
-    for a connection of their own client's pool; ``clear_until_s``: when the last look was before the first that found
-    one, in seconds after wave start (None: none was found). ``refused``: connections this host refused, by errno name.
+    for a connection of their own client's pool, ``locked`` before a lock; ``clear_until_s``: when the last look was
+    before the first that found either, in seconds after wave start (None: none was found). ``refused``: connections
+    this host refused, by errno name.
     """
 
     opened: int = 0
     discarded: int = 0
     looked_at: int = 0
     waiting: int = 0
+    locked: int = 0
     clear_until_s: float | None = None
     retries: int = 0
     refused: dict[str, int] = field(default_factory=dict)

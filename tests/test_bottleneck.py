@@ -125,6 +125,7 @@ def test_what_the_client_is_blamed_for_is_a_closed_list() -> None:
         "payload_building",
         "payload_failed",
         "connection_pool",
+        "lock_wait",
         "descriptors",
         "ports",
         "local_network",
@@ -132,7 +133,7 @@ def test_what_the_client_is_blamed_for_is_a_closed_list() -> None:
     } == CLIENT_CODES
     assert CAUSES < CLIENT_CODES
     assert SERVER_LIMITED not in CLIENT_CODES
-    assert "hidden_retries" not in CLIENT_CODES
+    assert not {"hidden_retries", "connections_opened"} & CLIENT_CODES
 
 
 class TestScheduleLag:
@@ -465,7 +466,7 @@ class TestPayloadFailed:
 class TestConnectionPool:
     @pytest.mark.parametrize("discarded", [0, 1, 10])
     def test_a_discard_in_a_hundred_requests_is_fine(self, discarded: int) -> None:
-        assert found(wave(late(0), connected(opened=1000, discarded=discarded))) == {}
+        assert found(wave(late(0), connected(opened=100, discarded=discarded))) == {}
 
     def test_more_of_them_are_a_full_pool(self) -> None:
         workers = (connected(opened=7, discarded=5), connected(opened=8, discarded=6))
@@ -526,6 +527,30 @@ class TestConnectionPool:
         )
         observed = observe(closed_plan(3, workers=3), records)
         assert most_in_flight(observed) == expected
+
+
+class TestLockWait:
+    @pytest.mark.parametrize(("looked_at", "locked", "named"), [(100, 5, False), (100, 6, True), (19, 19, False)])
+    def test_more_than_a_twentieth_that_wait_are_too_many(self, looked_at: int, locked: int, named: bool) -> None:
+        observed = wave(late(0), connected(looked_at=looked_at, locked=locked))
+        assert set(found(observed)) == ({"lock_wait"} if named else set())
+        assert judge(observed, summarise(observed)).limited_by == ("client" if named else None)
+
+
+class TestConnectionsOpened:
+    @pytest.mark.parametrize(("opened", "named"), [(2, False), (502, False), (503, True)])
+    def test_half_of_the_requests_may_open_one_beyond_those_in_flight(self, opened: int, named: bool) -> None:
+        """20 ms at 100/s: one in flight at a time, and for an instant two."""
+        assert most_in_flight(wave(late(0))) == 2
+        assert ("connections_opened" in found(wave(late(0), connected(opened=opened)))) == named
+
+    def test_nobody_is_blamed_and_a_request_that_failed_may_have_taken_its_connection_along(self) -> None:
+        observed = wave(late(0), connected(opened=1000))
+        assert judge(observed, summarise(observed)).limited_by is None
+        assert "connections_opened" not in found(wave(failing(600, "HttpError 500"), connected(opened=1000)))
+
+    def test_a_full_pool_has_a_finding_of_its_own(self) -> None:
+        assert set(found(wave(late(0), connected(opened=1000, discarded=1000)))) == {"connection_pool"}
 
 
 class TestHiddenRetries:
@@ -617,7 +642,7 @@ class TestPorts:
 
     def test_an_unknown_number_of_ports_has_no_nearness(self) -> None:
         worker = connected(opened=10**6)
-        assert found(wave(late(0), worker, host=replace(HOST, time_wait=10**6, ephemeral_ports=None))) == {}
+        assert "ports" not in found(wave(late(0), worker, host=replace(HOST, time_wait=10**6, ephemeral_ports=None)))
 
 
 class TestLocalNetwork:

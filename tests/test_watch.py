@@ -20,6 +20,7 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import gevent
+import gevent.thread
 import pytest
 import urllib3
 from botocore.endpoint import Endpoint as BotocoreEndpoint
@@ -556,7 +557,7 @@ def listening() -> Iterator[tuple[str, int]]:
 
 
 def test_facts_are_the_fields_of_connections(client: ClientWatch) -> None:
-    names = ("opened", "discarded", "looked_at", "waiting", "retries")
+    names = ("opened", "discarded", "looked_at", "waiting", "locked", "retries")
     assert client.facts() == {**dict.fromkeys(names, 0), "clear_until_s": None}
 
 
@@ -719,6 +720,27 @@ def nap() -> None:
     gevent.sleep(60)
 
 
+@pytest.mark.parametrize(
+    ("calls", "is_lock"),
+    [
+        (["mine.py invoke", "gevent/thread.py acquire"], True),
+        (["mine.py invoke", "threading.py acquire", "gevent/thread.py acquire"], True),
+        (["mine.py invoke", "threading.py acquire", "threading.py wait", "gevent/thread.py acquire"], True),
+        (["mine.py invoke", "threading.py wait", "gevent/thread.py acquire"], False),
+        (["mine.py invoke", "concurrent/futures/_base.py result", "threading.py wait"], False),
+        (["mine.py acquire"], False),
+        ([], False),
+    ],
+)
+def test_a_lock_or_a_semaphore_is_waited_for_and_an_event_is_no_lock(calls: list[str], is_lock: bool) -> None:
+    frame: Any = None
+    for call in calls:
+        path, name = call.split()
+        code = SimpleNamespace(co_filename=f"/lib/{path}", co_name=name)
+        frame = SimpleNamespace(f_code=code, f_back=frame)
+    assert client_watch._waits_for_lock(frame) == is_lock
+
+
 class TestWaitsForConnection:
     @pytest.mark.parametrize(("path", "name"), POOL_WAITS)
     @pytest.mark.parametrize("lock", [None, *LOCKS])
@@ -788,6 +810,14 @@ class TestLook:
         waiting = frame_of(parked_in(path, name, gevent.lock.Semaphore(0).acquire))
         client.look([slot_at(waiting), slot_at(frame_of(nap)), slot_at(None), slot_at(waiting, idle=True)], 1.0)
         assert (client.facts()["looked_at"], client.facts()["waiting"]) == (3, 1)
+
+    def test_those_before_a_lock_are_counted(self, client: ClientWatch) -> None:
+        lock = gevent.thread.allocate_lock()
+        lock.acquire()
+        client.begin()
+        client.look([slot_at(frame_of(lock.acquire)), slot_at(frame_of(nap))], 1.0)
+        assert (client.facts()["looked_at"], client.facts()["locked"]) == (2, 1)
+        assert client.facts()["clear_until_s"] == 0.0
 
     def test_of_many_a_sample_is(self, client: ClientWatch) -> None:
         client.look([slot_at(None) for _ in range(MOST_LOOKS)], 0.5)
@@ -876,6 +906,7 @@ class TestWatch:
             "looked_at": 2,
             "waiting": 0,
             "clear_until_s": None,
+            "locked": 0,
             "retries": 0,
             "refused": {"EMFILE": 3},
         }

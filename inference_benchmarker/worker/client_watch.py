@@ -30,6 +30,7 @@ POOL_WAITS = (
     ("httpcore2/_sync/connection_pool.py", "wait_for_connection"),
 )
 LOCKS = ("threading.py", "queue.py", "_synchronization.py")
+THREADING_LOCKS = ("gevent/thread.py", "threading.py")  # a lock, and what is made of locks
 FULL_POOL = "Connection pool is full"
 
 
@@ -52,25 +53,30 @@ class ClientWatch:
 
     def facts(self) -> dict[str, Any]:
         """The counts of ``usage.Connections``."""
-        names = ("opened", "discarded", "looked_at", "waiting", "retries")
+        names = ("opened", "discarded", "looked_at", "waiting", "locked", "retries")
         return {**{name: self._counts[name] for name in names}, "clear_until_s": self._clear_until_s}
 
     def look(self, slots: Iterable[Slot], now_s: float) -> None:
         """See what some of the requests in flight wait for, ``now_s`` after wave start; hook into new libraries."""
         self.hook()
-        waiting = self._counts["waiting"]
+        held = self._held()
         self._look_at(slots)
-        if self._counts["waiting"] == waiting:
+        if self._held() == held:
             self._clear_s = now_s
         elif self._clear_until_s is None:
             self._clear_until_s = self._clear_s
+
+    def _held(self) -> int:
+        return self._counts["waiting"] + self._counts["locked"]
 
     def _look_at(self, slots: Iterable[Slot]) -> None:
         in_flight = [slot for slot in slots if slot.token is not None]
         if len(in_flight) > MOST_LOOKS:
             in_flight = self._random.sample(in_flight, MOST_LOOKS)
         self._counts["looked_at"] += len(in_flight)
-        self._counts["waiting"] += sum(_waits_for_connection(slot.greenlet.gr_frame) for slot in in_flight)
+        frames = [slot.greenlet.gr_frame for slot in in_flight]
+        self._counts["waiting"] += sum(map(_waits_for_connection, frames))
+        self._counts["locked"] += sum(map(_waits_for_lock, frames))
 
     def _hook_sockets(self) -> None:
         connect, connect_ex = socket.connect, socket.connect_ex
@@ -141,8 +147,20 @@ def _waits_for_connection(frame: FrameType | None) -> bool:
         frame = frame.f_back
     if frame is None:
         return False
-    path = frame.f_code.co_filename.replace(os.path.sep, "/")
+    path = _path(frame)
     return any(path.endswith(end) and frame.f_code.co_name == function for end, function in POOL_WAITS)
+
+
+def _waits_for_lock(frame: FrameType | None) -> bool:
+    """Whether a parked greenlet stands before a lock or a semaphore; an event or a condition is no lock."""
+    called = ""
+    while frame is not None and _path(frame).endswith(THREADING_LOCKS):
+        called, frame = frame.f_code.co_name, frame.f_back
+    return called == "acquire"
+
+
+def _path(frame: FrameType) -> str:
+    return frame.f_code.co_filename.replace(os.path.sep, "/")
 
 
 def _tries_again(answer: Any, _: Any) -> bool:
