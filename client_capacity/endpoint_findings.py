@@ -28,7 +28,7 @@ LEAST_FLOW_ERRORS = 2
 STEADY_SHARE = 0.2
 FILLED = 2
 # In an error's key: the endpoint had no capacity for the request.
-REFUSALS = (" 429", " 503", "Throttl", "TooManyRequests", "ServiceUnavailable", "Timeout")
+REFUSALS = (" 429", " 503", "Throttl", "TooManyRequests", "ServiceUnavailable", "ConnectionRefused", "Timeout")
 
 
 def endpoint_findings(case: Case, clean_ns: int | None = None) -> Iterator[Finding]:

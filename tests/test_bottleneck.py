@@ -932,6 +932,7 @@ class TestServerLimited:
         "error",
         [
             "HTTPError 429",
+            "ConnectionRefusedError",
             "HTTPError 503",
             "ClientError ThrottlingException",
             "ClientError TooManyRequestsException",

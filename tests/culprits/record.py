@@ -44,7 +44,7 @@ FACTS = (
     "server_metrics",
 )
 DELTAS = ("index", "due", "sent", "first_token", "last_token", "done", "build_ns")
-OF_THE_MACHINE = ("factories_file", "output_dir", "name")
+OF_THE_MACHINE = {"factories_file": None, "output_dir": "runs"}
 
 
 def main(arguments: list[str]) -> None:
@@ -125,7 +125,7 @@ def keep(culprit: Culprit, finished: Finished) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     plan = json.loads((finished.folder / "plan.json").read_text())
     plan = {name: value for name, value in plan.items() if name not in ("environment", "calibration")}
-    _write(folder / "plan.json", plan | dict.fromkeys(OF_THE_MACHINE))
+    _write(folder / "plan.json", plan | OF_THE_MACHINE)
     facts = {name: finished.summary[name] for name in FACTS} | {"environment": {}}
     _write(folder / "summary.json", facts)
     table = pq.read_table(finished.folder / "requests.parquet")
