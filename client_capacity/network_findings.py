@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.usage import Connections
 
 CONNECTION_POOL = "connection_pool"
-LOCK_WAIT = "lock_wait"
 DISCARDED_SHARE = 0.01
 WAITING_SHARE = 0.05
 REOPENED_SHARE = 0.5
@@ -52,7 +51,7 @@ def clear_until_ns(case: Case) -> int | None:
 
 def as_consequence(case: Case, finding: Finding) -> Finding:
     """The finding where the endpoint fell behind first: then more connections would change nothing."""
-    if finding.code == LOCK_WAIT:
+    if finding.code == "lock_wait":
         return replace(finding, advice="A consequence: the endpoint fell behind before any request waited for a lock.")
     if finding.code != CONNECTION_POOL or not _waits_for_pool(case):
         return finding
@@ -113,7 +112,7 @@ def _pool_advice(case: Case, effect: str) -> str:
 def _lock_wait(case: Case) -> Iterator[Finding]:
     if _waits_for_lock(case):
         yield Finding(
-            LOCK_WAIT,
+            "lock_wait",
             "warning",
             f"{percent_text(_locked_share(case), WAITING_SHARE)} of the requests in flight waited for a lock",
             percent_text(WAITING_SHARE),
