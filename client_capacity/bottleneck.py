@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from client_capacity.case import Case
-from client_capacity.endpoint_findings import SERVER_LIMITED, endpoint_findings
+from client_capacity.endpoint_findings import (
+    ENDPOINT_STALLED,
+    SERVER_LIMITED,
+    endpoint_findings,
+    standstill_findings,
+)
 from client_capacity.network_findings import as_consequence, clear_until_ns, network_findings
 from client_capacity.worker_findings import SCHEDULE_LAG, in_time_until_ns, worker_findings
 
@@ -35,6 +40,7 @@ CLIENT_CODES = frozenset(
         "heartbeats_missed",
     }
 )
+SERVER_CODES = frozenset({SERVER_LIMITED, ENDPOINT_STALLED})
 # With these the client itself made answers late or missing. The others also follow from an endpoint that is too slow:
 # more requests in flight overflow pools and take more descriptors.
 CAUSES = frozenset({SCHEDULE_LAG, "loop_blocked", "payload_failed", "local_network", "heartbeats_missed"})
@@ -45,7 +51,8 @@ def limits_found(observed: Observed, summary: Summary) -> list[Finding]:
     case = Case(observed, summary)
     found = [*worker_findings(case), *network_findings(case)]
     server = list(endpoint_findings(case, _clean_until_ns(case, found)))
-    return [*server, *(as_consequence(case, finding) if server else finding for finding in found)]
+    own = [as_consequence(case, finding) if server else finding for finding in found]
+    return [*server, *([] if server else standstill_findings(case)), *own]
 
 
 def _clean_until_ns(case: Case, found: Iterable[Finding]) -> int | None:
@@ -62,4 +69,4 @@ def _always(_: Case) -> int:
 def limited_by(findings: Iterable[Finding]) -> str | None:
     """Which side the findings blame: ``client``, ``server`` or neither."""
     codes = {finding.code for finding in findings}
-    return "server" if SERVER_LIMITED in codes else "client" if codes & CLIENT_CODES else None
+    return "server" if codes & SERVER_CODES else "client" if codes & CLIENT_CODES else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from client_capacity.flow import Flow
+from client_capacity.standstill import Standstill
 from inference_benchmarker.finding import Finding, duration_text, percent_text
 from inference_benchmarker.plan import NS
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.columns import Floats
     from inference_benchmarker.summary import ErrorRow, Summary
 
-SERVER_LIMITED = "server_limited"
+SERVER_LIMITED, ENDPOINT_STALLED = "server_limited", "endpoint_stalled"
 LAG_OF_IT = ", at a schedule lag of"
 KEPT_UP_SHARE = 0.96
 ANSWERED_SHARE = 0.95
@@ -51,6 +52,29 @@ def endpoint_findings(case: Case, clean_ns: int | None = None) -> Iterator[Findi
         )
 
 
+def standstill_findings(case: Case) -> Iterator[Finding]:
+    """The endpoint answered nobody for a while, and nothing of this client's own took half as long."""
+    found = Standstill.of(case.observed)
+    if found is None or found.length_s < 2 * _own_delay_s(case):
+        return
+    yield Finding(
+        ENDPOINT_STALLED,
+        "warning",
+        f"the endpoint answered nobody for {duration_text(found.length_s)} from second {found.begin_s:.1f} on, with "
+        f"{found.waiting:,} requests waiting at last",
+        "a tenth of the wave, and five times any other wait",
+        "Those who waited make the highest percentiles: look at what the endpoint did then (a restart, a collection, "
+        "a new instance, its log), and repeat the wave.",
+    )
+
+
+def _own_delay_s(case: Case) -> float:
+    """The longest that this client itself was late, or did not look at its connections."""
+    lag = case.summary.lag
+    loops = [worker.loop_delay.max_s for worker in case.workers if worker.loop_delay]
+    return max([0.0 if lag is None else lag.maximum, *loops])
+
+
 def _fallen_behind(case: Case, clean_ns: int | None) -> str | None:
     """What shows that the endpoint fell behind while the client was clean."""
     planned_ns = case.observed.window.planned_ns
@@ -71,13 +95,18 @@ def _completed_less(case: Case, limit: float) -> bool:
 
 
 def _growth(case: Case, until_ns: int | None, when: str) -> str | None:
-    """How latency or the requests in flight grew in the time up to an instant, where it is more than chance."""
+    """How latency or the requests in flight grew in the time up to an instant, where it is more than chance.
+
+    An endpoint may also begin to fall behind late: then they grew in the second half, and must have grown more.
+    """
     if not case.observed.open_loop or not until_ns or not _completed_less(case, KEPT_UP_SHARE):
         return None
     flow, least = Flow.of(case.observed, until_ns), 1 - KEPT_UP_SHARE
     grown = _latency_growth(case, until_ns) if flow.share >= least and flow.errors >= LEAST_FLOW_ERRORS else None
     if grown is None and not (flow.share - flow.slow >= least and flow.is_straight):
-        return None
+        flow, when = Flow.of(case.observed, until_ns, until_ns // 2), " in the second half" + when.replace(" in", " of")
+        if not (flow.share - flow.slow >= 2 * least and flow.begins):
+            return None
     first, last = flow.in_flight[[0, -1]]
     what = "the requests in flight grew" if grown is None else f"{grown} and the requests in flight"
     return f"{what} from {first:,} to {last:,}{when}"

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 PARTS = 18  # of the stretch's last three quarters, so that they make thirds
 LEAST_SENT = 60
 LEAST_ERRORS = 3
+ERRORS_OF_A_BEGINNING = 4
 LEAST_OF_A_THIRD = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The last three quarters of a stretch, in equal parts: the first quarter is left for queues to fill.
+    """The last three quarters of a stretch, in equal parts: the first quarter is left for queues to fill; or its end.
 
     ``in_flight`` at the parts' ends, the first one's start included; ``sent`` in each part. ``slow``: the share that
     latencies explain which are long and stay as they are, as one that takes half the wave fills up that long.
@@ -31,10 +32,10 @@ class Flow:
     slow: float
 
     @classmethod
-    def of(cls, observed: Observed, until_ns: int) -> Self:
-        """The flow from the wave's start to an instant."""
+    def of(cls, observed: Observed, until_ns: int, from_ns: int | None = None) -> Self:
+        """The flow up to an instant, from another one or a quarter of the time on."""
         passed = _Passed.of(observed)
-        edges = np.linspace(until_ns / 4, until_ns, PARTS + 1).astype(np.int64)
+        edges = np.linspace(until_ns / 4 if from_ns is None else from_ns, until_ns, PARTS + 1).astype(np.int64)
         arrived = np.searchsorted(np.sort(passed.sent), edges)
         gone = np.searchsorted(np.sort(passed.done[passed.left]), edges)
         begun = min(int(passed.sent.min(initial=0)), 0)
@@ -71,8 +72,17 @@ class Flow:
     @property
     def is_straight(self) -> bool:
         """Whether it is more than chance and no jump: some of it lies in each third."""
-        thirds = np.diff(self.in_flight).reshape(3, -1).sum(axis=1)
-        return self.errors >= LEAST_ERRORS and bool((thirds >= LEAST_OF_A_THIRD * self.growth).all())
+        return self.errors >= LEAST_ERRORS and bool((self._thirds >= LEAST_OF_A_THIRD * self.growth).all())
+
+    @property
+    def begins(self) -> bool:
+        """Whether it is no chance by far, and begins within the first third: some of it lies in each of the others."""
+        return self.errors >= ERRORS_OF_A_BEGINNING and bool((self._thirds[1:] >= LEAST_OF_A_THIRD * self.growth).all())
+
+    @property
+    def _thirds(self) -> Int64:
+        thirds: Int64 = np.diff(self.in_flight).reshape(3, -1).sum(axis=1)
+        return thirds
 
 
 @dataclass(frozen=True, slots=True)

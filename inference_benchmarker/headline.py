@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client_capacity.bottleneck import CLIENT_CODES
-from client_capacity.endpoint_findings import SERVER_LIMITED
+from client_capacity.bottleneck import CLIENT_CODES, SERVER_CODES
 from inference_benchmarker.finding import duration_text
 from inference_benchmarker.text import one_line
 
@@ -86,7 +85,7 @@ def _causes(summary: Summary, verdict: Verdict) -> Iterator[str]:
 
 def _blamed(findings: list[Finding], side: str | None) -> Iterator[str]:
     """What shows who was the limit."""
-    codes = {None: frozenset(), "server": frozenset({SERVER_LIMITED}), "client": CLIENT_CODES}[side]
+    codes = {None: frozenset(), "server": SERVER_CODES, "client": CLIENT_CODES}[side]
     for finding in findings:
         if finding.code in codes:
             yield finding.measured.partition(",")[0] if side == "server" else _with_limit(finding)

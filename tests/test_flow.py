@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client_capacity.bottleneck import limited_by, limits_found
-from client_capacity.endpoint_findings import SERVER_LIMITED
+from client_capacity.endpoint_findings import ENDPOINT_STALLED, SERVER_LIMITED
 from client_capacity.flow import Flow
 from inference_benchmarker.plan import NS
 from inference_benchmarker.summary import summarise
-from inference_benchmarker.usage import Connections, WorkerUse
+from inference_benchmarker.usage import Connections, LoopDelay, WorkerUse
 from tests.queues import KINDS, ORDERS, observed_at, offered, services_of
 
 if TYPE_CHECKING:
@@ -171,3 +171,53 @@ def test_a_client_that_was_late_after_the_endpoint_had_fallen_behind_did_not_cau
         ]
         again = replace(observed, records=type(observed.records).of(records))
         assert set(found(again)) == codes
+
+
+class TestStandstill:
+    """Answers that all wait for the same instant."""
+
+    DUES = np.arange(1000) / 100
+
+    @staticmethod
+    def held_up(begin: float, length: float, usual: float = 0.02) -> Observed:
+        """A wave of 10 s whose endpoint stands still once."""
+        dues = TestStandstill.DUES
+        done = [
+            max(due + usual, begin + length + number / 10_000) if begin <= due + usual < begin + length else due + usual
+            for number, due in enumerate(dues)
+        ]
+        return observed_at(100, 10, list(dues), done)
+
+    @pytest.mark.parametrize(("begin", "length"), [(1, 3), (4, 2), (5, 1.2), (8, 1.9)])
+    def test_it_is_named_with_when_and_how_long(self, begin: float, length: float) -> None:
+        observed = self.held_up(begin, length)
+        finding = found(observed)[ENDPOINT_STALLED]
+        assert f"from second {begin:.1f} on" in finding.measured
+        assert limited_by([finding]) == "server"
+
+    @pytest.mark.parametrize("length", [0.1, 0.5, 0.9])
+    def test_a_pause_of_less_than_a_tenth_of_the_wave_is_none(self, length: float) -> None:
+        assert not found(self.held_up(5, length))
+
+    @pytest.mark.parametrize("usual", [0.5, 1, 2, 4])
+    def test_nor_is_the_time_until_the_first_answer(self, usual: float) -> None:
+        assert not found(observed_at(100, 10, list(self.DUES), list(self.DUES + usual)))
+
+    def test_nor_are_pauses_that_come_again(self) -> None:
+        done = [
+            max(due + 0.02, next((end for end in (3.5, 8.5) if end - 1.5 <= due + 0.02 < end), 0)) for due in self.DUES
+        ]
+        assert not found(observed_at(100, 10, list(self.DUES), done))
+
+    def test_nor_one_that_this_client_was_held_up_in(self) -> None:
+        delay = LoopDelay(count=600, p50_s=0, p95_s=0, p99_s=0, max_s=1.9)
+        observed = replace(self.held_up(4, 2), workers=(WorkerUse(loop_delay=delay),))
+        assert not found(observed)
+
+
+@pytest.mark.parametrize("onset", [5.0, 5.5, 6.0])
+def test_an_endpoint_that_falls_behind_in_the_second_half_is_named(onset: float) -> None:
+    dues = [number / 100 for number in range(1000)]
+    services = [0.02 if due < onset else 0.02 * (1 + 1.5 * (due - onset)) for due in dues]
+    observed = observed_at(100, 10, dues, ORDERS["first come first served"](dues, services, 4))
+    assert "in the second half" in found(observed)[SERVER_LIMITED].measured

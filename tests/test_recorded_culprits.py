@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from typing import Any
 
 import pytest
 
@@ -13,20 +12,8 @@ from inference_benchmarker import Wave
 from tests.culprits.record import is_right
 from tests.culprits.waves import CULPRITS, EVIDENCE, Culprit
 
-MISSED = {
-    "stall": "3 s of standstill are a jump: only a straight growth of the requests in flight is seen",
-    "growing_service": "the endpoint falls behind in the second half alone: a growth that begins late is not straight",
-}
 
-
-def _or_missed(culprit: Culprit) -> Any:
-    """The culprits of which the verdict says nothing, not even wrongly, are known."""
-    missed = MISSED.get(culprit.name)
-    marks = () if missed is None else (pytest.mark.xfail(reason=missed, strict=True),)
-    return pytest.param(culprit, id=culprit.name, marks=marks)
-
-
-@pytest.mark.parametrize("culprit", [_or_missed(culprit) for culprit in CULPRITS])
+@pytest.mark.parametrize("culprit", CULPRITS, ids=lambda culprit: culprit.name)
 def test_the_right_side_is_blamed_for_the_right_reason(culprit: Culprit) -> None:
     wave = Wave.load(culprit.evidence)
     found = [(finding.code, finding.measured) for finding in wave.verdict.findings]
