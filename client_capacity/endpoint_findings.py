@@ -29,7 +29,16 @@ LEAST_FLOW_ERRORS = 2
 STEADY_SHARE = 0.2
 FILLED = 2
 # In an error's key: the endpoint had no capacity for the request.
-REFUSALS = (" 429", " 503", "Throttl", "TooManyRequests", "ServiceUnavailable", "ConnectionRefused", "Timeout")
+REFUSALS = (
+    " 429",
+    " 503",
+    "Throttl",
+    "TooManyRequests",
+    "ServiceUnavailable",
+    "ConnectionRefused",
+    "ECONNREFUSED",
+    "Timeout",
+)
 
 
 def endpoint_findings(case: Case, clean_ns: int | None = None) -> Iterator[Finding]:
@@ -178,4 +187,8 @@ def _refusals(case: Case) -> str | None:
 
 
 def _refused_rows(case: Case) -> list[ErrorRow]:
-    return [row for row in case.summary.errors if any(word in row.key for word in REFUSALS)]
+    """The errors that tell of too little capacity; where nothing sent after them succeeded, the endpoint is gone."""
+    records = case.observed.records
+    last_ok_s = float(records.int("sent")[records.outcome("ok")].max(initial=0)) / NS
+    rows = (row for row in case.summary.errors if any(word in row.key for word in REFUSALS))
+    return [row for row in rows if row.first_s < last_ok_s]

@@ -17,9 +17,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.aiperf_flags import API_KEY, AiperfOptions
+from inference_benchmarker.child_logs import child_log
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.inputs import first_input, streams_differ
 from inference_benchmarker.launch import facts_of, make_run_dir
+from inference_benchmarker.leftovers import MARK, end_leftovers, new_mark
 from inference_benchmarker.plan import OpenLoop, WavePlan
 from inference_benchmarker.processes import child_environment, counting_interrupts, until_interrupted
 from inference_benchmarker.redact import redact, secret_values
@@ -210,33 +212,40 @@ def _make_inputs(plan: WavePlan, path: Path, environment: Mapping[str, str], say
         "path": str(path),
         "parent": os.getpid(),
     }
-    log = path.with_suffix(".log")
+    log, mark, hidden = path.with_suffix(".log"), new_mark(), secret_values(environment)
     with (
-        log.open("wb") as output,
+        child_log(log, lambda text: redact(text, hidden)) as output,
         subprocess.Popen(
             [sys.executable, "-P", "-m", "inference_benchmarker.inputs"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=output,
-            env=child_environment(),
+            env={**child_environment(), MARK: mark},
             start_new_session=True,
         ) as process,
     ):
         try:
-            answer = _communicate(process, json.dumps(asked) + "\n", say)
-        except BaseException:
+            answer = _communicate(process, json.dumps(asked) + "\n", plan, say)
+        finally:
             process.kill()
-            raise
+            process.wait()
+            end_leftovers(mark, {process.pid})
     if not answer:
-        tail = redact(log.read_text(encoding="utf-8", errors="replace"), secret_values(environment))[-2000:]
+        tail = log.read_text(encoding="utf-8", errors="replace")[-2000:]
         raise BenchmarkError(f"{plan.factories_file}: making aiperf's requests ended early.\n{tail}")
     if problem := json.loads(answer).get("problem"):
         raise BenchmarkError(problem)
 
 
-def _communicate(process: subprocess.Popen[bytes], line: str, say: Callable[[str], None]) -> bytes:
+def _communicate(process: subprocess.Popen[bytes], line: str, plan: WavePlan, say: Callable[[str], None]) -> bytes:
     try:
         return process.communicate(line.encode(), timeout=_TELL_AFTER_S)[0]
     except subprocess.TimeoutExpired:
         say("Making the requests for aiperf ...")
-        return process.communicate()[0]
+    try:
+        return process.communicate(timeout=float(plan.load_timeout_s))[0]
+    except subprocess.TimeoutExpired:
+        raise BenchmarkError(
+            f"{plan.factories_file}: aiperf's requests were not made within {plan.load_timeout_s} s.",
+            "Make it quicker, or give it more time with --load-timeout.",
+        ) from None

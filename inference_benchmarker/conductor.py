@@ -25,6 +25,7 @@ PING_S = 2.0
 SILENT_S = 30.0  # a primary that answers no ping for so long hangs
 BEGINNING_S = 120.0  # before its first word: sixty workers may be starting beside it on two cores
 ABORT_S = 3.0  # what a second Ctrl-C leaves to the primary
+AT_ONCE_S = 1.5  # and a third, which may come in the same moment as the first two
 PAUSE_S = 1.0  # a pass that took longer stood still itself: that is no silence of the primary's
 WHERE_S = 1.5  # how long a worker that is being loaded may take to tell where it is
 BEFORE_IT_BEGAN = "Interrupted before the wave began; nothing was measured."
@@ -158,7 +159,7 @@ class Conductor:
                 self._live.say("Stopping: waiting for requests in flight. Ctrl-C again ends at once.")
 
     def _watch_primary(self) -> None:
-        """End a primary that hangs, or that a second Ctrl-C does not end in time; a third waits for nothing."""
+        """End a primary that hangs, or that a second Ctrl-C does not end in time; a third waits less."""
         now = time.monotonic()
         if now - self._last_pass > PAUSE_S:
             self._processes.heard_at = now
@@ -166,7 +167,8 @@ class Conductor:
         if now >= self._next_ping:
             self._next_ping = now + PING_S
             self._processes.tell_primary("ping")
-        impatient = self._aborted_at is not None and (now > self._aborted_at + ABORT_S or self._interrupts.count > 2)
+        patience_s = AT_ONCE_S if self._interrupts.count > 2 else ABORT_S
+        impatient = self._aborted_at is not None and now > self._aborted_at + patience_s
         if impatient or now > self._processes.heard_at + (SILENT_S if self._listening else BEGINNING_S):
             self._live.say("The primary does not answer; it is ended.")
             self._processes.primary.kill()

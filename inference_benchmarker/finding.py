@@ -29,6 +29,11 @@ class Finding:
         return asdict(self)
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """1 process, 2 processes."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
 def percent_text(share: float, *others: float) -> str:
     """Four significant digits, or as many as it takes not to look like 100% or another share that it is not."""
     beside = {1.0, *others} - {share}

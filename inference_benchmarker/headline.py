@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from inference_benchmarker.verdict import Verdict
 
 MOST_CAUSES = 2
+# What was measured is the sentence, or becomes one by this word: its limit is no quantity, or nothing at all.
+_SENTENCES = {
+    "primary_lost": "",
+    "disk_full": "",
+    "ledger_broken": "",
+    "worker_lost": "lost ",
+    "dropped_arrivals": "dropped ",
+}
 
 
 def headline(summary: Summary, verdict: Verdict) -> str:
@@ -93,7 +101,9 @@ def _blamed(findings: list[Finding], side: str | None) -> Iterator[str]:
 
 
 def _with_limit(finding: Finding) -> str:
-    name = "" if finding.code in ("success_below_threshold", "worker_lost") else f"{finding.code} "
+    if finding.code in _SENTENCES:
+        return f"{_SENTENCES[finding.code]}{finding.measured}"
+    name = "" if finding.code in ("success_below_threshold", "rate_missed") else f"{finding.code} "
     return f"{name}{finding.measured} (limit {finding.limit})"
 
 

@@ -163,10 +163,25 @@ def counting_interrupts() -> Iterator[Interrupts]:
 
 
 def until_interrupted(act: Callable[[], list[Found]]) -> list[Found]:
-    """What ``act`` returns; nothing where KeyboardInterrupt ended it. To be called in a context that counts."""
+    """What ``act`` returns; nothing where KeyboardInterrupt ended it. To be called in a context that counts.
+
+    While ``act`` runs an interrupt raises, and so does a second one; none does once it is over.
+    """
     found: list[Found] = []
-    with suppress(KeyboardInterrupt), _handling(signal.default_int_handler):
-        found = act()
+    running = True
+
+    def interrupt(*_: object) -> None:
+        if running:
+            raise KeyboardInterrupt
+
+    with _handling(interrupt):
+        try:
+            try:
+                found = act()
+            finally:
+                running = False
+        except KeyboardInterrupt:
+            running = False
     return found
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from client_capacity.bottleneck import limited_by, limits_found
-from inference_benchmarker.finding import Finding, duration_text, percent_text
+from inference_benchmarker.finding import Finding, counted, duration_text, percent_text
 from inference_benchmarker.text import one_line
 
 if TYPE_CHECKING:
@@ -122,7 +122,8 @@ def _process_findings(observed: Observed) -> Iterator[Finding]:
         yield Finding(
             "processes_left",
             "warning",
-            f"{len(observed.left_behind)} processes outlived the wave: {one_line(', '.join(observed.left_behind))}",
+            f"{counted(len(observed.left_behind), 'process', 'processes')} outlived the wave: "
+            + one_line(", ".join(observed.left_behind)),
             "0",
             "They were ended. What they sent is in no number here: let what invoke starts end with it.",
         )
@@ -130,7 +131,8 @@ def _process_findings(observed: Observed) -> Iterator[Finding]:
         yield Finding(
             "foreign_connections",
             "warning",
-            f"{observed.foreign_connections:,} connections of other programs to the wave's port",
+            counted(observed.foreign_connections, "connection", "connections")
+            + " of other programs to the wave's port",
             "0",
             "They were refused and changed nothing. Leave --port out, or look what else uses that port: a Locust "
             "worker of another test, a port scan.",
@@ -151,7 +153,7 @@ def _load_findings(observed: Observed) -> Iterator[Finding]:
         yield Finding(
             "dropped_arrivals",
             "invalid",
-            f"{ledger.dropped:,} arrivals ({percent_text(ledger.dropped / ledger.scheduled)})",
+            f"{counted(ledger.dropped, 'arrival', 'arrivals')} ({percent_text(ledger.dropped / ledger.scheduled)})",
             "0",
             "All allowed requests were in flight: answers came slower than arrivals. Lower --client-rps, "
             "or raise --max-in-flight (and ulimit -n).",

@@ -951,6 +951,11 @@ class TestServerLimited:
             text = f"{count:,} of 1,000 requests were refused or timed out ({error})"
             assert text in findings[SERVER_LIMITED].measured
 
+    @pytest.mark.parametrize("error", ["ConnectionRefusedError", "ConnectionError ECONNREFUSED", "HTTPError 503"])
+    def test_an_endpoint_that_went_away_has_not_too_little_capacity(self, error: str) -> None:
+        gone = wave(lambda r: r._replace(outcome="failed", error=error) if r.index >= 600 else r)
+        assert found(gone) == {}
+
     def test_where_nothing_was_answered_nothing_is_known_of_its_capacity(self) -> None:
         assert found(wave(failing(1000, "HTTPError 429"))) == {}
 

@@ -173,6 +173,16 @@ def test_a_client_that_was_late_after_the_endpoint_had_fallen_behind_did_not_cau
         assert set(found(again)) == codes
 
 
+def test_one_arrival_that_was_late_at_first_takes_no_blame_from_the_endpoint() -> None:
+    observed = TestAFullPool.OVERLOADED
+    late = [
+        r._replace(sent=r.due + NS, done=max(r.done, r.due + NS)) if r.index == 0 or r.due >= 15 * NS else r
+        for r in observed.records
+    ]
+    again = replace(observed, records=type(observed.records).of(late))
+    assert set(found(again)) == {SERVER_LIMITED, "schedule_lag"}
+
+
 class TestStandstill:
     """Answers that all wait for the same instant."""
 

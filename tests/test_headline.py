@@ -89,7 +89,7 @@ CASES: dict[str, tuple[Observed, str]] = {
     ),
     "a worker lost": (
         wave(without(*range(501, 1000, 2)), plan={"workers": 2}, lost_workers=(1,)),
-        "INVALID: 1 of 2 workers, 250 arrivals with them (limit 0 workers); rate_missed 75% of the planned arrivals "
+        "INVALID: lost 1 of 2 workers, 250 arrivals with them; 75% of the planned arrivals "
         "were sent (limit 99%); 750 of 750 answered (1,000 were planned), p99 20 ms",
     ),
     "a limit missed": (wave(slos="p99<10ms"), "VALID: missed p99<10ms with p99 20 ms; 1,000 of 1,000 answered"),
@@ -101,7 +101,7 @@ CASES: dict[str, tuple[Observed, str]] = {
     "late": (wave(late(NS)), "INVALID, client-limited: schedule_lag p99 1 s (limit 5 ms); 1,000 of 1,000 answered"),
     "dropped": (
         wave(without(7), dropped=[1]),
-        "INVALID: dropped_arrivals 1 arrivals (0.1%) (limit 0); 999 of 999 answered (1,000 were planned), p99 20 ms",
+        "INVALID: dropped 1 arrival (0.1%); 999 of 999 answered (1,000 were planned), p99 20 ms",
     ),
     "a full pool": (
         wave(workers=(POOL,)),

@@ -501,6 +501,16 @@ def test_the_warm_up_is_apart() -> None:
     assert (warm.rates.sent, warm.duration_s, warm.measured("latency", "max")) == (10.0, 1.0, 1.0)
 
 
+@pytest.mark.parametrize(("stopped_s", "lasted_s"), [(-0.4, 0.6), (-1.0, 0.0), (0.5, 1.0)])
+def test_a_warm_up_that_was_stopped_lasted_until_then(stopped_s: float, lasted_s: float) -> None:
+    plan = open_plan("10", "1", warmup_s=Decimal(1))
+    stopped_at = round(stopped_s * NS)
+    warm = summarise(observe(plan, [r for r in on_time(plan) if r.due <= stopped_at], stopped_at=stopped_at)).warmup
+    assert warm is not None
+    assert warm.duration_s == pytest.approx(lasted_s)
+    assert warm.rates.sent == pytest.approx(warm.ledger.sent / lasted_s if lasted_s else 0.0)
+
+
 @pytest.mark.parametrize("plan", [open_plan(), closed_plan(), closed_plan(1, None, 5)])
 def test_an_empty_wave_has_none_everywhere_and_no_division_by_zero(plan: WavePlan) -> None:
     observed = observe(plan, [], stopped_at=0)
