@@ -25,6 +25,8 @@ _READ = 256 * 1024
 _PIPE_BYTES = 1 << 20  # Linux: what fits in before a process that prints must wait for us
 _F_SETPIPE_SZ = 1031
 _FULL = f"\n(more was printed; a log keeps {MOST_KEPT:,} bytes)\n".encode()
+_LONGER = "… (the line is longer)"
+_BLOCK, _BLOCK_END = b"-----BEGIN ", b"-----END "
 _WORDS = 40  # lines that are remembered as a process's last words
 
 
@@ -129,29 +131,34 @@ class _Log:
     def take(self, data: bytes) -> None:
         """What was printed; a line is written when it is whole."""
         whole, newline, rest = (self._pending + data).rpartition(b"\n")
-        self._pending = rest
-        if newline:
+        whole, held = _held_back(whole)
+        self._pending = (held and held + b"\n") + rest
+        if whole or (newline and not held):
             self._in_long_line, begun = False, self._in_long_line
             self._put(whole.partition(b"\n")[2] if begun else whole)
         if self._in_long_line:
             self._pending = b""
-        elif len(self._pending) > LONGEST_LINE + _BEYOND:
+        elif len(rest) > LONGEST_LINE + _BEYOND:
             self._in_long_line, longest = True, self._pending
             self._pending = b""
-            self._put(longest)
+            self._put(longest, beyond=_BEYOND)
 
     def close(self) -> None:
         """Write a last line without its end."""
         if self._pending:
-            self._put(self._pending)
+            self._put(self._pending.removesuffix(b"\n"))
         self._file.close()
         self.over.set()
 
-    def _put(self, lines: bytes) -> None:
+    def _put(self, lines: bytes, beyond: int = 0) -> None:
+        """Write lines; of the last one the end is looked at only: it may hold the beginning of a secret."""
         if not self._left:  # only its last words matter yet
             lines = lines[-_BEYOND:].partition(b"\n")[2]
         text = lines.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
-        kept = [_cut(line) for line in plain_lines(self._clean(text)).split("\n")]
+        clean = plain_lines(self._clean(text))
+        kept = [_cut(line) for line in clean[: len(clean) - beyond].split("\n")]
+        if beyond:
+            kept[-1] = kept[-1].removesuffix(_LONGER) + _LONGER
         self.words.extend(line[:500] for line in kept if line.strip())
         self._write("".join(f"{line}\n" for line in kept).encode(errors="replace"))
 
@@ -167,4 +174,12 @@ class _Log:
 
 
 def _cut(line: str) -> str:
-    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}… (the line is longer)"
+    return line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + _LONGER
+
+
+def _held_back(lines: bytes) -> tuple[bytes, bytes]:
+    """The lines without a key block (PEM) that has not ended, and that block: line by line nobody knows it for one."""
+    begin = lines.rfind(_BLOCK)
+    if begin < 0 or _BLOCK_END in lines[begin:] or len(lines) - begin > LONGEST_LINE:
+        return lines, b""
+    return lines[:begin].removesuffix(b"\n"), lines[begin:]

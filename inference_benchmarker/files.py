@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader, FileIO
 from typing import TYPE_CHECKING, BinaryIO
 
+from inference_benchmarker.redact import secret_values, without
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -112,9 +114,10 @@ def replacing(path: Path, inside: Path | None = None, mode: int = OWNER_ONLY) ->
 
 
 def replace_file(path: Path, text: str, inside: Path | None = None, mode: int = OWNER_ONLY) -> None:
-    """Write a text so that a reader sees the old file or the whole new one."""
+    """Write a text so that a reader sees the old file or the whole new one. No value of a secret gets into it."""
+    hidden = [value for value in secret_values(os.environ) if not value.isdecimal()]  # a number may be a result
     with replacing(path, inside, mode) as file:
-        file.write(text.encode("utf-8", "backslashreplace"))
+        file.write(without(text, hidden).encode("utf-8", "backslashreplace"))
 
 
 def most_in_memory() -> int:

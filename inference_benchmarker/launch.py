@@ -5,6 +5,7 @@ Imports neither Locust nor gevent, so a notebook that calls ``run_wave`` is not 
 
 from __future__ import annotations
 
+import errno
 import secrets
 import shutil
 import tempfile
@@ -40,6 +41,7 @@ def run_wave(plan: WavePlan, live: Live | None = None, calibration: dict[str, An
     live = Undisturbed(live or Nobody())
     facts = facts_of(plan, calibration)
     run_dir = make_run_dir(plan, facts)
+    made = _identity(run_dir)
     keep = False
     try:
         with counting_interrupts() as interrupts:
@@ -50,7 +52,9 @@ def run_wave(plan: WavePlan, live: Live | None = None, calibration: dict[str, An
                 finally:
                     keep = conductor.worker_ended
             live.close()
-            wave = _store(conductor.finalise(facts), live)  # after the processes' end: so nothing of theirs is missed
+            wave = _store(
+                conductor.finalise(facts), made, live
+            )  # after the processes' end: so nothing of theirs is missed
             if wave.run_dir is not None:
                 conductor.forget_spill()
             return wave
@@ -102,19 +106,28 @@ def _discard(run_dir: RunDir) -> None:
     shutil.rmtree(run_dir.path, ignore_errors=True)
 
 
-def _store(wave: Wave, live: Live) -> Wave:
+def _identity(run_dir: RunDir) -> tuple[int, int]:
+    """Which folder it is, whatever its path will lead to later."""
+    status = run_dir.path.stat()
+    return status.st_dev, status.st_ino
+
+
+def _store(wave: Wave, made: tuple[int, int], live: Live) -> Wave:
     """Store the wave; where that cannot be, in the system's temporary folder, and say so.
 
     The verdict is the wave's own: it does not change with the disk that its files go to.
     """
+    origin = wave.run_dir
+    assert origin is not None
     try:
+        if _identity(origin) != made:
+            raise OSError(errno.ESTALE, "another folder took its place")
         wave.save()
         return wave
     except OSError as error:
         reason = error.strerror or str(error)
-    origin = wave.run_dir
-    assert origin is not None
-    _take_back(origin)  # what is half stored would tell less than the spool that stays
+        if error.errno != errno.ESTALE:
+            _take_back(origin)  # what is half stored would tell less than the spool that stays
     wave.run_dir = RunDir(Path(tempfile.mkdtemp(suffix="_benchmark")))
     try:
         write_json(wave.run_dir.plan, {**wave.plan.public_json(), "environment": wave.environment})

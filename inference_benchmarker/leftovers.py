@@ -26,20 +26,22 @@ def new_mark() -> str:
 def end_leftovers(mark: str, sessions: Collection[int]) -> tuple[str, ...]:
     """End every process that carries the mark or is of these sessions; the names of those that were ended.
 
+    One that left the session and cleared its environment is not found.
+
     To be called when our own processes have ended. Whoever starts others while it is being ended is met again
     in the next round.
     """
     deadline = time.monotonic() + PATIENCE_S
     while (found := _found(mark, sessions)) and time.monotonic() < deadline:
         time.sleep(0.02)
-    names: list[str] = []
+    names: dict[int, str] = {}  # by its id: one that takes its time to end is met more than once
     for _ in range(ROUNDS):
         if not found:
             break
-        names += [name for process in found if (name := _end(process))]
+        names |= {process.pid: name for process in found if (name := _end(process))}
         time.sleep(0.02)
         found = _found(mark, sessions)
-    return tuple(names)
+    return tuple(names.values())
 
 
 def _found(mark: str, sessions: Collection[int]) -> list[psutil.Process]:

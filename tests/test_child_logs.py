@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from inference_benchmarker import child_logs
 from inference_benchmarker.child_logs import LONGEST_LINE, ChildLogs, child_log
+from inference_benchmarker.redact import redact
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,3 +101,28 @@ def test_who_holds_the_pipe_open_is_not_waited_for(tmp_path: Path, monkeypatch: 
     logs.close()
     os.close(writer)
     assert (tmp_path / "worker.log").read_text() == "said\n"
+
+
+def test_a_line_that_shrinks_when_cleaned_shows_no_half_of_a_secret_either(tmp_path: Path) -> None:
+    text = logged(tmp_path, SECRET.encode() * 4000)
+    assert "hunter" not in text
+    assert "(the line is longer)" in text
+
+
+def test_a_key_block_that_comes_line_by_line_is_seen_whole(tmp_path: Path) -> None:
+    key = b"-----BEGIN PRIVATE KEY-----", b"MIIEvQIBADANBgkq", b"hkiG9w0BAQEFAASC", b"-----END PRIVATE KEY-----"
+    log = tmp_path / "worker.log"
+    secrets: list[str] = []
+    with child_log(log, lambda text: redact(text, secrets)) as writer:
+        for line in (b"before", *key, b"after"):
+            os.write(writer, line + b"\n")
+            time.sleep(0.01)
+    text = log.read_text()
+    assert "MIIE" not in text
+    assert "hkiG" not in text
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+
+
+def test_a_block_that_does_not_end_is_written_when_the_process_has(tmp_path: Path) -> None:
+    assert logged(tmp_path, b"-----BEGIN here\n", b"text\n") == "-----BEGIN here\ntext\n"

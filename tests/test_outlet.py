@@ -7,6 +7,7 @@ import io
 import os
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -118,3 +119,39 @@ def test_a_file_that_is_opened_first_does_not_become_standard_error(tmp_path: Pa
     finished = command('benchmark check --factories-file "$1/f.py" 2>&-', str(tmp_path))
     assert finished.returncode == 2
     assert (tmp_path / "f.py").read_text().startswith("def invoke_factory")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_result_is_written_whole_or_its_loss_is_told(tmp_path: Path, unbuffered: str) -> None:
+    code = f"""
+import os, resource, signal, sys
+sys.path.insert(0, {str(ROOT)!r})
+from inference_benchmarker.cli.outlet import outlets
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+with outlets() as (out, _):
+    print("x" * 100_000)
+    sys.exit(0 if out.error is None else out.error.errno)
+"""
+    with (tmp_path / "out").open("wb") as file:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=file, env={**os.environ, "PYTHONUNBUFFERED": unbuffered}, check=False
+        )
+    assert done.returncode == errno.EFBIG
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_slow_reader_of_a_pipe_that_does_not_block_gets_all(unbuffered: str) -> None:
+    code = f"""
+import os, sys
+sys.path.insert(0, {str(ROOT)!r})
+from inference_benchmarker.cli.outlet import outlets
+os.set_blocking(1, False)
+with outlets():
+    print("x" * 1_000_000)
+"""
+    variables = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=variables) as process:
+        assert process.stdout is not None
+        time.sleep(0.2)
+        assert len(process.stdout.read()) == 1_000_001

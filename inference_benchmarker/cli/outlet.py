@@ -40,7 +40,7 @@ class Outlet(io.TextIOBase):
     def write(self, text: str) -> int:
         """Write the text, cleaned, if anybody takes it."""
         if self._open():
-            self._try(lambda: self._stream.write(self._clean(text)))
+            self._try(lambda: _write_whole(self._stream, self._clean(text), self._patience_s))
         return len(text)
 
     def write_bytes(self, data: bytes) -> None:
@@ -128,6 +128,26 @@ def _open_what_is_closed() -> None:
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
 
 
+def _write_whole(stream: TextIO, text: str, patience_s: float | None) -> None:
+    """Write all of it: Python's own stream writes what fits, where it has no buffer (``PYTHONUNBUFFERED``).
+
+    A reader of a pipe that does not block is waited for; with ``patience_s``, the rest is left out then.
+    """
+    try:
+        number = stream.fileno()
+    except (OSError, ValueError):  # a stream of a test, or of a notebook
+        stream.write(text)
+        return
+    stream.flush()
+    rest = memoryview(text.encode(stream.encoding or "utf-8", "replace"))
+    while rest:
+        try:
+            rest = rest[os.write(number, rest) :]
+        except BlockingIOError:
+            if not _writable(stream, patience_s):
+                return
+
+
 def _point_nowhere(stream: TextIO) -> None:
     """What is buffered still goes somewhere when Python ends."""
     with suppress(OSError, ValueError):
@@ -136,11 +156,11 @@ def _point_nowhere(stream: TextIO) -> None:
         os.close(nothing)
 
 
-def _writable(stream: TextIO, patience_s: float) -> bool:
-    """Whether its reader takes something within that time; where it cannot be asked, yes."""
+def _writable(stream: TextIO, patience_s: float | None) -> bool:
+    """Whether its reader takes something within that time (None: however long); where it cannot be asked, yes."""
     try:
         poll = select.poll()
         poll.register(stream.fileno(), select.POLLOUT)
-        return bool(poll.poll(1000 * patience_s))
+        return bool(poll.poll(None if patience_s is None else 1000 * patience_s))
     except (OSError, ValueError, AttributeError):
         return True

@@ -30,6 +30,7 @@ from locust.stats import stats_history
 
 from client_capacity.sampler import host_constants, sample_regularly
 from inference_benchmarker.curve import PrimaryKeys
+from inference_benchmarker.leftovers import MARK, end_leftovers
 from inference_benchmarker.locust_runtime import ACK, BATCH, READY, STOP, WaveUser, options, set_up_logging
 from inference_benchmarker.locust_sockets import PrimarySocket, Visitors, listen_with
 from inference_benchmarker.pacing import TokenBucket
@@ -102,8 +103,11 @@ class Primary:
     def run(self) -> None:
         """Lead the wave from the first worker to the last report."""
         with closing(self._spool):
-            if not self._lead():
-                return
+            begun = self._lead()
+        if self._orphaned:  # nobody else is left to do it
+            end_leftovers(os.environ.get(MARK, ""), [member.pid for member in self.members if member.pid])
+        if not begun:
+            return
         self._tell("finished")
         self.shape.end()
         self.runner.greenlet.join(timeout=5)

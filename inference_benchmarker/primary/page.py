@@ -96,7 +96,8 @@ def _refuse_others() -> tuple[str, int] | None:
 def _is_loopback(host: str) -> bool:
     """Whether a Host header, with or without a port, names this host's loopback."""
     try:
-        name = urlsplit(f"//{host}").hostname or ""
+        split = urlsplit(f"//{host}")
+        name = (split.netloc == host and split.hostname) or ""
         return "@" not in host and (name == "localhost" or ip_address(name).is_loopback)
     except ValueError:
         return False
