@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import operator
 import struct
 from array import array
 from collections import defaultdict
 from dataclasses import astuple, dataclass, fields
 from functools import partial
+from json import dumps  # by its name: the user's code may put another function into the module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.error_key import error_key, error_text, storable
@@ -270,7 +270,7 @@ def redacted(batch: bytes) -> bytes:
 
 
 def _joined(meta: dict[str, Any], *sections: bytes) -> bytes:
-    parts = (json.dumps(meta).encode(), *sections)
+    parts = (dumps(meta).encode(), *sections)
     return _SECTIONS.pack(*map(len, parts)) + b"".join(parts)
 
 

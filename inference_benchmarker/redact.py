@@ -7,9 +7,9 @@ reads from there is read from no other place (bounded repetitions, or runs that 
 from __future__ import annotations
 
 import base64
-import json
 import re
 from functools import lru_cache
+from json import dumps  # by its name: the user's code may put another function into the module
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
@@ -172,9 +172,9 @@ def _spellings_of(value: str) -> Iterator[str]:
             quoted = quote(plain, safe=safe, errors="surrogateescape")
             lower = re.sub("%..", lambda code: code[0].lower(), quoted)
             yield from (quoted, lower, quoted.replace("%20", "+"), lower.replace("%20", "+"))
-    yield from (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1])
-    yield json.dumps(json.dumps(value))[3:-3]
-    yield json.dumps(value).replace("/", r"\/")[1:-1]
+    yield from (dumps(value)[1:-1], dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1])
+    yield dumps(dumps(value))[3:-3]
+    yield dumps(value).replace("/", r"\/")[1:-1]
     yield value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 

@@ -10,11 +10,11 @@ import locust  # noqa: F401
 
 # isort: split
 import base64
-import json
 import os
 import sys
 from dataclasses import replace
 from functools import partial
+from json import dumps, loads  # by name: the user's code may put other functions into the module
 from pathlib import Path
 from time import monotonic_ns
 from typing import Any
@@ -59,7 +59,7 @@ def _nobody(**_: Any) -> None:
 def main() -> None:
     """Do what the folder's job says."""
     folder = Path(sys.argv[1])
-    job = json.loads((folder / "job.json").read_text())
+    job = loads((folder / "job.json").read_text())
     die_with_parent(job["parent"])
     gevent.get_hub().SYSTEM_ERROR = ()  # a SystemExit in a greenlet of the user's file ends that greenlet, not us
     try:
@@ -68,7 +68,7 @@ def main() -> None:
         clean = partial(excerpt, limit=MAX_ERROR_LENGTH, secrets=secret_values(os.environ))
         result = {"error": error.told(clean)}
     draft = folder / "result.part"
-    draft.write_text(json.dumps(result))
+    draft.write_text(dumps(result))
     draft.rename(folder / "result.json")
 
 
