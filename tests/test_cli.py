@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from contextlib import nullcontext
 from dataclasses import fields, replace
 from decimal import Decimal
@@ -870,3 +871,21 @@ def test_a_load_model_of_the_command_line_replaces_the_files(tmp_path: Path) -> 
     assert problems == []
     assert (options["client_rps"], options["arrivals"], options["concurrency"]) == (None, None, "2")
     assert options["factories_file"] == "a.py"
+
+
+class InterruptedWhenItGoes:
+    def __del__(self) -> None:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_that_comes_while_an_object_is_finalised_is_not_swallowed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def finalise(_: list[str]) -> int:
+        InterruptedWhenItGoes()
+        time.sleep(30)
+        return 0
+
+    monkeypatch.setattr(cli.dispatch, "_dispatch", finalise)
+    assert cli.main([]) == 130
+    assert capsys.readouterr().err == "Interrupted.\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -18,6 +19,7 @@ from inference_benchmarker.errors import BenchmarkError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+AGAIN_S = 0.02
 COMMANDS = ("factory", "check", "report", "client", "endpoint")
 
 
@@ -26,6 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     with outlets() as (out, _), _ending_like_ctrl_c():
         code = _guarded(arguments)
+        if argv is None:
+            _heed_no_more()
         out.flush()
         if out.error is not None and out.error.errno not in READER_LEFT and code in (0, FAILED):
             say(f"benchmark: the result could not be written to standard output ({out.error.strerror}).")
@@ -57,11 +61,29 @@ def _ending_like_ctrl_c() -> Iterator[None]:
     numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL]
     for number in numbers:
         signal.signal(number, signal.default_int_handler)
+    before, sys.unraisablehook = sys.unraisablehook, _interrupt_again
     try:
         yield
     finally:
+        sys.unraisablehook = before
         for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+
+
+def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
+    """An interrupt that came while Python finalised an object was swallowed there: it comes once more."""
+    if isinstance(lost.exc_value, KeyboardInterrupt):
+        threading.Timer(AGAIN_S, os.kill, [os.getpid(), signal.SIGINT]).start()
+    else:
+        sys.__unraisablehook__(lost)
+
+
+def _heed_no_more() -> None:
+    """The result is out, and Python takes a while to end: what is pressed meanwhile no longer changes the exit code."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _dispatch(arguments: list[str]) -> int:
