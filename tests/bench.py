@@ -70,6 +70,30 @@ def payload_factory():
 """
 
 
+def factories(invoke: str, before: str = "", payloads: int = 10_000) -> str:
+    """A factories file with this body of ``invoke`` and this code before it."""
+    lines = "\n        ".join(invoke.strip().splitlines())
+    return f"""
+import os
+import re
+import time
+import gevent
+from sender import post
+{before}
+
+def invoke_factory():
+    def invoke(payload):
+        {lines}
+        return post(payload)
+
+    return invoke
+
+
+def payload_factory():
+    return {{"pre_computed": True, "input": list(range({payloads}))}}
+"""
+
+
 class Bench:
     """Starts commands and endpoints, each command in a folder of its own; ends what a failed test left behind."""
 
@@ -96,8 +120,14 @@ class Bench:
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
         before: str = "",
+        streams: Mapping[str, int] | None = None,
+        session: Sequence[str] = (),
     ) -> Running:
-        """Start the command in ``folder``. ``factories`` becomes its factories file; ``before`` is shell code."""
+        """Start the command in ``folder``. ``factories`` becomes its factories file; ``before`` is shell code.
+
+        ``streams``: descriptors for some of stdin, stdout and stderr, instead of nothing and two files that are
+        read back; they are closed here once the command has them. ``session``: a program that starts the command.
+        """
         folder = folder or self.folder()
         url = target.url if isinstance(target, RunningEndpoint) else target or "http://127.0.0.1:9"
         given: list[object] = []
@@ -109,11 +139,18 @@ class Bench:
         line = [sys.executable, "-P", "-m", "inference_benchmarker.cli", *map(str, [*given, *arguments])]
         if before:
             line = ["sh", "-c", f'{before}; exec "$@"', "sh", *line]
+        line = [*session, *line]
         variables = {**os.environ, "PYTHONPATH": str(ROOT), "TARGET": url, MARK: mark, **(environment or {})}
         with (folder / f"{mark}.out").open("wb") as out, (folder / f"{mark}.err").open("wb") as err:
-            process = subprocess.Popen(
-                line, cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=out, stderr=err
-            )
+            standard: dict[str, Any] = {
+                "stdin": subprocess.DEVNULL,
+                "stdout": out.fileno(),
+                "stderr": err.fileno(),
+                **(streams or {}),
+            }
+            process = subprocess.Popen(line, cwd=folder, env=variables, **standard)
+        for stream in set((streams or {}).values()):
+            os.close(stream)
         running = Running(process, folder, mark)
         self._running.append(running)
         return running
@@ -240,7 +277,10 @@ class Running:
         while left := [p for p in self.children.values() if p.is_running() and not (killed and _is_zombie(p))]:
             assert time.monotonic() < deadline, f"left behind: {left}"
             time.sleep(0.05)
-        assert self.alive() == []
+        while left := self.alive():
+            assert killed, f"left behind: {left}"
+            assert time.monotonic() < deadline, f"left behind: {left}"
+            time.sleep(0.05)
 
 
 def _is_zombie(process: psutil.Process) -> bool:

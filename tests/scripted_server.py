@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
@@ -48,6 +49,12 @@ class ScriptedServer:
         self._listener.close()
         for sock in self._open:
             sock.close()
+
+    def disappear(self) -> None:
+        """Refuse new connections and cut those there are."""
+        for sock in (self._listener, *self._open):
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
 
     def _accept(self) -> None:
         while True:

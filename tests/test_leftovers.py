@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from inference_benchmarker.leftovers import MARK, end_leftovers, new_mark
-from tests.test_survival import factories
+from tests.bench import factories
 
 if TYPE_CHECKING:
     from tests.bench import Bench

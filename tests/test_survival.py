@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from inference_benchmarker.wave import Wave
-from tests.bench import NS, ROOT, Bench, Finished, Running, ids
+from tests.bench import NS, ROOT, Bench, Finished, Running, factories, ids
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,30 +23,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.process
 GONE_S = 1.0  # what may be missing after a kill: reports are half a second apart
 BUSY_S = 1.0  # what a busy machine may add to that
-
-
-def factories(invoke: str, before: str = "", payloads: int = 10_000) -> str:
-    """A factories file with this body of ``invoke`` and this code before it."""
-    lines = "\n        ".join(invoke.strip().splitlines())
-    return f"""
-import os
-import re
-import time
-import gevent
-from sender import post
-{before}
-
-def invoke_factory():
-    def invoke(payload):
-        {lines}
-        return post(payload)
-
-    return invoke
-
-
-def payload_factory():
-    return {{"pre_computed": True, "input": list(range({payloads}))}}
-"""
 
 
 BLOCKING_FOR_EVER = factories("if payload == 11:\n    os.nice(19)\n    while True:\n        pass")

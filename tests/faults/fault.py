@@ -1,0 +1,215 @@
+"""One fault, how it is brought about, and what holds whatever it is."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from dataclasses import dataclass, field
+from difflib import unified_diff
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, quote_plus
+
+from inference_benchmarker.wave import Wave
+from tests.bench import FACTORIES, Bench, Finished, Running, files_holding, ids
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from inference_benchmarker.demo_endpoint import RunningEndpoint
+
+SECRET_NAME, SECRET = "FAULTS_API_KEY", "k/7f3a9c+fault&key=50%.of"
+TELLING = f"""
+import base64, sys
+from urllib.parse import quote, quote_plus
+
+secret = os.environ["{SECRET_NAME}"]
+for number in range(3):
+    print("told", secret, quote(secret), quote_plus(secret, safe=""), flush=True)
+    print("told", base64.b64encode(b"x" * number + secret.encode()).decode(), file=sys.stderr, flush=True)
+"""
+SHORT = ("--client-rps", "40", "--obs-time", "1", "--workers", "2")
+THREE_S = ("--client-rps", "40", "--obs-time", "3", "--workers", "2")
+LONG = ("--client-rps", "50", "--obs-time", "60", "--workers", "2")
+EVERYTHING = "everything"
+LEAVING_S = 20.0  # what goes by itself after a kill is gone by then
+
+
+@dataclass
+class Ending:
+    """What a fault left: the command's end, and the ids that its server saw; None: there was no server to ask.
+
+    ``untold``: no verdict reached the reader. ``unsent``: requests that failed before the server saw them.
+    ``stored``: whether there was a wave to store. ``broken``: our own fault is told with its traceback.
+    """
+
+    finished: Finished
+    arrived: list[int] | None
+    untold: bool = False
+    unsent: bool = False
+    stored: bool = True
+    broken: bool = False
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A row: what happens, what is kept, what is lost at most, the exit code, and a part of what is said."""
+
+    name: str
+    happens: str
+    kept: str
+    lost: str
+    code: int
+    play: Callable[[Stage], Ending]
+    slow: bool = False
+    says: str = ""
+
+    def run(self, bench: Bench) -> None:
+        """Bring it about and judge what is left."""
+        stage = Stage(bench)
+        Judge(self, stage, self.play(stage)).judge()
+
+
+@dataclass
+class Stage:
+    """A folder of one fault's own, with a temporary folder in it, and the command that runs there."""
+
+    bench: Bench
+    folder: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.folder = self.bench.folder()
+        self.temporary.mkdir()
+
+    @property
+    def temporary(self) -> Path:
+        """The command's temporary folder."""
+        return self.folder / "tmp"
+
+    def start(
+        self,
+        *flags: object,
+        text: str | None = FACTORIES,
+        target: RunningEndpoint | str | None = None,
+        environment: dict[str, str] | None = None,
+        **options: Any,
+    ) -> Running:
+        """Start the command; its factories file prints a secret in every spelling."""
+        told = (
+            None
+            if text is None
+            else text.replace("from sender import post", f"import os{TELLING}\nfrom sender import post", 1)
+        )
+        variables = {SECRET_NAME: SECRET, "TMPDIR": str(self.temporary), **(environment or {})}
+        return self.bench.start(
+            *flags, factories=told, target=target, environment=variables, folder=self.folder, **options
+        )
+
+
+def nothing(_: Running) -> None:
+    """Let the wave go on."""
+
+
+def wave(
+    *flags: object,
+    act: Callable[[Running], object] = nothing,
+    arrivals: int = 0,
+    server: dict[str, Any] | None = None,
+    like: dict[str, Any] | None = None,
+    **options: Any,
+) -> Callable[[Stage], Ending]:
+    """A wave against the embedded endpoint, to which something happens after so many arrivals."""
+
+    def play(stage: Stage) -> Ending:
+        with stage.bench.endpoint(**(server or {"service": "none"})) as endpoint:
+            running = stage.start(*(flags or SHORT), target=endpoint, **options)
+            if arrivals:
+                running.wait_for_arrivals(endpoint, arrivals)
+            act(running)
+            finished = running.finish()
+            arrived = ids(endpoint.arrivals())
+        return Ending(finished, arrived, **(like or {}))
+
+    return play
+
+
+@dataclass
+class Judge:
+    """Holds what a fault left against what is promised."""
+
+    fault: Fault
+    stage: Stage
+    ending: Ending
+
+    def judge(self) -> None:
+        """Raise AssertionError for the first promise that is broken."""
+        finished = self.ending.finished
+        assert self.ending.broken or "Traceback" not in finished.out + finished.err, finished.err
+        assert self.fault.says in finished.err, finished.err
+        if self.ending.stored:
+            assert self.fault.code in (finished.code, finished.exit_code), (finished.code, finished.err, finished.out)
+            self._one_verdict()
+            self._books_of_both_sides()
+        else:
+            assert finished.code == self.fault.code, (finished.code, finished.err)
+            assert not self.ending.arrived
+            assert finished.run_dir is None or not (finished.run_dir / "summary.json").exists()
+        self._nothing_left()
+        assert not (found := spelled(self.stage.folder)), found
+
+    def _one_verdict(self) -> None:
+        """Stored, printed and loaded again, it is the same."""
+        finished = self.ending.finished
+        again = Wave.load(finished.folder)
+        assert json.loads(json.dumps(again.to_json())) == finished.summary
+        told = f"{again.text()}".replace(f"{self.stage.folder}/", "")
+        stored = (finished.folder / "summary.txt").read_text().replace(f"{self.stage.folder}/", "")
+        assert stored == told, difference(stored, told)
+        if self.ending.untold:
+            return
+        if finished.out.startswith("{"):
+            assert json.loads(finished.out) == finished.summary
+        else:
+            printed = finished.out.replace(f"{self.stage.folder}/", "")
+            assert printed == told, difference(printed, told)
+
+    def _books_of_both_sides(self) -> None:
+        """Every arrival is a row and every row an arrival, but for what was lost or never got there."""
+        finished = self.ending.finished
+        finished.check_books()
+        if self.ending.arrived is None:
+            return
+        arrived, outcomes = set(self.ending.arrived), {row["index"]: row["outcome"] for row in finished.rows}
+        assert len(arrived) == len(self.ending.arrived), "no request is sent twice"
+        lost, workers = finished.summary["lost_workers"], len(finished.ledger["workers"])
+        assert {index % workers for index in arrived - outcomes.keys()} <= set(lost), "only a lost worker's are missing"
+        unseen = {outcomes[index] for index in outcomes.keys() - arrived}
+        assert unseen <= ({"failed"} if self.ending.unsent else set()), f"told and not seen by the server: {unseen}"
+
+    def _nothing_left(self) -> None:
+        """No temporary file; that no process is left was seen when the command ended."""
+        run_dir = self.ending.finished.run_dir
+        deadline = time.monotonic() + LEAVING_S
+        while left := [path for path in self.stage.temporary.iterdir() if path != run_dir]:
+            assert time.monotonic() < deadline, f"left behind: {left}"
+            time.sleep(0.05)
+
+
+def difference(one: str, other: str) -> str:
+    """The lines in which two texts differ."""
+    return "\n".join(unified_diff(one.splitlines(), other.splitlines(), lineterm="", n=0))
+
+
+def spelled(folder: Path) -> list[str]:
+    """The files below a folder that hold the secret in any spelling."""
+    return files_holding(folder, sorted(spellings(SECRET)))
+
+
+def spellings(secret: str) -> set[str]:
+    """Plain, quoted for a URL, and in base64 at its three alignments."""
+    found = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret)}
+    for before in range(3):
+        coded = base64.b64encode(b"x" * before + secret.encode()).decode().rstrip("=")
+        found.add(coded[-(-8 * before // 6) : -2])  # its ends tell of what stands beside it
+    return found

@@ -1,0 +1,50 @@
+"""The table of faults, and what the docs say of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.bench import ROOT
+from tests.faults.disk import DISKS
+from tests.faults.output import OUTPUT
+from tests.faults.processes import PROCESSES
+from tests.faults.servers import SERVERS
+from tests.faults.user_code import USER_CODE
+
+if TYPE_CHECKING:
+    from tests.faults.fault import Fault
+
+SECTIONS: dict[str, tuple[Fault, ...]] = {
+    "Output and interrupts": OUTPUT,
+    "Processes": PROCESSES,
+    "Disks": DISKS,
+    "Endpoints": SERVERS,
+    "The user's code": USER_CODE,
+}
+FAULTS = tuple(fault for faults in SECTIONS.values() for fault in faults)
+DOCS = ROOT / "docs" / "faults.md"
+_HEAD = """# What a wave survives
+
+Whatever happens, five things hold:
+
+- the exit code is the one of this table;
+- the verdict that is stored is the one that is printed, and `benchmark report DIR` says it again;
+- the ledger and the server's log agree: every request that is told was seen there, none was sent twice, and only the
+  part of a lost process is missing;
+- no process and no temporary file is left;
+- no secret of the environment is in a file or in what is printed, whoever printed it and in whatever spelling.
+
+Each row is brought about and judged by these five: `python -m tests.faults` does it for all of them, the test suite for
+the quick ones. Exit code 0 and 1 are the verdict's; -9 stands for a command that was killed.
+"""
+
+
+def docs() -> str:
+    """The page that tells of every fault."""
+    return "\n".join([_HEAD, *(_section(title, faults) for title, faults in SECTIONS.items())])
+
+
+def _section(title: str, faults: tuple[Fault, ...]) -> str:
+    rows = (f"| {each.happens} | {each.kept} | {each.lost} | {each.code} |" for each in faults)
+    head = ("| what happens | what is kept | what is lost at most | exit code |", "|---|---|---|---|")
+    return "\n".join([f"## {title}", "", *head, *rows, ""])

@@ -1,0 +1,345 @@
+"""Factories files that do what no one should."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.bench import factories
+from tests.faults.fault import EVERYTHING, SHORT, Ending, Fault, Stage, wave
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NOTHING = "nothing"
+FAILED = "those requests, which have failed"
+FOUR_FAIL = "if payload % 10 == 1:"
+
+
+def invoke(
+    *lines: str, before: str = "", flags: tuple[object, ...] = SHORT, **options: Any
+) -> Callable[[Stage], Ending]:
+    """A wave whose ``invoke`` begins like this."""
+    return wave(*flags, text=factories("\n".join(lines), before), **options)
+
+
+def fails(*lines: str, before: str = "") -> Callable[[Stage], Ending]:
+    """Every tenth request of a wave does this instead of being sent."""
+    indented = "\n    ".join(("if payload % 10 == 1:", *lines))
+    return invoke(*indented.split("\n"), before=before, like={"unsent": True})
+
+
+def answers(expression: str, before: str = "") -> Callable[[Stage], Ending]:
+    """A wave whose ``invoke`` sends, and then returns this."""
+    return invoke(
+        "post(payload)", f"return {expression}", before=f"from inference_benchmarker import Response\n{before}"
+    )
+
+
+def labelled(expression: str) -> Callable[[Stage], Ending]:
+    """A wave whose payloads have this label."""
+    text = factories("pass").replace('"pre_computed": True,', f'"pre_computed": True, "label": lambda p: {expression},')
+    return wave(text=text)
+
+
+USER_CODE = (
+    Fault(
+        "blocks-the-loop",
+        "`invoke` blocks its worker's event loop for 0.3 s",
+        "everything, sent late; the wave is INVALID, and what blocked is named",
+        NOTHING,
+        3,
+        invoke(
+            "if payload == 11:", "    gevent.monkey.get_original('time', 'sleep')(0.3)", before="import gevent.monkey"
+        ),
+        slow=True,
+    ),
+    Fault(
+        "raises-base-exceptions",
+        "`invoke` raises SystemExit, KeyboardInterrupt, GeneratorExit, and ends its own greenlet",
+        EVERYTHING,
+        FAILED,
+        1,
+        invoke(
+            "if payload % 8 < 3:",
+            "    raise (SystemExit, KeyboardInterrupt, GeneratorExit)[payload % 8]",
+            "if payload % 8 == 3:",
+            "    gevent.getcurrent().kill()",
+            like={"unsent": True},
+        ),
+        slow=True,
+    ),
+    Fault(
+        "error-without-text",
+        "`invoke` raises an exception whose `__str__` raises SystemExit",
+        EVERYTHING,
+        FAILED,
+        1,
+        fails(
+            "raise Odd",
+            before="class Odd(Exception):\n    def __str__(self):\n        raise SystemExit(1)\n    __repr__ = __str__",
+        ),
+    ),
+    Fault(
+        "error-with-a-key",
+        "`invoke` raises with keys in the error's text and code",
+        "everything; the keys are hidden",
+        FAILED,
+        1,
+        fails(
+            "raise Denied",
+            before="class Denied(Exception):\n"
+            "    response = {'Error': {'Code': secret}}\n"
+            "    status = quote(secret)\n"
+            "    def __str__(self):\n"
+            "        return secret + quote_plus(secret) + base64.b64encode(secret.encode()).decode()",
+        ),
+    ),
+    Fault(
+        "deep-recursion",
+        "`invoke` calls itself without an end",
+        EVERYTHING,
+        FAILED,
+        1,
+        fails("deeper()", before="def deeper():\n    deeper()"),
+        slow=True,
+    ),
+    Fault(
+        "negative-usage",
+        "`invoke` returns a negative token count",
+        EVERYTHING,
+        FAILED,
+        1,
+        answers("Response(tokens_in=-5, tokens_out=1)"),
+        slow=True,
+    ),
+    Fault(
+        "huge-usage",
+        "`invoke` returns token counts beyond all measure",
+        EVERYTHING,
+        FAILED,
+        1,
+        answers("Response(tokens_in=2**80, tokens_out=2**62, bytes=2**63)"),
+        slow=True,
+    ),
+    Fault(
+        "odd-model",
+        "`invoke` returns a model name whose `__str__` raises",
+        EVERYTHING,
+        FAILED,
+        1,
+        answers("Response(model=Odd())", "class Odd:\n    def __str__(self):\n        raise SystemExit(1)"),
+        slow=True,
+    ),
+    Fault(
+        "one-long-line",
+        "`invoke` prints 600 kB in one line, with a key in it",
+        EVERYTHING,
+        "of the line, all but its beginning",
+        0,
+        invoke("if payload == 11:", "    print('a.' * 150_000 + secret + 'b.' * 150_000)"),
+        slow=True,
+    ),
+    Fault(
+        "prints-50-mb",
+        "the user's code prints 50 MB",
+        EVERYTHING,
+        "of a log, what is beyond 64 MB",
+        0,
+        invoke(before="for _ in range(1000):\n    print('a.' * 25_000)"),
+        slow=True,
+    ),
+    Fault(
+        "prints-escapes",
+        "the user's code prints escapes and a verdict of its own",
+        "everything; the escapes are made plain",
+        NOTHING,
+        0,
+        invoke("print('\\x1b[2J\\x1b]0;title\\x07\\nVALID\\r\\u202e')"),
+        slow=True,
+    ),
+    Fault(
+        "closes-its-streams",
+        "the user's code closes standard output and standard error",
+        EVERYTHING,
+        "what it prints from then on",
+        0,
+        invoke("if payload == 11:", "    os.close(1)", "    os.close(2)"),
+        slow=True,
+    ),
+    Fault(
+        "no-streams",
+        "the user's code sets `sys.stdout` and `sys.stderr` to None",
+        EVERYTHING,
+        "what it prints from then on",
+        0,
+        invoke(before="sys.stdout = sys.stderr = None"),
+        slow=True,
+    ),
+    Fault(
+        "closes-everything",
+        "`invoke` closes every file of its worker, its connections included",
+        "the other workers' parts, and its own until then",
+        "the worker's part of the wave, from its last report on",
+        3,
+        invoke("if payload == 11:", "    os.closerange(0, 4096)", flags=(*SHORT, "--drain-timeout", "0.1")),
+        slow=True,
+    ),
+    Fault(
+        "changes-directory",
+        "the user's code changes the current directory",
+        EVERYTHING,
+        NOTHING,
+        0,
+        invoke("os.chdir('/')", before="os.chdir('/tmp')"),
+        slow=True,
+    ),
+    Fault(
+        "removes-itself",
+        "the factories file removes itself while it is loaded",
+        "everything, or a message where another worker comes too late to read it",
+        NOTHING,
+        0,
+        invoke(before="os.unlink(__file__)", flags=("--client-rps", "40", "--obs-time", "1")),
+        slow=True,
+    ),
+    Fault(
+        "changes-clocks",
+        "the user's code replaces the functions that tell the time",
+        EVERYTHING,
+        NOTHING,
+        0,
+        invoke(
+            before="time.time = time.monotonic = time.perf_counter = lambda: 0.0\n"
+            "time.time_ns = time.monotonic_ns = time.perf_counter_ns = lambda: 0"
+        ),
+    ),
+    Fault(
+        "endless-threads",
+        "the user's code starts threads that never end",
+        EVERYTHING,
+        NOTHING,
+        0,
+        invoke(
+            "if payload < 6:",
+            "    threading.Thread(target=forever).start()",
+            before="import threading\nfrom gevent.monkey import get_original\n"
+            "start = get_original('_thread', 'start_new_thread')\n"
+            "def forever():\n    while True:\n        time.sleep(0.05)\n"
+            "start(get_original('time', 'sleep'), (3600,))",
+        ),
+        slow=True,
+    ),
+    Fault(
+        "signal-handlers",
+        "the user's code ignores every signal",
+        EVERYTHING,
+        NOTHING,
+        0,
+        invoke(
+            before="import signal\n"
+            "for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:\n"
+            "    signal.signal(number, signal.SIG_IGN)"
+        ),
+        slow=True,
+    ),
+    Fault(
+        "no-environment",
+        "the user's code empties `os.environ`",
+        "everything; secrets stay hidden",
+        NOTHING,
+        0,
+        invoke("if payload == 11:", "    print(secret)", before="os.environ.clear()"),
+        slow=True,
+    ),
+    Fault(
+        "no-json",
+        "the user's code puts other functions into the module `json`",
+        EVERYTHING,
+        NOTHING,
+        0,
+        invoke(before="import json\njson.dumps = json.loads = None"),
+        slow=True,
+    ),
+    Fault(
+        "garbage-collections",
+        "`invoke` leaves circles of objects and collects garbage each time",
+        EVERYTHING,
+        NOTHING,
+        0,
+        invoke("circle = [object() for _ in range(100)]", "circle.append(circle)", "gc.collect()", before="import gc"),
+        slow=True,
+    ),
+    Fault(
+        "long-label",
+        "a payload's label has 1 MB",
+        EVERYTHING,
+        "of the label, all but its beginning",
+        0,
+        labelled("secret + 'l' * 1_000_000"),
+    ),
+    Fault(
+        "label-raises",
+        "`label` raises",
+        EVERYTHING,
+        "every request: each has failed before it was sent, and the wave is INVALID",
+        3,
+        wave(
+            text=factories("pass").replace('"pre_computed": True,', '"pre_computed": True, "label": lambda p: 1 / 0,'),
+            like={"unsent": True},
+        ),
+        slow=True,
+    ),
+    Fault(
+        "opens-files",
+        "`invoke` opens files and closes none (`ulimit -n 64`)",
+        "everything; requests that find no descriptor are dropped or fail, and it is said",
+        "those requests",
+        3,
+        wave(
+            *("--client-rps", "80", "--obs-time", "1"),
+            text=factories("kept.append(open(os.devnull))", "kept = []"),
+            before="ulimit -n 64",
+            like={"unsent": True},
+        ),
+        slow=True,
+    ),
+    Fault(
+        "never-returns",
+        "`invoke` never returns",
+        "everything; what is in flight when the drain ends is abandoned",
+        NOTHING,
+        1,
+        invoke("post(payload)", "gevent.sleep(1e6)", flags=(*SHORT, "--drain-timeout", "0.5")),
+        slow=True,
+    ),
+    Fault(
+        "endless-stream",
+        "`invoke` is a stream without an end",
+        "everything; what is in flight when the drain ends is abandoned",
+        NOTHING,
+        1,
+        wave(
+            *SHORT,
+            "--drain-timeout",
+            "0.5",
+            text=factories("post(payload)\nwhile True:\n    yield 'token'\n    gevent.sleep(0.05)"),
+        ),
+        slow=True,
+    ),
+    Fault(
+        "kills-greenlets",
+        "`invoke` ends every greenlet that it finds",
+        "the other workers' parts, and its own until then",
+        "the worker's part of the wave, from its last report on",
+        3,
+        invoke(
+            "if payload == 11:",
+            "    found = [each for each in gc.get_objects() if isinstance(each, gevent.Greenlet)]",
+            "    gevent.killall([each for each in found if each is not gevent.getcurrent()], block=False)",
+            before="import gc",
+            flags=(*SHORT, "--drain-timeout", "0.1"),
+            like={"unsent": True},
+        ),
+        slow=True,
+    ),
+)
