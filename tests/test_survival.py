@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
 from inference_benchmarker.wave import Wave
-from tests.bench import NS, ROOT, Bench, Finished, Running, factories, ids
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.bench import NS, ROOT, Bench, Finished, factories, ids
 
 pytestmark = pytest.mark.process
 GONE_S = 1.0  # what may be missing after a kill: reports are half a second apart
@@ -170,22 +164,6 @@ def test_one_ctrl_c_stops_drains_and_reports(bench: Bench, number: signal.Signal
     assert bench.report(wave.folder).code == 130
 
 
-def test_a_second_ctrl_c_ends_at_once(bench: Bench) -> None:
-    with bench.endpoint(service="none", hang_share=1.0) as endpoint:
-        running = bench.start("--client-rps", 50, "--obs-time", 60, "--workers", 2, target=endpoint)
-        running.wait_for_arrivals(endpoint, 30)
-        running.signal(signal.SIGINT)
-        running.wait_for(lambda: "Stopping" in running.err, "the first Ctrl-C was heard")
-        time.sleep(0.3)
-        assert running.process.poll() is None, "the first one waits for requests in flight"
-        running.signal(signal.SIGINT)
-        wave = running.finish(timeout=20)
-        log = endpoint.arrivals()
-    wave.check_books("50")
-    assert wave.ledger["sent"] == wave.ledger["abandoned"] == len(log["id"])
-    assert wave.code == 130
-
-
 def test_a_second_ctrl_c_ends_blocked_workers_as_well(bench: Bench) -> None:
     with bench.endpoint(service="none") as endpoint:
         running = bench.start(
@@ -218,20 +196,6 @@ def test_a_ctrl_c_that_a_blocked_worker_hears_late_keeps_the_books_balanced(benc
     assert wave.ledger["sent"] == wave.ledger["ok"] == len(log["id"])
     assert not wave.invalid
     assert wave.code == 130
-
-
-SLOW_START = factories("pass", "time.sleep(60)")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_ctrl_c_before_the_wave_began_leaves_nothing(bench: Bench, number: signal.Signals) -> None:
-    running = bench.start("--client-rps", 50, "--obs-time", 1, "--workers", 2, factories=SLOW_START)
-    running.wait_for(lambda: len(running.workers()) == 2, "workers")
-    running.signal(number)
-    ended = running.finish(timeout=20)
-    assert (ended.code, ended.out) == (130, "")
-    assert "nothing was measured" in ended.err
-    assert running.run_dirs() == []
 
 
 HELD_UP = factories(
@@ -293,23 +257,6 @@ def test_who_started_us_may_have_signals_ignored(bench: Bench) -> None:
         wave = running.finish()
     assert wave.ledger["ok"] == 100
     assert wave.exit_code == 0
-
-
-def refusing_port() -> int:
-    """A port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
-
-
-def test_an_endpoint_that_refuses_fails_every_request(bench: Bench) -> None:
-    wave = bench.run(
-        *("--client-rps", 40, "--obs-time", 1, "--workers", 2), target=f"http://127.0.0.1:{refusing_port()}"
-    )
-    wave.check_books("40")
-    assert wave.errors() == {"ConnectionRefusedError": 40}
-    assert wave.locust_totals() == {"requests": 40, "failures": 40}
-    assert wave.exit_code == 1
 
 
 def test_an_endpoint_that_closes_in_mid_answer_fails_those_requests(bench: Bench) -> None:
@@ -422,15 +369,6 @@ def test_a_worker_that_ends_before_it_is_ready_is_bad_input(bench: Bench, moment
     assert "Traceback" not in ended.err
 
 
-def test_a_primary_that_is_killed_before_the_wave_is_a_broken_harness(bench: Bench) -> None:
-    running = bench.start("--client-rps", 50, "--obs-time", 1, "--workers", 2, factories=SLOW_START)
-    running.wait_for(lambda: len(running.workers()) == 2, "workers")
-    running.primary().kill()
-    ended = running.finish(timeout=20)
-    assert ended.code == 3
-    assert "the primary process ended before the wave began" in ended.err
-
-
 def test_with_few_descriptors_requests_are_dropped_and_not_failed(bench: Bench) -> None:
     with bench.endpoint(servers=500, service_s=1.0) as endpoint:
         wave = bench.run("--client-rps", 100, "--obs-time", 1, target=endpoint, before="ulimit -n 64")
@@ -448,19 +386,6 @@ def test_too_few_descriptors_for_the_workers_are_said_before_any_starts(bench: B
     assert ended.code == 2
     assert "--workers 30 needs" in ended.err
     assert running.run_dirs() == []
-
-
-def test_a_full_disk_stops_the_wave_and_its_data_go_elsewhere(bench: Bench) -> None:
-    """A file may not grow beyond 80 kB: that is what the spool comes to in some seconds of this wave."""
-    with bench.endpoint(service="none") as endpoint:
-        running = bench.start(
-            *("--client-rps", 300, "--obs-time", 60, "--workers", 2),
-            target=endpoint,
-            before=f"ulimit -f {80 * 1024 // 512}",
-        )
-        wave = running.finish(timeout=60)
-        arrivals = len(endpoint.arrivals()["id"])
-    check_disk_full(wave, running, arrivals, "File too large")
 
 
 def test_where_no_place_is_left_at_all_the_wave_ends_and_says_so(bench: Bench) -> None:
@@ -509,56 +434,6 @@ def test_what_follows_a_frame_that_could_not_be_written_can_be_read(bench: Bench
         check=True,
     )
     assert done.stdout.split() == ["2", "first", "second", "third"]
-
-
-def check_disk_full(wave: Finished, running: Running, arrivals: int, reason: str) -> None:
-    """The wave was stopped early; what was sent until then was measured and is stored elsewhere."""
-    assert wave.code == 3, wave.err
-    assert "RESULTS" in wave.out
-    assert f"The run directory cannot be written ({reason}): the wave is stopped." in wave.err
-    assert "Traceback" not in wave.err
-    assert wave.run_dir is not None
-    assert "disk_full" in wave.invalid
-    assert wave.ledger["sent"] == arrivals == len(wave.rows)
-    assert 0 < wave.summary["window"]["stopped_at_s"] < 60
-    assert "ledger_broken" not in wave.findings
-    wave.check_books()
-    if not wave.run_dir.is_relative_to(running.folder):
-        assert f"the wave is stored in {wave.run_dir}" in wave.err
-        shutil.rmtree(wave.run_dir)
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Path:
-    """A file system of 160 kB that is full but for a little."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    line = ["mount", "-t", "tmpfs", "-o", "size=160k", "tmpfs", str(place)]
-    if os.geteuid() != 0 or subprocess.run(line, capture_output=True, check=False).returncode:
-        pytest.skip("no file system can be mounted here")
-    return place
-
-
-def test_a_full_file_system_stops_the_wave_and_its_data_go_elsewhere(bench: Bench, small_disk: Path) -> None:
-    try:
-        with bench.endpoint(service="none") as endpoint:
-            running = bench.start(
-                *("--client-rps", 500, "--obs-time", 60, "--workers", 2, "--output-dir", small_disk), target=endpoint
-            )
-            running.wait_for_arrivals(endpoint, 100)
-            with (small_disk / "filler").open("wb", buffering=0) as filler:
-                while True:
-                    try:
-                        filler.write(bytes(4096))
-                    except OSError:
-                        break
-            wave = running.finish(timeout=60)
-            arrivals = len(endpoint.arrivals()["id"])
-        assert wave.run_dir is not None
-        assert not wave.run_dir.is_relative_to(small_disk)
-        check_disk_full(wave, running, arrivals, "No space left on device")
-    finally:
-        subprocess.run(["umount", "-l", str(small_disk)], check=True)
 
 
 def test_a_factories_file_may_print_spawn_and_import_what_it_likes(bench: Bench) -> None:

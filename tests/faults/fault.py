@@ -41,7 +41,8 @@ class Ending:
     """What a fault left: the command's end, and the ids that its server saw; None: there was no server to ask.
 
     ``untold``: no verdict reached the reader. ``unsent``: requests that failed before the server saw them.
-    ``stored``: whether there was a wave to store. ``broken``: our own fault is told with its traceback.
+    ``stored``: whether there was a wave to store; ``logs``: without one, whether a run directory is kept for them.
+    ``broken``: our own fault is told with its traceback.
     """
 
     finished: Finished
@@ -49,6 +50,7 @@ class Ending:
     untold: bool = False
     unsent: bool = False
     stored: bool = True
+    logs: bool = False
     broken: bool = False
 
 
@@ -154,7 +156,8 @@ class Judge:
         else:
             assert finished.code == self.fault.code, (finished.code, finished.err)
             assert not self.ending.arrived
-            assert finished.run_dir is None or not (finished.run_dir / "summary.json").exists()
+            assert (finished.run_dir is not None) == self.ending.logs
+            assert not list(self.stage.folder.rglob("summary.json"))
         self._nothing_left()
         assert not (found := spelled(self.stage.folder)), found
 

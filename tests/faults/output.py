@@ -42,6 +42,8 @@ def ctrl_c_times(times: int) -> Callable[[Running], None]:
     def act(running: Running) -> None:
         ctrl_c(running)
         running.wait_for(lambda: STOPPING in running.err, "the first Ctrl-C was heard")
+        time.sleep(0.3)
+        assert running.process.poll() is None, "the first one waits for requests in flight"
         for _ in range(times - 1):
             with suppress(ProcessLookupError):
                 ctrl_c(running)
@@ -179,7 +181,6 @@ OUTPUT = (
         "nothing",
         130,
         before_the_wave(hang_up),
-        slow=True,
     ),
     Fault(
         "hang-up-draining",

@@ -128,11 +128,11 @@ def calibrating(stage: Stage) -> Ending:
     return Ending(running.finish(20), None, stored=False)
 
 
-def loading(text: str, *flags: str, broken: bool = False) -> Callable[[Stage], Ending]:
+def loading(text: str, *flags: str, logs: bool = False) -> Callable[[Stage], Ending]:
     """A factories file that cannot be loaded."""
 
     def play(stage: Stage) -> Ending:
-        return Ending(stage.start(*SHORT, *flags, text=text).finish(), None, stored=False, broken=broken)
+        return Ending(stage.start(*SHORT, *flags, text=text).finish(), None, stored=False, logs=logs)
 
     return play
 
@@ -142,7 +142,7 @@ def primary_dies_before(stage: Stage) -> Ending:
     running = stage.start(*SHORT, text=SLOW_START)
     running.wait_for(lambda: len(running.workers()) == 2, "workers")
     running.primary().kill()
-    return Ending(running.finish(30), None, stored=False, broken=True)
+    return Ending(running.finish(30), None, stored=False, logs=True, broken=True)
 
 
 def of_user(
@@ -190,7 +190,6 @@ PROCESSES = (
         "nothing",
         3,
         primary_dies_before,
-        slow=True,
         says="the primary process ended before the wave began",
     ),
     Fault(
@@ -375,6 +374,7 @@ PROCESSES = (
         "nothing",
         2,
         loading(LOOPING, "--load-timeout", "8"),
+        slow=True,
         says="has not loaded it within 8 s; it is at line",
     ),
     Fault(
@@ -384,7 +384,6 @@ PROCESSES = (
         "nothing",
         2,
         loading(SLOW_START, "--load-timeout", "8"),
-        slow=True,
         says="has not loaded it within 8 s; it is at line",
     ),
     Fault(
@@ -393,8 +392,7 @@ PROCESSES = (
         "nothing had begun; its last words are told and its log is kept",
         "nothing",
         2,
-        loading(DYING),
-        slow=True,
+        loading(DYING, logs=True),
         says="what it said last",
     ),
     Fault(

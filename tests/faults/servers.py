@@ -174,9 +174,9 @@ SERVERS = (
     Fault(
         "huge-head",
         "the endpoint answers with headers of 1 MB",
-        RECORDS,
+        EVERYTHING,
         NOTHING,
-        1,
+        0,
         says(answer(b"{}", X_Long="h" * 1_000_000)),
         slow=True,
     ),
