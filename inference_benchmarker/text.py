@@ -10,6 +10,8 @@ def plain(text: str) -> str:
 
 def plain_lines(text: str) -> str:
     """The same for a text of many lines, which stay lines; tabs stay, too."""
+    if text.replace("\n", "").replace("\t", "").isprintable():  # most are, and some are of many megabytes
+        return text
     return "".join(c if c.isprintable() or c in "\n\t" else " " for c in text)
 
 
