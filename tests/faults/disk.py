@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.bench import factories, ids
+from tests.bench import factories
 from tests.faults.fault import LONG, SHORT, THREE_S, Ending, Fault, Stage, wave
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ELSEWHERE = "what was sent until then, stored in the temporary folder"
 NOTHING = "nothing"
-QUICK, SLOW = {"service": "none"}, {"servers": 60, "service_s": 1.5}
+SLOW = {"servers": 60, "service_s": 1.5}
 FAST = ("--client-rps", "300", "--obs-time", "60", "--workers", "2")
 
 
@@ -101,14 +101,14 @@ def on_a_small_disk(
     """A wave whose run directory is on a disk to which something happens; reported again, it says the same."""
 
     def play(stage: Stage) -> Ending:
-        with small_disk(stage.folder / "runs") as disk, stage.bench.endpoint(**(server or QUICK)) as endpoint:
-            running = stage.start(*flags, target=endpoint)
-            running.wait_for_arrivals(endpoint, arrivals)
+        with small_disk(stage.folder / "runs") as disk, stage.server(server) as asked:
+            running = stage.start(*flags, target=asked.url)
+            asked.wait_for(arrivals, running)
             act(disk)
             finished = running.finish()
             again = stage.start("report", finished.folder.relative_to(stage.folder), text=None).finish()
             assert verdict_of(again) == verdict_of(finished)
-            return Ending(finished, ids(endpoint.arrivals()))
+            return Ending(finished, asked.arrived())
 
     return play
 
@@ -116,16 +116,14 @@ def on_a_small_disk(
 def full_everywhere(stage: Stage) -> Ending:
     """What is stored at the end fits nowhere, not in the temporary folder either; later there is room again."""
     labelled = factories("pass").replace('"pre_computed": True,', '"pre_computed": True, "label": str,')
-    with stage.bench.endpoint(
-        **QUICK
-    ) as endpoint:  # each label is a row of the summary, which is larger than the spool
-        finished = stage.start(*SHORT, text=labelled, target=endpoint, before=f"ulimit -f {16 * 1024 // 512}").finish()
-        arrived = ids(endpoint.arrivals())
+    with stage.server() as asked:  # each label is a row of the summary, which is larger than the spool
+        running = stage.start(*SHORT, text=labelled, target=asked.url, before=f"ulimit -f {16 * 1024 // 512}")
+        finished = running.finish()
     assert "The wave could not be stored" in finished.err
     (run_dir,) = (stage.folder / "runs").iterdir()
     later = stage.start("report", run_dir.relative_to(stage.folder), text=None).finish()
     assert verdict_of(later) == verdict_of(finished)
-    return Ending(replace(later, code=finished.code), arrived)
+    return Ending(replace(later, code=finished.code), asked.arrived())
 
 
 def full_from_the_beginning(stage: Stage) -> Ending:
@@ -137,14 +135,14 @@ def full_from_the_beginning(stage: Stage) -> Ending:
 
 def read_only(stage: Stage) -> Ending:
     """The folder of run directories becomes read-only in mid-wave."""
-    with stage.bench.endpoint(**QUICK) as endpoint:
-        running = stage.start(*SHORT, target=endpoint)
-        running.wait_for_arrivals(endpoint, 5)
+    with stage.server() as asked:
+        running = stage.start(*SHORT, target=asked.url)
+        asked.wait_for(5, running)
         place = stage.folder / "runs"
         mount(place, "--bind", str(place))
         try:
             mount(place, "-o", "remount,bind,ro")
-            return Ending(running.finish(), ids(endpoint.arrivals()))
+            return Ending(running.finish(), asked.arrived())
         finally:
             subprocess.run(["umount", "-l", str(place)], check=True)
 

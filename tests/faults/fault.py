@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,10 @@ from urllib.parse import quote, quote_plus
 
 from inference_benchmarker.wave import Wave
 from tests.bench import FACTORIES, Bench, Finished, Running, files_holding, ids
+from tests.scripted_server import ScriptedServer, answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from inference_benchmarker.demo_endpoint import RunningEndpoint
@@ -73,6 +75,18 @@ class Fault:
         Judge(self, stage, self.play(stage)).judge()
 
 
+@dataclass(frozen=True)
+class Server:
+    """Whom a wave asks, and the ids that it saw."""
+
+    url: str
+    arrived: Callable[[], list[int]]
+
+    def wait_for(self, number: int, running: Running) -> None:
+        """Wait until that many requests have come while the command runs."""
+        running.wait_for(lambda: len(self.arrived()) >= number, f"{number} arrivals")
+
+
 @dataclass
 class Stage:
     """A folder of one fault's own, with a temporary folder in it, and the command that runs there."""
@@ -108,6 +122,21 @@ class Stage:
             *flags, factories=told, target=target, environment=variables, folder=self.folder, **options
         )
 
+    @contextmanager
+    def server(self, like: dict[str, Any] | None = None) -> Iterator[Server]:
+        """One that answers at once; ``like``: an embedded endpoint."""
+        if like:
+            with self.bench.endpoint(**like) as endpoint:
+                yield Server(endpoint.url, lambda: ids(endpoint.arrivals()))
+        else:
+            with ScriptedServer([[answer(b"{}")]]) as server:
+                yield Server(server.url, lambda: arrived_at(server))
+
+
+def arrived_at(server: ScriptedServer) -> list[int]:
+    """The ids of what a scripted server was asked."""
+    return [int(request.headers["x-request-id"]) for request in server.asked]
+
 
 def nothing(_: Running) -> None:
     """Let the wave go on."""
@@ -121,17 +150,14 @@ def wave(
     like: dict[str, Any] | None = None,
     **options: Any,
 ) -> Callable[[Stage], Ending]:
-    """A wave against the embedded endpoint, to which something happens after so many arrivals."""
+    """A wave to which something happens after so many arrivals; ``server``: what the embedded endpoint is like."""
 
     def play(stage: Stage) -> Ending:
-        with stage.bench.endpoint(**(server or {"service": "none"})) as endpoint:
-            running = stage.start(*(flags or SHORT), target=endpoint, **options)
-            if arrivals:
-                running.wait_for_arrivals(endpoint, arrivals)
+        with stage.server(server) as asked:
+            running = stage.start(*(flags or SHORT), target=asked.url, **options)
+            asked.wait_for(arrivals, running)
             act(running)
-            finished = running.finish()
-            arrived = ids(endpoint.arrivals())
-        return Ending(finished, arrived, **(like or {}))
+            return Ending(running.finish(), asked.arrived(), **(like or {}))
 
     return play
 

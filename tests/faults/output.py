@@ -75,37 +75,37 @@ def before_the_wave(
 
 def with_tee_that_ctrl_c_ends(stage: Stage) -> Ending:
     """``2>&1 | tee log`` and one Ctrl-C, which the terminal gives both."""
-    with stage.bench.endpoint(service="none") as endpoint, (stage.folder / "log").open("wb") as log:
+    with stage.server() as asked, (stage.folder / "log").open("wb") as log:
         reader, writer = os.pipe()
         tee = subprocess.Popen(["tee", "-a", "copy"], cwd=stage.folder, stdin=reader, stdout=log)
         os.close(reader)
-        running = stage.start(*LONG, target=endpoint, streams={"stdout": writer, "stderr": writer})
-        running.wait_for_arrivals(endpoint, 40)
+        running = stage.start(*LONG, target=asked.url, streams={"stdout": writer, "stderr": writer})
+        asked.wait_for(40, running)
         tee.send_signal(signal.SIGINT)
         tee.wait()
         ctrl_c(running)
-        return Ending(running.finish(), ids(endpoint.arrivals()), untold=True)
+        return Ending(running.finish(), asked.arrived(), untold=True)
 
 
 def with_terminal_closed(stage: Stage) -> Ending:
     """A terminal of the command's own, whose other end goes away."""
     master, slave = pty.openpty()
-    with stage.bench.endpoint(service="none") as endpoint:
+    with stage.server() as asked:
         streams = {"stdin": slave, "stdout": slave, "stderr": slave}
-        running = stage.start(*LONG, target=endpoint, streams=streams, session=("setsid", "--ctty"))
-        running.wait_for_arrivals(endpoint, 60)
+        running = stage.start(*LONG, target=asked.url, streams=streams, session=("setsid", "--ctty"))
+        asked.wait_for(60, running)
         os.close(master)
-        return Ending(running.finish(), ids(endpoint.arrivals()), untold=True)
+        return Ending(running.finish(), asked.arrived(), untold=True)
 
 
 def with_a_reader_that_leaves(stage: Stage) -> Ending:
     """``| head -1``."""
-    with stage.bench.endpoint(service="none") as endpoint:
+    with stage.server() as asked:
         reader, writer = os.pipe()
         head = subprocess.Popen(["head", "-1"], stdin=reader, stdout=subprocess.DEVNULL)
         os.close(reader)
-        running = stage.start(*SHORT, target=endpoint, streams={"stdout": writer})
-        ending = Ending(running.finish(), ids(endpoint.arrivals()), untold=True)
+        running = stage.start(*SHORT, target=asked.url, streams={"stdout": writer})
+        ending = Ending(running.finish(), asked.arrived(), untold=True)
     head.wait()
     return ending
 
@@ -209,7 +209,7 @@ OUTPUT = (
         while_metrics_are_waited_for(three_times),
         slow=True,
     ),
-    Fault("stderr-full", "`2>/dev/full`", EVERYTHING, "progress lines", 0, wave(before="exec 2>/dev/full")),
+    Fault("stderr-full", "`2>/dev/full`", EVERYTHING, "progress lines", 0, wave(before="exec 2>/dev/full"), slow=True),
     Fault(
         "stdout-full",
         "`>/dev/full`",

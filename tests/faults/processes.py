@@ -6,7 +6,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
-from tests.bench import FACTORIES, factories, ids
+from tests.bench import FACTORIES, factories
 from tests.faults.fault import (
     EVERYTHING,
     LONG,
@@ -59,14 +59,13 @@ def read_afterwards(kill: Callable[[Running], object], text: str = FACTORIES) ->
     """The command is killed, and ``benchmark report`` reads what it left."""
 
     def play(stage: Stage) -> Ending:
-        with stage.bench.endpoint(service="none") as endpoint:
-            running = stage.start(*LONG, target=endpoint, text=text)
-            running.wait_for_arrivals(endpoint, 110)
+        with stage.server() as asked:
+            running = stage.start(*LONG, target=asked.url, text=text)
+            asked.wait_for(110, running)
             (run_dir,) = running.run_dirs()
             kill(running)
             running.finish(20)
-            arrived = ids(endpoint.arrivals())
-        return Ending(stage.start("report", run_dir.relative_to(stage.folder), text=None).finish(), arrived)
+        return Ending(stage.start("report", run_dir.relative_to(stage.folder), text=None).finish(), asked.arrived())
 
     return play
 

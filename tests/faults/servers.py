@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tests.bench import factories, ids
-from tests.faults.fault import EVERYTHING, SECRET, SHORT, Ending, Fault, Stage, wave
+from tests.faults.fault import EVERYTHING, SECRET, SHORT, Ending, Fault, Stage, arrived_at, wave
 from tests.scripted_server import CLOSE, RESET, ScriptedServer, answer
 
 if TYPE_CHECKING:
@@ -40,11 +40,6 @@ def asked(stage: Stage, server: ScriptedServer) -> Ending:
     with server:
         finished = stage.start(*SHORT, text=CLIENT, target=server.url).finish()
         return Ending(finished, arrived_at(server))
-
-
-def arrived_at(server: ScriptedServer) -> list[int]:
-    """The ids of what a scripted server was asked."""
-    return [int(request.headers["x-request-id"]) for request in server.asked]
 
 
 def unreachable(url: Callable[[int], str]) -> Callable[[Stage], Ending]:

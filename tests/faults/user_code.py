@@ -78,6 +78,7 @@ USER_CODE = (
             "raise Odd",
             before="class Odd(Exception):\n    def __str__(self):\n        raise SystemExit(1)\n    __repr__ = __str__",
         ),
+        slow=True,
     ),
     Fault(
         "error-with-a-key",
@@ -212,6 +213,7 @@ USER_CODE = (
             before="time.time = time.monotonic = time.perf_counter = lambda: 0.0\n"
             "time.time_ns = time.monotonic_ns = time.perf_counter_ns = lambda: 0"
         ),
+        slow=True,
     ),
     Fault(
         "endless-threads",
@@ -276,6 +278,7 @@ USER_CODE = (
         "of the label, all but its beginning",
         0,
         labelled("secret + 'l' * 1_000_000"),
+        slow=True,
     ),
     Fault(
         "label-raises",
