@@ -176,7 +176,8 @@ class Judge:
         assert self.ending.broken or "Traceback" not in finished.out + finished.err, finished.err
         assert self.fault.says in finished.err, finished.err
         if self.ending.stored:
-            assert self.fault.code in (finished.code, finished.exit_code), (finished.code, finished.err, finished.out)
+            if finished.code != self.fault.code:  # on a busy machine a wave may be INVALID for that alone
+                assert finished.exit_code == self.fault.code, (finished.code, finished.err, finished.out)
             self._one_verdict()
             self._books_of_both_sides()
         else:
