@@ -123,7 +123,7 @@ def full_everywhere(stage: Stage) -> Ending:
     (run_dir,) = (stage.folder / "runs").iterdir()
     later = stage.start("report", run_dir.relative_to(stage.folder), text=None).finish()
     assert verdict_of(later) == verdict_of(finished)
-    return Ending(replace(later, code=finished.code), asked.arrived())
+    return Ending(replace(later, code=finished.code), asked.arrived(), apart=True)
 
 
 def full_from_the_beginning(stage: Stage) -> Ending:

@@ -44,7 +44,8 @@ class Ending:
 
     ``untold``: no verdict reached the reader. ``unsent``: requests that failed before the server saw them.
     ``stored``: whether there was a wave to store; ``logs``: without one, whether a run directory is kept for them.
-    ``broken``: our own fault is told with its traceback.
+    ``broken``: our own fault is told with its traceback. ``apart``: exit code 3 has another reason than a finding
+    that no busy machine makes.
     """
 
     finished: Finished
@@ -54,6 +55,7 @@ class Ending:
     stored: bool = True
     logs: bool = False
     broken: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,7 @@ class Judge:
         if self.ending.stored:
             if finished.code != self.fault.code:  # on a busy machine a wave may be INVALID for that alone
                 assert finished.exit_code == self.fault.code, (finished.code, finished.err, finished.out)
+            assert finished.code != 3 or self.fault.code != 3 or finished.invalid or self.ending.apart, finished.out
             self._one_verdict()
             self._books_of_both_sides()
         else:

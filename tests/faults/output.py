@@ -216,7 +216,7 @@ OUTPUT = (
         EVERYTHING,
         "the printed report, and it is said",
         3,
-        wave(before="exec >/dev/full", like=UNTOLD),
+        wave(before="exec >/dev/full", like={**UNTOLD, "apart": True}),
         slow=True,
     ),
     Fault(
@@ -252,7 +252,7 @@ OUTPUT = (
         EVERYTHING,
         "the printed report, and it is said",
         3,
-        wave(*SHORT, "--json", before="exec >/dev/full", like=UNTOLD),
+        wave(*SHORT, "--json", before="exec >/dev/full", like={**UNTOLD, "apart": True}),
         slow=True,
     ),
     Fault(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tests.bench import ROOT
 from tests.faults.disk import DISKS
 from tests.faults.output import OUTPUT
+from tests.faults.port import PORT
 from tests.faults.processes import PROCESSES
 from tests.faults.servers import SERVERS
 from tests.faults.user_code import USER_CODE
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 SECTIONS: dict[str, tuple[Fault, ...]] = {
     "Output and interrupts": OUTPUT,
     "Processes": PROCESSES,
+    "The primary's port": PORT,
     "Disks": DISKS,
     "Endpoints": SERVERS,
     "The user's code": USER_CODE,
