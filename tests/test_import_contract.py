@@ -23,17 +23,28 @@ PATCHED = (
     "inference_benchmarker/primary/",
     "inference_benchmarker/clients/",
     "inference_benchmarker/locust_runtime.py",
+    "inference_benchmarker/locust_sockets.py",
 )
 ENVIRONMENT = (  # who hands the environment on, or reads its secrets to hide them
     CLI,
     "inference_benchmarker/processes.py",
     "inference_benchmarker/host.py",
-    "inference_benchmarker/wave.py",
+    "inference_benchmarker/files.py",
     "inference_benchmarker/check.py",
+    "inference_benchmarker/primary/__main__.py",
+    "inference_benchmarker/primary/stats_files.py",
     "inference_benchmarker/worker/__main__.py",
     "inference_benchmarker/worker/check.py",
 )
-LIGHT = {"aiperf_flags", "errors", "examples", "flags", "version"}  # what tells whether arguments are good
+LIGHT = {
+    "aiperf_flags",
+    "errors",
+    "examples",
+    "flags",
+    "redact",
+    "text",
+    "version",
+}  # what tells whether arguments are good
 HEAVY = {"boto3", "botocore", "pandas", "matplotlib", "plotly", "rich", "scipy"}
 
 

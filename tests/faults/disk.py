@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from tests.bench import Finished, Running
 
 ELSEWHERE = "what was sent until then, stored in the temporary folder"
-NOTHING = "nothing"
+EVERYTHING_ELSEWHERE = "everything, stored in the temporary folder"
+NOTHING, REST = "nothing", "the rest of the wave, which is not sent"
 SLOW = {"servers": 60, "service_s": 1.5}
 FAST = ("--client-rps", "300", "--obs-time", "60", "--workers", "2")
 
@@ -157,7 +158,7 @@ DISKS = (
         "run-directory-deleted",
         "the run directory is deleted in mid-wave",
         ELSEWHERE,
-        NOTHING,
+        REST,
         3,
         wave(*LONG, act=remove("*"), arrivals=60),
         says="The run directory cannot be written",
@@ -166,7 +167,7 @@ DISKS = (
         "parent-deleted",
         "the folder of run directories is deleted in mid-wave",
         ELSEWHERE,
-        NOTHING,
+        REST,
         3,
         wave(*LONG, act=remove_parent, arrivals=60),
         slow=True,
@@ -175,7 +176,7 @@ DISKS = (
         "renamed",
         "the folder of run directories is renamed in mid-wave, and Ctrl-C",
         ELSEWHERE,
-        NOTHING,
+        REST,
         130,
         wave(*LONG, act=then_ctrl_c(rename_parent), arrivals=60),
         slow=True,
@@ -185,7 +186,7 @@ DISKS = (
         "replaced",
         "a file takes the name of the folder of run directories in mid-wave, and Ctrl-C",
         ELSEWHERE,
-        NOTHING,
+        REST,
         130,
         wave(*LONG, act=then_ctrl_c(replace_parent), arrivals=60),
         slow=True,
@@ -195,7 +196,7 @@ DISKS = (
         "spool-deleted",
         "the file of what was reported so far is deleted in mid-wave",
         "what was sent until then",
-        NOTHING,
+        REST,
         3,
         wave(*LONG, act=remove("*/spool.bin"), arrivals=60),
         slow=True,
@@ -212,7 +213,7 @@ DISKS = (
     Fault(
         "read-only",
         "the folder of run directories becomes read-only in mid-wave",
-        ELSEWHERE,
+        EVERYTHING_ELSEWHERE,
         NOTHING,
         0,
         read_only,
@@ -222,7 +223,7 @@ DISKS = (
         "full",
         "the disk is full in mid-wave",
         ELSEWHERE,
-        NOTHING,
+        REST,
         3,
         on_a_small_disk(fill, 100, *FAST),
         says="The run directory cannot be written (No space left on device)",
@@ -230,7 +231,7 @@ DISKS = (
     Fault(
         "no-names",
         "the disk has no room for another file (no inodes) in mid-wave",
-        ELSEWHERE,
+        EVERYTHING_ELSEWHERE,
         NOTHING,
         0,
         on_a_small_disk(use_up_names, 40, *SHORT, **SLOW),
@@ -240,18 +241,17 @@ DISKS = (
     Fault(
         "full-at-the-end",
         "the disk is full in the last write only",
-        "everything, stored in the temporary folder",
+        EVERYTHING_ELSEWHERE,
         NOTHING,
         0,
         on_a_small_disk(lambda disk: fill(disk, leave=12288), 40, *SHORT, **SLOW),
-        slow=True,
         says="the wave is stored in",
     ),
     Fault(
         "file-size",
         "a file may not grow beyond 80 kB (`ulimit -f`)",
         ELSEWHERE,
-        NOTHING,
+        REST,
         3,
         wave(*FAST, before=f"ulimit -f {80 * 1024 // 512}"),
         slow=True,
