@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from geventhttpclient._parser import HTTPParseError, HTTPResponseParser
 
+MOST_HEAD = 1 << 20  # bytes read before the headers end; no server of good will sends a tenth of it
+
 
 class IncompleteAnswerError(ConnectionError):
     """The server closed the connection within its answer."""
@@ -26,6 +28,7 @@ class AnswerParser(HTTPResponseParser):
     def begin(self, method: str) -> None:
         """Be ready for the answer to a request of this method."""
         self.head_read = False
+        self._head_bytes = 0
         self.pieces: list[bytearray] = []
         self._bodiless = method == "HEAD"
         self._in_name = False
@@ -49,6 +52,10 @@ class AnswerParser(HTTPResponseParser):
 
     def parse(self, data: bytes) -> None:
         """Take in what has come."""
+        if not self.head_read:
+            self._head_bytes += len(data)
+            if self._head_bytes > MOST_HEAD:
+                raise HTTPParseError(f"the headers do not end within {MOST_HEAD:,} bytes")
         try:
             self.feed(data)
         except HTTPParseError:
