@@ -39,6 +39,7 @@ REFUSALS = (
     "ECONNREFUSED",
     "Timeout",
 )
+OF_ONE_GONE = (" 503", "ServiceUnavailable", "ConnectionRefused", "ECONNREFUSED")
 
 
 def endpoint_findings(case: Case, clean_ns: int | None = None) -> Iterator[Finding]:
@@ -187,8 +188,8 @@ def _refusals(case: Case) -> str | None:
 
 
 def _refused_rows(case: Case) -> list[ErrorRow]:
-    """The errors that tell of too little capacity; where nothing sent after them succeeded, the endpoint is gone."""
+    """The errors that tell of too little capacity; where all is refused from the first one on, the endpoint is gone."""
     records = case.observed.records
     last_ok_s = float(records.int("sent")[records.outcome("ok")].max(initial=0)) / NS
     rows = (row for row in case.summary.errors if any(word in row.key for word in REFUSALS))
-    return [row for row in rows if row.first_s < last_ok_s]
+    return [row for row in rows if row.first_s < last_ok_s or not any(word in row.key for word in OF_ONE_GONE)]

@@ -252,7 +252,7 @@ def test_all_problems_come_at_once(capsys: pytest.CaptureFixture[str]) -> None:
         "--wrong",
     ]
     found = problems(capsys, *arguments)
-    starts = ("Unknown", "--client-rps", "--slo", "--obs-time", "--factories-file", "--workers", "--port")
+    starts = ("Unknown", "--client-rps", "--slo", "--obs-time", "--workers", "--port", "--factories-file")
     assert [problem.startswith(start) for problem, start in zip(found, starts, strict=True)] == [True] * 7
 
 

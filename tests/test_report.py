@@ -182,7 +182,7 @@ def test_what_is_zero_or_absent_is_not_printed() -> None:
 
 def test_a_client_that_was_the_limit_is_named_first() -> None:
     text = text_of(SITUATIONS["an arrival dropped"][0])
-    assert "   ✗ dropped_arrivals: 1 arrivals (0.1%) (limit 0). All allowed" in text
+    assert "   ✗ dropped_arrivals: 1 arrival (0.1%) (limit 0). All allowed" in text
     assert line(text, "Dropped:") == "Dropped:          1"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
+import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
@@ -55,6 +55,14 @@ def live_view(plan: WavePlan, *, quiet: bool | None) -> Live:
     return PanelView(plan, _styled()) if sys.stderr.isatty() else PlainView(plan, sys.stderr)
 
 
+def _width() -> int:
+    """Of the terminal beneath standard error, if it is still there."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
 def _styled() -> TextIO:
     """Standard error for what moves the cursor."""
     from inference_benchmarker.cli.outlet import Outlet
@@ -71,7 +79,7 @@ def progress(quiet: bool | None) -> Iterator[Callable[[str], None]]:
 
     def overwrite(message: str) -> None:
         nonlocal passing
-        width = (shutil.get_terminal_size().columns or 80) - 1
+        width = _width() - 1
         message = plain_lines(message)
         passing = message[:width] if message.startswith(PASSING) else ""
         print(f"\r\x1b[K{passing or message}", end="" if passing else "\n", file=_styled(), flush=True)
