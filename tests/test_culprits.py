@@ -206,6 +206,7 @@ def payload_factory():
     assert wave.summary["client"]["workers"][0]["connections"]["opened"] == 2
 
 
+@pytest.mark.slow  # a recorded wave of the same culprit is judged in the suite
 def test_a_pool_that_was_full_long_after_the_endpoint_fell_behind_is_a_consequence(bench: Bench, alone: None) -> None:
     """Three hundred a second at two hundred: two seconds pass until so many wait there that the pool is full."""
     factories = """

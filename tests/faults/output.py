@@ -164,6 +164,7 @@ OUTPUT = (
         "the printed report; `benchmark report` has it",
         130,
         with_tee_that_ctrl_c_ends,
+        slow=True,
     ),
     Fault(
         "terminal-closed",

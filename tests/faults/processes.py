@@ -384,6 +384,7 @@ PROCESSES = (
         2,
         loading(SLOW_START, "--load-timeout", "8"),
         says="has not loaded it within 8 s; it is at line",
+        slow=True,
     ),
     Fault(
         "dies-loading",
