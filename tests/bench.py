@@ -248,9 +248,9 @@ class Running:
         self.process.send_signal(number)
 
     def kill_all(self) -> None:
-        """SIGKILL for the command, its primary and its workers, as much at once as can be."""
+        """SIGKILL for the primary, the workers and the command, in this order: none is to hear of another's end."""
         self.look()
-        for pid in (self.process.pid, *self.children):
+        for pid in (*self.children, self.process.pid):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 

@@ -207,12 +207,14 @@ def write(folder: Path, factories: str) -> Path:
 def saturate(bench: Bench, command: str, factories: str, *flags: str, **options: Any) -> tuple[Finished, Path]:
     """A search and its result's directory."""
     folder = write(bench.folder(), factories)
-    done = bench.run("client", command, *QUICK, *flags, factories=None, folder=folder, **options)
+    running = bench.start("client", command, *QUICK, *flags, factories=None, folder=folder, **options)
+    done = running.finish(timeout=200)
     (result,) = (folder / "runs").iterdir()
     return done, result
 
 
 @pytest.mark.process
+@pytest.mark.timeout(240)  # a search has as many steps as the machine's noise makes it take
 def test_a_busy_invoke_is_found_out(bench: Bench) -> None:
     flags = ("--repeats", "0", "--lag-limit", "0.02", "--json")
     done, folder = saturate(bench, "worker-saturation", BUSY, *flags)
