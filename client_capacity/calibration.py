@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import inference_benchmarker
 from client_capacity.overhead import Calibration, Run
-from inference_benchmarker.demo_endpoint import EndpointConfig, start
+from inference_benchmarker.embedded.running import EndpointConfig, start
+from inference_benchmarker.engine.launch import run_wave, settle
+from inference_benchmarker.engine.live import Nobody
+from inference_benchmarker.engine.processes import Interrupts, counting_interrupts
+from inference_benchmarker.engine.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.launch import run_wave, settle
-from inference_benchmarker.live import Nobody
-from inference_benchmarker.plan import Bounds, OpenLoop, WavePlan
-from inference_benchmarker.processes import Interrupts, counting_interrupts
-from inference_benchmarker.scratch import scratch_folder
+from inference_benchmarker.plan.plan import Bounds, OpenLoop, WavePlan
 
 if TYPE_CHECKING:
-    from inference_benchmarker.live import Live
-    from inference_benchmarker.wave import Wave
+    from inference_benchmarker.engine.live import Live
+    from inference_benchmarker.wave.wave import Wave
 
 CALIBRATION_S = Decimal(2)
 LONGEST_S = Decimal(5)

@@ -12,7 +12,7 @@ from typing import Any
 
 from client_capacity.search import LEAST_REPEATS
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan import MAX_RATE, MAX_WORKERS, Bounds, OpenLoop, WavePlan
+from inference_benchmarker.plan.plan import MAX_RATE, MAX_WORKERS, Bounds, OpenLoop, WavePlan
 
 WARMUP_S = 1.0
 LEAST_ARRIVALS = 20

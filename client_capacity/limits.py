@@ -7,11 +7,11 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from client_capacity import procfs
-from inference_benchmarker.finding import aligned
+from inference_benchmarker import procfs
 from inference_benchmarker.host import raise_descriptor_limit
-from inference_benchmarker.plan import DEFAULT_MAX_IN_FLIGHT
-from inference_benchmarker.run_dir import SCHEMA_VERSION
+from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT
+from inference_benchmarker.version import SCHEMA_VERSION
+from inference_benchmarker.wording import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

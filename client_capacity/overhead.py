@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from inference_benchmarker.finding import duration_text
-from inference_benchmarker.plan import NS
+from inference_benchmarker.units import NS
+from inference_benchmarker.wording import duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from inference_benchmarker.distribution import Distribution
-    from inference_benchmarker.observed import Observed
-    from inference_benchmarker.summary import Summary
+    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.summary import Summary
 
 GRACE_NS = NS // 10  # an answer of an echo that comes later than this after the last arrival comes from a backlog
 LEAST_IN_TIME = 0.95

@@ -23,9 +23,9 @@ from client_capacity.worker_saturation import (
     steps_table,
     store,
 )
-from inference_benchmarker.finding import aligned
 from inference_benchmarker.redact import redact
-from inference_benchmarker.run_dir import SCHEMA_VERSION
+from inference_benchmarker.version import SCHEMA_VERSION
+from inference_benchmarker.wording import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,28 +7,28 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from client_capacity.bottleneck import CLIENT_CODES
-from client_capacity.case import others_took_cores
-from client_capacity.endpoint_findings import LAG_OF_IT, SERVER_LIMITED
 from client_capacity.search import PASSING, Cause, Phase, Step
 from client_capacity.staircase import rate_text
+from inference_benchmarker.engine.launch import run_wave, settle
+from inference_benchmarker.engine.processes import Interrupts, counting_interrupts
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.finding import duration_text
-from inference_benchmarker.launch import run_wave, settle
-from inference_benchmarker.plan import NS
-from inference_benchmarker.processes import Interrupts, counting_interrupts
 from inference_benchmarker.redact import redact
-from inference_benchmarker.run_dir import make_stamped_folder
-from inference_benchmarker.verdict import LEAST_SENT_SHARE
+from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.client.endpoint import LAG_OF_IT, SERVER_LIMITED
+from inference_benchmarker.verdict.client.evidence import others_took_cores
+from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES
+from inference_benchmarker.verdict.verdict import LEAST_SENT_SHARE
+from inference_benchmarker.wave.run_dir import make_stamped_folder
+from inference_benchmarker.wording import duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from client_capacity.conditions import Conditions
-    from inference_benchmarker.finding import Finding
-    from inference_benchmarker.journal import Journal
-    from inference_benchmarker.wave import Wave
+    from inference_benchmarker.verdict.finding import Finding
+    from inference_benchmarker.wave.journal import Journal
+    from inference_benchmarker.wave.wave import Wave
 
 LEAST_COMPLETED_SHARE = 0.95
 MOST_FAILED_SHARE = 0.05

@@ -12,9 +12,10 @@ from client_capacity.search import Found, LimitedBy, Search, Step, search
 from client_capacity.staircase import rate_text
 from client_capacity.trial import Trials, trials
 from inference_benchmarker.files import replace_file
-from inference_benchmarker.finding import aligned, duration_text
 from inference_benchmarker.redact import redact
-from inference_benchmarker.run_dir import SCHEMA_VERSION, write_json
+from inference_benchmarker.version import SCHEMA_VERSION
+from inference_benchmarker.wave.run_dir import write_json
+from inference_benchmarker.wording import aligned, duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.version import __version__
 
 if TYPE_CHECKING:
-    from inference_benchmarker.endpoint import Response
+    from inference_benchmarker.engine.launch import run_wave
     from inference_benchmarker.errors import BenchmarkError
-    from inference_benchmarker.launch import run_wave
-    from inference_benchmarker.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
-    from inference_benchmarker.slo import Slo
-    from inference_benchmarker.wave import Wave
+    from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+    from inference_benchmarker.plan.slo import Slo
+    from inference_benchmarker.records.response import Response
+    from inference_benchmarker.wave.wave import Wave
 
 __all__ = [
     "BenchmarkError",
@@ -32,15 +32,15 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Response": "endpoint",
+    "Response": "records.response",
     "BenchmarkError": "errors",
-    "run_wave": "launch",
-    "Bounds": "plan",
-    "ClosedLoop": "plan",
-    "OpenLoop": "plan",
-    "Slo": "slo",
-    "WavePlan": "plan",
-    "Wave": "wave",
+    "run_wave": "engine.launch",
+    "Bounds": "plan.plan",
+    "ClosedLoop": "plan.plan",
+    "OpenLoop": "plan.plan",
+    "Slo": "plan.slo",
+    "WavePlan": "plan.plan",
+    "Wave": "wave.wave",
 }
 
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import MIB, read_given
 from inference_benchmarker.json_text import parse_json
-from server_capacity.known_metrics import nearest
+from inference_benchmarker.verdict.server.known_metrics import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from server_capacity.metrics import Source
+    from inference_benchmarker.facts.server_metric import Source
 
 STREAMS = {
     "cloudwatch": "server_capacity.cloudwatch",

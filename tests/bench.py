@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pyarrow.parquet as pq
 
-from inference_benchmarker.demo_endpoint import EndpointConfig, RunningEndpoint, start
+from inference_benchmarker.embedded.running import EndpointConfig, RunningEndpoint, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -191,11 +191,11 @@ class Running:
 
     def workers(self) -> list[psutil.Process]:
         """The workers that live, in order of their start."""
-        return self._children("inference_benchmarker.worker")
+        return self._children("inference_benchmarker.engine.worker")
 
     def primary(self) -> psutil.Process:
         """The primary."""
-        return self._children("inference_benchmarker.primary")[0]
+        return self._children("inference_benchmarker.engine.primary")[0]
 
     def _children(self, module: str) -> list[psutil.Process]:
         self.look()

@@ -9,10 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.demo.aws_json import AwsError, Caller
-from inference_benchmarker.demo.cloudwatch import CloudWatch
-from inference_benchmarker.demo.config import EndpointConfig
-from inference_benchmarker.demo.metric_store import Cell, Metric, MetricStore
+from inference_benchmarker.embedded.aws.aws_json import AwsError, Caller
+from inference_benchmarker.embedded.aws.cloudwatch import CloudWatch
+from inference_benchmarker.embedded.aws.metric_store import Cell, Metric, MetricStore
+from inference_benchmarker.embedded.config import EndpointConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

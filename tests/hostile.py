@@ -10,10 +10,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.spool import EVENT, SpoolReader, SpoolWriter
-from inference_benchmarker.wave import Wave
-from server_capacity.aiperf_export import AiperfResult
-from server_capacity.metrics import ServerMetric
+from inference_benchmarker.facts.server_metric import ServerMetric
+from inference_benchmarker.wave.spool import EVENT, SpoolReader, SpoolWriter
+from inference_benchmarker.wave.wave import Wave
+from server_capacity.aiperf.export import AiperfResult
 from tests.made_runs import make_run
 from tests.test_run_dir import spooled
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from inference_benchmarker.columns import SCHEMA, Records
-from inference_benchmarker.observed import Window
-from inference_benchmarker.plan import NS, Bounds, ClosedLoop, OpenLoop, WavePlan
-from inference_benchmarker.record import Ledger
-from inference_benchmarker.run_dir import RunDir, write_json
-from inference_benchmarker.wave import Wave
+from inference_benchmarker.facts.wave_facts import Window
+from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.records.columns import SCHEMA, Records
+from inference_benchmarker.records.record import Ledger
+from inference_benchmarker.units import NS
+from inference_benchmarker.wave.run_dir import RunDir, write_json
+from inference_benchmarker.wave.wave import Wave
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from inference_benchmarker.columns import SCHEMA, Records
-from inference_benchmarker.observed import Observed, Window
-from inference_benchmarker.plan import NS, Bounds, OpenLoop, WavePlan
-from inference_benchmarker.record import Ledger
+from inference_benchmarker.facts.wave_facts import Observed, Window
+from inference_benchmarker.plan.plan import Bounds, OpenLoop, WavePlan
+from inference_benchmarker.records.columns import SCHEMA, Records
+from inference_benchmarker.records.record import Ledger
+from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,8 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from inference_benchmarker.demo_endpoint import EndpointConfig, start
-from inference_benchmarker.flags import demo_factories
+from inference_benchmarker.cli.flags import demo_factories
+from inference_benchmarker.embedded.running import EndpointConfig, start
 
 SAMPLES = Path(__file__).parent.parent / "docs" / "samples"
 KEPT = ("benchmark_plots.html", "benchmark_plots_times.png", "benchmark_plots_capacity.png")

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.demo.boto3_settings import boto3_settings
+from inference_benchmarker.embedded.aws.boto3_settings import boto3_settings
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker import cli
-from inference_benchmarker.aiperf_flags import DEMO_TOKENIZER
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.inputs import first_input
-from server_capacity import aiperf
-from server_capacity.aiperf import BINARY, Installation
-from server_capacity.aiperf_arguments import ALIASES, FAMILIAR, problems_of_names
+from server_capacity.aiperf import installation as aiperf
+from server_capacity.aiperf.arguments import ALIASES, FAMILIAR, problems_of_names
+from server_capacity.aiperf.inputs import first_input
+from server_capacity.aiperf.installation import BINARY, Installation
+from server_capacity.aiperf.options import DEMO_TOKENIZER
 from tests.bench import files_holding
 
 if TYPE_CHECKING:

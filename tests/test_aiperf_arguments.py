@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from inference_benchmarker.aiperf_stage import MOST_INPUTS, planned_inputs
-from inference_benchmarker.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
-from server_capacity.aiperf_arguments import brings_input, flags, named, problems_of, words
+from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+from server_capacity.aiperf.arguments import brings_input, flags, named, problems_of, words
+from server_capacity.aiperf.stage import MOST_INPUTS, planned_inputs
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": True}
 URL = "http://127.0.0.1:8000"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.aiperf_report import aiperf_text
-from server_capacity.aiperf_export import AiperfResult, heavier, read_export
-from server_capacity.metrics import Interval, ServerMetric
+from inference_benchmarker.facts.server_metric import Interval, ServerMetric
+from server_capacity.aiperf.export import AiperfResult, heavier, read_export
+from server_capacity.aiperf.report import aiperf_text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.aiperf_flags import AiperfOptions
-from inference_benchmarker.aiperf_stage import AiperfStage
-from inference_benchmarker.plan import Bounds, OpenLoop, WavePlan
-from server_capacity import aiperf
-from server_capacity.aiperf import Installation
-from server_capacity.aiperf_export import AiperfResult
+from inference_benchmarker.plan.plan import Bounds, OpenLoop, WavePlan
+from server_capacity.aiperf import installation as aiperf
+from server_capacity.aiperf.export import AiperfResult
+from server_capacity.aiperf.installation import Installation
+from server_capacity.aiperf.options import AiperfOptions
+from server_capacity.aiperf.stage import AiperfStage
 from tests.test_aiperf_export import STATISTICS, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from server_capacity.metrics import ServerLog, ServerMetric
+    from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
 
 
 class Source:

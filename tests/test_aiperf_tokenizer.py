@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from inference_benchmarker.aiperf_flags import DEMO_TOKENIZER
-from server_capacity import aiperf_tokenizer
-from server_capacity.aiperf import BINARY, Installation
-from server_capacity.aiperf_tokenizer import Tokenizer, in_log, missing_folder
+from server_capacity.aiperf import tokenizer as aiperf_tokenizer
+from server_capacity.aiperf.installation import BINARY, Installation
+from server_capacity.aiperf.options import DEMO_TOKENIZER
+from server_capacity.aiperf.tokenizer import Tokenizer, in_log, missing_folder
 from tests.test_aiperf import CHAT, NOBODY, STAND_IN, aiperf_here
 
 if TYPE_CHECKING:
-    from server_capacity.aiperf_arguments import Value
+    from server_capacity.aiperf.arguments import Value
     from tests.bench import Bench
 
 # As much of aiperf as loads a tokenizer.

@@ -15,11 +15,11 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from inference_benchmarker import Response
-from inference_benchmarker.demo.boto3_settings import isolated
-from inference_benchmarker.demo_endpoint import EndpointConfig, start
-from inference_benchmarker.endpoint import load
-from inference_benchmarker.error_key import error_key
+from inference_benchmarker.embedded.aws.boto3_settings import isolated
+from inference_benchmarker.embedded.running import EndpointConfig, start
+from inference_benchmarker.engine.endpoint import load
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.records.error_key import error_key
 from tests.scripted_server import Asked, ScriptedServer, answer
 from tests.shipped import FACTORIES
 

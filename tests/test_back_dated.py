@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 
-from inference_benchmarker.demo.boto3_settings import boto3_settings
-from inference_benchmarker.demo.container_log import LogEvent
-from inference_benchmarker.demo.logs import page
-from inference_benchmarker.demo_endpoint import EndpointConfig, start
+from inference_benchmarker.embedded.aws.boto3_settings import boto3_settings
+from inference_benchmarker.embedded.aws.container_log import LogEvent
+from inference_benchmarker.embedded.aws.logs import page
+from inference_benchmarker.embedded.running import EndpointConfig, start
+from inference_benchmarker.facts.server_metric import Interval
 from server_capacity.cloudwatch import check_block, make_source
-from server_capacity.metrics import Interval
 from tests.fake_cloudwatch import alone, cloudwatch_block
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from server_capacity.metrics import ServerMetric
+    from inference_benchmarker.facts.server_metric import ServerMetric
 
 NAME = "back"
 DIMENSIONS = [{"Name": "EndpointName", "Value": NAME}, {"Name": "VariantName", "Value": "AllTraffic"}]

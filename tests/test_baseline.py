@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from server_capacity.baseline import LIMIT_S, LOOK_S, PAUSE_S, wait_for_baseline
-from server_capacity.metrics import Interval, ServerLog, ServerMetric
+from inference_benchmarker.facts.server_metric import Interval, ServerLog, ServerMetric
+from server_capacity.aiperf.baseline import LIMIT_S, LOOK_S, PAUSE_S, wait_for_baseline
 
 if TYPE_CHECKING:
     from collections.abc import Callable

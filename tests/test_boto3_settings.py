@@ -9,7 +9,7 @@ import boto3
 import pytest
 from botocore.utils import get_environ_proxies
 
-from inference_benchmarker.demo.boto3_settings import boto3_settings, isolated
+from inference_benchmarker.embedded.aws.boto3_settings import boto3_settings, isolated
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,23 +14,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client_capacity.bottleneck import CAUSES, CLIENT_CODES, limits_found
-from client_capacity.case import most_in_flight
-from client_capacity.endpoint_findings import SERVER_LIMITED
-from inference_benchmarker.plan import DEFAULT_MAX_IN_FLIGHT, NS, OpenLoop
-from inference_benchmarker.record import RequestRecord
-from inference_benchmarker.report import to_text
-from inference_benchmarker.summary import summarise
-from inference_benchmarker.usage import Block, Connections, HostUse, LoopDelay, WorkerUse
-from inference_benchmarker.verdict import judge
+from inference_benchmarker.facts.client_use import Block, Connections, HostUse, LoopDelay, WorkerUse
+from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT, OpenLoop
+from inference_benchmarker.records.record import RequestRecord
+from inference_benchmarker.report.text import to_text
+from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.client.endpoint import SERVER_LIMITED
+from inference_benchmarker.verdict.client.evidence import most_in_flight
+from inference_benchmarker.verdict.client.limits_found import CAUSES, CLIENT_CODES, limits_found
+from inference_benchmarker.verdict.verdict import judge
 from tests.test_summary import MS, closed_plan, observe, on_time, open_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from inference_benchmarker.finding import Finding
-    from inference_benchmarker.observed import Observed
-    from inference_benchmarker.plan import WavePlan
+    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.verdict.finding import Finding
 
 PLAN = open_plan("100", "10")
 HOST = HostUse(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server_capacity.buckets import (
+from server_capacity.cloudwatch.buckets import (
     Span,
     changes,
     combination,

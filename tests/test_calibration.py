@@ -18,16 +18,16 @@ import pytest
 from client_capacity.calibration import ECHO, NULL, calibration_bounds, calibration_plan
 from client_capacity.overhead import Calibration, Run, Times
 from inference_benchmarker import cli
-from inference_benchmarker.endpoint import load
-from inference_benchmarker.launch import run_wave
-from inference_benchmarker.pacing import TokenBucket
-from inference_benchmarker.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
-from inference_benchmarker.run_dir import RunDir, read_json
-from inference_benchmarker.slo import Slo
+from inference_benchmarker.engine.endpoint import load
+from inference_benchmarker.engine.launch import run_wave
+from inference_benchmarker.plan.pacing import TokenBucket
+from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.wave.run_dir import RunDir, read_json
 from tests.bench import MARK, ROOT, Bench, Running
 
 if TYPE_CHECKING:
-    from inference_benchmarker.plan import Arrivals
+    from inference_benchmarker.plan.plan import Arrivals
 
 PLAN = WavePlan(OpenLoop(Decimal(200)), Bounds(Decimal(600)), factories_file=NULL, workers=2)
 RUN = Run(
@@ -48,7 +48,7 @@ import json
 from decimal import Decimal
 from pathlib import Path
 from client_capacity.calibration import calibrate
-from inference_benchmarker.plan import Bounds, OpenLoop, WavePlan
+from inference_benchmarker.plan.plan import Bounds, OpenLoop, WavePlan
 
 open(FILE, "w").write("def invoke_factory(): 1 / 0\\ndef payload_factory(): 1 / 0\\n")
 plan = WavePlan(OpenLoop(Decimal(200)), Bounds(Decimal(600)), factories_file=Path(FILE), workers=2, port=PORT)

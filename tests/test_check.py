@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.check_report import SAGEMAKER_LIMIT, Check, Ended
-from inference_benchmarker.endpoint import Response
-from inference_benchmarker.record import RequestRecord
+from inference_benchmarker.facts.probe import Seen, Witness, size_of, type_name
+from inference_benchmarker.records.record import RequestRecord
+from inference_benchmarker.records.response import Response
 from inference_benchmarker.redact import excerpt
-from inference_benchmarker.witness import Seen, Witness, size_of, type_name
+from inference_benchmarker.report.check import SAGEMAKER_LIMIT, Check, Ended
 from tests.test_summary import MS, streamed
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def seen(answer: object) -> Seen:
         (b'{"a": "secret"}', Seen(answer="returned", answer_type="bytes", preview='{"a": "[hidden]"}')),
         (None, Seen(answer="returned", answer_type="NoneType")),
         (b"\xff" * 5000, Seen(answer="returned", answer_type="bytes", preview="\ufffd" * 200)),
-        (Response(tokens_in=3), Seen(answer="returned", answer_type="inference_benchmarker.endpoint.Response")),
+        (Response(tokens_in=3), Seen(answer="returned", answer_type="inference_benchmarker.records.response.Response")),
         (iter([1]), Seen(answer="returned", answer_type="list_iterator", unread=True)),
         (_Answered(500), Seen(answer="returned", answer_type="tests.test_check._Answered", status=500)),
         (_Answered("ok"), Seen(answer="returned", answer_type="tests.test_check._Answered")),

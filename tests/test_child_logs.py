@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from inference_benchmarker import child_logs
-from inference_benchmarker.child_logs import LONGEST_LINE, ChildLogs, child_log
+from inference_benchmarker.engine import child_logs
+from inference_benchmarker.engine.child_logs import LONGEST_LINE, ChildLogs, child_log
 from inference_benchmarker.redact import redact
 
 if TYPE_CHECKING:

@@ -19,14 +19,15 @@ import pytest
 import inference_benchmarker
 from client_capacity import rps_saturation, worker_saturation
 from client_capacity.conditions import Conditions
-from inference_benchmarker import cli, flags, launch
-from inference_benchmarker.cli import endpoint_flags
+from inference_benchmarker import cli
+from inference_benchmarker.cli import endpoint_flags, flags
 from inference_benchmarker.cli.embedded import DEMO_URL
 from inference_benchmarker.cli.terminal import progress
 from inference_benchmarker.cli.wave import wave_options, wave_parser
-from inference_benchmarker.demo.boto3_settings import boto3_settings
-from inference_benchmarker.demo.config import EndpointConfig
-from inference_benchmarker.plan import ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.embedded.aws.boto3_settings import boto3_settings
+from inference_benchmarker.embedded.config import EndpointConfig
+from inference_benchmarker.engine import launch
+from inference_benchmarker.plan.plan import ClosedLoop, OpenLoop, WavePlan
 from server_capacity.config import load_config
 from tests.conftest import ROOT
 
@@ -262,7 +263,7 @@ def test_all_problems_come_at_once(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_wrong_demo_starts_no_endpoint(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
-    monkeypatch.setattr("inference_benchmarker.demo_endpoint.start", None)
+    monkeypatch.setattr("inference_benchmarker.embedded.running.start", None)
     assert len(problems(capsys, *arguments)) == 1
 
 
@@ -375,7 +376,7 @@ class TestDemo:
             def __exit__(self, *_: object) -> None:
                 pass
 
-        monkeypatch.setattr("inference_benchmarker.demo_endpoint.start", lambda _: Started())
+        monkeypatch.setattr("inference_benchmarker.embedded.running.start", lambda _: Started())
 
     @pytest.fixture
     def environments(self, plans: list[WavePlan], monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
@@ -463,7 +464,7 @@ class TestEndpoint:
     def served(self, monkeypatch: pytest.MonkeyPatch) -> list[EndpointConfig]:
         """What would have been served."""
         configs: list[EndpointConfig] = []
-        monkeypatch.setattr("inference_benchmarker.demo.serving.serve", lambda config, _: configs.append(config))
+        monkeypatch.setattr("inference_benchmarker.embedded.serving.serve", lambda config, _: configs.append(config))
         return configs
 
     @pytest.mark.parametrize(
@@ -781,7 +782,7 @@ class TestClient:
             started.append(config.service)
             return nullcontext(SimpleNamespace(url="http://127.0.0.1:1"))
 
-        monkeypatch.setattr("inference_benchmarker.demo_endpoint.start", start)
+        monkeypatch.setattr("inference_benchmarker.embedded.running.start", start)
         cli.main(["client", "rps-saturation", "--demo"])
         cli.main(["client", "rps-saturation", "--demo", "--factories-file", "f.py"])
         assert started == ["none", "none"]
@@ -853,7 +854,7 @@ def test_a_notebook_is_not_patched() -> None:
 
 @pytest.mark.parametrize("program", ["worker", "primary"])
 def test_who_sends_does_not_ask_aws(program: str) -> None:
-    assert "boto3" not in imported(f"import inference_benchmarker.{program}.__main__")
+    assert "boto3" not in imported(f"import inference_benchmarker.engine.{program}.__main__")
 
 
 def imported(program: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from inference_benchmarker.demo.boto3_settings import isolated
+from inference_benchmarker.embedded.aws.boto3_settings import isolated
 
 if TYPE_CHECKING:
     from tests.bench import Bench, Finished

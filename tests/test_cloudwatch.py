@@ -16,13 +16,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from inference_benchmarker.demo_endpoint import EndpointConfig, RunningEndpoint, start
+from inference_benchmarker.embedded.running import EndpointConfig, RunningEndpoint, start
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from server_capacity.cloudwatch import check_block, hardware, make_source
 from server_capacity.cloudwatch.block import Block
 from server_capacity.cloudwatch.fetch import make_client
 from server_capacity.cloudwatch.source import CloudWatch, poll_interval, wait_limit
-from server_capacity.metrics import Interval, ServerMetric
 from tests.fake_cloudwatch import Clock, FakeCloudWatch, alone, error, serving
 
 if TYPE_CHECKING:

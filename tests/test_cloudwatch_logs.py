@@ -12,13 +12,13 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from inference_benchmarker.demo.boto3_settings import boto3_settings
+from inference_benchmarker.embedded.aws.boto3_settings import boto3_settings
+from inference_benchmarker.facts.server_metric import Interval, LogLine, ServerLog, logged, renewed_logs
 from server_capacity.cloudwatch import logs, make_source
 from server_capacity.cloudwatch.block import Block
 from server_capacity.cloudwatch.fetch import make_client
 from server_capacity.cloudwatch.logs import LogReader, groups_of
 from server_capacity.cloudwatch.source import CloudWatch
-from server_capacity.metrics import Interval, LogLine, ServerLog, logged, renewed_logs
 from tests.fake_cloudwatch import Clock, FakeCloudWatch, alone, cloudwatch_block, error, serving
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from inference_benchmarker.columns import SCHEMA, Records
-from inference_benchmarker.record import RequestRecord
+from inference_benchmarker.records.columns import SCHEMA, Records
+from inference_benchmarker.records.record import RequestRecord
 from tests.test_record import Worker
 
 if TYPE_CHECKING:

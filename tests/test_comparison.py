@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker import Wave, cli
-from inference_benchmarker.columns import Records
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.record import Ledger
-from inference_benchmarker.slo import MaxRegression
-from server_capacity.metrics import ServerMetric
+from inference_benchmarker.facts.server_metric import ServerMetric
+from inference_benchmarker.plan.slo import MaxRegression
+from inference_benchmarker.records.columns import Records
+from inference_benchmarker.records.record import Ledger
 from tests.simulated import drawn, stored, wave
 from tests.test_run_dir import spooled
 from visualization.comparison import Check, Comparison, Row, _with_interval, _with_intervals, compare

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from client_capacity.context import HEADER, host_lines, notable, process_rows, worker_rows
-from inference_benchmarker.finding import aligned
-from inference_benchmarker.report import to_text
-from inference_benchmarker.summary import summarise
-from inference_benchmarker.usage import Collections, Connections, HostUse, LoopDelay, ProcessUse, WorkerUse
-from inference_benchmarker.verdict import judge
+from inference_benchmarker.facts.client_use import Collections, Connections, HostUse, LoopDelay, ProcessUse, WorkerUse
+from inference_benchmarker.report.client_table import HEADER, host_lines, notable, process_rows, worker_rows
+from inference_benchmarker.report.text import to_text
+from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.verdict.verdict import judge
+from inference_benchmarker.wording import aligned
 from tests.test_summary import observe, on_time, open_plan
 
 if TYPE_CHECKING:
-    from inference_benchmarker.observed import Observed
+    from inference_benchmarker.facts.wave_facts import Observed
 
 MIB = 1 << 20
 PLAN = open_plan("100", "2")

@@ -18,10 +18,10 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from inference_benchmarker.demo.config import Fate, fates
-from inference_benchmarker.demo.http import Request
-from inference_benchmarker.demo.log import ArrivalLog
-from inference_benchmarker.demo_endpoint import EndpointConfig, RunningEndpoint, listen, start
+from inference_benchmarker.embedded.config import Fate, fates
+from inference_benchmarker.embedded.http.messages import Request
+from inference_benchmarker.embedded.log import ArrivalLog
+from inference_benchmarker.embedded.running import EndpointConfig, RunningEndpoint, listen, start
 from inference_benchmarker.errors import BenchmarkError
 
 if TYPE_CHECKING:
@@ -467,7 +467,7 @@ def test_stopping_reaps_the_process_and_frees_the_port() -> None:
 def test_the_endpoint_ends_when_its_parent_is_killed() -> None:
     program = (
         "import time\n"
-        "from inference_benchmarker.demo_endpoint import EndpointConfig, start\n"
+        "from inference_benchmarker.embedded.running import EndpointConfig, start\n"
         "endpoint = start(EndpointConfig())\n"
         "print(endpoint.port, flush=True)\n"
         "time.sleep(60)\n"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from inference_benchmarker.demo.config import EndpointConfig
-from inference_benchmarker.demo.generation import Generation
-from inference_benchmarker.demo_endpoint import RunningEndpoint, start
+from inference_benchmarker.embedded.config import EndpointConfig
+from inference_benchmarker.embedded.protocols.generation import Generation
+from inference_benchmarker.embedded.running import RunningEndpoint, start
 from tests.test_demo_streams import runtime
 
 if TYPE_CHECKING:

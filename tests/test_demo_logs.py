@@ -10,11 +10,11 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from inference_benchmarker.demo.aws_json import AwsError, Caller
-from inference_benchmarker.demo.config import LOGS_FAULTS, EndpointConfig
-from inference_benchmarker.demo.container_log import ContainerLog, LogEvent
-from inference_benchmarker.demo.logs import CloudWatchLogs, page
-from inference_benchmarker.demo_endpoint import RunningEndpoint, start
+from inference_benchmarker.embedded.aws.aws_json import AwsError, Caller
+from inference_benchmarker.embedded.aws.container_log import ContainerLog, LogEvent
+from inference_benchmarker.embedded.aws.logs import CloudWatchLogs, page
+from inference_benchmarker.embedded.config import LOGS_FAULTS, EndpointConfig
+from inference_benchmarker.embedded.running import RunningEndpoint, start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.demo.config import EndpointConfig
-from inference_benchmarker.demo_endpoint import RunningEndpoint, start
+from inference_benchmarker.embedded.config import EndpointConfig
+from inference_benchmarker.embedded.running import RunningEndpoint, start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,8 +11,8 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError, EventStreamError
 
-from inference_benchmarker.demo.config import EndpointConfig
-from inference_benchmarker.demo_endpoint import RunningEndpoint, start
+from inference_benchmarker.embedded.config import EndpointConfig
+from inference_benchmarker.embedded.running import RunningEndpoint, start
 from inference_benchmarker.errors import BenchmarkError
 
 if TYPE_CHECKING:

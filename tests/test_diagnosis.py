@@ -12,24 +12,24 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from inference_benchmarker.columns import SCHEMA, Records
-from inference_benchmarker.plan import NS
-from inference_benchmarker.report import server_text, to_json, to_text
-from inference_benchmarker.slo import Slo
-from inference_benchmarker.summary import summarise
-from inference_benchmarker.usage import LoopDelay, WorkerUse
-from inference_benchmarker.verdict import judge
-from server_capacity.diagnosis import diagnose, log_since
-from server_capacity.diagnosis.cold_start import cold_start
-from server_capacity.diagnosis.uses import Use, uses
-from server_capacity.metrics import Hardware, LogLine, ServerLog, ServerMetric
+from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
+from inference_benchmarker.facts.server_metric import Hardware, LogLine, ServerLog, ServerMetric
+from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.records.columns import SCHEMA, Records
+from inference_benchmarker.report.text import server_text, to_json, to_text
+from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.server import diagnose, log_since
+from inference_benchmarker.verdict.server.cold_start import cold_start
+from inference_benchmarker.verdict.server.hardware_use import Use, uses
+from inference_benchmarker.verdict.verdict import judge
 from tests.test_summary import MS, observe, on_time, open_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from inference_benchmarker.observed import Observed
-    from inference_benchmarker.record import RequestRecord
+    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.records.record import RequestRecord
 
 SAGEMAKER, INSTANCES = "AWS/SageMaker", "/aws/sagemaker/Endpoints"
 DEMO = {"EndpointName": "demo", "VariantName": "AllTraffic"}

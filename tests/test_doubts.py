@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.verdict.server.known_metrics import doubt
 from server_capacity.cloudwatch import source as cloudwatch_source
 from server_capacity.cloudwatch.block import Block
-from server_capacity.cloudwatch.doubts import doubts
 from server_capacity.cloudwatch.source import CloudWatch
+from server_capacity.cloudwatch.warnings import doubts
 from server_capacity.config import load_config
-from server_capacity.known_metrics import doubt
 from server_capacity.prometheus import make_source
 from tests.fake_cloudwatch import cloudwatch_block, nothing_configured
 from tests.test_hardware import DENIED, NOT_FOUND, UNREACHABLE, SageMaker, produced

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from inference_benchmarker.endpoint import Endpoint, Response, check_source, load
+from inference_benchmarker.engine.endpoint import Endpoint, check_source, load
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.records.response import Response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

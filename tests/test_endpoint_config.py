@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.verdict.server.known_metrics import KNOWN, hint, unpublished
 from server_capacity.cloudwatch.block import Block
 from server_capacity.config import STREAMS, load_config
-from server_capacity.known_metrics import KNOWN, hint, unpublished
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:

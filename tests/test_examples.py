@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from inference_benchmarker import cli
+from inference_benchmarker.cli.examples import Example, find, listing, shipped
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.examples import Example, find, listing, shipped
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:

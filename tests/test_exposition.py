@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server_capacity.exposition import (
+from server_capacity.prometheus.deltas import beyond_last_bound, bucket_increase, increase, quantile
+from server_capacity.prometheus.exposition import (
     ExpositionError,
     Labels,
     Sample,
@@ -19,7 +20,6 @@ from server_capacity.exposition import (
     render_selector,
     unescape,
 )
-from server_capacity.prometheus.deltas import beyond_last_bound, bucket_increase, increase, quantile
 
 INF = math.inf
 

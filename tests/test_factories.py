@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import boto3
 import pytest
 
-from inference_benchmarker.demo.boto3_settings import isolated
-from inference_benchmarker.demo_endpoint import EndpointConfig, start
-from inference_benchmarker.endpoint import load
+from inference_benchmarker.embedded.aws.boto3_settings import isolated
+from inference_benchmarker.embedded.running import EndpointConfig, start
+from inference_benchmarker.engine.endpoint import load
 from tests.bench import most_in_flight
 from tests.scripted_server import ScriptedServer, answer
 from tests.shipped import FACTORIES, NAMES, ExampleWave, run_example

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.wave import Wave
+from inference_benchmarker.wave.wave import Wave
 from tests.made_runs import START, make_run
 from visualization.bars import all_bars
 from visualization.curves import _folded, _knee

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client_capacity.bottleneck import limited_by, limits_found
-from client_capacity.endpoint_findings import ENDPOINT_STALLED, SERVER_LIMITED
-from client_capacity.flow import Flow
-from inference_benchmarker.plan import NS
-from inference_benchmarker.summary import summarise
-from inference_benchmarker.usage import Connections, LoopDelay, WorkerUse
+from inference_benchmarker.facts.client_use import Connections, LoopDelay, WorkerUse
+from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.client.endpoint import ENDPOINT_STALLED, SERVER_LIMITED
+from inference_benchmarker.verdict.client.flow import Flow
+from inference_benchmarker.verdict.client.limits_found import limited_by, limits_found
 from tests.queues import KINDS, ORDERS, observed_at, offered, services_of
 
 if TYPE_CHECKING:
-    from inference_benchmarker.finding import Finding
-    from inference_benchmarker.observed import Observed
+    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.verdict.finding import Finding
 
 
 def found(observed: Observed) -> dict[str, Finding]:

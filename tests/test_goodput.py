@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from inference_benchmarker.plan import NS
-from inference_benchmarker.slo import RequestLimit, Slo
-from inference_benchmarker.summary import summarise
+from inference_benchmarker.plan.slo import RequestLimit, Slo
+from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.units import NS
 from tests.test_report import json_of, line, text_of
 from tests.test_summary import MS, observe, on_time, open_plan, streamed
 from tests.test_verdict import verdict_of
 
 if TYPE_CHECKING:
-    from inference_benchmarker.goodput import Goodput
-    from inference_benchmarker.plan import WavePlan
-    from inference_benchmarker.record import RequestRecord
+    from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.records.record import RequestRecord
+    from inference_benchmarker.summary.goodput import Goodput
 
 
 def plan_with(limits: str, number: int = 4, *slos: str) -> WavePlan:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
-from inference_benchmarker.demo_endpoint import EndpointConfig, start
+from inference_benchmarker.embedded.running import EndpointConfig, start
+from inference_benchmarker.facts.server_metric import Hardware, Interval, ServerMetric
 from server_capacity.cloudwatch import check_block, make_source
 from server_capacity.cloudwatch.block import Block, variant_of
 from server_capacity.cloudwatch.fetch import make_client
 from server_capacity.cloudwatch.hardware import Described, describe, variants
 from server_capacity.cloudwatch.source import CloudWatch
-from server_capacity.metrics import Hardware, Interval, ServerMetric
 from tests.fake_cloudwatch import alone
 from tests.fake_cloudwatch import error as refusal
 from tests.test_cloudwatch import (

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.headline import headline
-from inference_benchmarker.plan import NS
-from inference_benchmarker.report import client_text, to_text
-from inference_benchmarker.summary import summarise
-from inference_benchmarker.usage import Connections, WorkerUse
-from inference_benchmarker.verdict import judge
+from inference_benchmarker.facts.client_use import Connections, WorkerUse
+from inference_benchmarker.report.headline import headline
+from inference_benchmarker.report.text import client_text, to_text
+from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.verdict import judge
 from tests.queues import offered
 from tests.test_summary import MS, closed_plan, observe, on_time, open_plan, streamed
 from tests.test_verdict import SITUATIONS, abandoning, failing, late, wave, without
 
 if TYPE_CHECKING:
-    from inference_benchmarker.observed import Observed
-    from inference_benchmarker.record import RequestRecord
+    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.records.record import RequestRecord
 
 ALL = range(1000)
 

@@ -23,15 +23,16 @@ import pytest
 
 from inference_benchmarker import Wave
 from inference_benchmarker.cli import main
-from inference_benchmarker.columns import SCHEMA
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.files import read_given, replace_file
-from inference_benchmarker.plan import MAX_SECONDS, NS, Bounds, OpenLoop
-from inference_benchmarker.record import NONE, BatchWriter, Ledger
-from inference_benchmarker.run_dir import RunDir, make_stamped_folder, read_json, write_json
-from inference_benchmarker.spool import BATCH, EVENT, SpoolReader
+from inference_benchmarker.plan.plan import Bounds, OpenLoop
+from inference_benchmarker.records.columns import SCHEMA
+from inference_benchmarker.records.record import NONE, BatchWriter, Ledger
+from inference_benchmarker.units import MAX_SECONDS, NS
+from inference_benchmarker.wave.run_dir import RunDir, make_stamped_folder, read_json, write_json
+from inference_benchmarker.wave.spool import BATCH, EVENT, SpoolReader
 from server_capacity.config import load_config
-from server_capacity.metrics import ServerMetric
 from tests.hostile import DISGUISES, ESCAPES, TEXTS, as_link, disguise, honest_runs, make_hostile, write_frames
 from tests.made_runs import make_run
 from tests.test_run_dir import PLAN, spooled

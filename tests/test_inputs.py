@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.endpoint import Endpoint
+from inference_benchmarker.engine.endpoint import Endpoint
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.inputs import first_input, inputs, streams_differ, write_inputs
+from server_capacity.aiperf.inputs import first_input, inputs, streams_differ, write_inputs
 
 if TYPE_CHECKING:
     from pathlib import Path

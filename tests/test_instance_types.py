@@ -3,7 +3,7 @@ from __future__ import annotations
 import botocore.session
 import pytest
 
-from server_capacity.instance_types import gpus, vcpus
+from server_capacity.cloudwatch.instance_types import gpus, vcpus
 
 
 @pytest.mark.parametrize(

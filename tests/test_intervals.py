@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from inference_benchmarker.distribution import Distribution
-from inference_benchmarker.plan import NS
+from inference_benchmarker.summary.distribution import Distribution
+from inference_benchmarker.units import NS
 from tests.simulated import MEAN_S, drawn, wave
 from visualization.intervals import LEAST_BLOCKS, Estimates, Percentile, Ratio, interval, ratio_error, student_t
 

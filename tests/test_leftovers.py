@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from inference_benchmarker.leftovers import MARK, end_leftovers, new_mark
+from inference_benchmarker.engine.leftovers import MARK, end_leftovers, new_mark
 from tests.bench import factories
 
 if TYPE_CHECKING:

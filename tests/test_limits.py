@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from client_capacity import limits, procfs
+from client_capacity import limits
 from client_capacity.limits import NO_LIMIT, SPARE, WORKER_OPEN, Limits, find_file_descriptors_limit, read_limits
-from inference_benchmarker.run_dir import SCHEMA_VERSION
+from inference_benchmarker import procfs
+from inference_benchmarker.version import SCHEMA_VERSION
 
 AMPLE = Limits(
     soft=1_048_576,
@@ -232,6 +233,6 @@ def test_needs_no_heavy_import() -> None:
 
 
 def test_keeps_as_much_free_as_a_worker_does() -> None:
-    code = "from inference_benchmarker.worker.__main__ import SPARE_DESCRIPTORS; print(SPARE_DESCRIPTORS)"
+    code = "from inference_benchmarker.engine.worker.__main__ import SPARE_DESCRIPTORS; print(SPARE_DESCRIPTORS)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) == limits.SPARE

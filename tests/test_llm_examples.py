@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker import Response, clients
-from inference_benchmarker.demo.boto3_settings import isolated
-from inference_benchmarker.endpoint import Endpoint, load
+from inference_benchmarker.embedded.aws.boto3_settings import isolated
+from inference_benchmarker.engine.endpoint import Endpoint, load
 from inference_benchmarker.errors import BenchmarkError
 from tests.scripted_server import ScriptedServer, answer
 from tests.shipped import FACTORIES

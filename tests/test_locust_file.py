@@ -10,7 +10,7 @@ import pytest
 from tests.bench import NS, Bench, Finished, most_in_flight
 
 if TYPE_CHECKING:
-    from inference_benchmarker.demo_endpoint import RunningEndpoint
+    from inference_benchmarker.embedded.running import RunningEndpoint
 
 pytestmark = pytest.mark.process
 HEAD = """

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker.redact import HIDDEN
-from server_capacity.log_lines import MOST_LINES, MOST_TEXT, LineCounts, kind_of, looks_like_error
+from server_capacity.cloudwatch.log_lines import MOST_LINES, MOST_TEXT, LineCounts, kind_of, looks_like_error
 
 TORCHSERVE = "2026-11-22T00:00:{second:02d},12{second} [INFO ] W-900{second}-model_1.0-stdout MODEL_LOG - "
 PLAIN = (

@@ -17,7 +17,7 @@ from tests.fake_cloudwatch import cloudwatch_block, nothing_configured, of_this_
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from inference_benchmarker.demo_endpoint import RunningEndpoint
+    from inference_benchmarker.embedded.running import RunningEndpoint
     from tests.bench import Bench, Finished, Running
 
 SAGEMAKER, INSTANCES = "AWS/SageMaker", "/aws/sagemaker/Endpoints"

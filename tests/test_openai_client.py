@@ -17,9 +17,9 @@ from inference_benchmarker import Response
 from inference_benchmarker.clients import OpenAIClient
 from inference_benchmarker.clients.openai_errors import APIConnectionError, APIError
 from inference_benchmarker.clients.sse import EventReader
-from inference_benchmarker.demo.config import EndpointConfig
-from inference_benchmarker.demo_endpoint import start
-from inference_benchmarker.error_key import error_key
+from inference_benchmarker.embedded.config import EndpointConfig
+from inference_benchmarker.embedded.running import start
+from inference_benchmarker.records.error_key import error_key
 from tests.scripted_server import CLOSE, Script, ScriptedServer, answer, chunked_head, chunks
 
 if TYPE_CHECKING:

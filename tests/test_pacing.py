@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from inference_benchmarker.pacing import Token, TokenBucket, uniform
-from inference_benchmarker.plan import NS, Bounds, ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.plan.pacing import Token, TokenBucket, uniform
+from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
-    from inference_benchmarker.plan import Arrivals
+    from inference_benchmarker.plan.plan import Arrivals
 
 ODD_RATES = ("7.3", "0.1", "0.5", "99.99", "0.000001", "1000000", "3", "1000", "333.333333333", "12345.678901")
 LIMIT = 3000

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.demo_endpoint import EndpointConfig, start
-from inference_benchmarker.endpoint import load
+from inference_benchmarker.embedded.running import EndpointConfig, start
+from inference_benchmarker.engine.endpoint import load
 from inference_benchmarker.errors import BenchmarkError
 from tests.shipped import FACTORIES, run_example
 

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference_benchmarker.cli.flags import parse_decimal, parse_int
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.flags import parse_decimal, parse_int
-from inference_benchmarker.plan import NS, Bounds, ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.redact import HIDDEN
-from inference_benchmarker.slo import RequestLimit, Slo
+from inference_benchmarker.units import NS
 
 HERE = Path(__file__)
 OPEN = WavePlan(OpenLoop(Decimal(10)), Bounds(Decimal(5)), factories_file=HERE)

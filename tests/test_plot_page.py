@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.wave import Wave
+from inference_benchmarker.wave.wave import Wave
 from tests.browser import CHROMIUM, Tab, tab
 from tests.made_runs import START, make_run
 from visualization.html import page as page_of

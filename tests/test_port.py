@@ -16,8 +16,8 @@ import pytest
 import zmq
 from zmq.utils import z85
 
-from inference_benchmarker.curve import KeyPair, PrimaryKeys, WorkerKeys, make_keys
-from inference_benchmarker.record import BatchWriter, Ledger
+from inference_benchmarker.engine.curve import KeyPair, PrimaryKeys, WorkerKeys, make_keys
+from inference_benchmarker.records.record import BatchWriter, Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,7 +137,7 @@ def babble():
 
 
 def forged():
-    from inference_benchmarker.record import BatchWriter, Ledger
+    from inference_benchmarker.records.record import BatchWriter, Ledger
     ledger = Ledger(scheduled=5, sent=5, ok=5).to_json()
     return BatchWriter().take({"worker": 0, "sequence": 0, "at": 1, "final": True, "ledger": ledger})
 

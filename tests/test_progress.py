@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from inference_benchmarker.columns import BASE_DTYPE
-from inference_benchmarker.journal import Journal
-from inference_benchmarker.plan import NS
-from inference_benchmarker.progress import Meter, PanelView, PlainView, headline, line
-from inference_benchmarker.record import Ledger
+from inference_benchmarker.cli.progress import Meter, PanelView, PlainView, headline, line
+from inference_benchmarker.records.columns import BASE_DTYPE
+from inference_benchmarker.records.record import Ledger
+from inference_benchmarker.units import NS
+from inference_benchmarker.wave.journal import Journal
 from tests.test_summary import MS, closed_plan, open_plan
 
 if TYPE_CHECKING:
-    from inference_benchmarker.progress import Snapshot
+    from inference_benchmarker.cli.progress import Snapshot
 
 PLAN = open_plan("100", "60")
 

@@ -17,12 +17,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from inference_benchmarker.demo_endpoint import EndpointConfig, RunningEndpoint, listen, start
-from server_capacity.exposition import parse
-from server_capacity.metrics import Interval, ServerMetric
+from inference_benchmarker.embedded.running import EndpointConfig, RunningEndpoint, listen, start
+from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from server_capacity.prometheus import make_source
 from server_capacity.prometheus.answers import fill
 from server_capacity.prometheus.block import wanted_of
+from server_capacity.prometheus.exposition import parse
 from server_capacity.prometheus.history import History, Round
 from server_capacity.prometheus.presets import PRESETS, Item
 from server_capacity.prometheus.reading import MOST_SERIES, read, window_of

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.errors import BenchmarkError
-from server_capacity.exposition import Page, parse, parse_selector, render_selector
-from server_capacity.metrics import Interval, ServerMetric
+from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from server_capacity.prometheus import check_block, make_source
 from server_capacity.prometheus.answers import promql
 from server_capacity.prometheus.block import wanted_of
+from server_capacity.prometheus.exposition import Page, parse, parse_selector, render_selector
 from server_capacity.prometheus.history import History, Round
 from server_capacity.prometheus.presets import DEFAULTS, PRESETS
 from server_capacity.prometheus.reading import MOST_SERIES, read, window_of

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_benchmarker.demo.config import EndpointConfig
-from inference_benchmarker.demo.queueing import NS, Job, QueueModel, Rules
-from inference_benchmarker.demo.service_times import service_times
+from inference_benchmarker.embedded.config import EndpointConfig
+from inference_benchmarker.embedded.queueing import Job, QueueModel, Rules
+from inference_benchmarker.embedded.service_times import service_times
+from inference_benchmarker.units import NS
 
 MS = 1_000_000
 LATER = 10**15

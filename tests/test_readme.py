@@ -15,16 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from client_capacity import bottleneck, endpoint_findings, network_findings, worker_findings
-from inference_benchmarker import timeline, verdict
 from inference_benchmarker.cli.compare import compare_parser
 from inference_benchmarker.cli.endpoint_flags import ENDPOINT_FLAGS
 from inference_benchmarker.cli.plot_flags import PLOT
 from inference_benchmarker.cli.wave import wave_parser
-from inference_benchmarker.columns import SCHEMA
-from inference_benchmarker.demo_endpoint import listen
-from inference_benchmarker.usage import HostUse, ProcessUse, Sample, WorkerUse
-from server_capacity.diagnosis import hardware_remarks, request_remarks, time_remarks, uses
+from inference_benchmarker.embedded.running import listen
+from inference_benchmarker.facts.client_use import HostUse, ProcessUse, Sample, WorkerUse
+from inference_benchmarker.records.columns import SCHEMA
+from inference_benchmarker.summary import timeline
+from inference_benchmarker.verdict import verdict
+from inference_benchmarker.verdict.client import endpoint as endpoint_findings
+from inference_benchmarker.verdict.client import limits_found as bottleneck
+from inference_benchmarker.verdict.client import network as network_findings
+from inference_benchmarker.verdict.client import worker as worker_findings
+from inference_benchmarker.verdict.server import hardware_remarks, request_remarks, time_remarks
+from inference_benchmarker.verdict.server import hardware_use as uses
 from tests.bench import OF_A_BUSY_MACHINE
 from visualization.bars import all_bars
 

@@ -28,9 +28,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from urllib3.exceptions import MaxRetryError, NewConnectionError
 
-from inference_benchmarker.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
-from inference_benchmarker.error_key import error_key, local_errno
-from inference_benchmarker.record import (
+from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
+from inference_benchmarker.records.error_key import error_key, local_errno
+from inference_benchmarker.records.record import (
     BASE,
     HAS_STREAM,
     MAX_GAP_US,
@@ -487,7 +487,7 @@ class TestLocalErrno:
         script = """
 import resource, socket, sys
 import requests, urllib3, idna
-from inference_benchmarker.error_key import local_errno
+from inference_benchmarker.records.error_key import local_errno
 session = requests.Session()
 session.trust_env = False
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.finding import aligned
-from inference_benchmarker.plan import NS
-from inference_benchmarker.report import to_json, to_text
-from inference_benchmarker.summary import summarise
-from inference_benchmarker.verdict import judge
+from inference_benchmarker.report.text import to_json, to_text
+from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.verdict import judge
+from inference_benchmarker.wording import aligned
 from tests.test_summary import MS, closed_plan, observe, on_time, open_plan, streamed
 from tests.test_verdict import SITUATIONS, abandoning, failing, late, wave
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from inference_benchmarker.observed import Observed
+    from inference_benchmarker.facts.wave_facts import Observed
 
 
 def text_of(observed: Observed, run_dir: Path | None = None) -> str:

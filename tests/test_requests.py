@@ -9,11 +9,12 @@ import gevent
 import numpy as np
 import pytest
 
-from inference_benchmarker.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
-from inference_benchmarker.endpoint import Endpoint, Response
-from inference_benchmarker.pacing import Token
-from inference_benchmarker.record import BatchWriter, RequestRecord, split_batch
-from inference_benchmarker.worker.requests import InvokeRequests, Slot
+from inference_benchmarker.engine.endpoint import Endpoint
+from inference_benchmarker.engine.worker.requests import InvokeRequests, Slot
+from inference_benchmarker.plan.pacing import Token
+from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
+from inference_benchmarker.records.record import BatchWriter, RequestRecord, split_batch
+from inference_benchmarker.records.response import Response
 
 if TYPE_CHECKING:
     from collections.abc import Callable

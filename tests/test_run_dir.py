@@ -9,24 +9,28 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from inference_benchmarker import Wave
-from inference_benchmarker.columns import Records
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.facts.client_use import WorkerUse
 from inference_benchmarker.files import replace_file
-from inference_benchmarker.plan import NS, WavePlan
-from inference_benchmarker.record import NONE, BatchWriter, Ledger
-from inference_benchmarker.run_dir import SCHEMA_VERSION, RunDir, read_json, write_json
-from inference_benchmarker.spool import SpoolWriter
-from inference_benchmarker.usage import WorkerUse
+from inference_benchmarker.records.columns import Records
+from inference_benchmarker.records.record import NONE, BatchWriter, Ledger
+from inference_benchmarker.units import NS
+from inference_benchmarker.version import SCHEMA_VERSION
+from inference_benchmarker.wave.run_dir import RunDir, read_json, write_json
+from inference_benchmarker.wave.spool import SpoolWriter
 from tests.conftest import ROOT
 from tests.test_spool import use
 from tests.test_summary import MS, on_time, open_plan
+
+if TYPE_CHECKING:
+    from inference_benchmarker.plan.plan import WavePlan
 
 HOST = {"cores": 2, "memory_total_bytes": 8 << 30, "ephemeral_ports": 28_232}
 PLAN = replace(open_plan("10", "2"), workers=2, seed=1, factories_file=Path("/nowhere/f.py"))
@@ -204,7 +208,7 @@ class TestWave:
         def read_only(*_: Any) -> None:
             raise OSError(errno.EROFS, "read-only")
 
-        monkeypatch.setattr("inference_benchmarker.wave.replace_file", read_only)
+        monkeypatch.setattr("inference_benchmarker.wave.wave.replace_file", read_only)
         assert len(Wave.load(run_dir.path).records) == 20
         assert run_dir.spool.exists()
 

@@ -27,11 +27,11 @@ from hypothesis import strategies as st
 from inference_benchmarker.clients import SageMakerClient, signing
 from inference_benchmarker.clients.event_stream import FrameReader
 from inference_benchmarker.clients.signing import Signer
-from inference_benchmarker.demo.boto3_settings import isolated
-from inference_benchmarker.demo.config import EndpointConfig
-from inference_benchmarker.demo.event_stream import frame
-from inference_benchmarker.demo_endpoint import start
-from inference_benchmarker.error_key import error_key
+from inference_benchmarker.embedded.aws.boto3_settings import isolated
+from inference_benchmarker.embedded.config import EndpointConfig
+from inference_benchmarker.embedded.protocols.event_stream import frame
+from inference_benchmarker.embedded.running import start
+from inference_benchmarker.records.error_key import error_key
 from tests.scripted_server import CLOSE, RESET, Script, ScriptedServer, answer, chunked_head, chunks
 
 if TYPE_CHECKING:

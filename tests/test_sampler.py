@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from client_capacity import procfs
-from client_capacity.sampler import INTERVAL_S, Sampler, host_constants, sample_regularly
-from inference_benchmarker.usage import HOST, HostUse, Sample
+from inference_benchmarker import procfs
+from inference_benchmarker.engine.primary.sampler import INTERVAL_S, Sampler, host_constants, sample_regularly
+from inference_benchmarker.facts.client_use import HOST, HostUse, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import gevent
 
-from inference_benchmarker.pacing import Token, TokenBucket
-from inference_benchmarker.plan import Bounds, ClosedLoop
-from inference_benchmarker.record import BatchWriter
-from inference_benchmarker.worker.requests import Requests, Slot
-from inference_benchmarker.worker.scheduler import HANG_NS, ClosedLoopScheduler, OpenLoopScheduler, Scheduler
+from inference_benchmarker.engine.worker.requests import Requests, Slot
+from inference_benchmarker.engine.worker.scheduler import HANG_NS, ClosedLoopScheduler, OpenLoopScheduler, Scheduler
+from inference_benchmarker.plan.pacing import Token, TokenBucket
+from inference_benchmarker.plan.plan import Bounds, ClosedLoop
+from inference_benchmarker.records.record import BatchWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from inference_benchmarker.scratch import scratch_folder
+from inference_benchmarker.engine.scratch import scratch_folder
 from tests.bench import ROOT
 
 HOLDING = """
 import sys, time
-from inference_benchmarker.scratch import scratch_folder
+from inference_benchmarker.engine.scratch import scratch_folder
 with scratch_folder("benchmark_test_") as folder:
     (folder / "deep").mkdir()
     (folder / "deep" / "file").write_text("x")

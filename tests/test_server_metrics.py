@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.cli.server_metrics import print_with_metrics
-from inference_benchmarker.report import metric_lines
-from inference_benchmarker.wave import Wave
-from server_capacity.metrics import ServerLog, ServerMetric, renewed
+from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric, renewed
+from inference_benchmarker.report.text import metric_lines
+from inference_benchmarker.wave.wave import Wave
 from tests import metrics_truth
 from tests.fake_cloudwatch import cloudwatch_block
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.journal import Journal
-from inference_benchmarker.record import HAS_STREAM, NONE, BatchWriter, Ledger
-from inference_benchmarker.spool import BATCH, EVENT, SpoolReader, SpoolWriter, is_locked
-from inference_benchmarker.usage import WorkerUse
+from inference_benchmarker.facts.client_use import WorkerUse
+from inference_benchmarker.records.record import HAS_STREAM, NONE, BatchWriter, Ledger
+from inference_benchmarker.wave.journal import Journal
+from inference_benchmarker.wave.spool import BATCH, EVENT, SpoolReader, SpoolWriter, is_locked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,7 +110,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch, descriptor: int, room: int) -> No
         left -= written
         return written
 
-    monkeypatch.setattr("inference_benchmarker.spool.os.write", limited)
+    monkeypatch.setattr("inference_benchmarker.wave.spool.os.write", limited)
 
 
 @pytest.mark.parametrize("room", [0, 1, 13, 40])
@@ -139,7 +139,7 @@ def test_when_both_disks_are_full_the_error_is_raised(tmp_path: Path, monkeypatc
     def full(*_: Any) -> int:
         raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr("inference_benchmarker.spool.os.write", full)
+    monkeypatch.setattr("inference_benchmarker.wave.spool.os.write", full)
     with pytest.raises(OSError, match="full"):
         spool.batch(b"x")
 
@@ -152,7 +152,7 @@ def test_a_second_file_that_took_nothing_goes(tmp_path: Path, monkeypatch: pytes
         raise OSError(errno.ENOSPC, "full")
 
     with monkeypatch.context() as patched:
-        patched.setattr("inference_benchmarker.spool.os.write", full)
+        patched.setattr("inference_benchmarker.wave.spool.os.write", full)
         with pytest.raises(OSError, match="full"):
             spool.batch(b"x")
     spool.close()
@@ -179,7 +179,7 @@ def test_a_file_size_limit_is_met_like_a_full_disk(tmp_path: Path) -> None:
     program = """
 import resource, signal, sys
 from pathlib import Path
-from inference_benchmarker.spool import SpoolWriter
+from inference_benchmarker.wave.spool import SpoolWriter
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 spool = SpoolWriter(Path(sys.argv[1]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))

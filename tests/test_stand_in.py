@@ -16,11 +16,10 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from inference_benchmarker.demo.aws_json import Caller
-from inference_benchmarker.demo.cloudwatch import CloudWatch
-from inference_benchmarker.demo.config import EndpointConfig
-from inference_benchmarker.demo.gauges import instance_type, utilization
-from inference_benchmarker.demo.metric_store import (
+from inference_benchmarker.embedded.aws.aws_json import Caller
+from inference_benchmarker.embedded.aws.cloudwatch import CloudWatch
+from inference_benchmarker.embedded.aws.gauges import instance_type, utilization
+from inference_benchmarker.embedded.aws.metric_store import (
     Cell,
     Metric,
     MetricStore,
@@ -29,11 +28,12 @@ from inference_benchmarker.demo.metric_store import (
     floor_instant,
     gather,
 )
-from inference_benchmarker.demo.models import ModelCache
-from inference_benchmarker.demo.statistics import parse_statistic
-from inference_benchmarker.demo_endpoint import RunningEndpoint, start
-from inference_benchmarker.error_key import error_key
+from inference_benchmarker.embedded.aws.models import ModelCache
+from inference_benchmarker.embedded.aws.statistics import parse_statistic
+from inference_benchmarker.embedded.config import EndpointConfig
+from inference_benchmarker.embedded.running import RunningEndpoint, start
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.records.error_key import error_key
 from tests.metrics_truth import busy_servers
 
 if TYPE_CHECKING:

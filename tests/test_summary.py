@@ -13,15 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_benchmarker.columns import Records
-from inference_benchmarker.distribution import Distribution, percentile_name
-from inference_benchmarker.observed import Observed, Window, settle_ledgers
-from inference_benchmarker.pacing import TokenBucket
-from inference_benchmarker.plan import NS, Bounds, ClosedLoop, OpenLoop, WavePlan
-from inference_benchmarker.record import Ledger, RequestRecord
-from inference_benchmarker.slo import RequestLimit, Slo
-from inference_benchmarker.summary import summarise
-from inference_benchmarker.timeline import timeline
+from inference_benchmarker.facts.wave_facts import Observed, Window, settle_ledgers
+from inference_benchmarker.plan.pacing import TokenBucket
+from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.plan.slo import RequestLimit, Slo
+from inference_benchmarker.records.columns import Records
+from inference_benchmarker.records.record import Ledger, RequestRecord
+from inference_benchmarker.summary.distribution import Distribution, percentile_name
+from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.timeline import timeline
+from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

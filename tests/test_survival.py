@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from inference_benchmarker.wave import Wave
+from inference_benchmarker.wave.wave import Wave
 from tests.bench import NS, ROOT, Bench, Finished, factories, ids
 
 pytestmark = pytest.mark.process
@@ -407,7 +407,7 @@ def test_where_no_place_is_left_at_all_the_wave_ends_and_says_so(bench: Bench) -
 BROKEN_SPOOL = """
 import os, sys
 from pathlib import Path
-from inference_benchmarker.spool import SpoolReader, SpoolWriter
+from inference_benchmarker.wave.spool import SpoolReader, SpoolWriter
 
 writer = SpoolWriter(Path("spool.bin"))
 writer.batch(b"first")

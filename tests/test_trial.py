@@ -17,17 +17,17 @@ from client_capacity.search import Step
 from client_capacity.trial import _Spoken, progress_line, shortfall, step_of
 from client_capacity.worker_saturation import find_worker_saturation
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.journal import Journal
-from inference_benchmarker.plan import NS
-from inference_benchmarker.usage import Block, Connections, WorkerUse
-from inference_benchmarker.wave import Wave
+from inference_benchmarker.facts.client_use import Block, Connections, WorkerUse
+from inference_benchmarker.units import NS
+from inference_benchmarker.wave.journal import Journal
+from inference_benchmarker.wave.wave import Wave
 from tests.test_bottleneck import HOST
 from tests.test_summary import MS, observe, on_time, open_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from inference_benchmarker.record import RequestRecord
+    from inference_benchmarker.records.record import RequestRecord
 
 PLAN = open_plan("100", "3")
 LIMIT_S = 0.005

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_benchmarker.usage import (
+from inference_benchmarker.facts.client_use import (
     HOST,
     SERIES_LENGTH,
     Block,

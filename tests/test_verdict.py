@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from client_capacity.worker_findings import lag_limit_s
-from inference_benchmarker.finding import Finding, duration_text, percent_text
-from inference_benchmarker.plan import NS
-from inference_benchmarker.record import Ledger, RequestRecord
-from inference_benchmarker.slo import Slo
-from inference_benchmarker.summary import summarise
-from inference_benchmarker.usage import Connections, WorkerUse
-from inference_benchmarker.verdict import Verdict, judge
+from inference_benchmarker.facts.client_use import Connections, WorkerUse
+from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.records.record import Ledger, RequestRecord
+from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.client.worker import lag_limit_s
+from inference_benchmarker.verdict.finding import Finding
+from inference_benchmarker.verdict.verdict import Verdict, judge
+from inference_benchmarker.wording import duration_text, percent_text
 from tests.test_summary import MS, closed_plan, observe, on_time, open_plan, streamed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from inference_benchmarker.observed import Observed
+    from inference_benchmarker.facts.wave_facts import Observed
 
 PLAN = open_plan("100", "10")
 

@@ -30,17 +30,17 @@ from geventhttpclient.connectionpool import ConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, MaxRetryError
 from urllib3.util.retry import Retry
 
-from inference_benchmarker.endpoint import Endpoint
-from inference_benchmarker.journal import WorkerJournal
-from inference_benchmarker.pacing import Token
-from inference_benchmarker.record import BatchWriter
-from inference_benchmarker.usage import Connections
-from inference_benchmarker.worker import client_watch, loop_watch
-from inference_benchmarker.worker import watch as worker_watch
-from inference_benchmarker.worker.client_watch import LOCKS, MOST_LOOKS, POOL_WAITS, ClientWatch
-from inference_benchmarker.worker.loop_watch import MOST_STACK, LoopWatch, Place, blamed
-from inference_benchmarker.worker.requests import InvokeRequests, Slot
-from inference_benchmarker.worker.watch import Watch
+from inference_benchmarker.engine.endpoint import Endpoint
+from inference_benchmarker.engine.worker import client_watch, loop_watch
+from inference_benchmarker.engine.worker import watch as worker_watch
+from inference_benchmarker.engine.worker.client_watch import LOCKS, MOST_LOOKS, POOL_WAITS, ClientWatch
+from inference_benchmarker.engine.worker.loop_watch import MOST_STACK, LoopWatch, Place, blamed
+from inference_benchmarker.engine.worker.requests import InvokeRequests, Slot
+from inference_benchmarker.engine.worker.watch import Watch
+from inference_benchmarker.facts.client_use import Connections
+from inference_benchmarker.plan.pacing import Token
+from inference_benchmarker.records.record import BatchWriter
+from inference_benchmarker.wave.journal import WorkerJournal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -782,7 +782,7 @@ class TestWaitsForConnection:
         script = f"""
 from gevent import monkey; monkey.patch_all()
 import gevent, urllib3
-from inference_benchmarker.worker.client_watch import _waits_for_connection
+from inference_benchmarker.engine.worker.client_watch import _waits_for_connection
 
 pool = urllib3.HTTPConnectionPool(*{listening!r}, maxsize=1, block=True)
 in_network = gevent.spawn(pool.urlopen, "GET", "/")
@@ -996,7 +996,7 @@ ballast = bytearray(300 << 20)
 ballast[::4096] = b"x" * len(ballast[::4096])
 subprocess.run([sys.executable, "-c", sys.argv[1]], check=True)
 """
-    told = "from inference_benchmarker.worker.watch import max_rss_bytes; print(max_rss_bytes())"
+    told = "from inference_benchmarker.engine.worker.watch import max_rss_bytes; print(max_rss_bytes())"
     done = subprocess.run([sys.executable, "-c", script, told], capture_output=True, text=True, timeout=60, check=True)
     assert 10 << 20 < int(done.stdout) < 250 << 20
 

@@ -17,10 +17,10 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from inference_benchmarker.columns import SCHEMA
-from inference_benchmarker.pacing import TokenBucket
-from inference_benchmarker.plan import WavePlan
-from inference_benchmarker.wave import Wave
+from inference_benchmarker.plan.pacing import TokenBucket
+from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.records.columns import SCHEMA
+from inference_benchmarker.wave.wave import Wave
 from tests.bench import MARK, NS, ROOT, Bench, Finished, files_holding, ids, most_in_flight
 
 pytestmark = pytest.mark.process

@@ -10,16 +10,16 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from inference_benchmarker.plan import OpenLoop
+from inference_benchmarker.plan.plan import OpenLoop
 from visualization.intervals import CONFIDENCE, LEAST_BLOCKS, Estimate, Estimates, student_t
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from inference_benchmarker.plan import WavePlan
-    from inference_benchmarker.slo import MaxRegression
-    from inference_benchmarker.wave import Wave
-    from server_capacity.metrics import ServerMetric
+    from inference_benchmarker.facts.server_metric import ServerMetric
+    from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.plan.slo import MaxRegression
+    from inference_benchmarker.wave.wave import Wave
 
 Outcome = Literal["improved", "unchanged", "worse", "cannot tell"]
 

@@ -7,15 +7,15 @@ import re
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from inference_benchmarker.finding import INDENT, aligned, duration_text, metric_text, percent_text, unit_text
-from inference_benchmarker.run_dir import SCHEMA_VERSION
 from inference_benchmarker.text import plain
+from inference_benchmarker.version import SCHEMA_VERSION
+from inference_benchmarker.wording import INDENT, aligned, duration_text, metric_text, percent_text, unit_text
 from visualization.intervals import interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from inference_benchmarker.wave import Wave
+    from inference_benchmarker.wave.wave import Wave
     from visualization.comparison import Check, Comparison, Row, ServerRow
     from visualization.intervals import Estimate
 

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from inference_benchmarker.completed import completed_requests, completed_span
-from inference_benchmarker.plan import NS
-from inference_benchmarker.request_times import output_tokens
-from inference_benchmarker.summary import Sample, samples
+from inference_benchmarker.summary.completed_rate import completed_requests, completed_span
+from inference_benchmarker.summary.request_times import output_tokens
+from inference_benchmarker.summary.summary import Sample, samples
+from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
-    from inference_benchmarker.columns import Floats, Int64, Mask, Records
-    from inference_benchmarker.distribution import Distribution
-    from inference_benchmarker.wave import Wave
+    from inference_benchmarker.records.columns import Floats, Int64, Mask, Records
+    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.wave.wave import Wave
 
 LEAST_BLOCKS = 20
 CONFIDENCE = 0.95

@@ -17,16 +17,16 @@ import numpy as np
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import MIB, is_folder, read_bytes
 from inference_benchmarker.json_text import MOST_BYTES, parse_json
-from inference_benchmarker.run_dir import UNREADABLE, RunDir, read_json
 from inference_benchmarker.text import one_line, plain
 from inference_benchmarker.typed import MOST_FLOAT, require
+from inference_benchmarker.wave.run_dir import UNREADABLE, RunDir, read_json
 from visualization.intervals import Estimates, interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from inference_benchmarker.distribution import Distribution
-    from inference_benchmarker.wave import Wave
+    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.wave.wave import Wave
     from visualization.figures import Points
 
 T = TypeVar("T")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import FOR_ANYBODY, replacing
-from inference_benchmarker.finding import duration_text, percent_text
 from inference_benchmarker.text import one_line
+from inference_benchmarker.wording import duration_text, percent_text
 from visualization.bars import TIME_FIELDS, all_bars, choose
 from visualization.curves import capacity, distributions, over_time
 from visualization.figures import Bars, Card, Curves, Figures, Section

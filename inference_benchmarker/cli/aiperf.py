@@ -13,12 +13,12 @@ from inference_benchmarker.cli.terminal import say, say_nothing
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from inference_benchmarker.aiperf_flags import AiperfOptions
-    from inference_benchmarker.aiperf_stage import AiperfStage
-    from inference_benchmarker.plan import WavePlan
-    from inference_benchmarker.wave import Wave
-    from server_capacity.aiperf_export import AiperfResult
-    from server_capacity.metrics import Source
+    from inference_benchmarker.facts.server_metric import Source
+    from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.wave.wave import Wave
+    from server_capacity.aiperf.export import AiperfResult
+    from server_capacity.aiperf.options import AiperfOptions
+    from server_capacity.aiperf.stage import AiperfStage
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def aiperf_stage(aiperf: AiperfOptions | None, plan: WavePlan, options: dict[str
     if aiperf is None:
         yield None
         return
-    from inference_benchmarker.aiperf_stage import prepared
+    from server_capacity.aiperf.stage import prepared
 
     tell = say_nothing if options["quiet"] else say
     with prepared(aiperf, plan, aiperf.url or os.environ[DEMO_URL], os.environ, tell) as stage:
@@ -46,7 +46,7 @@ def run_aiperf(stage: AiperfStage, wave: Wave | None, sources: list[Source], opt
 
 def print_aiperf(wave: Wave | None, result: AiperfResult | None, *, as_json: bool | None) -> None:
     """Its block, below the wave's where there was one; as JSON one object of both."""
-    from inference_benchmarker.aiperf_report import aiperf_text
+    from server_capacity.aiperf.report import aiperf_text
 
     if as_json:
         told = {} if wave is None else wave.to_json()

@@ -6,11 +6,11 @@ import argparse
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from inference_benchmarker.cli.flags import REPEATABLE
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.flags import REPEATABLE
 
 if TYPE_CHECKING:
-    from inference_benchmarker.flags import Flag
+    from inference_benchmarker.cli.flags import Flag
 
 
 class Parser(argparse.ArgumentParser):
@@ -41,7 +41,7 @@ def parsed(parser: Parser, arguments: list[str]) -> tuple[dict[str, Any], list[s
     given, unknown = parser.parse_known_args(arguments)
     if not unknown:
         return vars(given), []
-    from inference_benchmarker.misspelt import as_file, meant, mended, question, strays
+    from inference_benchmarker.suggest import as_file, meant, mended, question, strays
 
     known = [f"--{name.replace('_', '-')}" for name in vars(given)]
     found = strays(arguments, unknown)

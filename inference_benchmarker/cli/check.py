@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> int:
     add_flags(parser, CHECK_FLAGS)
     options, problems = parsed(parser, arguments)
     plan = one_request(options, problems)
-    from inference_benchmarker.check import send_one
+    from inference_benchmarker.engine.check import send_one
 
     try:
         found = send_one(plan, lambda text: print(text, end="", file=sys.stderr, flush=True))

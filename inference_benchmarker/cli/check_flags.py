@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from inference_benchmarker.endpoint import source_problems
+from inference_benchmarker.cli.flags import Flag, Reader
+from inference_benchmarker.engine.endpoint import source_problems
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.flags import Flag, Reader
-from inference_benchmarker.plan import Bounds, ClosedLoop, WavePlan
+from inference_benchmarker.plan.plan import Bounds, ClosedLoop, WavePlan
 
 CHECK_DESCRIPTION = "Sends one request as a wave's worker would, and shows what was understood of it."
 CHECK_EPILOG = """\

@@ -22,7 +22,7 @@ def run(arguments: list[str]) -> int:
     if command == "limits":
         return _limits(rest)
     if command not in SATURATION:
-        from inference_benchmarker.misspelt import meant, question
+        from inference_benchmarker.suggest import meant, question
 
         known = (*SATURATION, "limits")
         raise BenchmarkError(

@@ -7,9 +7,9 @@ from typing import Any
 
 from client_capacity.conditions import Conditions
 from client_capacity.search import LEAST_REPEATS
-from inference_benchmarker.endpoint import source_problems
+from inference_benchmarker.cli.flags import Flag, Reader, demo_factories
+from inference_benchmarker.engine.endpoint import source_problems
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.flags import Flag, Reader, demo_factories
 
 _DEFAULTS = {field.name: field.default for field in fields(Conditions)}
 

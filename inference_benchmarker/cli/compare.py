@@ -35,9 +35,9 @@ _FILES = (
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     options = compare_parser().parse_intermixed_args([argument for argument in arguments if argument != "--compare"])
-    from inference_benchmarker.slo import MaxRegression
-    from inference_benchmarker.verdict import EXIT_INVALID, EXIT_MISSED, EXIT_VALID
-    from inference_benchmarker.wave import Wave
+    from inference_benchmarker.plan.slo import MaxRegression
+    from inference_benchmarker.verdict.verdict import EXIT_INVALID, EXIT_MISSED, EXIT_VALID
+    from inference_benchmarker.wave.wave import Wave
     from visualization import comparison_report
     from visualization.comparison import compare
 

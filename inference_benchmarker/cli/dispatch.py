@@ -103,7 +103,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _no_command(word: str) -> BenchmarkError:
-    from inference_benchmarker.misspelt import as_file, meant, question
+    from inference_benchmarker.suggest import as_file, meant, question
 
     known = (*COMMANDS, "--plot", "--compare")
     hint = as_file(word) or question(meant(word, known))

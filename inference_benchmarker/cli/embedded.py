@@ -15,8 +15,8 @@ DEMO_URL = "BENCHMARK_DEMO_URL"
 @contextmanager
 def embedded_endpoint(**config: Any) -> Iterator[str]:
     """The address of an embedded endpoint; to the environment of this process and its children it is all of AWS."""
-    from inference_benchmarker.demo.boto3_settings import isolated
-    from inference_benchmarker.demo_endpoint import EndpointConfig, start
+    from inference_benchmarker.embedded.aws.boto3_settings import isolated
+    from inference_benchmarker.embedded.running import EndpointConfig, start
 
     with start(EndpointConfig(**config)) as endpoint:
         before = dict(os.environ)

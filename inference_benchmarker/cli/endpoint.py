@@ -20,8 +20,8 @@ def run(arguments: list[str]) -> int:
     )
     add_flags(parser, ENDPOINT_FLAGS)
     port, config = endpoint_config(*parsed(parser, arguments))
-    from inference_benchmarker.demo.listening import listen
-    from inference_benchmarker.demo.serving import serve
+    from inference_benchmarker.embedded.listening import listen
+    from inference_benchmarker.embedded.serving import serve
 
     with listen(port) as sock:
         port = sock.getsockname()[1]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from inference_benchmarker.demo.boto3_settings import boto3_settings
-from inference_benchmarker.demo.config import (
+from inference_benchmarker.cli.flags import Flag, Reader
+from inference_benchmarker.embedded.aws.boto3_settings import boto3_settings
+from inference_benchmarker.embedded.config import (
     LOGS_FAULTS,
     METRIC_FAULTS,
     PUBLISH_INTERVALS_S,
@@ -14,7 +15,6 @@ from inference_benchmarker.demo.config import (
     WrongEndpointError,
 )
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.flags import Flag, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable

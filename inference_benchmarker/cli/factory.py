@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from inference_benchmarker.cli.arguments import Parser
+from inference_benchmarker.cli.examples import FACTORY_DESCRIPTION, find, listing, shipped
 from inference_benchmarker.cli.terminal import write_file
-from inference_benchmarker.examples import FACTORY_DESCRIPTION, find, listing, shipped
 
 
 def run(arguments: list[str]) -> int:

@@ -27,7 +27,7 @@ def run(arguments: list[str]) -> int:
     add_flags(parser, PLOT)
     options, problems = parsed(parser, arguments)
     plot = make_plot(options, problems)
-    from inference_benchmarker.wave import Wave
+    from inference_benchmarker.wave.wave import Wave
     from visualization.runs import read_runs
     from visualization.series import make_figures, write_report
 

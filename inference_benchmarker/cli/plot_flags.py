@@ -11,7 +11,7 @@ from inference_benchmarker.files import MIB, read_given
 from inference_benchmarker.json_text import parse_json
 
 if TYPE_CHECKING:
-    from inference_benchmarker.flags import Flag
+    from inference_benchmarker.cli.flags import Flag
 
 _MOST_BYTES = 16 * MIB
 KINDS = ("html", "png", "svg")

@@ -11,8 +11,8 @@ from inference_benchmarker.cli.server_metrics import print_with_metrics, sources
 from inference_benchmarker.cli.terminal import print_wave
 
 if TYPE_CHECKING:
-    from inference_benchmarker.run_dir import RunDir
-    from server_capacity.aiperf_export import AiperfResult
+    from inference_benchmarker.wave.run_dir import RunDir
+    from server_capacity.aiperf.export import AiperfResult
 
 
 def run(arguments: list[str]) -> int:
@@ -23,9 +23,9 @@ def run(arguments: list[str]) -> int:
     again = "ask for the server's metrics of the wave's window once more, and store them with it"
     parser.add_argument("--endpoint-config", metavar="FILE", help=again)
     options = parser.parse_args(arguments)
-    from inference_benchmarker.run_dir import RunDir
-    from inference_benchmarker.wave import Wave
-    from server_capacity.aiperf_export import AiperfResult, heavier
+    from inference_benchmarker.wave.run_dir import RunDir
+    from inference_benchmarker.wave.wave import Wave
+    from server_capacity.aiperf.export import AiperfResult, heavier
 
     sources = sources_of(options.endpoint_config, afterwards=True)
     run_dir = RunDir.find(options.dir)
@@ -45,8 +45,8 @@ def run(arguments: list[str]) -> int:
 def _cut_off(run_dir: RunDir) -> AiperfResult | None:
     """What aiperf had done by the time it was cut off, if it was."""
     from inference_benchmarker.files import is_folder
-    from inference_benchmarker.run_dir import read_plan
-    from server_capacity.aiperf_export import read_export
+    from inference_benchmarker.wave.run_dir import read_plan
+    from server_capacity.aiperf.export import read_export
 
     if not is_folder(run_dir.aiperf):
         return None

@@ -13,9 +13,9 @@ from inference_benchmarker.cli.terminal import say, say_nothing
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from inference_benchmarker.plan import WavePlan
-    from inference_benchmarker.wave import Wave
-    from server_capacity.metrics import ServerLog, ServerMetric, Source
+    from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric, Source
+    from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.wave.wave import Wave
 
 
 def sources_of(config: str | None, *, afterwards: bool = False) -> list[Source]:
@@ -40,8 +40,8 @@ def print_with_metrics(wave: Wave, sources: list[Source], options: dict[str, Any
 
     What has come is stored and printed, whatever is pressed meanwhile.
     """
-    from inference_benchmarker.processes import counting_interrupts, until_interrupted
-    from server_capacity.metrics import collected
+    from inference_benchmarker.engine.processes import counting_interrupts, until_interrupted
+    from inference_benchmarker.facts.server_metric import collected
 
     tell = say_nothing if options["quiet"] else say
     with counting_interrupts():
@@ -66,8 +66,8 @@ def _logs(
     wave: Wave, metrics: list[ServerMetric], sources: list[Source], tell: Callable[[str], None]
 ) -> Iterator[ServerLog]:
     """What the server's logs say where requests ended in its errors; elsewhere nobody is asked."""
-    from server_capacity.diagnosis import log_since
-    from server_capacity.metrics import logged
+    from inference_benchmarker.facts.server_metric import logged
+    from inference_benchmarker.verdict.server import log_since
 
     since = log_since(wave, wave.summary, metrics)
     if since is not None:

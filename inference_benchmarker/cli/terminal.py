@@ -13,9 +13,9 @@ from inference_benchmarker.text import plain_lines
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from inference_benchmarker.live import Live
-    from inference_benchmarker.plan import WavePlan
-    from inference_benchmarker.wave import Wave
+    from inference_benchmarker.engine.live import Live
+    from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.wave.wave import Wave
 
 
 def say(message: str) -> None:
@@ -47,8 +47,8 @@ def write_file(data: bytes) -> None:
 
 def live_view(plan: WavePlan, *, quiet: bool | None) -> Live:
     """What is shown while a wave runs: a panel on a terminal, plain lines elsewhere."""
-    from inference_benchmarker.live import Nobody
-    from inference_benchmarker.progress import PanelView, PlainView
+    from inference_benchmarker.cli.progress import PanelView, PlainView
+    from inference_benchmarker.engine.live import Nobody
 
     if quiet:
         return Nobody()

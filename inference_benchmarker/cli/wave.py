@@ -9,23 +9,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.aiperf_flags import API_KEY, take_aiperf
 from inference_benchmarker.cli.aiperf import aiperf_stage, run_aiperf
 from inference_benchmarker.cli.arguments import Parser, add_flags, parsed
 from inference_benchmarker.cli.embedded import embedded_endpoint
 from inference_benchmarker.cli.exit_codes import BROKEN
+from inference_benchmarker.cli.flags import FLAGS, fill_in_demo, make_plan, read_config
 from inference_benchmarker.cli.server_metrics import print_with_metrics, say_doubts, sources_of
 from inference_benchmarker.cli.terminal import live_view, print_wave
-from inference_benchmarker.flags import FLAGS, fill_in_demo, make_plan, read_config
 from inference_benchmarker.version import __version__
+from server_capacity.aiperf.options import API_KEY, take_aiperf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from inference_benchmarker.live import Live
-    from inference_benchmarker.plan import WavePlan
-    from inference_benchmarker.wave import Wave
-    from server_capacity.metrics import Source
+    from inference_benchmarker.engine.live import Live
+    from inference_benchmarker.facts.server_metric import Source
+    from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.wave.wave import Wave
 
 ALTERNATIVES = (("client_rps", "concurrency"), ("arrivals", "concurrency"), ("factories_file", "locust_file"))
 
@@ -127,15 +127,15 @@ def _exit_code(wave: Wave) -> int:
     """The verdict's; a wave that could be stored nowhere is a broken harness."""
     if wave.run_dir is not None:
         return wave.verdict.exit_code
-    from server_capacity.aiperf_export import heavier
+    from server_capacity.aiperf.export import heavier
 
     return heavier(wave.verdict.exit_code, BROKEN)
 
 
 def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], *, last: bool) -> Wave:
     """Run a wave and print it; where it is not the ``last`` of the run, its JSON waits for what comes."""
-    from inference_benchmarker.launch import run_wave
-    from inference_benchmarker.processes import counting_interrupts
+    from inference_benchmarker.engine.launch import run_wave
+    from inference_benchmarker.engine.processes import counting_interrupts
 
     live = live_view(plan, quiet=options["quiet"])
     if not options["quiet"]:

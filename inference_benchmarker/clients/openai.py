@@ -18,7 +18,7 @@ from inference_benchmarker.clients.openai_errors import (
 )
 from inference_benchmarker.clients.pool import Answer
 from inference_benchmarker.clients.sse import EventReader
-from inference_benchmarker.endpoint import Response
+from inference_benchmarker.records.response import Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

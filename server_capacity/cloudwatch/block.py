@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from server_capacity.buckets import SUB_MINUTE_PERIODS, is_period, is_statistic
-from server_capacity.instance_types import vcpus
-from server_capacity.known_metrics import INSTANCES, SAGEMAKER, VARIANT, nearest
+from inference_benchmarker.verdict.server.known_metrics import INSTANCES, SAGEMAKER, VARIANT, nearest
+from server_capacity.cloudwatch.buckets import SUB_MINUTE_PERIODS, is_period, is_statistic
+from server_capacity.cloudwatch.instance_types import vcpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.redact import redact
-from server_capacity.buckets import MINUTE
+from server_capacity.cloudwatch.buckets import MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from server_capacity.buckets import Span
+    from server_capacity.cloudwatch.buckets import Span
     from server_capacity.cloudwatch.plan import Query
 
 BATCH = 500

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.facts.server_metric import Hardware
 from server_capacity.cloudwatch.fetch import UNREADABLE
-from server_capacity.instance_types import gpus, vcpus
-from server_capacity.metrics import Hardware
+from server_capacity.cloudwatch.instance_types import gpus, vcpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

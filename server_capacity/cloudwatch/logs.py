@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.facts.server_metric import ServerLog
 from inference_benchmarker.text import one_line
+from inference_benchmarker.verdict.server.known_metrics import log_groups
 from server_capacity.cloudwatch.fetch import UNREADABLE, client_failure, service_failure, unreadable
-from server_capacity.known_metrics import log_groups
-from server_capacity.log_lines import LineCounts
-from server_capacity.metrics import ServerLog
+from server_capacity.cloudwatch.log_lines import LineCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
+    from inference_benchmarker.facts.server_metric import Interval
     from server_capacity.cloudwatch.block import Block
-    from server_capacity.metrics import Interval
 
 CONNECT_S, READ_S, ATTEMPTS = 2, 8, 3
 MOST_GROUPS = 5

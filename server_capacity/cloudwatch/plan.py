@@ -5,15 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from server_capacity.buckets import Span, combination, covering, inner, needs, one_bucket
+from inference_benchmarker.verdict.server.known_metrics import (
+    BALANCER,
+    COMPONENTS,
+    INSTANCES,
+    KNOWN,
+    LAMBDA,
+    SAGEMAKER,
+    Kind,
+    kind_of,
+)
 from server_capacity.cloudwatch.block import Dimensions, Variant, variant_of
-from server_capacity.known_metrics import BALANCER, COMPONENTS, INSTANCES, KNOWN, LAMBDA, SAGEMAKER, Kind, kind_of
+from server_capacity.cloudwatch.buckets import Span, combination, covering, inner, needs, one_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from inference_benchmarker.facts.server_metric import Interval
     from server_capacity.cloudwatch.block import Block
-    from server_capacity.metrics import Interval
 
 COUNTERS = {SAGEMAKER: "Invocations", LAMBDA: "Invocations", BALANCER: "RequestCount"}
 """Metrics that count every request of ours, so that their sum tells when everything has arrived."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from server_capacity.buckets import MINUTE
+from server_capacity.cloudwatch.buckets import MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from inference_benchmarker.facts.server_metric import Interval
     from server_capacity.cloudwatch.block import Variant
     from server_capacity.cloudwatch.fetch import Answer, Failure
     from server_capacity.cloudwatch.hardware import Described
     from server_capacity.cloudwatch.plan import Wanted
-    from server_capacity.metrics import Interval
 
 PATIENCE_PERIODS = 3
 """A metric of which nothing has come this many periods (and its lag) after the wave is not waited for."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from server_capacity.buckets import changes, combination, combine, within
-from server_capacity.cloudwatch.doubts import long_enough
-from server_capacity.known_metrics import hint, unit_of, unpublished
-from server_capacity.metrics import ServerMetric
+from inference_benchmarker.facts.server_metric import ServerMetric
+from inference_benchmarker.verdict.server.known_metrics import hint, unit_of, unpublished
+from server_capacity.cloudwatch.buckets import changes, combination, combine, within
+from server_capacity.cloudwatch.warnings import long_enough
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

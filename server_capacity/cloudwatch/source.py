@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.redact import secret_values
 from server_capacity.cloudwatch import hardware, logs
 from server_capacity.cloudwatch.block import Block
-from server_capacity.cloudwatch.doubts import doubts
 from server_capacity.cloudwatch.fetch import Answer, Failure, Fetched, fetch, make_client, similar_dimensions
 from server_capacity.cloudwatch.plan import Wanted, plan
 from server_capacity.cloudwatch.reading import Reading
 from server_capacity.cloudwatch.rows import Ending, rows
+from server_capacity.cloudwatch.warnings import doubts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from inference_benchmarker.facts.server_metric import Interval, ServerLog, ServerMetric
     from server_capacity.cloudwatch.block import Variant
     from server_capacity.cloudwatch.hardware import Described
-    from server_capacity.metrics import Interval, ServerLog, ServerMetric
 
 LIMIT_PERIODS, LEAST_LIMIT_S, MOST_LIMIT_S = 5, 120.0, 900.0
 """Beyond its lag a metric is waited for this many periods, within these limits."""

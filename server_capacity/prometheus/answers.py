@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from server_capacity.exposition import Labels, render_selector
 from server_capacity.prometheus.block import WINDOW, percent_of
+from server_capacity.prometheus.exposition import Labels, render_selector
 from server_capacity.prometheus.web import WebError
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from server_capacity.exposition import ExpositionError, Labels, parse_selector
-from server_capacity.known_metrics import nearest
+from inference_benchmarker.verdict.server.known_metrics import nearest
+from server_capacity.prometheus.exposition import ExpositionError, Labels, parse_selector
 from server_capacity.prometheus.presets import PRESETS, Item
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from server_capacity.exposition import Labels, Page
+    from server_capacity.prometheus.exposition import Labels, Page
 
 Key = tuple[str, "Labels"]
 

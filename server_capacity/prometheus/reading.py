@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from server_capacity.exposition import Labels, render_selector
-from server_capacity.metrics import Interval, ServerMetric
+from inference_benchmarker.facts.server_metric import Interval, ServerMetric
+from server_capacity.prometheus.exposition import Labels, render_selector
 from server_capacity.prometheus.history import History, Round
 from server_capacity.prometheus.presets import DEFAULTS
 from server_capacity.prometheus.series import Found, Window, counter, distributions, gauge
@@ -18,8 +18,8 @@ from server_capacity.prometheus.series import Found, Window, counter, distributi
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from server_capacity.exposition import Page
     from server_capacity.prometheus.block import Wanted
+    from server_capacity.prometheus.exposition import Page
 
 STREAM = "prometheus"
 MOST_SERIES = 500

@@ -6,14 +6,14 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from server_capacity.exposition import ExpositionError, parse
+from server_capacity.prometheus.exposition import ExpositionError, parse
 from server_capacity.prometheus.history import History, Round
 from server_capacity.prometheus.web import Web, WebError, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from server_capacity.exposition import Page
+    from server_capacity.prometheus.exposition import Page
 
 TIMEOUT_S = 5.0
 SKIPPED = "the round before it took too long"

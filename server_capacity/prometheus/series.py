@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from server_capacity.exposition import Labels, parse_value
 from server_capacity.prometheus.block import percent_of
 from server_capacity.prometheus.deltas import Buckets, beyond_last_bound, bucket_increase, increase, quantile
+from server_capacity.prometheus.exposition import Labels, parse_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

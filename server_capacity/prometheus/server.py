@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from server_capacity.exposition import Labels, render_selector
-from server_capacity.metrics import Interval, ServerMetric
+from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from server_capacity.prometheus.answers import (
     NOT_JSON,
     Points,
@@ -25,6 +24,7 @@ from server_capacity.prometheus.answers import (
     vector,
 )
 from server_capacity.prometheus.block import WINDOW, Wanted, wanted_of
+from server_capacity.prometheus.exposition import Labels, render_selector
 from server_capacity.prometheus.presets import DEFAULTS
 from server_capacity.prometheus.reading import MOST_SERIES, STREAM, joined, left_out, none_of
 from server_capacity.prometheus.web import Web, WebError, refusal

@@ -17,7 +17,7 @@ from server_capacity.prometheus.web import Web, WebError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from server_capacity.metrics import Interval, ServerLog, ServerMetric
+    from inference_benchmarker.facts.server_metric import Interval, ServerLog, ServerMetric
 
 INTERVAL_S = 1.0
 INTERRUPTED = "interrupted before it was read"

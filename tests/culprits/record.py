@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from client_capacity.worker_findings import lag_limit_s
 from inference_benchmarker import Wave
-from inference_benchmarker.demo_endpoint import EndpointConfig, start
+from inference_benchmarker.embedded.running import EndpointConfig, start
+from inference_benchmarker.verdict.client.worker import lag_limit_s
 from tests.bench import Bench, Finished
 from tests.culprits.refusing_server import RefusingServer
 from tests.culprits.waves import CULPRITS, Culprit

@@ -14,7 +14,7 @@ from tests.culprits import factories
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from inference_benchmarker.demo_endpoint import RunningEndpoint
+    from inference_benchmarker.embedded.running import RunningEndpoint
 
 EVIDENCE = Path(__file__).parent / "evidence"
 

@@ -11,7 +11,7 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
-from inference_benchmarker.wave import Wave
+from inference_benchmarker.wave.wave import Wave
 from tests.bench import FACTORIES, Bench, Finished, Running, files_holding, ids
 from tests.scripted_server import ScriptedServer, answer
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from inference_benchmarker.demo_endpoint import RunningEndpoint
+    from inference_benchmarker.embedded.running import RunningEndpoint
 
 SECRET_NAME, SECRET = "FAULTS_API_KEY", "k/7f3a9c+fault&key=50%.of"
 TELLING = f"""

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import psutil
 
-from inference_benchmarker.aiperf_flags import DEMO_TOKENIZER
 from inference_benchmarker.errors import BenchmarkError
-from server_capacity import aiperf
-from server_capacity.aiperf_export import read_export
+from server_capacity.aiperf import installation as aiperf
+from server_capacity.aiperf.export import read_export
+from server_capacity.aiperf.options import DEMO_TOKENIZER
 from tests.performance import clients
 from tests.performance.awake import kept_awake
 from tests.performance.clients import TOKENS

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 
-from client_capacity.bottleneck import limits_found
-from inference_benchmarker.summary import summarise
+from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.verdict.client.limits_found import limits_found
 from tests.queues import KINDS, ORDERS, offered
 
 RATE = 100

@@ -150,7 +150,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _is_worker(command_line: list[str]) -> bool:
-    return any(part.startswith("inference_benchmarker.worker") for part in command_line)
+    return any(part.startswith("inference_benchmarker.engine.worker") for part in command_line)
 
 
 def worker_memory_mb(command: int) -> list[float]:

@@ -16,8 +16,8 @@ from statistics import median
 import msgpack
 import zmq
 
-from inference_benchmarker.curve import PrimaryKeys, WorkerKeys, make_keys
-from inference_benchmarker.record import BASE
+from inference_benchmarker.engine.curve import PrimaryKeys, WorkerKeys, make_keys
+from inference_benchmarker.records.record import BASE
 from tests.performance.figures import Figure, Program, below
 
 SIZES = 5_000, 10_000

@@ -9,7 +9,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from inference_benchmarker.cli.embedded import DEMO_URL
-from inference_benchmarker.demo_endpoint import EndpointConfig, start
+from inference_benchmarker.embedded.running import EndpointConfig, start
 from tests.metrics_truth import Truth, asked
 from tests.performance import measure
 from tests.performance.figures import Figure, Program, below, exactly

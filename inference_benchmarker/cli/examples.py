@@ -1,0 +1,92 @@
+"""The shipped examples in ``factories/``: which there are, and one of them by its name.
+
+Each is one file that needs nothing beside it, so that a copy of it works anywhere.
+"""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from difflib import get_close_matches
+from pathlib import Path
+from typing import NamedTuple
+
+from inference_benchmarker.cli.flags import packaged
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.wording import INDENT
+
+FACTORY_DESCRIPTION = """\
+Lists the shipped examples, or copies one to standard output, to be changed into your own endpoint:
+
+  benchmark factory demo/factories_demo > my_endpoint.py
+"""
+_PREFIX = "factories_"
+_WIDTH = 80
+
+
+class Example(NamedTuple):
+    """One shipped file: its path below ``factories/`` without the ending, and its first line on itself."""
+
+    name: str
+    path: Path
+    about: str
+
+    @property
+    def short_names(self) -> tuple[str, str, str]:
+        """What it may be called where no other one is."""
+        stem = self.path.stem
+        return _short(self.name), stem, _short(stem)
+
+
+def shipped(folder: Path | None = None) -> list[Example]:
+    """The examples below a folder, by name; without one, those that came with this tool."""
+    folder = packaged("factories", Path()) if folder is None else folder
+    sources = {path: path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.py"))}
+    return [
+        Example(path.relative_to(folder).with_suffix("").as_posix(), path, _about(source))
+        for path, source in sources.items()
+        if "def payload_factory" in source
+    ]
+
+
+def find(name: str, examples: list[Example]) -> Example:
+    """The example of a name, with or without its folder, its ending and ``factories_``."""
+    wanted = name.removeprefix("./").removeprefix("factories/").removesuffix(".py")
+    exact = [example for example in examples if example.name == wanted]
+    found = exact or [example for example in examples if wanted in example.short_names]
+    if len(found) > 1:
+        raise BenchmarkError(f"There are several examples {name!r}.", f"Give one of {_listed(found)}.")
+    if not found:
+        raise BenchmarkError(f"There is no example {name!r}.", _nearest(wanted, examples))
+    return found[0]
+
+
+def listing(examples: list[Example]) -> str:
+    """The name of each, and below it what it is: names are too long to stand beside that on a terminal."""
+    lines = (line for each in examples for line in (INDENT + each.name, *_wrapped(each.about)))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _wrapped(about: str) -> list[str]:
+    return textwrap.wrap(about, _WIDTH, initial_indent=2 * INDENT, subsequent_indent=2 * INDENT)
+
+
+def _about(source: str) -> str:
+    docstring = ast.get_docstring(ast.parse(source)) or ""
+    return docstring.partition("\n")[0]
+
+
+def _short(name: str) -> str:
+    return name.replace(_PREFIX, "")  # as all have it, it would make all names alike
+
+
+def _nearest(wanted: str, examples: list[Example]) -> str:
+    known = {name: example for example in examples for name in map(_short, (example.path.stem, example.name))}
+    near = {known[name].name: known[name] for name in get_close_matches(_short(wanted), known)}
+    if near:
+        return f"Did you mean {_listed(list(near.values()))}?"
+    return "`benchmark factory` lists those there are."
+
+
+def _listed(examples: list[Example]) -> str:
+    return " or ".join(example.name for example in examples)

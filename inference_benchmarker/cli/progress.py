@@ -1,0 +1,225 @@
+"""The live view of a wave: a panel on a terminal, one plain line every ten seconds elsewhere."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO
+
+import numpy as np
+
+from inference_benchmarker.plan.plan import OpenLoop, WavePlan
+from inference_benchmarker.records.record import OK, OUTCOME
+from inference_benchmarker.summary.distribution import Distribution
+from inference_benchmarker.text import plain_lines
+from inference_benchmarker.units import NS
+from inference_benchmarker.wording import duration_text
+
+if TYPE_CHECKING:
+    from inference_benchmarker.wave.journal import Journal
+
+WINDOW_NS = 5 * NS
+LINE_INTERVAL_NS = 10 * NS
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A wave at this moment; latencies and rate over the last few seconds."""
+
+    now_s: float
+    share: float
+    state: str
+    sent: int
+    ok: int
+    errors: int
+    dropped: int
+    in_flight: int
+    rate: float
+    latency: Distribution | None
+    lag: Distribution | None
+
+
+class Meter:
+    """Follows a running wave's records."""
+
+    def __init__(self, plan: WavePlan) -> None:
+        self._plan = plan
+        self._recent: deque[Any] = deque()
+
+    def take(self, journal: Journal, fresh: list[Any], now_ns: int) -> Snapshot:
+        """The wave now, with the new request rows taken in."""
+        reported_to = max((worker.at for worker in journal.workers), default=0)
+        self._recent.extend(rows for rows in fresh if len(rows))
+        while self._recent and int(self._recent[0]["done"].max()) < reported_to - WINDOW_NS:
+            self._recent.popleft()
+        ledger = journal.ledger
+        latency, lag = self._window(reported_to)
+        span = min(WINDOW_NS, reported_to)
+        return Snapshot(
+            now_s=now_ns / NS,
+            share=self._share(now_ns, ledger.sent + ledger.dropped),
+            state=self._state(now_ns, ledger.sent + ledger.dropped, ledger.in_flight),
+            sent=ledger.sent,
+            ok=ledger.ok,
+            errors=ledger.failed,
+            dropped=ledger.dropped,
+            in_flight=ledger.in_flight,
+            rate=len(latency) / (span / NS) if span > 0 else 0.0,
+            latency=Distribution.of(latency),
+            lag=Distribution.of(lag),
+        )
+
+    def _window(self, until_ns: int) -> tuple[Any, Any]:
+        """Latencies of the ok requests and lags of all, done in the last few seconds."""
+        if not self._recent:
+            return np.zeros(0), np.zeros(0)
+        rows = np.concatenate(list(self._recent))
+        rows = rows[(rows["done"] >= until_ns - WINDOW_NS) & (rows["index"] >= 0)]
+        lag = (rows["sent"] - rows["build_ns"] - rows["due"]) / NS
+        ok = rows[(rows["outcome"] & OUTCOME) == OK]
+        return (ok["done"] - ok["sent"]) / NS, lag
+
+    def _share(self, now_ns: int, arrivals: int) -> float:
+        """How much of the wave is over, by whichever bound is nearer."""
+        bounds = self._plan.bounds
+        shares = [0.0]
+        if bounds.duration_ns is not None:
+            shares.append(now_ns / bounds.duration_ns)
+        if bounds.num_requests is not None:
+            shares.append(arrivals / bounds.num_requests)
+        return min(max(shares), 1.0)
+
+    def _state(self, now_ns: int, arrivals: int, in_flight: int) -> str:
+        if now_ns < 0:
+            return "warm-up" if self._plan.warmup_ns else "starting"
+        duration = self._plan.bounds.duration_ns
+        if duration is not None and now_ns > duration:
+            return f"waiting for {in_flight} in flight"
+        number = self._plan.bounds.num_requests
+        if number is not None and arrivals >= number:
+            return f"waiting for {in_flight} in flight"
+        return "running"
+
+
+def headline(plan: WavePlan) -> str:
+    """What the wave is going to do, in one sentence."""
+    if isinstance(plan.load, OpenLoop):
+        what = f"Sending {plan.load.rate:f} requests/s"
+    else:
+        what = f"Keeping {plan.load.concurrency:,} requests in flight"
+    bounds = []
+    if plan.bounds.duration_s is not None:
+        bounds.append(f"for {plan.bounds.duration_s:f} s")
+    if plan.bounds.num_requests is not None:
+        bounds.append(f"until {plan.bounds.num_requests:,} are sent")
+    workers = "1 worker" if plan.workers == 1 else f"{plan.workers} workers"
+    return f"{what} {', or '.join(bounds)}, from {workers}."
+
+
+def line(plan: WavePlan, snapshot: Snapshot) -> str:
+    """A snapshot in one plain line."""
+    end = "" if plan.bounds.duration_s is None else f"/{plan.bounds.duration_s:f}s"
+    parts = [
+        f"{snapshot.now_s:.0f}s{end} {snapshot.state}",
+        f"sent {snapshot.sent:,}",
+        *_counts(plan, snapshot),
+        *_times(snapshot),
+    ]
+    return ", ".join(parts)
+
+
+class PlainView:
+    """Writes a line at the start and every ten seconds."""
+
+    def __init__(self, plan: WavePlan, stream: TextIO) -> None:
+        self._plan = plan
+        self._stream = stream
+        self._meter = Meter(plan)
+        self._next_ns = LINE_INTERVAL_NS
+        self._begun = False
+
+    def say(self, message: str) -> None:
+        """A sentence about what happens now."""
+        self._stream.write(message + "\n")
+        self._stream.flush()
+
+    def update(self, journal: Journal, fresh: list[Any], now_ns: int) -> None:
+        """The wave goes on."""
+        snapshot = self._meter.take(journal, fresh, now_ns)
+        if not self._begun:
+            self._begun = True
+            self.say(headline(self._plan))
+        if now_ns >= self._next_ns:
+            self._next_ns += LINE_INTERVAL_NS
+            self.say(line(self._plan, snapshot))
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class PanelView:
+    """Keeps a small panel on a terminal up to date."""
+
+    def __init__(self, plan: WavePlan, stream: TextIO) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._plan = plan
+        self._meter = Meter(plan)
+        self._console = Console(file=stream)
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._shown = False
+
+    def say(self, message: str) -> None:
+        """A sentence about what happens now, above the panel."""
+        self._console.print(plain_lines(message), highlight=False, markup=False)
+
+    def update(self, journal: Journal, fresh: list[Any], now_ns: int) -> None:
+        """The wave goes on."""
+        if not self._shown:
+            self._live.start()
+            self._shown = True
+        self._live.update(self._panel(self._meter.take(journal, fresh, now_ns)), refresh=True)
+
+    def close(self) -> None:
+        """Take the panel away: the report follows."""
+        if self._shown:
+            self._live.stop()
+            self._shown = False
+
+    def _panel(self, snapshot: Snapshot) -> Any:
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
+        end = "" if self._plan.bounds.duration_s is None else f" / {self._plan.bounds.duration_s:f}s"
+        top = Table.grid(padding=(0, 1))
+        top.add_row(
+            f"{max(snapshot.now_s, 0):.0f}s{end}",
+            ProgressBar(total=1.0, completed=snapshot.share, width=30),
+            f"{snapshot.sent:,} sent, {snapshot.state}",
+        )
+        grid = Table.grid()
+        grid.add_row(top)
+        grid.add_row(", ".join(_counts(self._plan, snapshot)))
+        grid.add_row(", ".join(_times(snapshot)))
+        return grid
+
+
+def _counts(plan: WavePlan, snapshot: Snapshot) -> list[str]:
+    target = f" of {plan.target_rate:g}/s" if isinstance(plan.load, OpenLoop) else ""
+    counts = [
+        f"completed {snapshot.rate:.1f}/s{target}",
+        f"in flight {snapshot.in_flight:,}",
+        f"errors {snapshot.errors:,}",
+    ]
+    return [*counts, f"dropped {snapshot.dropped:,}"] if snapshot.dropped else counts
+
+
+def _times(snapshot: Snapshot) -> list[str]:
+    times = []
+    if snapshot.latency is not None:
+        p50, p99 = snapshot.latency.percentile(50), snapshot.latency.percentile(99)
+        times.append(f"latency p50 {duration_text(p50)} p99 {duration_text(p99)}")
+    if snapshot.lag is not None:
+        times.append(f"lag p99 {duration_text(snapshot.lag.percentile(99))}")
+    return times

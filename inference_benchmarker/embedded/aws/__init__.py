@@ -1,0 +1,1 @@
+"""AWS as the embedded endpoint plays it: its metrics, its log and what it is made of."""

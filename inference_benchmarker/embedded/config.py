@@ -1,0 +1,224 @@
+"""What the embedded endpoint is like: its capacity, and how often it misbehaves."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.embedded.queueing import DISCIPLINES, Rules
+from inference_benchmarker.embedded.service_times import SERVICE_KINDS
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.units import NS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_NAME = re.compile("[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
+_SECONDS = (
+    "service_s",
+    "batch_delay_s",
+    "cold_start_s",
+    "slow_start_s",
+    "pause_every_s",
+    "pause_s",
+    "publication_delay_s",
+    "model_load_s",
+)
+_FACTORS = ("slow_factor", "slow_start_factor")
+PUBLISH_INTERVALS_S = (1, 10, 30, 60, 120, 180, 240, 300)
+_FATES = ("error_share", "close_share", "hang_share", "break_share")
+METRIC_FAULTS = ("PartialData", "InternalError", "Forbidden")
+LOGS_FAULTS = ("AccessDeniedException", "ResourceNotFoundException", "ThrottlingException")
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointConfig:
+    """What the endpoint is like. Raises WrongEndpointError naming everything that is wrong.
+
+    ``servers`` requests are in service at a time, for ``service_s`` seconds on average (``service``: none,
+    fixed, exponential, lognormal or bimodal; ``cv`` = standard deviation / mean of the lognormal; of the bimodal,
+    ``slow_share`` take ``slow_factor`` times as long as the others). Those that wait are taken up by ``discipline``,
+    in batches of up to ``batch_size`` where one has waited for ``batch_delay_s``; see ``queueing.Rules``.
+    ``queue_limit`` requests may wait, the next gets 503; None: no limit.
+
+    The first request of each server takes ``cold_start_s`` longer. What begins in the first ``slow_start_s`` seconds
+    from the first request on, and the first ``slow_start_requests``, takes ``slow_start_factor`` times as long. Every
+    ``pause_every_s`` seconds from then on, all servers stand still for ``pause_s``, as for a collection of garbage.
+
+    Of the requests accepted, each by a draw of its own from ``seed``,
+    ``error_share`` get ``error_status`` after their service, ``close_share`` see the connection close within the
+    answer, ``hang_share`` never get one, and ``break_share`` are told in the middle of their stream that the model
+    failed (where there is no stream, they are errors).
+    ``tokens``: those of a stream or completion whose request sets no limit.
+
+    To AWS's clients it is the endpoint ``endpoint_name`` (and any name that is invoked) on ``instances`` instances of
+    ``instance_type`` that share the servers; None: the smallest of g5 with a core for each of its servers. Its
+    metrics are published every ``publish_interval_s`` and are visible ``publication_delay_s`` after an interval's end.
+    ``models_in_memory``: it is a multi-model endpoint that keeps as many and takes ``model_load_s`` to load another.
+    CloudWatch throttles every ``throttle_every``-th GetMetricData, gives the metrics named in ``metric_faults`` that
+    status (PartialData, InternalError or Forbidden), and denies everything with ``access_denied``. CloudWatch Logs
+    answers every FilterLogEvents with ``logs_fault`` (AccessDeniedException, ResourceNotFoundException or
+    ThrottlingException).
+    """
+
+    servers: int = 4
+    service: str = "fixed"
+    service_s: float = 0.02
+    cv: float = 1.0
+    slow_share: float = 0.1
+    slow_factor: float = 10.0
+    discipline: str = "fifo"
+    queue_limit: int | None = None
+    batch_size: int = 1
+    batch_delay_s: float = 0.0
+    error_share: float = 0.0
+    error_status: int = 500
+    close_share: float = 0.0
+    hang_share: float = 0.0
+    break_share: float = 0.0
+    cold_start_s: float = 0.0
+    slow_start_s: float = 0.0
+    slow_start_requests: int = 0
+    slow_start_factor: float = 3.0
+    pause_every_s: float = 0.0
+    pause_s: float = 0.0
+    tokens: int = 20
+    seed: int = 0
+    endpoint_name: str = "demo"
+    instances: int = 1
+    instance_type: str | None = None
+    publish_interval_s: int = 10
+    publication_delay_s: float = 1.0
+    models_in_memory: int | None = None
+    model_load_s: float = 0.5
+    throttle_every: int | None = None
+    metric_faults: Mapping[str, str] = field(default_factory=dict, hash=False)
+    access_denied: bool = False
+    logs_fault: str | None = None
+
+    def __post_init__(self) -> None:
+        problems = [*self._wrong_integers(), *self._wrong_numbers(), *self._wrong_words(), *self._wrong_names()]
+        if problems := problems or self._wrong_together():
+            raise WrongEndpointError(problems)
+
+    @property
+    def rules(self) -> Rules:
+        """How its servers work, for the queueing model."""
+        return Rules(
+            servers=self.servers,
+            discipline=self.discipline,
+            queue_limit=self.queue_limit,
+            batch_size=self.batch_size,
+            batch_delay_ns=round(self.batch_delay_s * NS),
+            cold_start_ns=round(self.cold_start_s * NS),
+            slow_start_ns=round(self.slow_start_s * NS),
+            slow_start_requests=self.slow_start_requests,
+            slow_start_factor=self.slow_start_factor,
+            pause_every_ns=round(self.pause_every_s * NS),
+            pause_ns=round(self.pause_s * NS),
+        )
+
+    def _wrong_together(self) -> list[tuple[str, str]]:
+        """What is wrong with fields that are right for themselves."""
+        problems = []
+        if self.service != "none" and self.service_s == 0:
+            problems.append(("service_s", "is 0: for no service time at all, service is 'none'"))
+        if (shares := sum(getattr(self, name) for name in _FATES)) > 1:
+            others = "and the shares that close, hang and break"
+            problems.append(("error_share", f"{others} are {shares:g}, more than 1 together"))
+        if self.discipline == "ps" and self.batch_size > 1:
+            problems.append(("batch_size", f"is {self.batch_size}: where requests share the servers, none are batched"))
+        if 0 < self.pause_every_s < 0.001:
+            problems.append(("pause_every_s", f"is {self.pause_every_s:g}: it must be 0 or at least 0.001"))
+        if self.pause_s and self.pause_s >= self.pause_every_s:
+            least = f"{self.pause_every_s:g} s from one pause to the next"
+            problems.append(("pause_s", f"is {self.pause_s:g}: it must be less than the {least}"))
+        return problems
+
+    def _wrong_words(self) -> list[tuple[str, str]]:
+        problems = [
+            (name, f"is {value!r}: it must be one of {', '.join(words)}")
+            for name, words in (("service", SERVICE_KINDS), ("discipline", DISCIPLINES))
+            if (value := getattr(self, name)) not in words
+        ]
+        if type(self.error_status) is not int or not 400 <= self.error_status <= 599:
+            problems.append(("error_status", f"is {self.error_status!r}: it must be an HTTP status from 400 to 599"))
+        return problems
+
+    def _wrong_integers(self) -> list[tuple[str, str]]:
+        least = {"servers": 1, "tokens": 1, "seed": None, "instances": 1, "batch_size": 1, "slow_start_requests": 0}
+        optional = {"queue_limit": 0, "models_in_memory": 1, "throttle_every": 1}
+        least |= {name: low for name, low in optional.items() if getattr(self, name) is not None}
+        return [
+            (name, f"is {value!r}: it must be an integer" + ("" if low is None else f" of at least {low}"))
+            for name, low in least.items()
+            if type(value := getattr(self, name)) is not int or (low is not None and value < low)
+        ]
+
+    def _wrong_numbers(self) -> list[tuple[str, str]]:
+        allowed = dict.fromkeys(_SECONDS, (0, 1e6)) | dict.fromkeys(_FACTORS, (1, 1e6))
+        allowed |= {"cv": (0, 1e3)} | dict.fromkeys((*_FATES, "slow_share"), (0, 1))
+        return [
+            (name, f"is {value!r}: it must be from {low} to {high:g}")
+            for name, (low, high) in allowed.items()
+            if type(value := getattr(self, name)) not in (int, float)
+            or not (math.isfinite(value) and low <= value <= high)
+        ]
+
+    def _wrong_names(self) -> list[tuple[str, str]]:
+        """What is wrong with what only AWS's clients see."""
+        name, kind, interval = self.endpoint_name, self.instance_type, self.publish_interval_s
+        problems = []
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            problems.append(("endpoint_name", f"is {name!r}: it must be up to 63 letters, digits and hyphens"))
+        if kind is not None and not str(kind).startswith("ml."):
+            problems.append(("instance_type", f"is {kind!r}: it must be one of SageMaker's, as ml.g5.xlarge"))
+        if interval not in PUBLISH_INTERVALS_S:
+            allowed = ", ".join(map(str, PUBLISH_INTERVALS_S))
+            problems.append(("publish_interval_s", f"is {interval!r}: it must be one of {allowed}"))
+        if wrong := {name: fault for name, fault in self.metric_faults.items() if fault not in METRIC_FAULTS}:
+            problems.append(("metric_faults", f"is {wrong!r}: each must be one of {', '.join(METRIC_FAULTS)}"))
+        if self.logs_fault not in (None, *LOGS_FAULTS):
+            problems.append(("logs_fault", f"is {self.logs_fault!r}: it must be one of {', '.join(LOGS_FAULTS)}"))
+        return problems
+
+
+class WrongEndpointError(BenchmarkError):
+    """What no endpoint can be like: each field that is wrong, and what is wrong with it."""
+
+    def __init__(self, problems: list[tuple[str, str]]) -> None:
+        told = "; ".join(f"{field} {problem}" for field, problem in problems)
+        super().__init__(f"The endpoint cannot be like that: {told}.")
+        self.problems = problems
+
+
+class Fate(Enum):
+    """What becomes of an accepted request."""
+
+    ANSWER = "answer"
+    ERROR = "error"
+    CLOSE = "close"
+    HANG = "hang"
+    BREAK = "break"
+
+
+def fates(config: EndpointConfig) -> Callable[[], Fate]:
+    """The reproducible stream of fates: the i-th call is for the i-th queued request, rejected or not."""
+    draw = random.Random(f"fate:{config.seed}").random
+    error = config.error_share
+    close = error + config.close_share
+    hang = close + config.hang_share
+    broken = hang + config.break_share
+
+    def fate() -> Fate:
+        drawn = draw()
+        if drawn >= broken:
+            return Fate.ANSWER
+        bounds = ((error, Fate.ERROR), (close, Fate.CLOSE), (hang, Fate.HANG))
+        return next((fate for bound, fate in bounds if drawn < bound), Fate.BREAK)
+
+    return fate

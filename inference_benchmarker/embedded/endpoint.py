@@ -1,0 +1,218 @@
+"""The embedded endpoint itself: an inference server with a known capacity and a log of what it saw.
+
+Requests pass through a queueing model (see ``queueing``) and are answered at the instants the model computed. Every
+queued request is logged; GET /arrivals gives the log, so that what a client reports can be held against what the
+server saw. To AWS's clients it is a SageMaker endpoint with its metrics in CloudWatch (see ``aws``).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.embedded.aws.services import Aws
+from inference_benchmarker.embedded.config import EndpointConfig, Fate, fates
+from inference_benchmarker.embedded.exchange import Alarm, Exchange
+from inference_benchmarker.embedded.http.connection import HttpConnection
+from inference_benchmarker.embedded.http.messages import Answer, HttpError, Request, json_answer
+from inference_benchmarker.embedded.http.routing import Route, Routes
+from inference_benchmarker.embedded.log import SCHEMA_VERSION, ArrivalLog, Metrics
+from inference_benchmarker.embedded.protocols.routes import SAGEMAKER, Answerer, at_once, queued
+from inference_benchmarker.embedded.queueing import Job, QueueModel
+from inference_benchmarker.embedded.service_times import service_times
+from inference_benchmarker.units import NS
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from inference_benchmarker.embedded.aws.telemetry import Traffic
+    from inference_benchmarker.embedded.protocols.dialects import Dialect
+
+_TARGET_MODEL = "x-amzn-sagemaker-target-model"
+
+Handler = Callable[[HttpConnection, Request, str], None]
+
+
+class Endpoint:
+    """Routes requests, passes some of them through the queue and answers those when the model says."""
+
+    def __init__(self, config: EndpointConfig, loop: asyncio.AbstractEventLoop) -> None:
+        self._queue = QueueModel(config.rules, service_times(config))
+        self._next_fate = fates(config)
+        self._error_status = config.error_status
+        self._metrics = Metrics()
+        self._loop = loop
+        self._aws = Aws(config, self._queue, loop)
+        self._models = self._aws.models
+        self._own_traffic = self._aws.telemetry.traffic(config.endpoint_name)
+        table = self._table(config)
+        self._routes = Routes(table)
+        self._log = ArrivalLog([route.path for route in table])
+        self._numbers = count()
+        self._connections: set[HttpConnection] = set()
+        # Every accepted and unfinished exchange.
+        self._exchanges: dict[Job, Exchange] = {}
+        self._alarm = Alarm(loop, lambda: self._answer_until(time.monotonic_ns()))
+
+    def _table(self, config: EndpointConfig) -> list[Route[Handler]]:
+        immediate: list[Route[Answerer]] = [
+            *at_once(),
+            Route("GET", "/metrics", lambda _: self._render_metrics()),
+            Route("GET", "/arrivals", lambda _: self._render_log()),
+            Route("DELETE", "/arrivals", lambda _: self._clear_log()),
+            Route("POST", "/stall", self._stall),
+            Route("POST", "/", self._aws.answer),
+        ]
+        return [
+            *(self._queued(path, dialect) for path, dialect in queued(config.tokens).items()),
+            *(self._immediate(route) for route in immediate),
+        ]
+
+    def _queued(self, path: str, dialect: Dialect) -> Route[Handler]:
+        return Route("POST", path, partial(self._enqueue, dialect))
+
+    def _immediate(self, route: Route[Answerer]) -> Route[Handler]:
+        return Route(route.method, route.path, partial(self._answer_now, route.target))
+
+    def connect(self) -> HttpConnection:
+        """The protocol of a new connection."""
+        return HttpConnection(next(self._numbers), self._handle, self._connections)
+
+    def close(self) -> None:
+        """End all connections."""
+        self._alarm.close()
+        self._aws.close()
+        for connection in list(self._connections):
+            connection.drop()
+
+    def _handle(self, connection: HttpConnection, request: Request) -> None:
+        try:
+            route = self._routes.find(request.method, request.path)
+        except HttpError as error:
+            self._send(connection, request, "unknown", _refusal(error))
+        else:
+            route.target(connection, request, route.path)
+
+    def _answer_now(self, answer: Answerer, connection: HttpConnection, request: Request, route: str) -> None:
+        try:
+            self._send(connection, request, route, answer(request))
+        except HttpError as error:
+            self._send(connection, request, route, _refusal(error))
+
+    def _enqueue(self, dialect: Dialect, connection: HttpConnection, request: Request, route: str) -> None:
+        named = route.startswith(SAGEMAKER)
+        traffic = self._aws.telemetry.traffic(request.path.split("/")[2]) if named else self._own_traffic
+        if self._models is not None and (model := request.headers.get(_TARGET_MODEL)):
+            visit = self._models.visit(model, request.complete_ns)
+            traffic.visited(visit, request.complete_ns)
+            if not visit.hit:
+                admit = partial(self._admit_late, dialect, connection, request, route, traffic)
+                self._loop.call_at(visit.ready_ns / NS, admit)
+                return
+        self._admit(dialect, connection, request, route, traffic)
+
+    def _admit_late(
+        self, dialect: Dialect, connection: HttpConnection, request: Request, route: str, traffic: Traffic
+    ) -> None:
+        """Its model has been loaded: the request joins the queue now."""
+        request.complete_ns = time.monotonic_ns()
+        self._admit(dialect, connection, request, route, traffic)
+
+    def _admit(
+        self, dialect: Dialect, connection: HttpConnection, request: Request, route: str, traffic: Traffic
+    ) -> None:
+        sequence = self._log.next_sequence
+        try:
+            reply = dialect.reply(request, sequence)
+        except HttpError as error:
+            self._send(connection, request, route, dialect.failure(error.status, error.reason, sequence))
+            traffic.rejected(error.status, time.monotonic_ns())
+            return
+        self._log.open(route, request, connection.number)
+        fate = self._next_fate()
+        if fate is Fate.ERROR or (fate is Fate.BREAK and isinstance(reply, Answer)):
+            reply = dialect.failure(self._error_status, "The model failed, as configured.", sequence)
+        job = self._queue.offer(request.complete_ns, 1 if isinstance(reply, Answer) else reply.pieces)
+        if job is None:
+            self._send(connection, request, route, dialect.failure(503, "The queue is full.", sequence))
+            self._log.close(sequence, 503, now := time.monotonic_ns())
+            traffic.rejected(503, now)
+            return
+        self._exchanges[job] = Exchange(
+            connection, route, sequence, job=job, reply=reply, fate=fate, traffic=traffic, arrival_ns=request.arrival_ns
+        )
+        self._answer_until(request.complete_ns)
+
+    def _send(self, connection: HttpConnection, request: Request, route: str, answer: Answer) -> None:
+        self._metrics.requests[route, answer.status] += 1
+        connection.send(answer, head_only=request.method == "HEAD")
+
+    def _advance(self, exchange: Exchange) -> None:
+        exchange.send_next()
+        if exchange.complete:
+            del self._exchanges[exchange.job]
+            self._settle(exchange)
+
+    def _settle(self, exchange: Exchange) -> None:
+        job, status = exchange.job, exchange.status
+        answered_ns = exchange.answered_ns
+        assert job.start_ns is not None
+        assert job.finish_ns is not None
+        self._log.serve(exchange.sequence, job.start_ns, job.finish_ns)
+        self._log.close(exchange.sequence, status, answered_ns)
+        if answered_ns is not None:
+            of_model = self._error_status if exchange.fate is Fate.ERROR else status  # SageMaker may answer another
+            exchange.traffic.answered(of_model, answered_ns, exchange.arrival_ns, job.finish_ns - job.arrival_ns)
+        else:
+            exchange.traffic.unanswered(time.monotonic_ns(), job.finish_ns - job.arrival_ns)
+        self._metrics.requests[exchange.route, status] += 1
+        self._metrics.service.observe(job.finish_ns - job.start_ns)
+        self._metrics.queue_wait.observe(job.start_ns - job.arrival_ns)
+
+    def _answer_until(self, now_ns: int) -> None:
+        for job in self._queue.take_ready(now_ns):
+            self._advance(self._exchanges[job])
+        self._alarm.set(self._queue.next_ns())
+
+    def _stall(self, request: Request) -> Answer:
+        seconds = _seconds(request)
+        now = time.monotonic_ns()
+        self._queue.stall(now, seconds)
+        self._answer_until(now)  # what was due before the stall is not moved by it
+        return json_answer(200, {"stalled_s": seconds, "from_ns": now})
+
+    def _render_metrics(self) -> Answer:
+        now, queue = time.monotonic_ns(), self._queue
+        busy, queued, busy_s = queue.busy(now), queue.queue_length(now), queue.busy_ns(now) / NS
+        text = self._metrics.render(queue.rules.servers, busy, queued, busy_s)
+        return Answer(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+    def _render_log(self) -> Answer:
+        self._queue.present(time.monotonic_ns())
+        for job, exchange in self._exchanges.items():
+            self._log.serve(exchange.sequence, job.start_ns, job.finish_ns)
+        columns = self._log.columns()
+        return json_answer(200, {"schema_version": SCHEMA_VERSION, "clock": "monotonic_ns", "columns": columns})
+
+    def _clear_log(self) -> Answer:
+        self._log.clear()
+        return json_answer(200, {"next_sequence": self._log.next_sequence})
+
+
+def _refusal(error: HttpError) -> Answer:
+    return json_answer(error.status, {"error": error.reason}, error.headers)
+
+
+def _seconds(request: Request) -> float:
+    given = request.parameter("seconds")
+    try:
+        seconds = float(given or "")
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise HttpError(400, f"seconds is {given!r}: it must be a number of at least 0, as in /stall?seconds=2")
+    return seconds

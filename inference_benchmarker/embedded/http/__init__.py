@@ -1,0 +1,1 @@
+"""HTTP as the embedded endpoint speaks it."""

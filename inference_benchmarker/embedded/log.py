@@ -1,0 +1,166 @@
+"""What the embedded endpoint saw: one row a queued request, and the counters Prometheus reads.
+
+Rows lie in packed arrays (about 50 bytes each, and the request's id), so that a million of them fit anywhere.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from inference_benchmarker.embedded.http.messages import Request
+
+SCHEMA_VERSION = 1
+_PENDING = -1
+_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class ArrivalLog:
+    """The arrivals in the order in which they joined the queue. Instants are ns of the monotonic clock.
+
+    ``clear`` forgets rows but sequence numbers go on, so a request that was on its way at a clear cannot be
+    mistaken for a later one.
+    """
+
+    def __init__(self, routes: Sequence[str]) -> None:
+        self._routes = list(routes)
+        self.next_sequence = 0
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._first = self.next_sequence
+        self._route = array("B")
+        self._connection = array("I")
+        self._arrival = array("q")
+        self._queued = array("q")
+        self._start = array("q")
+        self._finish = array("q")
+        self._answered = array("q")
+        self._status = array("h")
+        self._ids = bytearray()
+        self._id_ends = array("Q")
+
+    def open(self, route: str, request: Request, connection: int) -> None:
+        """A new row, of the arrival with the number ``next_sequence``; its id is X-Request-Id."""
+        self._route.append(self._routes.index(route))
+        self._connection.append(connection)
+        self._arrival.append(request.arrival_ns)
+        self._queued.append(request.complete_ns)
+        self._start.append(_PENDING)
+        self._finish.append(_PENDING)
+        self._answered.append(_PENDING)
+        self._status.append(_PENDING)
+        self._ids += request.headers.get("x-request-id", "").encode("latin-1")
+        self._id_ends.append(len(self._ids))
+        self.next_sequence += 1
+
+    def serve(self, sequence: int, start_ns: int | None, finish_ns: int | None) -> None:
+        """The model's instants of a row, as far as they are reached."""
+        row = sequence - self._first
+        if row >= 0:
+            self._start[row] = _PENDING if start_ns is None else start_ns
+            self._finish[row] = _PENDING if finish_ns is None else finish_ns
+
+    def close(self, sequence: int, status: int, answered_ns: int | None) -> None:
+        """What became of a row: the status sent (0: closed or hung) and when its last byte was written."""
+        row = sequence - self._first
+        if row >= 0:
+            self._status[row] = status
+            self._answered[row] = _PENDING if answered_ns is None else answered_ns
+
+    def columns(self) -> dict[str, list[int | None] | list[str | None] | list[int] | list[str]]:
+        """The rows, a list a column. None: not known yet, or never (a rejected request has no start).
+
+        ``arrival_ns``: its head was complete; ``queued_ns``: its body too, and it joined the queue (clients
+        often send the two apart); ``start_ns``, ``finish_ns``: the model's; ``answered_ns``: all was written.
+        """
+        return {
+            "sequence": list(range(self._first, self.next_sequence)),
+            "route": [self._routes[index] for index in self._route],
+            "id": list(self._request_ids()),
+            "connection": self._connection.tolist(),
+            "arrival_ns": self._arrival.tolist(),
+            "queued_ns": self._queued.tolist(),
+            "start_ns": _known(self._start),
+            "finish_ns": _known(self._finish),
+            "answered_ns": _known(self._answered),
+            "status": _known(self._status),
+        }
+
+    def _request_ids(self) -> Iterator[str | None]:
+        begin = 0
+        for end in self._id_ends:
+            yield self._ids[begin:end].decode("latin-1") or None
+            begin = end
+
+
+def _known(values: array[int]) -> list[int | None]:
+    return [None if value == _PENDING else value for value in values]
+
+
+class Histogram:
+    """Durations in cumulative buckets, as Prometheus counts them."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(_SECONDS) + 1)
+        self._sum_ns = 0
+
+    def observe(self, duration_ns: int) -> None:
+        """Count one duration; a bucket contains its upper bound."""
+        self._counts[bisect_left(_SECONDS, duration_ns / 1e9)] += 1
+        self._sum_ns += duration_ns
+
+    def lines(self, name: str) -> Iterator[str]:
+        """The samples in Prometheus' text format."""
+        total = 0
+        for bound, count in zip((*map(str, _SECONDS), "+Inf"), self._counts, strict=True):
+            total += count
+            yield f'{name}_bucket{{le="{bound}"}} {total}'
+        yield f"{name}_sum {self._sum_ns / 1e9}"
+        yield f"{name}_count {total}"
+
+
+class Metrics:
+    """The counters of the endpoint. Route and status are those of the answer; status 0: closed or hung."""
+
+    prefix = "demo_endpoint_"
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, int]] = Counter()
+        self.service = Histogram()
+        self.queue_wait = Histogram()
+
+    def render(self, servers: int, busy: int, queued: int, busy_seconds: float) -> str:
+        """Everything in Prometheus' text format 0.0.4, with the state of the queue as it stands."""
+        requests = (
+            f'{self.prefix}requests_total{{route="{route}",status="{status}"}} {count}'
+            for (route, status), count in sorted(self.requests.items())
+        )
+        return "".join(
+            [
+                self._family("requests_total", "counter", "Requests by route and status sent.", requests),
+                self._value("in_flight", "gauge", "Requests in the queue or in service.", busy + queued),
+                self._value("queue_length", "gauge", "Requests waiting for a server.", queued),
+                self._value("servers", "gauge", "Servers of the model.", servers),
+                self._value("busy_servers", "gauge", "Servers with a request in service.", busy),
+                self._value("busy_seconds_total", "counter", "Time in service, all servers.", busy_seconds),
+                self._histogram("service_seconds", "Start to finish.", self.service),
+                self._histogram("queue_wait_seconds", "Arrival to start.", self.queue_wait),
+            ]
+        )
+
+    def _family(self, name: str, kind: str, meaning: str, samples: Iterable[str]) -> str:
+        name = f"{self.prefix}{name}"
+        return "\n".join([f"# HELP {name} {meaning}", f"# TYPE {name} {kind}", *samples, ""])
+
+    def _value(self, name: str, kind: str, meaning: str, value: float) -> str:
+        return self._family(name, kind, meaning, [f"{self.prefix}{name} {value}"])
+
+    def _histogram(self, name: str, meaning: str, histogram: Histogram) -> str:
+        return self._family(name, "histogram", meaning, histogram.lines(f"{self.prefix}{name}"))

@@ -1,0 +1,1 @@
+"""The platforms' APIs that the embedded endpoint answers."""

@@ -1,0 +1,86 @@
+"""The other two of OpenAI's protocols: text completions and embeddings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.embedded.http.messages import Answer, HttpError, json_answer
+from inference_benchmarker.embedded.protocols.dialects import (
+    MODEL,
+    Chat,
+    ChatStream,
+    OpenAiDialect,
+    json_object,
+    wants_usage,
+)
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from inference_benchmarker.embedded.http.messages import Request
+    from inference_benchmarker.embedded.protocols.dialects import Stream
+
+_DIMENSIONS = 8
+
+
+class CompletionsDialect(OpenAiDialect):
+    """OpenAI's text completions, whole or as server-sent events with one token in each."""
+
+    def reply(self, request: Request, sequence: int) -> Answer | Stream:
+        """As many tokens as the request allows, else as many as configured."""
+        asked = json_object(request.body)
+        chat = Chat.asked_for(asked, f"cmpl-{sequence}", self._tokens, _prompt_tokens(asked))
+        if asked.get("stream"):
+            return TextStream(chat, wants_usage(asked))
+        choice = {"index": 0, "text": chat.text(), "logprobs": None, "finish_reason": chat.finish_reason}
+        return json_answer(200, {**chat.envelope(TextStream.kind), "choices": [choice], "usage": chat.usage()})
+
+
+class TextStream(ChatStream):
+    """A text completion as server-sent events."""
+
+    __slots__ = ()
+    kind = "text_completion"
+
+    def change(self, piece: int | None) -> str:
+        """The text of a token."""
+        text = "" if piece is None else self._chat.token(piece)
+        return f'"text":"{text}","logprobs":null'
+
+
+class EmbeddingsDialect(OpenAiDialect):
+    """OpenAI's embeddings: of each input, a short vector that depends on its length alone."""
+
+    def reply(self, request: Request, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
+        """A vector for each input."""
+        asked = json_object(request.body)
+        texts = _texts(asked, "input")
+        data = [
+            {"object": "embedding", "index": index, "embedding": [1 / (len(text) + 1)] * _DIMENSIONS}
+            for index, text in enumerate(texts)
+        ]
+        tokens = _words(texts)
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        model = str(asked.get("model", MODEL))
+        return json_answer(200, {"object": "list", "data": data, "model": model, "usage": usage})
+
+
+def _prompt_tokens(asked: dict[str, Any]) -> int:
+    """Each word of a text is a token, and each number of a prompt in token ids."""
+    prompt = asked.get("prompt")
+    if isinstance(prompt, list) and prompt and all(type(token) is int for token in prompt):
+        return len(prompt)
+    return _words(_texts(asked, "prompt"))
+
+
+def _texts(asked: dict[str, Any], name: str) -> list[str]:
+    """One text or a list of them."""
+    given = asked.get(name)
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
+        raise HttpError(400, f"the body needs {name}: a text, or a list with at least one")
+    return texts
+
+
+def _words(texts: list[str]) -> int:
+    return sum(len(text.split()) for text in texts)

@@ -1,0 +1,48 @@
+"""The protocols that the embedded endpoint speaks: which path is answered in which platform's words.
+
+A new protocol is a dialect and a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from inference_benchmarker.embedded.http.messages import Answer, Request, json_answer
+from inference_benchmarker.embedded.http.routing import Route
+from inference_benchmarker.embedded.protocols.bedrock import ConverseDialect, ConverseStreamDialect
+from inference_benchmarker.embedded.protocols.completions import CompletionsDialect, EmbeddingsDialect
+from inference_benchmarker.embedded.protocols.dialects import Dialect, OpenAiDialect, PlainDialect, SageMakerDialect
+from inference_benchmarker.embedded.protocols.event_stream import SageMakerStreamDialect
+from inference_benchmarker.embedded.protocols.lambda_function import LambdaDialect
+from inference_benchmarker.embedded.protocols.model_servers import KServeDialect, TorchServeDialect
+
+Answerer = Callable[[Request], Answer]
+
+SAGEMAKER = "/endpoints/{name}/"
+
+
+def queued(tokens: int) -> dict[str, Dialect]:
+    """What is posted to these paths waits for a server. ``tokens``: of an answer whose request sets no limit."""
+    return {
+        "/invocations": PlainDialect(),
+        f"{SAGEMAKER}invocations": SageMakerDialect(tokens),
+        f"{SAGEMAKER}invocations-response-stream": SageMakerStreamDialect(tokens),
+        "/model/{id}/converse": ConverseDialect(tokens),
+        "/model/{id}/converse-stream": ConverseStreamDialect(tokens),
+        "/2015-03-31/functions/{name}/invocations": LambdaDialect(),
+        "/v1/chat/completions": OpenAiDialect(tokens),
+        "/v1/completions": CompletionsDialect(tokens),
+        "/v1/embeddings": EmbeddingsDialect(tokens),
+        "/v2/models/{name}/infer": KServeDialect(),
+        "/v2/models/{name}/versions/{version}/infer": KServeDialect(),
+        "/predictions/{name}": TorchServeDialect(),
+    }
+
+
+def at_once() -> list[Route[Answerer]]:
+    """What is asked beside the inference, and answered whatever the servers do."""
+    return [
+        Route("GET", "/v1/models", lambda _: OpenAiDialect.models()),
+        Route("GET", "/v2/health/ready", lambda _: KServeDialect.ready()),
+        Route("GET", "/ping", lambda _: json_answer(200, {"status": "healthy"})),
+    ]

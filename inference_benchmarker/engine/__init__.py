@@ -1,0 +1,1 @@
+"""Runs a wave: starts its processes, follows them, brings them to an end."""

@@ -1,0 +1,127 @@
+"""Sends one request as a wave's worker would, in a process of its own, and gives back what was understood of it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inference_benchmarker.engine.child_logs import child_log
+from inference_benchmarker.engine.leftovers import MARK, end_leftovers, new_mark
+from inference_benchmarker.engine.processes import REAP_S, child_environment
+from inference_benchmarker.engine.scratch import scratch_folder
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.facts.probe import Seen
+from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
+from inference_benchmarker.records.record import split_batch
+from inference_benchmarker.redact import redact, secret_values
+from inference_benchmarker.report.check import Check, Ended
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from inference_benchmarker.plan.plan import WavePlan
+
+POLL_S = 0.02
+PATIENCE_S = 2.0  # what takes longer is said
+LOADED = "loaded"
+
+
+def send_one(plan: WavePlan, printed: Callable[[str], None]) -> Check | Ended:
+    """Send one request to a plan's endpoint.
+
+    ``printed`` is given what the user's code printed, without secrets, and that it takes its time. Raises
+    BenchmarkError for a file that cannot be used or is not loaded in time; an interrupt ends the process.
+    """
+    assert plan.factories_file is not None
+    job = replace(plan, factories_file=plan.factories_file.resolve())
+    with scratch_folder("benchmark_check_") as folder:
+        (folder / "job.json").write_text(json.dumps({"plan": job.to_json(), "parent": os.getpid()}))
+        try:
+            code = _run(folder, plan, printed)
+        finally:
+            _hand_on(folder / "output", printed)
+        if not _result(folder).is_file():
+            return Ended(str(plan.factories_file), _how(code))
+        return _understood(plan.factories_file, json.loads(_result(folder).read_text()))
+
+
+def _run(folder: Path, plan: WavePlan, printed: Callable[[str], None]) -> int:
+    """Run the process to its end; in a session of its own, so that Ctrl-C reaches this process alone."""
+    mark, secrets = new_mark(), secret_values(os.environ)
+    with child_log(folder / "output", lambda text: redact(text, secrets)) as output:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "inference_benchmarker.engine.worker.check", str(folder)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**child_environment(), MARK: mark},
+            start_new_session=True,
+        )
+        try:
+            _wait(process, folder, plan, printed)
+            with suppress(subprocess.TimeoutExpired):  # a thread of the user's may never end
+                process.wait(REAP_S)
+        finally:
+            process.kill()
+            process.wait()
+            end_leftovers(mark, {process.pid})
+    return process.returncode
+
+
+def _wait(process: subprocess.Popen[bytes], folder: Path, plan: WavePlan, printed: Callable[[str], None]) -> None:
+    """Until there is a result or the process has ended; who waits is told for what."""
+    begun = time.monotonic()
+    told_at = begun + PATIENCE_S
+    until = begun + float(plan.load_timeout_s)
+    while process.poll() is None and not _result(folder).is_file():
+        loaded = (folder / LOADED).is_file()
+        if (now := time.monotonic()) > told_at:
+            told_at += 5 * PATIENCE_S
+            printed(f"{'Waiting for the answer' if loaded else 'Loading the endpoint'} ...\n")
+        if now > until and not loaded:
+            raise BenchmarkError(
+                f"{plan.factories_file}: was not loaded within {plan.load_timeout_s} s.",
+                "Make it quicker, or give it more time with --load-timeout.",
+            )
+        time.sleep(POLL_S)
+
+
+def _result(folder: Path) -> Path:
+    return folder / "result.json"
+
+
+def _hand_on(output: Path, printed: Callable[[str], None]) -> None:
+    if output.is_file() and (text := output.read_text(encoding="utf-8", errors="replace")):
+        printed(text)
+
+
+def _understood(file: Path, result: dict[str, Any]) -> Check:
+    if (error := result.get("error")) is not None:
+        raise BenchmarkError(error["message"], error["hint"])
+    meta, base, streams, gaps = split_batch(base64.b64decode(result["batch"]))
+    columns = WorkerColumns(
+        worker=0,
+        base=np.frombuffer(base, BASE_DTYPE),
+        streams=np.frombuffer(streams, STREAM_DTYPE),
+        gaps=np.frombuffer(gaps, np.uint32),
+        labels=meta["labels"],
+        errors=meta["errors"],
+    )
+    (record,) = Records.of_workers([columns])
+    return Check(str(file), record, Seen(**result["seen"]), next((text for _, text in meta["texts"]), None))
+
+
+def _how(code: int) -> str:
+    """The process is gone without a word: its code ended it, or the system did."""
+    how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+    return f"the process ended {how} while it loaded the file or sent the request"

@@ -1,0 +1,287 @@
+"""Loads a factories file: the two plain functions in which a user describes an endpoint.
+
+Every way such a file can be wrong becomes one BenchmarkError that names the file, the line where there is
+one, and what was expected. The cheap checks need no import and run before any process starts; the rest runs
+in each worker before any load is sent.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import traceback
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib.util import module_from_spec, spec_from_file_location
+from itertools import accumulate
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.pacing import uniform
+from inference_benchmarker.records.error_key import class_name, error_text
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_MAX_ERROR_LENGTH = 20_000
+_KEYS = {"pre_computed", "input", "weights", "label"}
+# What to try where an exception's own words do not say it, by its class.
+_HINTS = {"NoRegionError": "Set AWS_DEFAULT_REGION, for example to us-east-1."}
+_SHAPE = 'expected {"pre_computed": True, "input": [payload, ...]} or {"pre_computed": False, "input": build}'
+
+
+class Invoke(Protocol):
+    """Sends one request: returns when it is done, yields tokens as they come, or raises."""
+
+    def __call__(self, payload: Any, /) -> Any:
+        """Send ``payload``."""
+
+
+class InvokeFactory(Protocol):
+    """Called once in each worker process; returns the ``invoke`` that the worker's requests share."""
+
+    def __call__(self, endpoint_name: str | None = None, /) -> Invoke:
+        """Make clients, pools and sessions, and return ``invoke``."""
+
+
+class PayloadFactory(Protocol):
+    """Called once in each worker process; returns the payloads, ready made or to be built for each request."""
+
+    def __call__(self) -> dict[str, Any]:
+        """Return ``{"pre_computed": True, "input": [...]}`` or ``{"pre_computed": False, "input": build}``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A loaded factories file. Exactly one of ``payloads`` and ``build`` is set."""
+
+    invoke: Callable[[Any], Any]
+    payloads: Sequence[Any] | None = None
+    build: Callable[[], Any] | None = None
+    label: Callable[[Any], str] | None = None
+    cumulative_weights: tuple[float, ...] | None = None
+
+    def choose(self, seed: int, index: int) -> int:
+        """Which pre-computed payload arrival ``index`` sends: ``index mod n``, or drawn by weight."""
+        assert self.payloads is not None
+        if self.cumulative_weights is None:
+            return index % len(self.payloads)
+        total = self.cumulative_weights[-1]
+        return bisect_right(self.cumulative_weights, uniform(seed, index) * total, hi=len(self.payloads) - 1)
+
+
+def check_source(path: Path, *, functions: Iterable[str] = ()) -> None:
+    """The checks that need no import: the file can be read, is Python, and mentions what it must define."""
+    try:
+        source = path.read_bytes()  # Python itself reads what it says of its encoding
+    except OSError as error:
+        raise BenchmarkError(f"{path}: cannot be read ({error}).", "Give the path of a Python file.") from None
+    try:
+        compile(source, str(path), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        reason = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise BenchmarkError(f"{path}{line}: not valid Python ({reason}).") from None
+    for name in functions:
+        if name.encode() not in source and b"import *" not in source:
+            raise BenchmarkError(f"{path}: has no {name}.", f"Define `def {name}(...)` in it; see README.")
+
+
+def source_problems(factories_file: Path | None, locust_file: Path | None) -> list[str]:
+    """What the cheap checks find wrong with the files of a plan; a file that is not there is the plan's to tell."""
+    problems = []
+    files = ((factories_file, ("invoke_factory", "payload_factory")), (locust_file, ()))
+    for path, functions in files:
+        if path is not None and os.path.isfile(path):  # noqa: PTH113 - a path too long is no file, not an error
+            try:
+                check_source(path, functions=functions)
+            except BenchmarkError as error:
+                problems.append(str(error))
+    return problems
+
+
+def load(path: Path, endpoint_name: str | None = None) -> Endpoint:
+    """Import a factories file, call both factories and check what they return."""
+    module = import_file(path)
+    invoke = _make_invoke(path, _function(module, path, "invoke_factory"), endpoint_name)
+    factory = _function(module, path, "payload_factory")
+    made = _call(path, "payload_factory", factory)
+    place = _place(path, factory)
+    payloads, build = _inputs(place, made)
+    return Endpoint(
+        invoke=invoke,
+        payloads=payloads,
+        build=build,
+        label=_label(place, made),
+        cumulative_weights=_weights(place, made, payloads),
+    )
+
+
+def import_file(path: Path) -> ModuleType:
+    """Import one file by its path; modules beside it can be imported by it."""
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    name = path.stem if path.stem.isidentifier() and path.stem not in sys.modules else f"endpoint_{path.stem}"
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise BenchmarkError(f"{path}: is not a Python file (its name must end in .py).")
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        raise describe_error(path, "importing it", error) from error
+    return module
+
+
+def _function(module: ModuleType, path: Path, name: str) -> Callable[..., Any]:
+    found = getattr(module, name, None)
+    if found is None:
+        raise BenchmarkError(f"{path}: has no {name}.", f"Define `def {name}(...)` in it; see README.")
+    if not callable(found):
+        raise BenchmarkError(f"{path}: {name} is {_kind(found)}, not a function.")
+    function: Callable[..., Any] = found
+    return function
+
+
+def _make_invoke(path: Path, factory: Callable[..., Any], endpoint_name: str | None) -> Callable[[Any], Any]:
+    arguments = (endpoint_name,) if endpoint_name is not None or _requires_argument(factory) else ()
+    invoke = _call(path, "invoke_factory", factory, *arguments)
+    if not callable(invoke):
+        raise BenchmarkError(
+            f"{_place(path, factory)}: invoke_factory returned {_kind(invoke)}; expected a function invoke(payload).",
+            "End invoke_factory with `return invoke`.",
+        )
+    if _is_async(invoke):
+        raise BenchmarkError(
+            f"{_place(path, invoke)}: invoke is an async function; expected a plain one.",
+            "Workers run requests in greenlets: write it with an ordinary blocking client.",
+        )
+    if not _accepts(invoke, None):
+        raise BenchmarkError(f"{_place(path, invoke)}: invoke must take one argument, the payload.")
+    called: Callable[[Any], Any] = invoke
+    return called
+
+
+def _inputs(place: str, made: Any) -> tuple[Sequence[Any] | None, Callable[[], Any] | None]:
+    if not isinstance(made, dict) or "input" not in made or "pre_computed" not in made:
+        raise BenchmarkError(f"{place}: payload_factory returned {_kind(made)}; {_SHAPE}.")
+    if unknown := sorted(str(key) for key in set(made) - _KEYS):
+        raise BenchmarkError(
+            f"{place}: payload_factory returned the unknown key {', '.join(unknown)}; "
+            f"known are {', '.join(sorted(_KEYS))}."
+        )
+    if type(made["pre_computed"]) is not bool:
+        raise BenchmarkError(f'{place}: "pre_computed" must be True or False, not {made["pre_computed"]!r}.')
+    value = made["input"]
+    if not made["pre_computed"]:
+        if not callable(value):
+            raise BenchmarkError(
+                f'{place}: with "pre_computed": False, "input" must be a function, not {_kind(value)}.'
+            )
+        if _is_async(value) or not _accepts(value):
+            raise BenchmarkError(f'{place}: with "pre_computed": False, "input" must be a plain function build().')
+        return None, value
+    if isinstance(value, (str, bytes, bytearray, memoryview, dict)) or not isinstance(value, Sequence):
+        raise BenchmarkError(f'{place}: with "pre_computed": True, "input" must be a list, not {_kind(value)}.')
+    if not value:
+        raise BenchmarkError(f'{place}: "input" is an empty list; expected at least one payload.')
+    return value, None
+
+
+def _weights(place: str, made: dict[str, Any], payloads: Sequence[Any] | None) -> tuple[float, ...] | None:
+    weights = made.get("weights")
+    if weights is None:
+        return None
+    if payloads is None:
+        raise BenchmarkError(f'{place}: "weights" needs "pre_computed": True.')
+    if not isinstance(weights, Sequence) or len(weights) != len(payloads):
+        count = len(weights) if isinstance(weights, Sequence) else _kind(weights)
+        raise BenchmarkError(f'{place}: "weights" must have one number a payload ({len(payloads)}), not {count}.')
+    numbers = [_weight(weight) for weight in weights]
+    if not all(number >= 0 for number in numbers) or not 0 < sum(numbers) < inf:
+        raise BenchmarkError(f'{place}: "weights" must be numbers of at least 0, and not all 0.')
+    return tuple(accumulate(numbers))
+
+
+def _weight(weight: Any) -> float:
+    try:
+        return float(weight) if isinstance(weight, (int, float)) else -1.0
+    except OverflowError:
+        return inf
+
+
+def _label(place: str, made: dict[str, Any]) -> Callable[[Any], str] | None:
+    label = made.get("label")
+    if label is not None and not callable(label):
+        raise BenchmarkError(f'{place}: "label" must be a function label(payload) -> str, not {_kind(label)}.')
+    if label is not None and (_is_async(label) or not _accepts(label, None)):
+        raise BenchmarkError(f'{place}: "label" must be a plain function that takes one argument, the payload.')
+    return label
+
+
+def _call(path: Path, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except BaseException as error:
+        raise describe_error(path, f"{name}()", error) from error
+
+
+def describe_error(path: Path, doing: str, error: BaseException) -> BenchmarkError:
+    """What the user's own code raised, with the line of their file it came from."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == path.resolve()]
+    line = frames[-1].lineno if frames else getattr(error, "lineno", None)
+    place = f"{path}, line {line}" if line else str(path)
+    name, text = class_name(type(error)), error_text(error)[:_MAX_ERROR_LENGTH]
+    return BenchmarkError(f"{place}: {doing} raised {name}: {text}".rstrip(":. ") + ".", _HINTS.get(name, ""))
+
+
+def _place(path: Path, function: Callable[..., Any]) -> str:
+    """The function's file and line; it may have been imported from a module beside the file."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return str(path)
+    home = Path(code.co_filename)
+    return f"{path if home.resolve() == path.resolve() else home}, line {code.co_firstlineno}"
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return None
+
+
+def _requires_argument(function: Callable[..., Any]) -> bool:
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = _parameters(function) or []
+    return any(p.kind in positional and p.default is p.empty for p in parameters)
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling it gives a coroutine or an asynchronous generator; an instance's ``__call__`` counts."""
+    call = getattr(function, "__call__", None)  # noqa: B004 - what it is matters, not whether it is there
+    return any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in (function, call))
+
+
+def _accepts(function: Callable[..., Any], *arguments: Any) -> bool:
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError:
+        return _parameters(function) is None
+    except ValueError:
+        return True
+    return True
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "None"
+    if isinstance(value, dict):
+        return "a dict with the keys " + (", ".join(map(repr, value)) or "none")
+    return f"a {type(value).__name__}"

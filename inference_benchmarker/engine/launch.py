@@ -1,0 +1,155 @@
+"""Runs a wave: starts its processes, watches them, reaps them and finalises.
+
+Imports neither Locust nor gevent, so a notebook that calls ``run_wave`` is not patched.
+"""
+
+from __future__ import annotations
+
+import errno
+import secrets
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.engine.conductor import Conductor
+from inference_benchmarker.engine.endpoint import source_problems
+from inference_benchmarker.engine.live import Live, Nobody, Undisturbed
+from inference_benchmarker.engine.processes import Processes, counting_interrupts
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.host import raise_descriptor_limit
+from inference_benchmarker.wave.run_dir import RunDir, cannot_write, write_json
+from inference_benchmarker.wave.wave import Wave, describe_environment
+
+if TYPE_CHECKING:
+    from inference_benchmarker.plan.plan import WavePlan
+
+DESCRIPTORS_A_WORKER = 4  # its standard input, its pipe and log here, and a connection of the primary's
+DESCRIPTORS_BESIDE_WORKERS = 24
+
+
+def run_wave(plan: WavePlan, live: Live | None = None, calibration: dict[str, Any] | None = None) -> Wave:
+    """Run one wave and return it, stored in its run directory. ``calibration``: what one found, to be kept with it.
+
+    Raises BenchmarkError, before any load is sent, for a plan or a factories file that cannot work;
+    KeyboardInterrupt if interrupted before the wave began. Later interrupts end the wave early and it is
+    returned with what was measured.
+    """
+    plan = settle(plan)
+    live = Undisturbed(live or Nobody())
+    facts = facts_of(plan, calibration)
+    run_dir = make_run_dir(plan, facts)
+    made = _identity(run_dir)
+    keep = False
+    try:
+        with counting_interrupts() as interrupts:
+            with Processes(plan, run_dir) as processes:
+                conductor = Conductor(plan, run_dir, processes, interrupts, live)
+                try:
+                    conductor.run()
+                finally:
+                    keep = conductor.worker_ended
+            live.close()
+            wave = _store(
+                conductor.finalise(facts), made, live
+            )  # after the processes' end: so nothing of theirs is missed
+            if wave.run_dir is not None:
+                conductor.forget_spill()
+            return wave
+    except (BenchmarkError, KeyboardInterrupt):
+        if not keep:
+            _discard(run_dir)
+        raise
+    finally:
+        live.close()
+
+
+def settle(plan: WavePlan) -> WavePlan:
+    """A checked plan whose file is absolute and whose seed is drawn; every cheap problem is raised here."""
+    problems = plan.problems() + source_problems(plan.factories_file, plan.locust_file)
+    problems += _descriptor_problems(plan.workers)
+    if problems:
+        raise BenchmarkError("\n".join(problems))
+    return replace(
+        plan,
+        seed=secrets.randbits(32) if plan.seed is None else plan.seed,
+        factories_file=plan.factories_file and plan.factories_file.resolve(),
+        locust_file=plan.locust_file and plan.locust_file.resolve(),
+    )
+
+
+def facts_of(plan: WavePlan, calibration: dict[str, Any] | None = None) -> dict[str, Any]:
+    """With what and where a plan is run, to be kept beside it."""
+    facts: dict[str, Any] = {"environment": describe_environment(plan)}
+    return facts if calibration is None else {**facts, "calibration": calibration}
+
+
+def make_run_dir(plan: WavePlan, facts: dict[str, Any]) -> RunDir:
+    """A new run directory that holds the plan, and with what and where it is run."""
+    run_dir = RunDir.create(plan.output_dir)
+    try:
+        write_json(run_dir.plan, {**plan.public_json(), **facts})
+    except OSError as error:
+        _discard(run_dir)
+        raise cannot_write(plan.output_dir, error) from None
+    return run_dir
+
+
+def _discard(run_dir: RunDir) -> None:
+    """Leave no directory of a wave that never began, unless a process left its last words there."""
+    if run_dir.spool.is_file() and run_dir.spool.stat().st_size:
+        return
+    if any(log.stat().st_size and b"Traceback" in log.read_bytes() for log in run_dir.logs.glob("*.log")):
+        return
+    shutil.rmtree(run_dir.path, ignore_errors=True)
+
+
+def _identity(run_dir: RunDir) -> tuple[int, int]:
+    """Which folder it is, whatever its path will lead to later."""
+    status = run_dir.path.stat()
+    return status.st_dev, status.st_ino
+
+
+def _store(wave: Wave, made: tuple[int, int], live: Live) -> Wave:
+    """Store the wave; where that cannot be, in the system's temporary folder, and say so.
+
+    The verdict is the wave's own: it does not change with the disk that its files go to.
+    """
+    origin = wave.run_dir
+    assert origin is not None
+    try:
+        if _identity(origin) != made:
+            raise OSError(errno.ESTALE, "another folder took its place")
+        wave.save()
+        return wave
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno != errno.ESTALE:
+            _take_back(origin)  # what is half stored would tell less than the spool that stays
+    wave.run_dir = RunDir(Path(tempfile.mkdtemp(suffix="_benchmark")))
+    try:
+        write_json(wave.run_dir.plan, {**wave.plan.public_json(), "environment": wave.environment})
+        wave.save()
+        live.say(f"{origin.path}: cannot be written ({reason}); the wave is stored in {wave.run_dir.path}.")
+    except OSError:
+        shutil.rmtree(wave.run_dir.path, ignore_errors=True)
+        wave.run_dir = None
+        later = f" `benchmark report {origin.path}` stores it once it can." if origin.spool.is_file() else ""
+        live.say(f"The wave could not be stored ({reason}); what is printed is all there is.{later}")
+    return wave
+
+
+def _take_back(run_dir: RunDir) -> None:
+    for path in (run_dir.requests, run_dir.timeline, run_dir.report, run_dir.summary):
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _descriptor_problems(workers: int) -> list[str]:
+    """What each worker takes, here and in the primary."""
+    allowed, needed = raise_descriptor_limit(), DESCRIPTORS_A_WORKER * workers + DESCRIPTORS_BESIDE_WORKERS
+    if needed > allowed:
+        return [f"--workers {workers} needs {needed} file descriptors; this process may have {allowed} (ulimit -n)."]
+    return []

@@ -1,0 +1,62 @@
+"""Who watches a wave."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from inference_benchmarker.wave.journal import Journal
+
+
+class Live(Protocol):
+    """Who watches a wave: the live view on a terminal, plain lines elsewhere, or nobody."""
+
+    def say(self, message: str) -> None:
+        """A sentence about what happens now."""
+
+    def update(self, journal: Journal, fresh: list[Any], now_ns: int) -> None:
+        """The wave goes on; ``now_ns`` is nanoseconds after wave start, ``fresh`` the new request rows."""
+
+    def close(self) -> None:
+        """The wave is over."""
+
+
+class Undisturbed:
+    """A view that may fail: what cannot be shown is left out, for that is no reason to lose a wave."""
+
+    def __init__(self, view: Live) -> None:
+        self._view: Live | None = view
+
+    def say(self, message: str) -> None:
+        """Hand on."""
+        self._try(lambda view: view.say(message))
+
+    def update(self, journal: Journal, fresh: list[Any], now_ns: int) -> None:
+        """Hand on."""
+        self._try(lambda view: view.update(journal, fresh, now_ns))
+
+    def close(self) -> None:
+        """Hand on."""
+        self._try(lambda view: view.close())
+
+    def _try(self, show: Callable[[Live], None]) -> None:
+        if self._view is not None:
+            try:
+                show(self._view)
+            except Exception:
+                self._view = None
+
+
+class Nobody:
+    """Watches a wave in silence."""
+
+    def say(self, message: str) -> None:
+        """Say nothing."""
+
+    def update(self, journal: Journal, fresh: list[Any], now_ns: int) -> None:
+        """Show nothing."""
+
+    def close(self) -> None:
+        """Nothing to close."""

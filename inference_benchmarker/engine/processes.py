@@ -1,0 +1,217 @@
+"""The wave's processes, seen from the one that starts them: pipes to them, what the primary says, their end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from inference_benchmarker.engine.child_logs import ChildLogs
+from inference_benchmarker.engine.leftovers import MARK, end_leftovers, new_mark
+from inference_benchmarker.redact import redact, secret_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.wave.run_dir import RunDir
+
+REAP_S = 2.0
+
+Found = TypeVar("Found")
+
+
+class Processes:
+    """The wave's processes. Each dies with this one, and leaving the context reaps every one of them.
+
+    ``heard_at`` is when the primary last said anything, on the monotonic clock; ``left_behind`` names what the
+    user's code had started and was still there at the end.
+    """
+
+    def __init__(self, plan: WavePlan, run_dir: RunDir) -> None:
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self.heard_at = time.monotonic()
+        self.left_behind: tuple[str, ...] = ()
+        hidden = secret_values(os.environ)
+        self.logs = ChildLogs(lambda text: redact(text, hidden))
+        self._run_dir = run_dir
+        self._mark = new_mark()
+        self._buffer = b""
+        self.status, status_write = os.pipe()
+        os.set_blocking(self.status, False)
+        self.primary = self._spawn("primary", run_dir.primary_log, pass_fds=(status_write,))
+        os.close(status_write)
+        try:
+            self._start(plan, run_dir, status_write)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def _start(self, plan: WavePlan, run_dir: RunDir, status_write: int) -> None:
+        for number in range(plan.workers):
+            self.workers.append(self._spawn("worker", run_dir.worker_log(number)))
+        self.logs.start()
+        whole_plan = plan.to_json()
+        from inference_benchmarker.engine.curve import make_keys
+
+        keys, keys_of_workers = make_keys(plan.workers)
+        job = {"plan": whole_plan, "run_dir": str(run_dir.path), "status_fd": status_write, "keys": keys.to_json()}
+        self.tell_primary(json.dumps(job))
+        for number, (worker, own) in enumerate(zip(self.workers, keys_of_workers, strict=True)):
+            job = {"plan": whole_plan, "worker": number, "parent": os.getpid(), "keys": own.to_json()}
+            _write_line(worker, json.dumps(job))
+
+    def _spawn(self, module: str, log: Path, pass_fds: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
+        """Start one of our processes in a session of its own, so that Ctrl-C reaches this process alone."""
+        output = self.logs.pipe_to(log)
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-P", "-m", f"inference_benchmarker.engine.{module}"],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                env={**child_environment(), MARK: self._mark},
+                pass_fds=pass_fds,
+                start_new_session=True,
+            )
+        finally:
+            os.close(output)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        everyone = [*self.workers, self.primary]
+        if self.primary.poll() is None:
+            self.primary.terminate()
+        for process in everyone:
+            assert process.stdin is not None
+            with suppress(OSError):
+                process.stdin.close()
+        deadline = time.monotonic() + REAP_S
+        for process in everyone:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.left_behind = end_leftovers(self._mark, {process.pid for process in everyone})
+        self.logs.close()
+        os.close(self.status)
+
+    def words(self, number: int) -> list[str]:
+        """The last lines that a worker printed so far."""
+        return self.logs.words(self._run_dir.worker_log(number))
+
+    def last_words(self, number: int) -> list[str]:
+        """The last lines that a worker which has ended printed."""
+        return self.logs.last_words(self._run_dir.worker_log(number))
+
+    def tell_primary(self, command: str) -> None:
+        """Send the primary a line."""
+        _write_line(self.primary, command)
+
+    def tell_port(self, port: int) -> None:
+        """Tell every worker where the primary listens."""
+        for worker in self.workers:
+            _write_line(worker, str(port))
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """What the primary said since the last call."""
+        with suppress(BlockingIOError):
+            while data := os.read(self.status, 65536):
+                self._buffer += data
+                self.heard_at = time.monotonic()
+        *lines, self._buffer = self._buffer.split(b"\n")
+        for line in lines:
+            yield json.loads(line)
+
+
+@dataclass(slots=True)
+class Interrupts:
+    """How often Ctrl-C (or SIGTERM, or the terminal's end) came."""
+
+    count: int = 0
+
+    def add(self, _number: int, _frame: FrameType | None) -> None:
+        """Count one; the wave's loop acts on it."""
+        self.count += 1
+
+
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def counting_interrupts() -> Iterator[Interrupts]:
+    """Count interrupts instead of raising; outside the main thread signals are not ours to take.
+
+    Within another such context it is the same count, so that none is lost between the two.
+    """
+    outer = getattr(signal.getsignal(signal.SIGINT), "__self__", None)
+    interrupts = outer if isinstance(outer, Interrupts) else Interrupts()
+    with _handling(interrupts.add):
+        yield interrupts
+
+
+def until_interrupted(act: Callable[[], list[Found]]) -> list[Found]:
+    """What ``act`` returns; nothing where KeyboardInterrupt ended it. To be called in a context that counts.
+
+    While ``act`` runs an interrupt raises, and so does a second one; none does once it is over.
+    """
+    found: list[Found] = []
+    running = True
+
+    def interrupt(*_: object) -> None:
+        if running:
+            raise KeyboardInterrupt
+
+    with _handling(interrupt):
+        try:
+            try:
+                found = act()
+            finally:
+                running = False
+        except KeyboardInterrupt:
+            running = False
+    return found
+
+
+@contextmanager
+def _handling(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heeded = [number for number in INTERRUPTS if signal.getsignal(number) != signal.SIG_IGN]  # nohup, background jobs
+    before = {number: signal.getsignal(number) for number in heeded}
+    try:
+        for number in heeded:
+            signal.signal(number, handler)
+        yield
+    finally:
+        for number in heeded:
+            signal.signal(number, before[number])
+
+
+def child_environment() -> dict[str, str]:
+    """The user's environment without what Locust would read from it; our package stays importable from a clone."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LOCUST_")}
+    root = str(Path(__file__).resolve().parents[2])
+    if not root.endswith("-packages"):
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (environment.get("PYTHONPATH"), root)))
+    return {**environment, "PYTHONUNBUFFERED": "1"}
+
+
+def _write_line(process: subprocess.Popen[bytes], line: str) -> None:
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):  # its end is noticed elsewhere
+        process.stdin.write(line.encode() + b"\n")
+        process.stdin.flush()

@@ -1,0 +1,76 @@
+"""The process of `benchmark check`: loads a factories file and sends one request, both as a wave's worker does.
+
+Its only argument is a folder: ``job.json`` there says what to do, ``result.json`` is written when it is done.
+"""
+
+from __future__ import annotations
+
+# Locust patches the process, so it comes before everything that opens sockets.
+import locust  # noqa: F401
+
+# isort: split
+import base64
+import os
+import sys
+from dataclasses import replace
+from functools import partial
+from json import dumps, loads  # by name: the user's code may put other functions into the module
+from pathlib import Path
+from time import monotonic_ns
+from typing import Any
+
+import gevent
+
+from inference_benchmarker.engine import endpoint
+from inference_benchmarker.engine.worker.requests import InvokeRequests, Slot
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.facts.probe import Witness
+from inference_benchmarker.host import die_with_parent
+from inference_benchmarker.plan.pacing import Token
+from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.records.record import BatchWriter, redacted
+from inference_benchmarker.redact import excerpt, secret_values
+
+LOADED = "loaded"
+MAX_ERROR_LENGTH = 2_000
+
+
+def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
+    """Send one request; what was seen, and its record as a worker reports it. ``loaded_file`` is made in between."""
+    assert plan.factories_file is not None
+    timeout = None if plan.request_timeout_s is None else float(plan.request_timeout_s)
+    secrets = secret_values(os.environ)
+    loaded = endpoint.load(plan.factories_file, plan.endpoint_name)
+    loaded_file.touch()
+    witness, writer = Witness(loaded.invoke), BatchWriter(secrets)
+    requests = InvokeRequests(replace(loaded, invoke=witness), 0, _nobody, writer, timeout)
+    requests.t0 = monotonic_ns()
+    slot, tokens = Slot(), iter([Token(0, 0)])
+    slot.take = lambda: next(tokens, None)
+    gevent.spawn(requests.serve, slot).join()
+    seen = witness.seen(loaded.payloads, partial(excerpt, secrets=secrets))
+    return {"seen": seen.to_json(), "batch": base64.b64encode(redacted(writer.take({}))).decode()}
+
+
+def _nobody(**_: Any) -> None:
+    """Hears of the request in place of Locust's statistics."""
+
+
+def main() -> None:
+    """Do what the folder's job says."""
+    folder = Path(sys.argv[1])
+    job = loads((folder / "job.json").read_text())
+    die_with_parent(job["parent"])
+    gevent.get_hub().SYSTEM_ERROR = ()  # a SystemExit in a greenlet of the user's file ends that greenlet, not us
+    try:
+        result = check(WavePlan.from_json(job["plan"]), folder / LOADED)
+    except BenchmarkError as error:
+        clean = partial(excerpt, limit=MAX_ERROR_LENGTH, secrets=secret_values(os.environ))
+        result = {"error": error.told(clean)}
+    draft = folder / "result.part"
+    draft.write_text(dumps(result))
+    draft.rename(folder / "result.json")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""Watches what client libraries do beneath ``invoke``: connections, full pools, waits for a connection, retries.
+
+Nothing here runs once a request but where a library does more than it was asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+import os.path
+import random
+import sys
+from collections import Counter
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from gevent.socket import AF_INET, AF_INET6, SOCK_STREAM, socket
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import FrameType
+
+    from inference_benchmarker.engine.worker.requests import Slot
+
+MOST_LOOKS = 50  # requests in flight that are looked at, at a time
+# Where a greenlet is parked that waits for a connection: the end of a file's path, and the function.
+POOL_WAITS = (
+    ("geventhttpclient/connectionpool.py", "get_socket"),
+    ("urllib3/connectionpool.py", "_get_conn"),
+    ("httpcore/_sync/connection_pool.py", "wait_for_connection"),
+    ("httpcore2/_sync/connection_pool.py", "wait_for_connection"),
+)
+LOCKS = ("threading.py", "queue.py", "_synchronization.py")
+THREADING_LOCKS = ("gevent/thread.py", "threading.py")  # a lock, and what is made of locks
+FULL_POOL = "Connection pool is full"
+
+
+class ClientWatch:
+    """Counts since the last ``begin``; one for a process, because it hooks into the libraries for good."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._random = random.Random()
+        self._hooked: set[str] = set()
+        self._clear_s = 0.0
+        self._clear_until_s: float | None = None
+        self._hook_sockets()
+        self._hook_pools()
+
+    def begin(self) -> None:
+        """Forget what the warm-up did."""
+        self._counts.clear()
+        self._clear_s, self._clear_until_s = 0.0, None
+
+    def facts(self) -> dict[str, Any]:
+        """The counts of ``usage.Connections``."""
+        names = ("opened", "discarded", "looked_at", "waiting", "locked", "retries")
+        return {**{name: self._counts[name] for name in names}, "clear_until_s": self._clear_until_s}
+
+    def look(self, slots: Iterable[Slot], now_s: float) -> None:
+        """See what some of the requests in flight wait for, ``now_s`` after wave start; hook into new libraries."""
+        self.hook()
+        held = self._held()
+        self._look_at(slots)
+        if self._held() == held:
+            self._clear_s = now_s
+        elif self._clear_until_s is None:
+            self._clear_until_s = self._clear_s
+
+    def _held(self) -> int:
+        return self._counts["waiting"] + self._counts["locked"]
+
+    def _look_at(self, slots: Iterable[Slot]) -> None:
+        in_flight = [slot for slot in slots if slot.token is not None]
+        if len(in_flight) > MOST_LOOKS:
+            in_flight = self._random.sample(in_flight, MOST_LOOKS)
+        self._counts["looked_at"] += len(in_flight)
+        frames = [slot.greenlet.gr_frame for slot in in_flight]
+        self._counts["waiting"] += sum(map(_waits_for_connection, frames))
+        self._counts["locked"] += sum(map(_waits_for_lock, frames))
+
+    def _hook_sockets(self) -> None:
+        connect, connect_ex = socket.connect, socket.connect_ex
+
+        @wraps(connect)
+        def counted_connect(sock: Any, address: Any) -> Any:
+            result = connect(sock, address)
+            self._opened(sock)
+            return result
+
+        @wraps(connect_ex)
+        def counted_connect_ex(sock: Any, address: Any) -> Any:
+            result = connect_ex(sock, address)
+            if not result:
+                self._opened(sock)
+            return result
+
+        socket.connect, socket.connect_ex = counted_connect, counted_connect_ex
+
+    def _opened(self, sock: Any) -> None:
+        if sock.family in (AF_INET, AF_INET6) and sock.type & SOCK_STREAM:
+            self._counts["opened"] += 1
+
+    def _hook_pools(self) -> None:
+        """Count urllib3's warnings, at whatever level it logs; only the first is logged, or each request had a line."""
+        log = logging.getLogger("urllib3.connectionpool")
+        warn = log.warning
+
+        def counted_warning(message: object, *args: Any, **kwargs: Any) -> None:
+            if str(message).startswith(FULL_POOL):
+                self._counts["discarded"] += 1
+                if self._counts["discarded"] > 1:
+                    return
+            warn(message, *args, **kwargs)
+
+        log.warning = counted_warning  # type: ignore[assignment,method-assign]
+
+    def hook(self) -> None:
+        """Count the retries of the libraries that are loaded by now.
+
+        After each attempt botocore asks whether to try again; urllib3 makes the next ``Retry``, or raises.
+        """
+        self._count_if("botocore.endpoint", "Endpoint", "_needs_retry", _tries_again)
+        self._count_if("urllib3.util.retry", "Retry", "increment", _is_no_redirect)
+
+    def _count_if(self, module: str, owner: str, method: str, retried: Callable[[Any, dict[str, Any]], bool]) -> None:
+        if module in self._hooked or module not in sys.modules:
+            return
+        self._hooked.add(module)
+        holder = getattr(sys.modules[module], owner, None)
+        original = getattr(holder, method, None)
+        if original is None:  # a version that works otherwise: its retries are not seen
+            return
+
+        @wraps(original)
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            if retried(result, kwargs):
+                self._counts["retries"] += 1
+            return result
+
+        setattr(holder, method, counted)
+
+
+def _waits_for_connection(frame: FrameType | None) -> bool:
+    """Whether a parked greenlet stands in a pool that has no connection to give; a lock's own frames are skipped."""
+    while frame is not None and frame.f_code.co_filename.endswith(LOCKS):
+        frame = frame.f_back
+    if frame is None:
+        return False
+    path = _path(frame)
+    return any(path.endswith(end) and frame.f_code.co_name == function for end, function in POOL_WAITS)
+
+
+def _waits_for_lock(frame: FrameType | None) -> bool:
+    """Whether a parked greenlet stands before a lock or a semaphore; an event or a condition is no lock."""
+    called = ""
+    while frame is not None and _path(frame).endswith(THREADING_LOCKS):
+        called, frame = frame.f_code.co_name, frame.f_back
+    return called == "acquire"
+
+
+def _path(frame: FrameType) -> str:
+    return frame.f_code.co_filename.replace(os.path.sep, "/")
+
+
+def _tries_again(answer: Any, _: Any) -> bool:
+    return bool(answer)
+
+
+def _is_no_redirect(_: Any, arguments: dict[str, Any]) -> bool:
+    response = arguments.get("response")
+    return not (response is not None and response.get_redirect_location())

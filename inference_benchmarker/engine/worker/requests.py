@@ -1,0 +1,289 @@
+"""The path token -> payload -> invoke -> record: the microseconds this project is about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from numbers import Number
+from time import monotonic_ns
+from types import CoroutineType, GeneratorType
+from typing import TYPE_CHECKING, Any
+
+import gevent
+
+from inference_benchmarker.records.error_key import error_key, error_text, local_errno
+from inference_benchmarker.records.record import ABANDONED, FAILED, HAS_STREAM, NONE, OK, BatchWriter, Ledger
+from inference_benchmarker.records.response import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from inference_benchmarker.engine.endpoint import Endpoint
+    from inference_benchmarker.plan.pacing import Token
+
+
+class RequestTimeout(gevent.Timeout):
+    """A request took longer than ``--request-timeout``."""
+
+
+class AbandonedError(Exception):
+    """A request that was still in flight when the drain ended."""
+
+
+class PayloadError(Exception):
+    """Building or labelling a payload raised: nothing was sent."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(error_text(cause))
+        self._benchmark_detail = error_key(cause)
+
+
+class FailedRequestError(Exception):
+    """Stands for a failure in Locust's statistics: its text is the error's key, so they stay small."""
+
+
+class Slot:
+    """One reusable request greenlet, and what is known of the request it is sending."""
+
+    __slots__ = (
+        "build_ns",
+        "done",
+        "failure",
+        "greenlet",
+        "handed",
+        "kind",
+        "label",
+        "sent",
+        "size",
+        "take",
+        "times",
+        "token",
+        "usage",
+    )
+
+    def __init__(self, kind: int = 0) -> None:
+        self.kind = kind
+        self.greenlet: Any = None
+        self.handed: Token | None = None
+        self.take: Callable[[], Token | None]
+        self.token: Token | None = None
+        self.begin(None, 0)
+
+    def begin(self, token: Token | None, now: int) -> None:
+        """Forget the last request; ``sent`` is stamped again when the payload is in hand."""
+        self.token = token
+        self.sent = self.done = now
+        self.label = self.build_ns = 0
+        self.size = NONE
+        self.times: list[int] | None = None
+        self.usage: Response | None = None
+        self.failure: BaseException | None = None
+
+
+class Requests:
+    """Sends a worker's requests and keeps its ledger; every token becomes exactly one record.
+
+    Subclasses say what one request is, by the ``attempt`` they pass to ``execute``.
+    """
+
+    kinds = 1
+
+    def __init__(self, fire: Callable[..., None], writer: BatchWriter, request_timeout_s: float | None) -> None:
+        self._fire = fire
+        self._writer = writer
+        self._timeout_s = request_timeout_s
+        self._errors: dict[str, FailedRequestError] = {}
+        self.ledger = Ledger()
+        self.refused: Counter[str] = Counter()  # requests that failed for want of something of this host's, by errno
+        self.slots: list[Slot] = []
+        self.t0 = 0
+        self.open = True
+        self.in_flight = 0
+
+    def kind(self, index: int) -> int:  # noqa: ARG002 - one kind of slot serves every arrival
+        """Which kind of slot sends this arrival."""
+        return 0
+
+    def closed_kinds(self, concurrency: int) -> list[int]:
+        """The kind of each of a closed loop's slots."""
+        return [0] * concurrency
+
+    def serve(self, slot: Slot) -> None:
+        """A slot's life: one token after the other."""
+        raise NotImplementedError
+
+    def execute(self, slot: Slot, token: Token, attempt: Callable[[Slot], None]) -> None:
+        """Send one request and record it, whatever it raises."""
+        if token.index >= 0:
+            self.ledger.sent += 1
+        self.in_flight += 1
+        slot.begin(token, monotonic_ns() - self.t0)
+        timer = None if self._timeout_s is None else RequestTimeout.start_new(self._timeout_s)
+        try:
+            attempt(slot)
+        except BaseException as error:
+            slot.failure = slot.failure or error
+        finally:
+            if timer is not None:
+                if not timer.pending:  # it went off, whatever the client made of it
+                    slot.failure = timer
+                timer.close()
+        slot.done = monotonic_ns() - self.t0
+        self.in_flight -= 1
+        if self.open:
+            self._record(slot, token)
+        slot.token = None
+
+    def abandon(self) -> None:
+        """End the books: what is in flight now is recorded as abandoned, at its age."""
+        self.open = False
+        now = monotonic_ns() - self.t0
+        counted = []
+        for slot in self.slots:
+            if slot.token is not None:
+                slot.done = now
+                self._write(slot, slot.token, ABANDONED)
+                if slot.token.index >= 0:
+                    self.ledger.abandoned += 1
+                    counted.append(slot)
+        for slot in counted:  # after the books are closed: a listener may let other greenlets run
+            self._report(slot, AbandonedError("abandoned"))
+
+    def _record(self, slot: Slot, token: Token) -> None:
+        if slot.failure is None:
+            self._write(slot, token, OK)
+            if token.index >= 0:
+                self.ledger.ok += 1
+                self._report(slot, None)
+            return
+        number, key = self._writer.error(slot.failure)
+        self._write(slot, token, FAILED, number)
+        if token.index >= 0:
+            self.ledger.failed += 1
+            if name := local_errno(slot.failure):
+                self.refused[name] += 1
+            self._report(slot, self._errors.setdefault(key, FailedRequestError(key)))
+
+    def _write(self, slot: Slot, token: Token, outcome: int, error: int = 0) -> None:
+        usage, add = slot.usage, self._writer.add
+        if usage is None and slot.times is None:
+            add(token.index, token.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome)
+            return
+        tokens_in = tokens_out = NONE
+        if usage is not None:
+            slot.size = slot.size if usage.bytes is None else usage.bytes
+            tokens_in = NONE if usage.tokens_in is None else usage.tokens_in
+            tokens_out = NONE if usage.tokens_out is None else usage.tokens_out
+            if usage.model and not slot.label:
+                slot.label = self._writer.labels[usage.model]
+        outcome |= HAS_STREAM
+        add(token.index, token.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome)
+        self._writer.add_stream(slot.times, tokens_in, tokens_out)
+
+    def _report(self, slot: Slot, exception: Exception | None) -> None:
+        """Tell Locust, once for each sent request."""
+        self._fire(
+            request_type="invoke",
+            name=self._writer.labels.name(slot.label) or "invoke",
+            response_time=(slot.done - slot.sent) / 1e6,
+            response_length=max(slot.size, 0),
+            exception=exception,
+            context={},
+        )
+
+
+class InvokeRequests(Requests):
+    """Requests of a factories file: a payload, then ``invoke``."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        seed: int,
+        fire: Callable[..., None],
+        writer: BatchWriter,
+        request_timeout_s: float | None = None,
+    ) -> None:
+        super().__init__(fire, writer, request_timeout_s)
+        self._endpoint = endpoint
+        self._invoke = endpoint.invoke
+        self._seed = seed
+        self._payload_labels: dict[int, int] = {}
+
+    def serve(self, slot: Slot) -> None:
+        """Send one request after the other, as tokens are handed over."""
+        take, execute, attempt = slot.take, self.execute, self._attempt
+        while (token := take()) is not None:
+            execute(slot, token, attempt)
+
+    def _attempt(self, slot: Slot) -> None:
+        try:
+            payload = self._payload(slot)
+        except BaseException as error:
+            raise PayloadError(error) from error
+        finally:
+            slot.sent = monotonic_ns() - self.t0
+        result = self._invoke(payload)
+        if result is None:
+            return
+        kind = type(result)
+        if kind is bytes:
+            slot.size = len(result)
+        elif kind is GeneratorType:
+            self._drive(slot, result)
+        elif kind is str:
+            slot.size = _size(result)
+        elif isinstance(result, Response):
+            slot.usage = result if kind is Response else result.checked()
+        elif kind is CoroutineType:
+            result.close()
+            raise TypeError("invoke returned a coroutine; expected it to return when the request is done")
+
+    def _payload(self, slot: Slot) -> Any:
+        """The payload, in hand before ``sent`` is stamped; building one is timed apart."""
+        endpoint = self._endpoint
+        if endpoint.payloads is not None:
+            assert slot.token is not None
+            which = endpoint.choose(self._seed, slot.token.index)
+            payload = endpoint.payloads[which]
+            if endpoint.label is not None:
+                slot.label = self._payload_label(which, payload)
+            return payload
+        assert endpoint.build is not None
+        begun = monotonic_ns()
+        try:
+            payload = endpoint.build()
+            if endpoint.label is not None:
+                slot.label = self._writer.labels[str(endpoint.label(payload))]
+        finally:
+            slot.build_ns = monotonic_ns() - begun
+        return payload
+
+    def _payload_label(self, which: int, payload: Any) -> int:
+        """The label of a pre-computed payload, asked for once."""
+        known = self._payload_labels.get(which)
+        if known is None:
+            assert self._endpoint.label is not None
+            known = self._payload_labels[which] = self._writer.labels[str(self._endpoint.label(payload))]
+        return known
+
+    def _drive(self, slot: Slot, stream: Any) -> None:
+        """Run a generator to its end; each non-empty piece is a token's arrival."""
+        times = slot.times = []
+        t0, size = self.t0, 0
+        for piece in stream:
+            now = monotonic_ns() - t0
+            kind = type(piece)
+            if kind is str or kind is bytes:
+                if not piece:
+                    continue
+                size += len(piece) if kind is bytes else _size(piece)
+                slot.size = size
+            elif isinstance(piece, Response):
+                slot.usage = piece.checked() if slot.usage is None else slot.usage.updated(piece)
+                continue
+            elif not piece and not isinstance(piece, Number):  # 0 is the number of a token, too
+                continue
+            times.append(now)
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,276 @@
+"""The arrival scheduler: hands each token to a request greenlet at the instant it is due.
+
+The open loop waits on one absolute timerfd, watched by the hub at the highest priority, because gevent's own
+timers round up to whole milliseconds. A token is never sent early; a late one is sent late and its lag shows.
+"""
+
+from __future__ import annotations
+
+import logging
+from time import monotonic_ns
+from typing import TYPE_CHECKING
+
+import gevent
+from gevent.event import Event
+
+from inference_benchmarker.engine.worker.requests import Requests, Slot
+from inference_benchmarker.plan.pacing import ClosedStripe, Token
+from inference_benchmarker.timerfd import TimerFd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+QUANTUM = 32  # tokens handed over before responses are polled again, so that catching up never starves them
+PREGROWN = 16
+NEVER_NS = (1 << 63) - 1
+HANG_NS = 600_000_000_000  # ten minutes: how long a closed loop without a time bound waits for any request
+
+logger = logging.getLogger(__name__)
+
+
+class Alarm:
+    """Calls back in the hub at an absolute instant, to some tens of microseconds where there is a timerfd."""
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback = callback
+        loop = gevent.get_hub().loop
+        self._timer = TimerFd() if TimerFd.available else None
+        self._at = 0
+        self._left = False
+        if self._timer is None:
+            self._watcher = loop.timer(0.0)
+        else:
+            self._watcher = loop.io(self._timer.fileno(), 1, priority=loop.MAXPRI)
+            self._watcher.start(callback)
+
+    def arm(self, monotonic: int) -> None:
+        """Call back at this instant of ``monotonic_ns()``, or at once if it has passed."""
+        if self._left:
+            return
+        if self._timer is not None:
+            self._timer.arm(monotonic)
+            return
+        self._at = monotonic
+        self._watcher.stop()
+        gevent.get_hub().loop.update_now()
+        delay = max(0, monotonic - monotonic_ns()) / 1e9
+        self._watcher = gevent.get_hub().loop.timer(delay)
+        self._watcher.start(self._callback)
+
+    def leave(self) -> None:
+        """Call back no more in this process; its timer is another's, too, and stays as it is."""
+        self._watcher.stop()
+        self._left = True
+
+    def stop(self) -> None:
+        """Call back no more."""
+        if self._timer is not None and not self._left:
+            self._timer.disarm()
+        self._watcher.stop()
+
+
+class Scheduler:
+    """What both loops share: slots that serve tokens, and the moment when no token is left."""
+
+    def __init__(self, requests: Requests) -> None:
+        self._alarm: Alarm
+        self.requests = requests
+        self.exhausted = Event()
+        self.closing = False
+        self._last_arrival = 0
+
+    def start(self, t0: int) -> None:
+        """Begin; ``t0`` is the wave's start on the monotonic clock."""
+        raise NotImplementedError
+
+    def stop(self, at_ns: int) -> None:
+        """Send nothing that is due at or after this instant (ns after wave start)."""
+        raise NotImplementedError
+
+    def drain_from(self) -> int | None:
+        """The last arrival (ns after wave start), from which the drain counts; None while more may come."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End the slots that wait for a token."""
+        self.closing = True
+
+    def leave(self) -> None:
+        """In a forked process: hand out nothing any more, and leave the timer, which is the worker's, too."""
+        self._alarm.leave()
+        self.closing = True
+
+    def _spawn(self, slot: Slot) -> None:
+        slot.greenlet = gevent.Greenlet(self.requests.serve, slot)
+        self.requests.slots.append(slot)
+        slot.greenlet.start()
+
+
+class OpenLoopScheduler(Scheduler):
+    """Arrivals independent of completions: a pool of slots that grows up to a cap; beyond it arrivals are dropped."""
+
+    def __init__(self, requests: Requests, tokens: Iterator[Token], cap: int, stop_ns: int) -> None:
+        super().__init__(requests)
+        self._tokens = tokens
+        self._token: Token | None = next(tokens, None)
+        self._cap = cap
+        self._stop_ns = stop_ns
+        self._t0 = 0
+        self._idle: list[list[Slot]] = [[] for _ in range(requests.kinds)]
+        self._hub = gevent.get_hub()
+        self._alarm = Alarm(self._on_alarm)
+        self.dispatch_errors = 0
+        for number in range(min(cap, PREGROWN)):
+            self._new_slot(number % requests.kinds, None)
+
+    def start(self, t0: int) -> None:
+        """Begin; the first alarm is the first token's."""
+        self._t0 = self.requests.t0 = t0
+        self._arm()
+
+    def stop(self, at_ns: int) -> None:
+        """Send nothing that is due at or after this instant."""
+        self._stop_ns = min(self._stop_ns, at_ns)
+        self._arm()
+
+    def drain_from(self) -> int | None:
+        """The last token's due time, once there are no more."""
+        return self._last_arrival if self.exhausted.is_set() else None
+
+    def leave(self) -> None:
+        """No token is due before the end of time."""
+        super().leave()
+        self._token = None if self._token is None else Token(self._token.index, NEVER_NS)
+
+    def close(self) -> None:
+        """End the idle slots."""
+        super().close()
+        for idle in self._idle:
+            while idle:
+                self._hub.loop.run_callback(idle.pop().greenlet.switch, None)
+
+    def _on_alarm(self) -> None:
+        try:
+            self._dispatch()
+        except BaseException:  # an exception must never silence the pacer
+            self.dispatch_errors += 1
+            if self.dispatch_errors <= 3:
+                logger.exception("the scheduler recovered from an error")
+        self._arm()
+
+    def _dispatch(self) -> None:
+        """Hand over every due token, at most a quantum of them."""
+        now = monotonic_ns() - self._t0
+        for _ in range(QUANTUM):
+            token = self._token
+            if token is None or token.due >= self._stop_ns:
+                return
+            if token.due > now:
+                now = monotonic_ns() - self._t0  # handing over took time
+                if token.due > now:
+                    return
+            self._token = next(self._tokens, None)
+            self._hand_over(token)
+
+    def _hand_over(self, token: Token) -> None:
+        kind = self.requests.kind(token.index) if self.requests.kinds > 1 else 0
+        idle = self._idle[kind]
+        self._last_arrival = token.due
+        if idle:
+            idle.pop().greenlet.switch(token)
+        elif len(self.requests.slots) < self._cap:
+            self._new_slot(kind, token)
+        elif token.index >= 0:
+            self.requests.ledger.dropped += 1
+
+    def _new_slot(self, kind: int, token: Token | None) -> None:
+        slot = Slot(kind)
+        slot.handed = token
+        slot.take = lambda: self._take(slot)
+        self._spawn(slot)
+
+    def _take(self, slot: Slot) -> Token | None:
+        """Called in a slot's greenlet: the next token, waited for; None when the wave is over."""
+        if slot.handed is not None:
+            token, slot.handed = slot.handed, None
+            return token
+        if self.closing:
+            return None
+        self._idle[slot.kind].append(slot)
+        switch = self._hub.switch
+        while True:
+            try:
+                token = switch()
+            except BaseException:  # a timer the user's code left behind must not end the slot
+                logger.warning("a leftover of an earlier request reached an idle slot", exc_info=True)
+                continue
+            if token.__class__ is Token or (token is None and self.closing):
+                return token
+
+    def _arm(self) -> None:
+        token = self._token
+        if self.closing:
+            return
+        if token is None or token.due >= self._stop_ns:
+            self._alarm.stop()
+            self.exhausted.set()
+        else:
+            self._alarm.arm(self._t0 + token.due)
+
+
+class ClosedLoopScheduler(Scheduler):
+    """A fixed number of slots, each taking the next token when its request is over."""
+
+    def __init__(self, requests: Requests, stripe: ClosedStripe, warmup_ns: int, kinds: list[int]) -> None:
+        super().__init__(requests)
+        self._stripe = stripe
+        self._warmup_ns = warmup_ns
+        self._busy = stripe.tokens
+        self._waiting = [self._make_slot(kinds[number]) for number in range(stripe.tokens)]
+        self._alarm = Alarm(self._begin)
+
+    def start(self, t0: int) -> None:
+        """Begin: every slot takes its first token at wave start, or at the start of its warm-up."""
+        self.requests.t0 = t0
+        self._alarm.arm(t0 - self._warmup_ns)
+
+    def stop(self, at_ns: int) -> None:
+        """Hand out no token from this instant on."""
+        self._stripe.stop(at_ns)
+
+    def drain_from(self) -> int | None:
+        """The last token or the wave's end; a loop without either ends when nothing has come back for very long."""
+        if self._stripe.spent:
+            return self._last_arrival
+        return self._last_arrival + HANG_NS if self._stripe.end_ns is None else self._stripe.end_ns
+
+    def _make_slot(self, kind: int) -> Slot:
+        slot = Slot(kind)
+        first = [True]
+        slot.take = lambda: self._take(first)
+        return slot
+
+    def _begin(self) -> None:
+        for _ in range(QUANTUM):
+            if not self._waiting:
+                self._alarm.stop()
+                return
+            self._spawn(self._waiting.pop())
+        self._alarm.arm(1)
+
+    def _take(self, first: list[bool]) -> Token | None:
+        """Called in a slot's greenlet when its request is over: the token that comes back, or None at the end."""
+        if first:
+            first.clear()
+            now = -self._warmup_ns
+        else:
+            gevent.sleep(0)  # an invoke that never waits must not starve the other slots and the reports
+            now = monotonic_ns() - self.requests.t0
+        token = None if self.closing else self._stripe.take(now)
+        if token is None:
+            self._busy -= 1
+            if self._busy == 0:
+                self.exhausted.set()
+        else:
+            self._last_arrival = token.due
+        return token

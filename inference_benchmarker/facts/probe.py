@@ -1,0 +1,145 @@
+"""What `benchmark check` learns of a request besides its record: the payload, and what ``invoke`` made of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from numbers import Number
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.records.response import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_PREVIEW = 200
+_READ = 10_000
+"""More than is shown is read, as a secret may begin within what is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """In plain values, so that it can be told from process to process. None: did not get that far, or cannot be told.
+
+    ``payloads`` is how many are pre-computed, ``smallest`` and ``largest`` their bytes; ``answer`` is ``returned``
+    or ``streamed``; ``unread`` an answer that would yield pieces, were it read; ``status`` an HTTP status it has.
+    """
+
+    payloads: int | None = None
+    smallest: int | None = None
+    largest: int | None = None
+    payload_type: str | None = None
+    payload_bytes: int | None = None
+    answer: str | None = None
+    answer_type: str | None = None
+    preview: str = ""
+    unread: bool = False
+    status: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Each by its name."""
+        return asdict(self)
+
+
+class Witness:
+    """Stands in the place of ``invoke``: hands on what it gives, and remembers it."""
+
+    def __init__(self, invoke: Callable[[Any], Any]) -> None:
+        self._invoke = invoke
+        self._payload: tuple[Any, ...] = ()
+        self._answer: tuple[Any, ...] = ()
+        self._pieces: list[Any] = []
+
+    def __call__(self, payload: Any) -> Any:
+        """``invoke``."""
+        self._payload = (payload,)
+        answer = self._invoke(payload)
+        self._answer = (answer,)
+        return self._handed_on(answer) if type(answer) is GeneratorType else answer
+
+    def _handed_on(self, pieces: Iterator[Any]) -> Iterator[Any]:
+        for piece in pieces:
+            is_piece = (piece or isinstance(piece, Number)) and not isinstance(piece, Response)
+            if is_piece and len(self._pieces) < _PREVIEW:
+                self._pieces.append(piece)
+            yield piece
+
+    def seen(self, payloads: Sequence[Any] | None, excerpt: Callable[[str, int], str]) -> Seen:
+        """What it saw, when the request is over; ``excerpt`` is a text's beginning without secrets."""
+        sizes = [] if payloads is None else [size for size in map(size_of, payloads) if size is not None]
+        return Seen(
+            payloads=None if payloads is None else len(payloads),
+            smallest=min(sizes, default=None),
+            largest=max(sizes, default=None),
+            **self._payload_facts(),
+            **self._answer_facts(excerpt),
+        )
+
+    def _payload_facts(self) -> dict[str, Any]:
+        return {
+            name: value
+            for payload in self._payload
+            for name, value in (("payload_type", type_name(payload)), ("payload_bytes", size_of(payload)))
+        }
+
+    def _answer_facts(self, excerpt: Callable[[str, int], str]) -> dict[str, Any]:
+        if not self._answer:
+            return {}
+        (answer,) = self._answer
+        if type(answer) is GeneratorType:
+            kinds = " and ".join(dict.fromkeys(map(type_name, self._pieces)))
+            return {
+                "answer": "streamed",
+                "answer_type": kinds or None,
+                "preview": excerpt("".join(map(_text, self._pieces)), _PREVIEW),
+            }
+        return {
+            "answer": "returned",
+            "answer_type": type_name(answer),
+            "preview": excerpt(_text(answer), _PREVIEW),
+            "unread": hasattr(answer, "__next__"),
+            "status": _status(answer),
+        }
+
+
+def size_of(payload: Any) -> int | None:
+    """Bytes of a payload: of bytes and text as they are, of what JSON can hold as JSON; else None."""
+    if isinstance(payload, memoryview):
+        return payload.nbytes
+    if isinstance(payload, (bytes, bytearray)):
+        return len(payload)
+    try:
+        text = payload if isinstance(payload, str) else json.dumps(payload)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def type_name(value: Any) -> str:
+    """A type as people write it: ``bytes``, ``requests.models.Response``."""
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value[:_READ]).decode("utf-8", "replace")
+    if value is None or isinstance(value, Response):
+        return ""
+    try:
+        return str(value)
+    except Exception as error:  # of the user's own class
+        return f"({type_name(error)})"
+
+
+def _status(answer: Any) -> int | None:
+    """The HTTP status of a response object; of a user's own object, an attribute may raise."""
+    for name in ("status_code", "status"):
+        try:
+            status = getattr(answer, name, None)
+        except Exception:
+            status = None
+        if isinstance(status, int):
+            return int(status)
+    return None

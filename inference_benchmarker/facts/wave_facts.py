@@ -1,0 +1,133 @@
+"""What a wave left behind, before anyone computes on it: facts only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.plan.pacing import TokenBucket
+from inference_benchmarker.plan.plan import OpenLoop, WavePlan
+from inference_benchmarker.records.record import Ledger
+from inference_benchmarker.typed import require
+from inference_benchmarker.units import NS
+
+if TYPE_CHECKING:
+    from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
+    from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
+    from inference_benchmarker.records.columns import Records
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """When the wave was. ``start_unix_ns`` is the wall clock at wave start, the one anchor for server metrics."""
+
+    start_unix_ns: int
+    t0_monotonic_ns: int
+    planned_ns: int | None
+    duration_ns: int
+    stopped_at_ns: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Wall-clock start and end (UTC), and the lengths in seconds."""
+        return {
+            "start": _iso(self.start_unix_ns),
+            "end": _iso(self.start_unix_ns + self.duration_ns),
+            "start_unix_ns": self.start_unix_ns,
+            "t0_monotonic_ns": self.t0_monotonic_ns,
+            "planned_s": _seconds(self.planned_ns),
+            "duration_s": self.duration_ns / NS,
+            "stopped_at_s": _seconds(self.stopped_at_ns),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Window:
+        """The window that ``to_json`` described; ValueError for other types."""
+        for name in ("planned_s", "duration_s", "stopped_at_s"):
+            require(data[name], float | None, f"window.{name}")  # a text times a billion would be a long one
+        return cls(
+            start_unix_ns=data["start_unix_ns"],
+            t0_monotonic_ns=data["t0_monotonic_ns"],
+            planned_ns=_nanoseconds(data["planned_s"]),
+            duration_ns=round(data["duration_s"] * NS),
+            stopped_at_ns=_nanoseconds(data["stopped_at_s"]),
+        )
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A finished wave.
+
+    ``records`` are the window's, ``warmup`` those before it; ``caps`` how many requests each worker could have
+    in flight; ``processes`` the series that ``--sample-client-hw`` asks for; ``server_logs`` what was read because
+    requests ended in server errors; ``left_behind`` names the processes that the user's code had started and that were
+    still there after the wave; ``foreign_connections`` those to the primary's port that had no key of the wave's.
+    """
+
+    plan: WavePlan
+    window: Window
+    records: Records
+    warmup: Records
+    ledgers: tuple[Ledger, ...]
+    lost_workers: tuple[int, ...] = ()
+    primary_lost: bool = False
+    interrupted: bool = False
+    disk_error: str | None = None
+    left_behind: tuple[str, ...] = ()
+    foreign_connections: int = 0
+    error_texts: dict[str, list[str]] = field(default_factory=dict)
+    caps: tuple[int, ...] = ()
+    workers: tuple[WorkerUse, ...] = ()
+    host: HostUse | None = None
+    processes: tuple[ProcessUse, ...] = ()
+    calibration: dict[str, Any] | None = None
+    server_metrics: tuple[ServerMetric, ...] | None = None
+    server_logs: tuple[ServerLog, ...] | None = None
+    environment: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The whole wave's ledger."""
+        return sum(self.ledgers, Ledger())
+
+    @property
+    def open_loop(self) -> bool:
+        """Whether arrivals were independent of completions."""
+        return isinstance(self.plan.load, OpenLoop)
+
+
+def settle_ledgers(
+    plan: WavePlan, reported: list[Ledger], lost: set[int], stopped_at_ns: int | None
+) -> tuple[Ledger, ...]:
+    """Hold each worker's count against the plan's: what it was to send, and what nobody sent because it died.
+
+    A stop reaches a worker late or, the second time, at once: then what it sent after the stop was scheduled
+    too, and what it had not sent by then is lost.
+    """
+    if isinstance(plan.load, OpenLoop):
+        scheduled = TokenBucket.of(plan).count(stopped_at_ns)
+    else:
+        scheduled = [ledger.sent for ledger in reported]
+    settled = []
+    for number, (ledger, planned) in enumerate(zip(reported, scheduled, strict=True)):
+        taken_up = ledger.sent + ledger.dropped
+        scheduled_here = planned if stopped_at_ns is None else max(planned, taken_up)
+        missing = max(0, planned - taken_up) if number in lost or stopped_at_ns is not None else 0
+        settled.append(Ledger(**{**_counts(ledger), "scheduled": scheduled_here, "lost": missing}))
+    return tuple(settled)
+
+
+def _counts(ledger: Ledger) -> dict[str, int]:
+    return {name: count for name, count in ledger.to_json().items() if name != "in_flight"}
+
+
+def _iso(unix_ns: int) -> str:
+    return datetime.fromtimestamp(unix_ns / NS, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _seconds(nanoseconds: int | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / NS
+
+
+def _nanoseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * NS)

@@ -1,0 +1,340 @@
+"""What load to offer: the wave plan, a value that knows every conflict between its parts.
+
+A plan comes from the command line, from a TOML file or from Python; it is checked as a whole, so a user
+reads every problem at once, and it survives a round trip through JSON (``plan.json`` in a run directory).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import asdict, dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.slo import RequestLimit, Slo
+from inference_benchmarker.redact import redact
+from inference_benchmarker.units import MAX_SECONDS, NS
+from inference_benchmarker.version import SCHEMA_VERSION
+
+MAX_RATE = 1_000_000
+MAX_CONCURRENCY = 1_000_000
+MAX_WORKERS = 1_000
+DEFAULT_MAX_IN_FLIGHT = 10_000
+_MOST_DIGITS = 100
+
+Arrivals = Literal["constant", "poisson"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLoop:
+    """Arrivals independent of completions: ``rate`` a second, an exact decimal."""
+
+    rate: Decimal
+    arrivals: Arrivals = "constant"
+
+    def __post_init__(self) -> None:
+        _take_exactly(self, "rate")
+
+    def problems(self) -> list[str]:
+        """What is wrong, a sentence each."""
+        found = []
+        if not self.rate.is_finite() or not 0 < self.rate <= MAX_RATE:
+            found.append(f"--client-rps must be above 0 and at most {MAX_RATE:,} requests/s, not {self.rate}.")
+        elif self.rate < Decimal("1e-6"):
+            found.append(f"--client-rps must be at least 0.000001 requests/s, not {self.rate}.")
+        if self.arrivals not in ("constant", "poisson"):
+            found.append(f"--arrivals must be constant or poisson, not {self.arrivals!r}.")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedLoop:
+    """Exactly ``concurrency`` requests in flight: the next one goes out when one completes."""
+
+    concurrency: int
+
+    def problems(self) -> list[str]:
+        """What is wrong, a sentence each."""
+        if not 1 <= self.concurrency <= MAX_CONCURRENCY:
+            return [f"--concurrency must be from 1 to {MAX_CONCURRENCY:,}, not {self.concurrency}."]
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """When the wave ends: after ``duration_s`` seconds or ``num_requests`` arrivals, whichever comes first."""
+
+    duration_s: Decimal | None = None
+    num_requests: int | None = None
+
+    def __post_init__(self) -> None:
+        _take_exactly(self, "duration_s")
+
+    @property
+    def duration_ns(self) -> int | None:
+        """The time bound in nanoseconds after wave start."""
+        return None if self.duration_s is None else int(self.duration_s * NS)
+
+    def problems(self) -> list[str]:
+        """What is wrong, a sentence each."""
+        found = []
+        if self.duration_s is None and self.num_requests is None:
+            found.append("A wave needs an end: give --obs-time SECONDS, --num-requests N, or both.")
+        if self.duration_s is not None:
+            found += _seconds_problems("--obs-time", self.duration_s, least=Decimal("0.001"))
+        if self.num_requests is not None and not 1 <= self.num_requests <= 10**9:
+            found.append(f"--num-requests must be from 1 to 1,000,000,000, not {self.num_requests}.")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class WavePlan:
+    """One bounded load at one operating point. Seconds are decimals, counts are integers."""
+
+    load: OpenLoop | ClosedLoop
+    bounds: Bounds
+    factories_file: Path | None = None
+    endpoint_name: str | None = None
+    locust_file: Path | None = None
+    url: str | None = None
+    workers: int = 1
+    warmup_s: Decimal = Decimal(0)
+    drain_timeout_s: Decimal = Decimal(60)
+    request_timeout_s: Decimal | None = None
+    load_timeout_s: Decimal = Decimal(600)
+    max_in_flight: int | None = None
+    seed: int | None = None
+    success_threshold: float = 0.95
+    slos: tuple[Slo, ...] = field(default=())
+    goodput: tuple[RequestLimit, ...] = field(default=())
+    port: int | None = None
+    ui: bool = False
+    sample_client_hw: bool = False
+    debug: bool = False
+    output_dir: Path = Path(".tmp")
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        _take_exactly(self, "warmup_s", "drain_timeout_s", "request_timeout_s", "load_timeout_s")
+        for field_name in ("factories_file", "locust_file", "output_dir"):
+            if isinstance(value := getattr(self, field_name), str):
+                object.__setattr__(self, field_name, Path(value))
+
+    def problems(self) -> list[str]:
+        """Everything that is wrong with this plan, a sentence each; empty when it can run."""
+        return [*self.problems_of_values(), *self._endpoint_problems()]
+
+    def problems_of_values(self) -> list[str]:
+        """What is wrong with its numbers, whatever became of its endpoint: a plan that is read back has none."""
+        return [
+            *self.load.problems(),
+            *self.bounds.problems(),
+            *self._length_problems(),
+            *self._process_problems(),
+            *self._timing_problems(),
+            *self._threshold_problems(),
+        ]
+
+    def check(self) -> None:
+        """Raise one BenchmarkError that names every problem."""
+        if problems := self.problems():
+            raise BenchmarkError("\n".join(problems))
+
+    @property
+    def warmup_ns(self) -> int:
+        """Length of the warm-up before wave start."""
+        return int(self.warmup_s * NS)
+
+    @property
+    def drain_ns(self) -> int:
+        """How long requests in flight are waited for after the last arrival."""
+        return int(self.drain_timeout_s * NS)
+
+    @property
+    def target_rate(self) -> float | None:
+        """The planned rate in requests/s; None in the closed loop."""
+        return float(self.load.rate) if isinstance(self.load, OpenLoop) else None
+
+    @property
+    def expected_s(self) -> float | None:
+        """How long the wave lasts, of a Poisson one the mean; None where the endpoint's answers decide."""
+        number, duration = self.bounds.num_requests, self.bounds.duration_s
+        ends = [] if duration is None else [float(duration)]
+        if number is not None and isinstance(self.load, OpenLoop):
+            ends.append(float(number / self.load.rate))
+        return min(ends, default=None)
+
+    def _length_problems(self) -> list[str]:
+        """A wave that no bound ends within the longest time a wave may last."""
+        number = self.bounds.num_requests
+        if isinstance(self.load, ClosedLoop) or number is None or self.bounds.duration_s is not None:
+            return []
+        if self.load.problems() or self.bounds.problems() or number <= self.load.rate * MAX_SECONDS:
+            return []
+        return [
+            f"--num-requests {number} at {self.load.rate} requests/s would take longer than {MAX_SECONDS:,} seconds: "
+            "give a higher --client-rps, fewer requests, or an --obs-time."
+        ]
+
+    def _endpoint_problems(self) -> list[str]:
+        found = []
+        if self.factories_file is None and self.locust_file is None:
+            found.append("No endpoint: give --factories-file FILE (or --locust-file FILE, or --demo to try it out).")
+        if self.factories_file is not None and self.locust_file is not None:
+            found.append("Give either --factories-file or --locust-file, not both.")
+        for flag, path in (("--factories-file", self.factories_file), ("--locust-file", self.locust_file)):
+            if path is not None and not _is_file(path):
+                found.append(f"{flag} {path}: there is no such file.")
+        if self.endpoint_name is not None and not self.endpoint_name.strip():
+            found.append("--endpoint-name must not be empty.")
+        if self.endpoint_name is not None and self.factories_file is None and self.locust_file is not None:
+            found.append("--endpoint-name goes to invoke_factory; with --locust-file use --url.")
+        if self.url is not None and self.locust_file is None:
+            found.append("--url is the host of a --locust-file; a factories file names its endpoint itself.")
+        if self.url is not None and not re.match(r"^https?://[^\s/]+", self.url):
+            found.append(f"--url must start with http:// or https://, not {redact(self.url)!r}.")
+        return found
+
+    def _process_problems(self) -> list[str]:
+        found = []
+        if not 1 <= self.workers <= MAX_WORKERS:
+            found.append(f"--workers must be from 1 to {MAX_WORKERS:,}, not {self.workers}.")
+        if self.port is not None and not 1 <= self.port <= 65535:
+            found.append(f"--port must be from 1 to 65535, not {self.port}.")
+        if self.max_in_flight is not None and self.max_in_flight < self.workers:
+            found.append(f"--max-in-flight must be at least one a worker ({self.workers}), not {self.max_in_flight}.")
+        if isinstance(self.load, ClosedLoop):
+            if 1 <= self.load.concurrency < self.workers:
+                found.append(
+                    f"--concurrency {self.load.concurrency} cannot be split over {self.workers} workers: "
+                    f"use --workers {self.load.concurrency} or fewer."
+                )
+            if self.max_in_flight is not None:
+                found.append("--max-in-flight caps an open loop; with --concurrency the cap is the concurrency.")
+        if self.seed is not None and not 0 <= self.seed < 2**63:
+            found.append(f"--seed must be a whole number from 0 to 2^63 - 1, not {self.seed}.")
+        return found
+
+    def _timing_problems(self) -> list[str]:
+        found = _seconds_problems("--warmup", self.warmup_s)
+        found += _seconds_problems("--drain-timeout", self.drain_timeout_s)
+        if self.request_timeout_s is not None:
+            found += _seconds_problems("--request-timeout", self.request_timeout_s, least=Decimal("0.001"))
+        found += _seconds_problems("--load-timeout", self.load_timeout_s, least=Decimal(1))
+        return found
+
+    def _threshold_problems(self) -> list[str]:
+        found = []
+        if not (math.isfinite(self.success_threshold) and 0 <= self.success_threshold <= 1):
+            found.append(f"--success-threshold must be a share from 0 to 1, not {self.success_threshold}.")
+        if not self.goodput:
+            found += [
+                f"--slo {slo.expression}: say what a good request is, e.g. --goodput 'ttft<1s,itl<50ms'."
+                for slo in self.slos
+                if slo.metric == "goodput"
+            ]
+        if isinstance(self.load, ClosedLoop):
+            found += [
+                f"--goodput {limit.expression}: a closed loop has no response time; limit latency instead."
+                for limit in self.goodput
+                if limit.metric == "response_time"
+            ]
+            found += [
+                f"--slo {slo.expression}: a closed loop has no {what}; limit latency instead."
+                for slo in self.slos
+                for what in (_open_loop_only(slo),)
+                if what
+            ]
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object; decimals and paths become strings, so nothing is rounded."""
+        data = asdict(self)
+        kind = "open" if isinstance(self.load, OpenLoop) else "closed"
+        data["load"] = {"kind": kind, **data["load"]}
+        data["slos"] = [slo.expression for slo in self.slos]
+        data["goodput"] = [limit.expression for limit in self.goodput]
+        return {"schema_version": SCHEMA_VERSION, **_plain(data)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> WavePlan:
+        """The plan that ``to_json`` described."""
+        values = {
+            key: value for key, value in data.items() if key not in ("schema_version", "environment", "calibration")
+        }
+        load = dict(values.pop("load"))
+        kind = load.pop("kind")
+        if kind == "open":
+            values["load"] = OpenLoop(_exact(load["rate"]), load["arrivals"])
+        else:
+            values["load"] = ClosedLoop(**load)
+        bounds = values.pop("bounds")
+        values["bounds"] = Bounds(_decimal(bounds["duration_s"]), bounds["num_requests"])
+        values["slos"] = tuple(Slo.parse(text) for text in values["slos"])
+        values["goodput"] = tuple(map(RequestLimit.parse, values.get("goodput", ())))  # older plans have none
+        for key in ("warmup_s", "drain_timeout_s", "request_timeout_s"):
+            values[key] = _decimal(values[key])
+        if "load_timeout_s" in values:  # older plans have none
+            values["load_timeout_s"] = Decimal(values["load_timeout_s"])
+        for key in ("factories_file", "locust_file", "output_dir"):
+            values[key] = None if values[key] is None else Path(values[key])
+        return cls(**values)
+
+    def public_json(self) -> dict[str, Any]:
+        """``to_json`` without passwords: what may stand in a file."""
+        data = self.to_json()
+        return {key: redact(value) if isinstance(value, str) else value for key, value in data.items()}
+
+    def with_seed(self, seed: int) -> WavePlan:
+        """The same plan with its seed settled."""
+        return replace(self, seed=seed)
+
+
+def _open_loop_only(slo: Slo) -> str:
+    if slo.metric == "rate":
+        return "target rate"
+    if slo.metric == "response_time":
+        return "response time"
+    return ""
+
+
+def _seconds_problems(flag: str, value: Decimal, least: Decimal = Decimal(0)) -> list[str]:
+    if not value.is_finite() or not least <= value <= MAX_SECONDS:
+        return [f"{flag} must be from {least} to {MAX_SECONDS:,} seconds, not {value}."]
+    return []
+
+
+def _decimal(text: str | None) -> Decimal | None:
+    return None if text is None else _exact(text)
+
+
+def _exact(text: str) -> Decimal:
+    """One with very many digits would be computed with for ever."""
+    if len(text) > _MOST_DIGITS:
+        raise ValueError(f"a number has {len(text):,} digits")
+    return Decimal(text)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (Decimal, Path)):
+        return str(value)
+    return value
+
+
+def _take_exactly(value: object, *names: str) -> None:
+    """Let a notebook say ``OpenLoop(7.3)``: an int or a float is taken as the decimal it prints as."""
+    for name in names:
+        if isinstance(number := getattr(value, name), (int, float)):
+            object.__setattr__(value, name, Decimal(str(number)))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name too long, a folder that may not be read
+        return False

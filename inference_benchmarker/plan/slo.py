@@ -1,0 +1,154 @@
+"""Limits on a wave and on each of its requests, as users write them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    from inference_benchmarker.records.columns import Floats, Mask
+
+_NAME = (
+    r"\s*(?:(?P<metric>latency|response_time|ttft|itl|tpot|lag)\.)?"
+    r"(?P<stat>mean|min|max|median|p\d{1,2}(?:\.\d{1,3})?|success|rate|goodput)\s*"
+)
+SLO_PATTERN = re.compile(_NAME + r"(?P<op><=|>=|<|>)\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|ms|s|%)?\s*")
+REGRESSION_PATTERN = re.compile(_NAME + r"=\s*(?P<value>\d+(?:\.\d+)?)\s*%\s*")
+REQUEST_PATTERN = re.compile(
+    r"\s*(?P<metric>latency|e2e|response_time|ttft|itl|tpot)\s*(?P<op><=|<)\s*"
+    r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|ms|s)\s*"
+)
+_ALONE = ("success", "rate", "goodput")
+_UNITS_PER_SECOND = {"us": 1_000_000, "ms": 1_000, "s": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Slo:
+    """One limit on the wave, e.g. ``latency.p99 <= 0.5`` (seconds) or ``success >= 0.99`` (a share)."""
+
+    expression: str
+    metric: str
+    stat: str
+    op: str
+    limit: float
+
+    @classmethod
+    def parse(cls, text: str) -> Slo:
+        """Read ``p99<200ms``, ``ttft.p90<1s``, ``success>=0.99``, ``rate>=99%``.
+
+        A bare percentile is of response time, in the closed loop of latency.
+        """
+        match = SLO_PATTERN.fullmatch(text) if text.isascii() else None
+        if match is None or (problem := _slo_problem(match)):
+            reason = "" if match is None else f" ({problem})"
+            raise BenchmarkError(
+                f"--slo {text!r} is not a limit{reason}.",
+                "Write e.g. p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99, goodput>=0.9.",
+            )
+        stat, unit = match["stat"], match["unit"]
+        value = Decimal(match["value"])  # float(0.999) is not float(99.9) / 100: a limit that is just met must be met
+        if stat in _ALONE:
+            return cls(text.strip(), *_named(match), match["op"], float(value / 100 if unit == "%" else value))
+        limit = float(value / _UNITS_PER_SECOND[unit])
+        return cls(text.strip(), *_named(match), match["op"], limit)
+
+    def met(self, measured: float | None) -> bool:
+        """Whether a measured value keeps the limit; what was not measured does not."""
+        if measured is None:
+            return False
+        comparisons = {
+            "<": measured < self.limit,
+            "<=": measured <= self.limit,
+            ">": measured > self.limit,
+            ">=": measured >= self.limit,
+        }
+        return comparisons[self.op]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimit:
+    """One limit on a request, e.g. ``ttft < 1`` (seconds); a good request meets all that are given."""
+
+    expression: str
+    metric: str
+    op: str
+    limit: float
+
+    @classmethod
+    def parse(cls, text: str) -> RequestLimit:
+        """Read ``ttft<1s``; ``e2e`` is another name of latency."""
+        match = REQUEST_PATTERN.fullmatch(text) if text.isascii() else None
+        if match is None:
+            raise BenchmarkError(
+                f"--goodput {text!r} is not a limit on a request.",
+                "Write METRIC<TIME, e.g. ttft<1s,itl<50ms, where METRIC is latency, response_time, ttft, itl or tpot "
+                "and TIME has its unit: us, ms or s.",
+            )
+        metric = "latency" if match["metric"] == "e2e" else match["metric"]
+        limit = float(Decimal(match["value"]) / _UNITS_PER_SECOND[match["unit"]])
+        return cls(text.strip(), metric, match["op"], limit)
+
+    def met(self, seconds: Floats) -> Mask:
+        """Which of these times keep the limit."""
+        met: Mask = seconds < self.limit if self.op == "<" else seconds <= self.limit
+        return met
+
+
+@dataclass(frozen=True, slots=True)
+class MaxRegression:
+    """How much worse than in the base run a metric may be, as a share of its value there: ``p99=10%``."""
+
+    expression: str
+    metric: str
+    stat: str
+    most: float
+
+    @classmethod
+    def parse(cls, text: str) -> MaxRegression:
+        """Read ``p99=10%``, ``latency.mean=5%``, ``rate=2%``; what a bare percentile is of, ``Slo`` says."""
+        match = REGRESSION_PATTERN.fullmatch(text) if text.isascii() else None
+        problem = "" if match is None else _name_problem(match)
+        if match is not None and match["stat"] == "goodput":
+            problem = "a goodput is one under its own run's limits"
+        if match is not None and match["stat"] in ("min", "max"):
+            problem = f"{match['stat']} is one request's time, which has no interval"
+        if match is None and text.isascii() and REGRESSION_PATTERN.fullmatch(f"{text}%"):
+            problem = f"the % is missing: {text.strip()}%"
+        if match is None or problem:
+            raise BenchmarkError(
+                f"--max-regression {text!r} is not a limit{f' ({problem})' if problem else ''}.",
+                "Write METRIC=PERCENT%, e.g. p99=10%, where METRIC is success, rate, or mean, median or a percentile "
+                "such as p99.9, alone or of latency, response_time, ttft, itl, tpot or lag: ttft.p90.",
+            )
+        return cls(text.strip(), *_named(match), float(Decimal(match["value"]) / 100))
+
+
+def _named(match: re.Match[str]) -> tuple[str, str]:
+    """Metric and statistic: ("default", "p99") of ``p99``, ("rate", "rate") of ``rate``."""
+    stat = "p50" if match["stat"] == "median" else match["stat"]
+    return (stat if stat in _ALONE else match["metric"] or "default"), stat
+
+
+def _name_problem(match: re.Match[str]) -> str:
+    if match["stat"] in _ALONE and match["metric"]:
+        return f"{match['stat']} belongs to the whole wave, not to {match['metric']}"
+    if match["stat"][1].isdigit() and not float(match["stat"][1:]):
+        return "percentiles start above 0"
+    return ""
+
+
+def _slo_problem(match: re.Match[str]) -> str:
+    if problem := _name_problem(match):
+        return problem
+    share = match["stat"] in _ALONE
+    if share and match["unit"] not in (None, "%"):
+        return f"{match['stat']} is a share between 0 and 1, or a percentage"
+    if share and float(match["value"]) > (100 if match["unit"] == "%" else 1):
+        return f"{match['stat']} is a share between 0 and 1, or a percentage"
+    if not share and match["unit"] not in _UNITS_PER_SECOND:
+        return "a time needs its unit: us, ms or s"
+    return ""

@@ -1,0 +1,1 @@
+"""What one request was, as a row and as columns. Pure."""

@@ -1,0 +1,212 @@
+"""A wave's records as columns: one Arrow table, indexed by arrival, that numpy can compute on.
+
+This is the form of ``requests.parquet``; docs/metrics.md lists its columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from inference_benchmarker.records.record import HAS_STREAM, NONE, OUTCOME, OUTCOMES, RequestRecord
+from inference_benchmarker.units import MAX_SECONDS, NS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Int64 = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+BASE_DTYPE = np.dtype(
+    [
+        ("index", "<i8"),
+        ("due", "<i8"),
+        ("sent", "<i8"),
+        ("done", "<i8"),
+        ("build_ns", "<i8"),
+        ("bytes", "<i8"),
+        ("label", "<u2"),
+        ("error", "<u2"),
+        ("outcome", "u1"),
+    ]
+)
+STREAM_DTYPE = np.dtype(
+    [
+        ("first_token", "<i8"),
+        ("last_token", "<i8"),
+        ("chunks", "<i8"),
+        ("tokens_in", "<i8"),
+        ("tokens_out", "<i8"),
+        ("gaps", "<u4"),
+    ]
+)
+LONGEST_NS = 3 * MAX_SECONDS * NS  # warm-up, wave and drain
+MOST_COUNT = 1 << 53
+_BOUNDS = {
+    **dict.fromkeys(("due", "sent", "first_token", "last_token", "done"), (-LONGEST_NS, LONGEST_NS)),
+    "index": (-MOST_COUNT, MOST_COUNT),
+    "build_ns": (0, LONGEST_NS),
+    **dict.fromkeys(("chunks", "tokens_in", "tokens_out", "bytes"), (0, MOST_COUNT)),
+}
+_NAMES = pa.dictionary(pa.int32(), pa.string())
+SCHEMA = pa.schema(
+    [
+        pa.field("index", pa.int64(), nullable=False),
+        pa.field("worker", pa.uint16(), nullable=False),
+        pa.field("label", _NAMES),
+        pa.field("due", pa.int64(), nullable=False),
+        pa.field("sent", pa.int64(), nullable=False),
+        pa.field("first_token", pa.int64()),
+        pa.field("last_token", pa.int64()),
+        pa.field("done", pa.int64(), nullable=False),
+        pa.field("build_ns", pa.int64(), nullable=False),
+        pa.field("outcome", _NAMES),
+        pa.field("error", _NAMES),
+        pa.field("chunks", pa.int64()),
+        pa.field("tokens_in", pa.int64()),
+        pa.field("tokens_out", pa.int64()),
+        pa.field("bytes", pa.int64()),
+        pa.field("gaps", pa.list_(pa.uint32())),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerColumns:
+    """What one worker reported, joined over its batches: packed arrays and the names their numbers mean."""
+
+    worker: int
+    base: npt.NDArray[Any]
+    streams: npt.NDArray[Any]
+    gaps: npt.NDArray[np.uint32]
+    labels: list[str]
+    errors: list[str]
+
+
+class Records:
+    """The records of a wave, sorted by arrival index. Iterating gives ``RequestRecord``s."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        self._columns: dict[str, Any] = {}
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __iter__(self) -> Iterator[RequestRecord]:
+        for batch in self.table.to_batches(max_chunksize=10_000):
+            for row in batch.to_pylist():
+                row["label"] = row["label"] or ""
+                row["gaps"] = None if row["gaps"] is None else tuple(row["gaps"])
+                yield RequestRecord(**row)
+
+    @classmethod
+    def of(cls, records: Iterable[RequestRecord]) -> Records:
+        """The table of some records."""
+        rows = [record._asdict() for record in sorted(records)]
+        return cls(pa.Table.from_pylist(rows, schema=SCHEMA))
+
+    @classmethod
+    def of_workers(cls, workers: Iterable[WorkerColumns]) -> Records:
+        """The table of what the workers reported."""
+        tables = [_worker_table(worker) for worker in workers]
+        table = pa.concat_tables(tables) if tables else SCHEMA.empty_table()
+        return cls(table.unify_dictionaries().combine_chunks().sort_by("index"))
+
+    def int(self, name: str) -> Int64:
+        """An integer column as numpy; 0 where it is null (see ``has``)."""
+        if name not in self._columns:
+            column = self.table.column(name)
+            filled = column.fill_null(0) if column.null_count else column
+            self._columns[name] = filled.to_numpy()
+        values: Int64 = self._columns[name]
+        return values
+
+    def has(self, name: str) -> Mask:
+        """Where a column is not null."""
+        mask: Mask = self.table.column(name).is_valid().to_numpy()
+        return mask
+
+    def outcome(self, name: str) -> Mask:
+        """Where the outcome is ``ok``, ``failed`` or ``abandoned``."""
+        codes, names = self.coded("outcome")
+        mask: Mask = codes == (names.index(name) if name in names else -1)
+        return mask
+
+    def coded(self, name: str) -> tuple[Int64, list[str]]:
+        """A dictionary column as numbers (-1 where null) and the names they mean."""
+        column = self.table.column(name).combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # no rows, no chunks
+            return np.zeros(0, np.int64), []
+        return column.indices.fill_null(-1).to_numpy().astype(np.int64), column.dictionary.to_pylist()
+
+    def check(self) -> None:
+        """Raise ValueError for values that no worker reports: an instant of no wave, a count below zero."""
+        for name, (least, most) in _BOUNDS.items():
+            found = pc.min_max(self.table.column(name)).as_py()
+            if found["min"] is not None and not least <= found["min"] <= found["max"] <= most:
+                raise ValueError(f"{name} is from {found['min']} to {found['max']}")
+        for name in ("label", "outcome", "error"):
+            codes, names = self.coded(name)
+            if None in names or (name == "outcome" and not (codes >= 0).all()):
+                raise ValueError(f"{name} is missing")
+        if strange := set(self.coded("outcome")[1]) - set(OUTCOMES):
+            raise ValueError(f"an outcome is {str(strange.pop())[:40]!r}")
+
+    def gaps(self, where: Mask) -> Floats:
+        """Every gap between tokens of the selected requests, in seconds."""
+        chosen = self.table.column("gaps").filter(pa.array(where)).combine_chunks()
+        flat = chosen.flatten() if len(chosen) else pa.array([], pa.uint32())
+        seconds: Floats = flat.to_numpy(zero_copy_only=False) / 1e6
+        return seconds
+
+    def where(self, mask: Mask) -> Records:
+        """The selected records."""
+        return Records(self.table.filter(pa.array(mask)))
+
+
+def _worker_table(worker: WorkerColumns) -> pa.Table:
+    base = worker.base
+    size = len(base)
+    columns = {name: pa.array(base[name]) for name in ("index", "due", "sent", "done", "build_ns")}
+    columns["worker"] = pa.array(np.full(size, worker.worker, np.uint16))
+    columns["bytes"] = _nullable(base["bytes"])
+    columns["label"] = _dictionary(base["label"], worker.labels)
+    columns["outcome"] = _dictionary(base["outcome"] & OUTCOME, list(OUTCOMES))
+    columns["error"] = _dictionary(base["error"], worker.errors, null=base["error"] == 0)
+    columns |= _stream_columns(worker)
+    return pa.table([columns[field.name] for field in SCHEMA], schema=SCHEMA)
+
+
+def _stream_columns(worker: WorkerColumns) -> dict[str, pa.Array]:
+    """The columns only some requests have, spread to their rows; entries and gaps lie in the order of rows."""
+    size = len(worker.base)
+    rows = np.flatnonzero(worker.base["outcome"] & HAS_STREAM)
+    columns = {}
+    for name in ("first_token", "last_token", "chunks", "tokens_in", "tokens_out"):
+        spread = np.full(size, NONE, np.int64)
+        spread[rows] = worker.streams[name]
+        columns[name] = _nullable(spread)
+    lengths = np.zeros(size, np.int64)
+    lengths[rows] = worker.streams["gaps"]
+    if lengths.sum() != len(worker.gaps):
+        raise ValueError(f"{len(worker.gaps):,} gaps between tokens, {lengths.sum():,} of them told")
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    no_stream = np.append(~columns["chunks"].is_valid().to_numpy(zero_copy_only=False), False)
+    columns["gaps"] = pa.ListArray.from_arrays(pa.array(offsets, mask=no_stream), pa.array(worker.gaps))
+    return columns
+
+
+def _nullable(values: npt.NDArray[Any]) -> pa.Array:
+    return pa.array(values, pa.int64(), mask=values == NONE)
+
+
+def _dictionary(numbers: npt.NDArray[Any], names: list[str], null: Mask | None = None) -> pa.Array:
+    indices = pa.array(numbers.astype(np.int32), mask=null)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string()))

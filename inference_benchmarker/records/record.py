@@ -1,0 +1,278 @@
+"""What happened to one request: its instants, its outcome, and the compact form in which workers report it.
+
+All instants are nanoseconds after wave start on the host's one monotonic clock; warm-up lies below zero.
+A batch is packed as it grows, a fixed few tens of bytes a request, so reporting never stalls the pacing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import operator
+import struct
+from array import array
+from collections import defaultdict
+from dataclasses import astuple, dataclass, fields
+from functools import partial
+from json import dumps  # by its name: the user's code may put another function into the module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from inference_benchmarker.json_text import parse_json
+from inference_benchmarker.records.error_key import error_key, error_text, storable
+from inference_benchmarker.redact import CUT, beginning, excerpt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+OK, FAILED, ABANDONED = 0, 1, 2
+OUTCOMES = ("ok", "failed", "abandoned")
+NONE = -(1 << 63)  # stands for None in a packed int64
+MAX_NAMES = 10_000
+MAX_TEXTS = 3
+MAX_TEXT_LENGTH = 500
+RAW_TEXT_LENGTH = 4 * MAX_TEXT_LENGTH  # of what a worker keeps: more than is shown is searched for credentials
+MAX_NAME_LENGTH = 200
+_READ_NAME_LENGTH = 4 * MAX_NAME_LENGTH
+MAX_GAP_US = (1 << 32) - 1
+OTHER = "(other)"
+
+HAS_STREAM = 0x80  # set in a packed outcome when an entry of STREAM belongs to the request
+OUTCOME = 0x7F
+# index, due, sent, done, build_ns, bytes, label, error, outcome
+BASE = struct.Struct("<qqqqqqHHB")
+# first_token, last_token, chunks, tokens_in, tokens_out, number of gaps
+STREAM = struct.Struct("<qqqqqI")
+_SECTIONS = struct.Struct("<IIII")
+_ROW_SIZES = (BASE.size, STREAM.size, 4)
+
+
+class RequestRecord(NamedTuple):
+    """The facts of one request. Derived times (latency, lag) are computed from them, never stored."""
+
+    index: int  # type: ignore[assignment]  # the place in the wave, not tuple.index
+    worker: int
+    due: int
+    sent: int
+    done: int
+    outcome: str = "ok"
+    label: str = ""
+    error: str | None = None
+    build_ns: int = 0
+    first_token: int | None = None
+    last_token: int | None = None
+    chunks: int | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    bytes: int | None = None
+    gaps: tuple[int, ...] | None = None
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Where every arrival went.
+
+    ``scheduled = sent + dropped + lost`` and ``sent = ok + failed + abandoned + in_flight``.
+    """
+
+    scheduled: int = 0
+    sent: int = 0
+    dropped: int = 0
+    lost: int = 0
+    ok: int = 0
+    failed: int = 0
+    abandoned: int = 0
+
+    @property
+    def in_flight(self) -> int:
+        """Sent and not yet over."""
+        return self.sent - self.ok - self.failed - self.abandoned
+
+    @property
+    def completed(self) -> int:
+        """Answered: ok or failed."""
+        return self.ok + self.failed
+
+    @property
+    def balanced(self) -> bool:
+        """Whether every scheduled arrival is accounted for."""
+        return self.scheduled == self.sent + self.dropped + self.lost and self.in_flight >= 0
+
+    def __add__(self, other: Ledger) -> Ledger:
+        return Ledger(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def to_json(self) -> dict[str, int]:
+        """The counts, in_flight included."""
+        return {**{f.name: getattr(self, f.name) for f in fields(self)}, "in_flight": self.in_flight}
+
+    @classmethod
+    def from_json(cls, data: dict[str, int]) -> Ledger:
+        """The ledger that ``to_json`` described."""
+        return cls(**{f.name: data[f.name] for f in fields(cls)})
+
+
+class Names:
+    """Numbers for label and error names; a name beyond the limit becomes ``(other)``, so memory is bounded.
+
+    ``hide`` takes secrets out of each new name. A long one is cut, and a digest of it keeps it apart from those
+    that begin as it does.
+    """
+
+    def __init__(self, *initial: str, hide: Callable[[str], str] = str) -> None:
+        self._ids: dict[str | bytes, int] = {}
+        self._numbers: dict[str, int] = {}
+        self._names: list[str] = []
+        self._taken = 0
+        self._hide = hide
+        for name in initial:
+            self[name]
+
+    def __getitem__(self, name: str) -> int:
+        known = self._ids.get(name)
+        return self._number(name) if known is None else known
+
+    def _number(self, name: str) -> int:
+        key = name if len(name) <= MAX_NAME_LENGTH else _digest(name)
+        if key not in self._ids:
+            if len(self._ids) >= MAX_NAMES and name != OTHER:
+                return self[OTHER]
+            self._ids[key] = self._numbered(self._shown(name))
+        return self._ids[key]
+
+    def _numbered(self, shown: str) -> int:
+        """The number of a name as it is shown: names that differ in a secret alone are one."""
+        number = self._numbers.setdefault(shown, len(self._names))
+        if number == len(self._names):
+            self._names.append(shown)
+        return number
+
+    def _shown(self, name: str) -> str:
+        shown = storable(self._hide(name))
+        if len(shown) <= MAX_NAME_LENGTH and not shown.endswith(CUT):
+            return shown
+        end = f"{CUT} {_digest(name).hex()}"
+        return shown[: MAX_NAME_LENGTH - len(end)] + end
+
+    def name(self, number: int) -> str:
+        """The name of a number."""
+        return self._names[number]
+
+    def take_new(self) -> list[str]:
+        """Names first used since the last call, in order of their numbers."""
+        new = self._names[self._taken :]
+        self._taken = len(self._names)
+        return new
+
+
+class BatchWriter:
+    """Collects one worker's records and hands them out as packed batches.
+
+    Error texts in them are bounded and without the ``secrets``. Credentials that are known by their form alone are
+    still there: to search for them is no work for a loop that paces requests (see ``redacted``).
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets = tuple(secrets)
+        self.labels = Names("", hide=partial(beginning, limit=_READ_NAME_LENGTH, secrets=self._secrets))
+        self.errors = Names("", hide=partial(excerpt, limit=_READ_NAME_LENGTH, secrets=self._secrets))
+        self._base = bytearray()
+        self._streams = bytearray()
+        self._gaps: array[int] = array("I")
+        self._text_counts: dict[str, int] = defaultdict(int)
+        self._texts: list[tuple[str, str]] = []
+
+    def add(self, *values: int) -> None:
+        """Append one request: the fields of ``BASE`` in order, ``NONE`` where there is nothing."""
+        self._base += BASE.pack(*values)
+
+    def add_stream(self, times: list[int] | None, tokens_in: int, tokens_out: int) -> None:
+        """What belongs to the request just added with ``HAS_STREAM``: token arrivals (ns), token counts or ``NONE``."""
+        if not times:
+            chunks = NONE if times is None else 0
+            self._streams += STREAM.pack(NONE, NONE, chunks, tokens_in, tokens_out, 0)
+            return
+        gaps = [(later - earlier) // 1000 for earlier, later in itertools.pairwise(times)]
+        if times[-1] - times[0] > MAX_GAP_US * 1000:
+            gaps = [min(gap, MAX_GAP_US) for gap in gaps]
+        self._streams += STREAM.pack(times[0], times[-1], len(times), tokens_in, tokens_out, len(gaps))
+        self._gaps.extend(gaps)
+
+    def error(self, exception: BaseException) -> tuple[int, str]:
+        """The number and key of an error; keeps the text of the first few of each key."""
+        number = self.errors[error_key(exception)]
+        key = self.errors.name(number)
+        if self._text_counts[key] < MAX_TEXTS:
+            self._text_counts[key] += 1
+            self._texts.append((key, self._bounded_text(exception)))
+        return number, key
+
+    def _bounded_text(self, exception: BaseException) -> str:
+        return storable(beginning(error_text(exception), RAW_TEXT_LENGTH, self._secrets))
+
+    def take(self, meta: dict[str, Any]) -> bytes:
+        """The batch since the last call, with ``meta`` (ledger, sequence number) beside the records."""
+        texts, self._texts = self._texts, []
+        meta = {**meta, "labels": self.labels.take_new(), "errors": self.errors.take_new(), "texts": texts}
+        batch = _joined(meta, bytes(self._base), bytes(self._streams), self._gaps.tobytes())
+        self._base.clear()
+        self._streams.clear()
+        self._gaps = array("I")
+        return batch
+
+
+def split_batch(data: bytes) -> tuple[dict[str, Any], bytes, bytes, bytes]:
+    """A batch's meta object and its three packed sections: requests, streams, gaps. ValueError where it is none."""
+    if len(data) < _SECTIONS.size:
+        raise ValueError(f"a batch of {len(data)} bytes")
+    sizes = _SECTIONS.unpack_from(data)
+    if len(data) != _SECTIONS.size + sum(sizes) or any(map(operator.mod, sizes[1:], _ROW_SIZES)):
+        raise ValueError(f"a batch of {len(data)} bytes with sections of {sizes}")
+    parts, offset = [], _SECTIONS.size
+    for size in sizes:
+        parts.append(data[offset : offset + size])
+        offset += size
+    return parse_json(parts[0]), parts[1], parts[2], parts[3]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a worker's batch says of itself: from whom, the how many-th, whether the last, and the ledger by then."""
+
+    worker: int
+    sequence: int
+    final: bool
+    ledger: Ledger
+
+    @classmethod
+    def of(cls, batch: bytes) -> Report:
+        """What a batch says. Raises ValueError where it is none, so that no reader of a spool meets such a one."""
+        meta = split_batch(batch)[0]
+        try:
+            ledger = Ledger.from_json(meta["ledger"])
+            found = cls(meta["worker"], meta["sequence"], meta["final"], ledger)
+            names = [*meta["labels"], *meta["errors"], *(name for key, text in meta["texts"] for name in (key, text))]
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"a batch whose description lacks something: {error!r}") from None
+        numbers = [found.worker, found.sequence, meta.get("at"), *astuple(ledger)]
+        if {type(number) for number in numbers} != {int} or type(found.final) is not bool:
+            raise ValueError("a batch whose counts are no whole numbers")
+        if not all(isinstance(name, str) for name in names) or not isinstance(meta.get("use", {}), dict):
+            raise ValueError("a batch whose names are no texts")
+        return found
+
+
+def redacted(batch: bytes) -> bytes:
+    """A worker's batch with its error texts fit for a file: no credential of any form, cut to what is shown."""
+    meta, *sections = split_batch(batch)
+    if not meta["texts"]:
+        return batch
+    meta["texts"] = [(key, excerpt(text, MAX_TEXT_LENGTH)) for key, text in meta["texts"]]
+    return _joined(meta, *sections)
+
+
+def _joined(meta: dict[str, Any], *sections: bytes) -> bytes:
+    parts = (dumps(meta).encode(), *sections)
+    return _SECTIONS.pack(*map(len, parts)) + b"".join(parts)
+
+
+def _digest(name: str) -> bytes:
+    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=6).digest()

@@ -1,0 +1,53 @@
+"""What the user's ``invoke`` may say of an answer, beside that it came."""
+
+from __future__ import annotations
+
+import reprlib
+from dataclasses import dataclass
+from operator import index
+from typing import Any
+
+from inference_benchmarker.records.error_key import ordinary
+
+MAX_COUNT = 2**53  # what a JSON number and a float hold exactly
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What ``invoke`` may return or yield to say more than "done"; every field is optional.
+
+    ``tokens_in`` and ``tokens_out`` are the server's usage figures, ``bytes`` the response size, ``model``
+    the name of the model that answered, which labels the request where there is no ``label``. Raises TypeError
+    where a number is none, or above 2^53, so that the request fails.
+    """
+
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    bytes: int | None = None
+    model: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("tokens_in", self.tokens_in), ("tokens_out", self.tokens_out), ("bytes", self.bytes)):
+            if value is not None and not (type(value) is int and 0 <= value <= MAX_COUNT):
+                object.__setattr__(self, name, _count(name, value))
+        if self.model is not None and type(self.model) is not str:
+            object.__setattr__(self, "model", ordinary(str(self.model)))
+
+    def checked(self) -> Response:
+        """One of this very class, its fields checked: those of a class derived from it may be anything."""
+        return self if type(self) is Response else Response(*(getattr(self, name) for name in Response.__slots__))
+
+    def updated(self, later: Response) -> Response:
+        """With what a later one of the same stream says: some servers send the input's tokens first."""
+        return Response(*(getattr(later if getattr(later, f) is not None else self, f) for f in Response.__slots__))
+
+
+def _count(name: str, value: Any) -> int:
+    """A count of another type than int, as numpy's are, as one; ``name`` is of the field, for what is wrong."""
+    expected = f"Response({name}=...) must be a whole number from 0 to 2**53"
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"{expected}, not {reprlib.repr(value)}")
+    number = index(value)
+    if not 0 <= number <= MAX_COUNT:
+        raise TypeError(f"{expected}, not {number}" if number.bit_length() < 999 else f"{expected}, not a longer one")
+    return number

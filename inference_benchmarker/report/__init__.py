@@ -1,0 +1,1 @@
+"""Numbers and findings become words and JSON."""

@@ -1,0 +1,124 @@
+"""A report's first line: the verdict, its cause, and what came of the requests. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.text import one_line
+from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES, SERVER_CODES
+from inference_benchmarker.wording import duration_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from inference_benchmarker.summary.summary import Summary
+    from inference_benchmarker.verdict.finding import Finding
+    from inference_benchmarker.verdict.verdict import Verdict
+
+MOST_CAUSES = 2
+# What was measured is the sentence, or becomes one by this word: its limit is no quantity, or nothing at all.
+_SENTENCES = {
+    "primary_lost": "",
+    "disk_full": "",
+    "ledger_broken": "",
+    "worker_lost": "lost ",
+    "dropped_arrivals": "dropped ",
+}
+
+
+def headline(summary: Summary, verdict: Verdict) -> str:
+    """``VALID: 1,000 of 1,000 answered, p99 21 ms``; ``INVALID, client-limited: ...``.
+
+    Nothing that is said of an answer is said where there was none: then why there was none comes first.
+    """
+    notes = [verdict.word, *(["interrupted"] if verdict.interrupted else [])]
+    if verdict.limited_by:
+        notes.append(f"{verdict.limited_by}-limited")
+    ledger = summary.ledger
+    causes = list(_causes(summary, verdict))
+    if not ledger.sent:
+        said = ["nothing was sent", *causes]
+    elif not ledger.ok:
+        said = [_nothing(summary), *causes]
+    else:
+        said = [*causes, _answers(summary)]
+    return f"{', '.join(notes)}: {'; '.join(said)}"
+
+
+def _nothing(summary: Summary) -> str:
+    """Why not one request succeeded: whatever ended most of them first."""
+    ledger = summary.ledger
+    if not ledger.failed:
+        whole = "every request was" if ledger.sent > 1 else "the request was"
+        return f"{whole} abandoned ({ledger.abandoned:,} in flight when the drain ended)"
+    if ledger.failed == ledger.sent:
+        who = f"all {ledger.sent:,} requests" if ledger.sent > 1 else "the only request"
+        return f"{who} failed, {_errors(summary)}"
+    return f"none of {ledger.sent:,} requests succeeded: {', '.join(_not_ok(summary))}"
+
+
+def _errors(summary: Summary) -> str:
+    """The error, or the most frequent of several with its count."""
+    rows = summary.errors
+    if not rows:
+        return "for a reason that was not reported"
+    if len(rows) == 1:
+        return one_line(rows[0].key)
+    return f"most by {one_line(rows[0].key)} ({rows[0].count:,})"
+
+
+def _not_ok(summary: Summary) -> Iterator[str]:
+    """What became of the others, the most frequent first."""
+    ledger = summary.ledger
+    counts = [
+        (ledger.failed, f"{ledger.failed:,} failed ({_errors(summary)})"),
+        (ledger.abandoned, f"{ledger.abandoned:,} abandoned"),
+        (ledger.in_flight, f"{ledger.in_flight:,} lost in flight"),
+    ]
+    yield from (text for count, text in sorted(counts, key=lambda pair: -pair[0]) if count)
+
+
+def _causes(summary: Summary, verdict: Verdict) -> Iterator[str]:
+    """What makes the verdict: the gravest that made it INVALID, whom it blames, then each limit that was missed."""
+    findings = [finding for finding in verdict.findings if finding.code != "nothing_sent"]
+    invalid = [finding for finding in findings if finding.severity == "invalid"]
+    yield from map(_with_limit, invalid[:MOST_CAUSES])
+    yield from _blamed([finding for finding in findings if finding not in invalid[:MOST_CAUSES]], verdict.limited_by)
+    missed = [finding for finding in findings if finding.severity == "missed"]
+    if not summary.ledger.ok:  # that no request succeeded says it
+        missed = []
+    yield from (f"missed {finding.limit} with {finding.measured}" for finding in missed if finding.code == "slo_missed")
+    yield from (_with_limit(finding) for finding in missed if finding.code != "slo_missed")
+
+
+def _blamed(findings: list[Finding], side: str | None) -> Iterator[str]:
+    """What shows who was the limit."""
+    codes = {None: frozenset(), "server": SERVER_CODES, "client": CLIENT_CODES}[side]
+    for finding in findings:
+        if finding.code in codes:
+            yield finding.measured.partition(",")[0] if side == "server" else _with_limit(finding)
+            return
+
+
+def _with_limit(finding: Finding) -> str:
+    if finding.code in _SENTENCES:
+        return f"{_SENTENCES[finding.code]}{finding.measured}"
+    name = "" if finding.code in ("success_below_threshold", "rate_missed") else f"{finding.code} "
+    return f"{name}{finding.measured} (limit {finding.limit})"
+
+
+def _answers(summary: Summary) -> str:
+    """How many were answered, what became of the rest, and the p99 that a bare limit speaks of."""
+    ledger = summary.ledger
+    answered = f"{ledger.completed:,} of {ledger.sent:,} answered"
+    if ledger.dropped or ledger.lost:
+        answered += f" ({ledger.scheduled:,} were planned)"
+    return ", ".join([answered, *_not_ok(summary), *_times(summary)])
+
+
+def _times(summary: Summary) -> Iterator[str]:
+    for name, distribution in (("TTFT p99", summary.ttft), ("p99", summary.distribution("default"))):
+        if distribution is not None:
+            value = distribution.percentile(99)
+            mark = "≥" if distribution.is_lower_bound(value) else ""
+            yield f"{name} {mark}{duration_text(value)}"

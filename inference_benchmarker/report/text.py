@@ -1,0 +1,409 @@
+"""Turns a summary into words: aligned text for people, a JSON object for programs."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.report import client_table
+from inference_benchmarker.report.headline import headline
+from inference_benchmarker.summary.distribution import PERCENTILES, Distribution
+from inference_benchmarker.text import one_line, plain
+from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES
+from inference_benchmarker.verdict.server import diagnose
+from inference_benchmarker.version import SCHEMA_VERSION
+from inference_benchmarker.wording import INDENT as _INDENT
+from inference_benchmarker.wording import aligned, duration_text, metric_text, percent_text, unit_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from inference_benchmarker.facts.server_metric import ServerMetric
+    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.summary.goodput import Goodput
+    from inference_benchmarker.summary.summary import Summary
+    from inference_benchmarker.verdict.finding import Finding
+    from inference_benchmarker.verdict.verdict import Verdict
+
+_WIDTH = 80
+_TITLE = "RESULTS – InferenceBenchmarker"
+_MAX_ROWS = 20
+_LONG, _LONGEST = 300, 1_000  # of a name or text of somebody else's in a line
+_COLUMNS = ("mean", *(f"p{p:g}" for p in PERCENTILES), "max")
+_TOKENS = (
+    ("Input tokens", "tokens_in_per_request"),
+    ("Output tokens", "tokens_out_per_request"),
+    ("Tokens/s", "tokens_out_per_s_per_request"),
+)
+_TIMES = (
+    ("Latency", "latency"),
+    ("Response time", "response_time"),
+    ("TTFT", "ttft"),
+    ("ITL", "itl"),
+    ("TPOT", "tpot"),
+    ("Failed requests", "failed_latency"),
+)
+
+
+def to_text(observed: Observed, summary: Summary, verdict: Verdict, run_dir: Path | None = None) -> str:
+    """The whole report: verdict and cause in one line, the fixed block, the verdict line and the run directory last."""
+    return client_text(observed, summary, verdict) + "\n" + server_text(observed, summary, verdict, run_dir)
+
+
+def client_text(observed: Observed, summary: Summary, verdict: Verdict) -> str:
+    """What the client measured; it can be printed while the server's metrics are waited for."""
+    return joined(
+        iter([headline(summary, verdict)]),
+        _block(observed, summary),
+        _times_section(summary),
+        _tokens_section(summary),
+        _labels_section(summary),
+        _errors_section(summary),
+        _accounts_section(summary),
+        _warmup_section(summary),
+        _calibration_section(observed),
+        _client_section(observed, verdict),
+        _processes_section(observed),
+    )
+
+
+def server_text(observed: Observed, summary: Summary, verdict: Verdict, run_dir: Path | None = None) -> str:
+    """The server's metrics and what they say, the findings, and the verdict."""
+    return joined(
+        metric_lines(observed.server_metrics or ()),
+        _diagnosis_section(observed, summary, verdict),
+        _findings_section(verdict),
+        _closing(verdict, run_dir, observed.plan.name),
+    )
+
+
+def joined(*sections: Iterator[str]) -> str:
+    """The one way out of a report: a line stays one, whatever name or answer stands in it."""
+    return "\n\n".join("\n".join(map(plain, lines)) for section in sections if (lines := list(section))) + "\n"
+
+
+def metric_lines(metrics: Sequence[ServerMetric]) -> Iterator[str]:
+    """A line for each metric that was asked for; one that stands in several blocks is told by its dimensions.
+
+    A reason that is the last one told is not told again; of a name with many series, the first ones are.
+    """
+    asked = [metric for metric in metrics if metric.asked]
+    names = Counter(metric.name for metric in asked)
+    told: Counter[str] = Counter()
+    last_reason = None
+    for metric in asked:
+        told[metric.name] += 1
+        if told[metric.name] <= _MAX_ROWS:
+            yield _metric_line(metric, several=names[metric.name] > 1, told_before=metric.reason == last_reason)
+            last_reason = metric.reason or last_reason
+    for name, count in names.items():
+        if count > _MAX_ROWS:
+            yield f"{_INDENT}… and {count - _MAX_ROWS} more of {one_line(name)}, in server_metrics.json"
+
+
+def _metric_line(metric: ServerMetric, *, several: bool, told_before: bool) -> str:
+    where = ", ".join(f"{name}={value}" for name, value in metric.dimensions.items())
+    title = one_line(f"{metric.name} ({where})" if several and where else metric.name, _LONG)
+    values = ", ".join(f"{one_line(name)}={metric_text(value)}" for name, value in metric.statistics.items())
+    reason = "as above" if told_before and metric.reason else metric.reason
+    notes = "; ".join(filter(None, (unit_text(metric.unit), reason)))
+    return f"{_INDENT}{title}: {values}" + (f" ({notes})" if notes else "")
+
+
+def to_json(observed: Observed, summary: Summary, verdict: Verdict) -> dict[str, Any]:
+    """summary.json: floats in seconds; the report's numbers and the facts a run is loaded back from."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "name": observed.plan.name,
+        **verdict.to_json(),
+        "window": observed.window.to_json(),
+        "environment": observed.environment,
+        "ledger": {
+            **summary.ledger.to_json(),
+            "workers": [ledger.to_json() for ledger in summary.worker_ledgers],
+        },
+        "lost_workers": list(observed.lost_workers),
+        "primary_lost": observed.primary_lost,
+        "disk_error": observed.disk_error,
+        "left_behind": list(observed.left_behind),
+        "foreign_connections": observed.foreign_connections,
+        "success_rate": summary.success_rate,
+        "rates": summary.rates.to_json(),
+        **_metrics_json(summary),
+        "tokens": None if summary.tokens is None else summary.tokens.to_json(),
+        "goodput": None if summary.goodput is None else summary.goodput.to_json(),
+        "labels": [_label_json(row) for row in summary.labels],
+        "errors": [
+            {"key": row.key, "count": row.count, "first_s": row.first_s, "texts": list(row.texts)}
+            for row in summary.errors
+        ],
+        "warmup": None if summary.warmup is None else _warmup_json(summary.warmup),
+        "server_metrics": None
+        if observed.server_metrics is None
+        else [metric.to_json() for metric in observed.server_metrics],
+        "server_logs": None if observed.server_logs is None else [log.to_json() for log in observed.server_logs],
+        "diagnosis": [remark.to_json() for remark in diagnose(observed, summary, verdict.limited_by)],
+        "calibration": observed.calibration,
+        "client": {
+            "caps": list(observed.caps),
+            "workers": [use.to_json() for use in observed.workers],
+            "host": None if observed.host is None else observed.host.to_json(),
+            "processes": [process.to_json() for process in observed.processes],
+        },
+    }
+
+
+def _block(observed: Observed, summary: Summary) -> Iterator[str]:
+    ledger = summary.ledger
+    yield _TITLE
+    yield "-" * len(_TITLE)
+    yield f"{_INDENT}Total requests fired: {ledger.sent}"
+    yield ""
+    yield f"{_INDENT}Duration:         {summary.duration_s:.1f}s"
+    yield f"{_INDENT}Server RPS:       {summary.rates.server_rps:.1f} req/s"
+    yield f"{_INDENT}Total requests:   {ledger.completed}"
+    yield success_line(summary.success_rate, observed.plan.success_threshold)
+
+
+def success_line(share: float | None, target: float, *, at_most: bool = False) -> str:
+    """The success rate and whether it reached its target: not where nothing was sent (None), or it is only a bound."""
+    mark = "✓ passed" if share is not None and share >= target and not at_most else "✗ failed"
+    bound = "at most " if at_most else ""
+    return f"{_INDENT}Success rate:     {bound}{_share(share or 0.0, target)} ({mark}, {100 * target:g}% target)"
+
+
+def _times_section(summary: Summary) -> Iterator[str]:
+    rows = [(label, getattr(summary, name)) for label, name in _TIMES]
+    present = [(label, distribution) for label, distribution in rows if distribution is not None]
+    if not present:
+        return
+    yield from aligned([["", *_COLUMNS], *(_time_row(label, distribution) for label, distribution in present)])
+
+
+def _time_row(label: str, d: Distribution) -> list[str]:
+    return [label, _mean(d), *(_value(d, d.percentile(p)) for p in PERCENTILES), _value(d, d.maximum)]
+
+
+def _mean(d: Distribution) -> str:
+    return ("≥" if d.lower_bound_from is not None else "") + duration_text(d.mean)
+
+
+def _value(d: Distribution, value: float) -> str:
+    return ("≥" if d.is_lower_bound(value) else "") + duration_text(value)
+
+
+def _tokens_section(summary: Summary) -> Iterator[str]:
+    tokens = summary.tokens
+    if tokens is None:
+        return
+    rows = [(label, getattr(tokens, name)) for label, name in _TOKENS]
+    present = [(label, distribution) for label, distribution in rows if distribution is not None]
+    yield from aligned([["Per request", *_COLUMNS], *(_count_row(label, d) for label, d in present)])
+    yield ""
+    ok = summary.ledger.ok
+    if tokens.tokens_in is not None:
+        notes = _of_some(tokens.tokens_in_per_request, ok) + _per_second(tokens.tokens_in_per_s)
+        yield f"{_INDENT}Input tokens:     {tokens.tokens_in:,} (the server's usage{notes})"
+    if tokens.tokens_out is not None:
+        source = {"usage": "the server's usage", "pieces": "counted pieces"}.get(str(tokens.counted), tokens.counted)
+        notes = _of_some(tokens.tokens_out_per_request, ok) + _per_second(tokens.tokens_out_per_s)
+        yield f"{_INDENT}Output tokens:    {tokens.tokens_out:,} ({source}{notes})"
+
+
+def _of_some(told: Distribution | None, ok: int) -> str:
+    """That not all requests told their tokens: the sum and the rate are less than what was processed."""
+    return "" if told is None or told.count == ok else f", of {told.count:,} of {ok:,} ok requests"
+
+
+def _count_row(label: str, d: Distribution) -> list[str]:
+    return [label, *map(_number, (d.mean, *map(d.percentile, PERCENTILES), d.maximum))]
+
+
+def _per_second(rate: float | None) -> str:
+    return "" if rate is None else f", {rate:,.1f} tokens/s"
+
+
+def _number(value: float) -> str:
+    """A count or a rate: four digits, or all of a larger number's whole part."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+def _labels_section(summary: Summary) -> Iterator[str]:
+    if not summary.labels:
+        return
+    header = ["Label", "sent", "ok", "failed", "mean", "p50", "p99", "max"]
+    rows = []
+    for row in summary.labels[:_MAX_ROWS]:
+        d = row.latency
+        times = (
+            ["-"] * 4
+            if d is None
+            else [_mean(d), *(_value(d, v) for v in (d.percentile(50), d.percentile(99), d.maximum))]
+        )
+        rows.append([one_line(row.label), f"{row.sent:,}", f"{row.ok:,}", f"{row.failed:,}", *times])
+    yield from aligned([header, *rows])
+    if len(summary.labels) > _MAX_ROWS:
+        yield f"{_INDENT}… and {len(summary.labels) - _MAX_ROWS} more labels, in summary.json"
+
+
+def _errors_section(summary: Summary) -> Iterator[str]:
+    if not summary.errors:
+        return
+    rows = [["Errors", "count", "first at"]]
+    rows += [[one_line(row.key), f"{row.count:,}", f"{row.first_s:.1f}s"] for row in summary.errors[:_MAX_ROWS]]
+    yield from aligned(rows)
+    for row in summary.errors[:3]:
+        if row.texts:
+            yield f"{_INDENT}{one_line(row.key)}: {one_line(row.texts[0], 160)}"
+    if len(summary.errors) > _MAX_ROWS:
+        yield f"{_INDENT}… and {len(summary.errors) - _MAX_ROWS} more errors, in summary.json"
+
+
+def _accounts_section(summary: Summary) -> Iterator[str]:
+    rates = summary.rates
+    if rates.target is not None:
+        yield (
+            f"{_INDENT}Rate:             {_rate(rates.target, 6)} target, {_rate(rates.sent)} sent, "
+            f"{_rate(rates.completed)} completed"
+        )
+    else:
+        yield f"{_INDENT}Rate:             {_rate(rates.sent)} sent, {_rate(rates.completed)} completed"
+    if summary.goodput is not None:
+        yield f"{_INDENT}Goodput:          {_goodput(summary.goodput)}"
+    if summary.lag is not None:
+        yield f"{_INDENT}Schedule lag:     {_in_short(summary.lag)}"
+    if summary.build is not None:
+        yield f"{_INDENT}Payload building: {_in_short(summary.build)}"
+    for name in ("dropped", "abandoned", "lost", "in_flight"):
+        if count := getattr(summary.ledger, name):
+            yield f"{_INDENT}{name.replace('_', ' ').capitalize() + ':':<17} {count:,}"
+
+
+def _in_short(d: Distribution) -> str:
+    """What is no time of the endpoint's gets no row beside those that are."""
+    p50, p99, top = (duration_text(value) for value in (d.percentile(50), d.percentile(99), d.maximum))
+    return f"p50 {p50}, p99 {p99}, max {top}"
+
+
+def _goodput(goodput: Goodput) -> str:
+    """The rate, the share of the sent, and how many met each limit where there are several."""
+    unmeasured = [each.limit.metric for each in goodput.limits if each.share is None]
+    if goodput.rate is None or goodput.share is None:
+        return f"not measured: no answered request has {', '.join(dict.fromkeys(unmeasured))} (invoke yields no tokens)"
+    each = ", ".join(f"{one.limit.expression}: {percent_text(one.share or 0.0)}" for one in goodput.limits)
+    return f"{_rate(goodput.rate)}, {percent_text(goodput.share)} of those sent ({each})"
+
+
+def _warmup_section(summary: Summary) -> Iterator[str]:
+    warmup = summary.warmup
+    if warmup is None:
+        return
+    counts, latency = warmup.ledger, warmup.latency
+    facts = [f"{counts.sent:,} requests in {warmup.duration_s:g}s", f"{counts.failed:,} failed"]
+    if latency is not None:
+        facts.append(
+            f"latency p50 {_value(latency, latency.percentile(50))}, p99 {_value(latency, latency.percentile(99))}"
+        )
+    yield f"{_INDENT}Warm-up:          {', '.join(facts)} (in no other number)"
+
+
+def _calibration_section(observed: Observed) -> Iterator[str]:
+    if observed.calibration is not None:
+        lines = observed.calibration["lines"][:_MAX_ROWS]
+        yield from (f"{_INDENT}Calibration:      {one_line(line, _LONG)}" for line in lines)
+
+
+def _client_section(observed: Observed, verdict: Verdict) -> Iterator[str]:
+    """What this client did, where it was the limit, was asked about, or something on it was out of the ordinary."""
+    if not observed.workers or not (
+        verdict.limited_by == "client" or observed.processes or client_table.notable(observed)
+    ):
+        return
+    yield from aligned(client_table.worker_rows(observed))
+    if observed.host is not None:
+        yield from (_INDENT + line for line in client_table.host_lines(observed.host))
+
+
+def _processes_section(observed: Observed) -> Iterator[str]:
+    if observed.processes:
+        yield from aligned(list(client_table.process_rows(observed.processes)))
+
+
+def _diagnosis_section(observed: Observed, summary: Summary, verdict: Verdict) -> Iterator[str]:
+    for remark in diagnose(observed, summary, verdict.limited_by):
+        yield from textwrap.wrap(
+            remark.text,
+            _WIDTH,
+            initial_indent=f"{_INDENT}→ ",
+            subsequent_indent=f"{_INDENT}  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        yield from (f"{_INDENT}     {line}" for line in remark.lines)
+
+
+def _findings_section(verdict: Verdict) -> Iterator[str]:
+    for finding in verdict.findings:
+        measured, limit, advice = (
+            one_line(text, _LONGEST) for text in (finding.measured, finding.limit, finding.advice)
+        )
+        facts = f"{measured} (limit {limit}). {advice}"
+        if finding.code in CLIENT_CODES and verdict.limited_by == "client":
+            yield f"{_INDENT}⚠️ CLIENT BOTTLENECK detected: {finding.code}, {facts}"
+        else:
+            yield f"{_INDENT}{_mark(finding)} {finding.code}: {facts}"
+
+
+def _mark(finding: Finding) -> str:
+    return {"invalid": "✗", "missed": "✗", "warning": "!"}[finding.severity]
+
+
+def _closing(verdict: Verdict, run_dir: Path | None, name: str | None) -> Iterator[str]:
+    missed = sum(finding.severity == "missed" for finding in verdict.findings)
+    notes = []
+    if verdict.interrupted:
+        notes.append("interrupted")
+    if verdict.limited_by:
+        notes.append(f"{verdict.limited_by}-limited")
+    if missed:
+        notes.append(f"{missed} threshold{'s' if missed > 1 else ''} missed")
+    yield verdict.word + (f" ({', '.join(notes)})" if notes else "")
+    if run_dir is not None:
+        yield f"Run directory: {run_dir}" + (f" ({one_line(name, _LONG)})" if name else "")
+
+
+def _metrics_json(summary: Summary) -> dict[str, Any]:
+    names = ("latency", "response_time", "failed_latency", "lag", "build", "ttft", "itl", "tpot")
+    return {name: _distribution_json(getattr(summary, name)) for name in names}
+
+
+def _distribution_json(distribution: Distribution | None) -> dict[str, Any] | None:
+    return None if distribution is None else distribution.to_json()
+
+
+def _label_json(row: Any) -> dict[str, Any]:
+    counts = {name: getattr(row, name) for name in ("label", "sent", "ok", "failed")}
+    return {
+        **counts,
+        "latency": _distribution_json(row.latency),
+        "response_time": _distribution_json(row.response_time),
+    }
+
+
+def _warmup_json(warmup: Summary) -> dict[str, Any]:
+    counts = {name: getattr(warmup.ledger, name) for name in ("sent", "ok", "failed", "abandoned")}
+    return {"planned_s": warmup.planned_s, **counts, "rate": warmup.rates.sent, **_metrics_json(warmup)}
+
+
+def _rate(a_second: float, digits: int = 4) -> str:
+    """So many digits, or tenths of a larger rate."""
+    return f"{a_second:.{digits}g}/s" if a_second < 1000 else f"{a_second:.1f}/s".replace(".0/s", "/s")
+
+
+def _share(share: float, target: float) -> str:
+    """A percentage that never rounds a failure away, nor a miss onto its target."""
+    text = f"{100 * share:.1f}%"
+    ambiguous = any(share != other and text == f"{100 * other:.1f}%" for other in (1.0, target))
+    return percent_text(share, target) if ambiguous else text

@@ -1,0 +1,1 @@
+"""Records become numbers: each formula stands here once. Pure."""

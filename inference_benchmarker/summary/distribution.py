@@ -1,0 +1,83 @@
+"""Exact statistics of a sample of times."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from inference_benchmarker.records.columns import Floats
+
+PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Exact statistics of a sample, in seconds. A percentile is the smallest value with that share at or below it.
+
+    Where requests were abandoned, their age stands for a time that would have been longer: every value from
+    ``lower_bound_from`` on is a lower bound.
+    """
+
+    count: int
+    mean: float
+    stdev: float
+    lower_bound_from: float | None
+    values: Floats = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, measured: npt.ArrayLike, abandoned_ages: npt.ArrayLike = ()) -> Distribution | None:
+        """The distribution of measured times and of ages that are lower bounds; None when there is nothing."""
+        ages = np.asarray(abandoned_ages, np.float64)
+        values = np.sort(np.concatenate((np.asarray(measured, np.float64), ages)))
+        if not len(values):
+            return None
+        bound = float(ages.min()) if len(ages) else None
+        return cls(len(values), float(values.mean()), float(values.std()), bound, values)
+
+    def percentile(self, percent: float) -> float:
+        """The value at rank ceil(percent / 100 * n)."""
+        # 99.9 / 100 * 1000 is 999.0000000000001 in floating point
+        rank = math.ceil(round(percent * self.count / 100, 9))
+        return float(self.values[min(max(rank, 1), self.count) - 1])
+
+    @property
+    def minimum(self) -> float:
+        """The smallest value."""
+        return float(self.values[0])
+
+    @property
+    def maximum(self) -> float:
+        """The largest value."""
+        return float(self.values[-1])
+
+    def statistic(self, name: str) -> float:
+        """``mean``, ``min``, ``max`` or a percentile such as ``p99.9``."""
+        named = {"mean": self.mean, "min": self.minimum, "max": self.maximum}
+        return named[name] if name in named else self.percentile(float(name[1:]))
+
+    def is_lower_bound(self, value: float) -> bool:
+        """Whether a value of this distribution could in truth be larger."""
+        return self.lower_bound_from is not None and value >= self.lower_bound_from
+
+    def to_json(self) -> dict[str, Any]:
+        """Count, mean, stdev, min, percentiles and max, in seconds."""
+        return {
+            "count": self.count,
+            "mean": self.mean,
+            "stdev": self.stdev,
+            "min": self.minimum,
+            **{percentile_name(p): self.percentile(p) for p in PERCENTILES},
+            "max": self.maximum,
+            "lower_bound_from": self.lower_bound_from,
+        }
+
+
+def percentile_name(percent: float) -> str:
+    """``p99`` or ``p99_9``, as in summary.json."""
+    return "p" + f"{percent:g}".replace(".", "_")

@@ -1,0 +1,39 @@
+"""What a time means of one request: the columns from which distributions and limits per request are made. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from inference_benchmarker.units import NS
+
+if TYPE_CHECKING:
+    from inference_benchmarker.records.columns import Floats, Int64, Mask, Records
+
+
+class Times(NamedTuple):
+    """One time of each request, in seconds, and which requests have it."""
+
+    values: Floats
+    has: Mask
+
+
+def request_times(records: Records) -> dict[str, Times]:
+    """The times of each request by name, whatever became of it; ``itl`` is the mean of its gaps."""
+    sent, due, done = records.int("sent"), records.int("due"), records.int("done")
+    first, last, pieces = records.int("first_token"), records.int("last_token"), records.int("chunks")
+    tokens = output_tokens(records)
+    all_of_them, several = np.ones(len(records), bool), pieces >= 2  # one piece has no time between tokens
+    return {
+        "latency": Times((done - sent) / NS, all_of_them),
+        "response_time": Times((done - due) / NS, all_of_them),
+        "ttft": Times((first - sent) / NS, records.has("first_token")),
+        "itl": Times((last - first) / (NS * np.maximum(pieces - 1, 1)), several),
+        "tpot": Times((last - first) / (NS * np.maximum(tokens - 1, 1)), several & (tokens >= 2)),
+    }
+
+
+def output_tokens(records: Records) -> Int64:
+    """Output tokens of each request: the server's usage where it was sent, else the pieces that came."""
+    return np.where(records.has("tokens_out"), records.int("tokens_out"), records.int("chunks"))

@@ -1,0 +1,298 @@
+"""Turns a wave's records into numbers. Pure; each metric's formula stands here once (and in docs/metrics.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inference_benchmarker.records.record import Ledger
+from inference_benchmarker.summary.completed_rate import completed_requests
+from inference_benchmarker.summary.distribution import Distribution
+from inference_benchmarker.summary.goodput import Goodput
+from inference_benchmarker.summary.request_times import request_times
+from inference_benchmarker.summary.tokens import Tokens
+from inference_benchmarker.units import NS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.records.columns import Floats, Mask, Records
+
+
+LATE_NS = 5_000_000  # a lag that is allowed, as the schedule lag's least limit
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Requests a second over the planned duration T (over the real one where the plan has none)."""
+
+    target: float | None
+    scheduled: float | None
+    sent: float
+    completed: float
+    server_rps: float
+
+    def to_json(self) -> dict[str, float | None]:
+        """The rates by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRow:
+    """The requests of one label."""
+
+    label: str
+    sent: int
+    ok: int
+    failed: int
+    latency: Distribution | None
+    response_time: Distribution | None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRow:
+    """The failed requests of one error key; ``first_s`` is when the first of them was over."""
+
+    key: str
+    count: int
+    first_s: float
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Every number of a wave's report; times in seconds, None where there is nothing to measure."""
+
+    duration_s: float
+    planned_s: float | None
+    ledger: Ledger
+    worker_ledgers: tuple[Ledger, ...]
+    rates: Rates
+    latency: Distribution | None
+    response_time: Distribution | None
+    failed_latency: Distribution | None
+    lag: Distribution | None
+    build: Distribution | None
+    ttft: Distribution | None
+    itl: Distribution | None
+    tpot: Distribution | None
+    tokens: Tokens | None
+    goodput: Goodput | None
+    labels: tuple[LabelRow, ...]
+    errors: tuple[ErrorRow, ...]
+    warmup: Summary | None = None
+
+    @property
+    def success_rate(self) -> float | None:
+        """Ok / sent."""
+        return self.ledger.ok / self.ledger.sent if self.ledger.sent else None
+
+    @property
+    def completed_share(self) -> float | None:
+        """Completed rate over scheduled rate, which is the target rate but for the Poisson draw."""
+        return self.rates.completed / self.rates.scheduled if self.rates.scheduled else None
+
+    def measured(self, metric: str, stat: str) -> float | None:
+        """The value an SLO speaks of, e.g. ("ttft", "p90"), ("success", "success"); None when not measured."""
+        if metric == "success":
+            return self.success_rate
+        if metric == "rate":
+            return self.completed_share
+        if metric == "goodput":
+            return None if self.goodput is None else self.goodput.share
+        distribution = self.distribution(metric)
+        return None if distribution is None else distribution.statistic(stat)
+
+    def distribution(self, metric: str) -> Distribution | None:
+        """The distribution an SLO speaks of; "default" is response time, in the closed loop latency."""
+        if metric == "default":
+            return self.latency if self.response_time is None else self.response_time
+        found = getattr(self, metric, None)
+        return found if isinstance(found, Distribution) else None
+
+
+def summarise(observed: Observed) -> Summary:
+    """The numbers of a finished wave."""
+    records = observed.records
+    planned_ns = observed.window.planned_ns
+    warmup = observed.warmup
+    completed, seconds = completed_requests(records, records.outcome("ok"), observed.window)
+    return Summary(
+        duration_s=observed.window.duration_ns / NS,
+        planned_s=None if planned_ns is None else planned_ns / NS,
+        ledger=observed.ledger,
+        worker_ledgers=observed.ledgers,
+        rates=_rates(observed),
+        **_times(records, open_loop=observed.open_loop),
+        tokens=Tokens.of(records, completed, seconds),
+        goodput=Goodput.of(records, observed.plan.goodput, observed.window, sent=observed.ledger.sent),
+        labels=_labels(records, open_loop=observed.open_loop),
+        errors=_errors(records, observed.error_texts),
+        warmup=_warmup(warmup, observed) if len(warmup) else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A metric's values in seconds, and the records they are of: the measured ones, and ages that are lower bounds.
+
+    A record has one value; of ``itl``, as many as it has gaps.
+    """
+
+    measured: Floats
+    measured_in: Mask
+    ages: Floats
+    aged_in: Mask
+
+    @classmethod
+    def of(cls, values: Floats, measured_in: Mask, aged_in: Mask | None = None, ages: Floats | None = None) -> Sample:
+        """Of a column: its values where measured, and where aged those of ``ages`` (of the same column without)."""
+        aged_in = np.zeros(len(values), bool) if aged_in is None else aged_in
+        return cls(values[measured_in], measured_in, (values if ages is None else ages)[aged_in], aged_in)
+
+
+def samples(records: Records, *, open_loop: bool) -> Iterator[tuple[str, Sample]]:
+    """The sample of each time, by the name of its distribution in ``Summary``."""
+    ok, abandoned = records.outcome("ok"), records.outcome("abandoned")
+    build, times = records.int("build_ns"), request_times(records)
+    latency = times["latency"].values
+    yield "latency", Sample.of(latency, ok, abandoned)
+    if open_loop:
+        yield "response_time", Sample.of(times["response_time"].values, ok, abandoned)
+    yield "failed_latency", Sample.of(latency, records.outcome("failed"))
+    yield "lag", Sample.of(_s(records.int("sent") - build - records.int("due")), np.ones(len(records), bool))
+    yield "build", Sample.of(_s(build), build > 0)
+    yield from _token_samples(records, ok, abandoned)
+
+
+def _times(records: Records, *, open_loop: bool) -> dict[str, Any]:
+    names = ("latency", "response_time", "failed_latency", "lag", "build", "ttft", "itl", "tpot")
+    found = {name: Distribution.of(s.measured, s.ages) for name, s in samples(records, open_loop=open_loop)}
+    return {name: found.get(name) for name in names}
+
+
+def _token_samples(records: Records, ok: Mask, abandoned: Mask) -> Iterator[tuple[str, Sample]]:
+    times = request_times(records)
+    (ttft, streamed), (tpot, spread) = times["ttft"], times["tpot"]
+    yield "ttft", Sample.of(ttft, (ok | abandoned) & streamed, _waiting(records), times["latency"].values)
+    yield "itl", _inter_token(records, (ok | abandoned) & streamed, abandoned & streamed)
+    yield "tpot", Sample.of(tpot, ok & spread)
+
+
+def _waiting(records: Records) -> Mask:
+    """Abandoned streams whose first token had not come, where any came.
+
+    Whether a request is a stream is not known before ``invoke`` has begun to yield: then it is one if all others are.
+    """
+    ok, abandoned = records.outcome("ok"), records.outcome("abandoned")
+    is_stream, has_token = records.has("chunks"), records.has("first_token")
+    if not ((ok | abandoned) & has_token).any():
+        return np.zeros(len(records), bool)
+    return abandoned & ~has_token & (is_stream | (is_stream | ~ok).all())
+
+
+def _inter_token(records: Records, streamed: Mask, open_streams: Mask) -> Sample:
+    """Every gap between tokens; the last token's age in an abandoned stream is a gap's lower bound.
+
+    Ages below the median gap are left out: they say nothing, and would make a lower bound of every value.
+    """
+    gaps = records.gaps(streamed)
+    typical = float(np.median(gaps)) if len(gaps) else 0.0
+    waiting = _s(records.int("done") - records.int("last_token"))
+    aged = open_streams & (waiting > typical)
+    return Sample(gaps, streamed, waiting[aged], aged)
+
+
+def _rates(observed: Observed) -> Rates:
+    ledger, window = observed.ledger, observed.window
+    seconds = (window.planned_ns or window.duration_ns) / NS
+    duration = window.duration_ns / NS
+    completed, completed_s = completed_requests(observed.records, observed.records.outcome("ok"), window)
+    return Rates(
+        target=observed.plan.target_rate,
+        scheduled=ledger.scheduled / seconds if observed.open_loop and seconds else None,
+        sent=_sent_in_time(observed) / seconds if seconds else 0.0,
+        completed=float(np.count_nonzero(completed)) / completed_s if completed_s else 0.0,
+        server_rps=ledger.completed / duration if duration else 0.0,
+    )
+
+
+def _sent_in_time(observed: Observed) -> int:
+    """Requests taken up by the end of the plan: what a late client sends afterwards is not part of that rate."""
+    planned_ns, records = observed.window.planned_ns, observed.records
+    if planned_ns is None:
+        return observed.ledger.sent
+    late = records.int("sent") - records.int("build_ns") >= planned_ns + LATE_NS
+    return observed.ledger.sent - int(np.count_nonzero(late))
+
+
+def _labels(records: Records, *, open_loop: bool) -> tuple[LabelRow, ...]:
+    codes, names = records.coded("label")
+    if not any(names[code] for code in np.unique(codes)):
+        return ()
+    ok, failed = records.outcome("ok"), records.outcome("failed")
+    abandoned = records.outcome("abandoned")
+    latency = _s(records.int("done") - records.int("sent"))
+    response = _s(records.int("done") - records.int("due"))
+    rows = []
+    for code, name in enumerate(names):
+        mine = codes == code
+        if not mine.any():
+            continue
+        rows.append(
+            LabelRow(
+                label=name or "(none)",
+                sent=int(mine.sum()),
+                ok=int((mine & ok).sum()),
+                failed=int((mine & failed).sum()),
+                latency=Distribution.of(latency[mine & ok], latency[mine & abandoned]),
+                response_time=Distribution.of(response[mine & ok], response[mine & abandoned]) if open_loop else None,
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: (-row.sent, row.label)))
+
+
+def _errors(records: Records, texts: dict[str, list[str]]) -> tuple[ErrorRow, ...]:
+    codes, names = records.coded("error")
+    done = records.int("done")
+    rows = []
+    for code, key in enumerate(names):
+        mine = codes == code
+        if mine.any():
+            first = float(done[mine].min()) / NS
+            rows.append(ErrorRow(key, int(mine.sum()), first, tuple(texts.get(key, ()))))
+    return tuple(sorted(rows, key=lambda row: (-row.count, row.key)))
+
+
+def _warmup(records: Records, observed: Observed) -> Summary:
+    """The warm-up's own numbers: it has no plan to be held against, so its ledger counts what was sent.
+
+    One that was stopped lasted until then.
+    """
+    counts = {name: int(records.outcome(name).sum()) for name in ("ok", "failed", "abandoned")}
+    ledger = Ledger(scheduled=len(records), sent=len(records), **counts)
+    stopped_at = observed.window.stopped_at_ns
+    seconds = (observed.plan.warmup_ns + min(0, 0 if stopped_at is None else stopped_at)) / NS
+    rate = len(records) / seconds if seconds else 0.0
+    return Summary(
+        duration_s=seconds,
+        planned_s=seconds,
+        ledger=ledger,
+        worker_ledgers=(),
+        rates=Rates(observed.plan.target_rate, None, rate, counts["ok"] / seconds if seconds else 0.0, rate),
+        **_times(records, open_loop=observed.open_loop),
+        tokens=None,
+        goodput=None,
+        labels=(),
+        errors=_errors(records, {}),
+        warmup=None,
+    )
+
+
+def _s(nanoseconds: npt.NDArray[Any]) -> Floats:
+    seconds: Floats = nanoseconds / NS
+    return seconds

@@ -1,0 +1,1 @@
+"""Whether the client was the limit, and by what. Pure."""

@@ -1,0 +1,196 @@
+"""Whether the endpoint fell behind; asked of the time in which the client was clean. Pure."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.client.flow import Flow
+from inference_benchmarker.verdict.client.standstill import Standstill
+from inference_benchmarker.verdict.finding import Finding
+from inference_benchmarker.wording import duration_text, percent_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from inference_benchmarker.records.columns import Floats
+    from inference_benchmarker.summary.summary import ErrorRow, Summary
+    from inference_benchmarker.verdict.client.evidence import Case
+
+SERVER_LIMITED, ENDPOINT_STALLED = "server_limited", "endpoint_stalled"
+LAG_OF_IT = ", at a schedule lag of"
+KEPT_UP_SHARE = 0.96
+ANSWERED_SHARE = 0.95
+LEAST_REQUESTS = 20
+LEAST_ERRORS = 4
+LEAST_FLOW_ERRORS = 2
+STEADY_SHARE = 0.2
+FILLED = 2
+# In an error's key: the endpoint had no capacity for the request.
+REFUSALS = (
+    " 429",
+    " 503",
+    "Throttl",
+    "TooManyRequests",
+    "ServiceUnavailable",
+    "ConnectionRefused",
+    "ECONNREFUSED",
+    "Timeout",
+)
+OF_ONE_GONE = (" 503", "ServiceUnavailable", "ConnectionRefused", "ECONNREFUSED")
+
+
+def endpoint_findings(case: Case, clean_ns: int | None = None) -> Iterator[Finding]:
+    """The endpoint fell behind: fewer requests were completed than arrived, and one of the reasons below was seen.
+
+    ``clean_ns``: from then on something of this client's own may be the reason, so it must have been seen before; None
+    where nothing is.
+    """
+    measured = _fallen_behind(case, clean_ns)
+    if measured is not None:
+        lag = case.summary.lag
+        clean = "" if lag is None else f"{LAG_OF_IT} p99 {duration_text(lag.percentile(99))}"
+        yield Finding(
+            SERVER_LIMITED,
+            "warning",
+            f"{_completed(case.summary)}, {measured}{clean}",
+            f"{percent_text(KEPT_UP_SHARE)} completed",
+            "More arrives than the endpoint answers, so latency tells how long the wave was, not how fast the endpoint "
+            "is: find the rate it holds with lower --client-rps, or scale it.",
+        )
+
+
+def standstill_findings(case: Case) -> Iterator[Finding]:
+    """The endpoint answered nobody for a while, and nothing of this client's own took half as long."""
+    found = Standstill.of(case.observed)
+    if found is None or found.length_s < 2 * _own_delay_s(case):
+        return
+    yield Finding(
+        ENDPOINT_STALLED,
+        "warning",
+        f"the endpoint answered nobody for {duration_text(found.length_s)} from second {found.begin_s:.1f} on, with "
+        f"{found.waiting:,} requests waiting at last",
+        "a tenth of the wave, and five times any other wait",
+        "Those who waited make the highest percentiles: look at what the endpoint did then (a restart, a collection, "
+        "a new instance, its log), and repeat the wave.",
+    )
+
+
+def _own_delay_s(case: Case) -> float:
+    """The longest that this client itself was late, or did not look at its connections."""
+    lag = case.summary.lag
+    loops = [worker.loop_delay.max_s for worker in case.workers if worker.loop_delay]
+    return max([0.0 if lag is None else lag.maximum, *loops])
+
+
+def _fallen_behind(case: Case, clean_ns: int | None) -> str | None:
+    """What shows that the endpoint fell behind while the client was clean."""
+    planned_ns = case.observed.window.planned_ns
+    if clean_ns is not None and planned_ns is not None and clean_ns < planned_ns:
+        return _growth(case, clean_ns, f" in the first {duration_text(clean_ns / NS)}")
+    refused = (_queue_filled(case) or _refusals(case)) if _completed_less(case, ANSWERED_SHARE) else None
+    return refused or _growth(case, planned_ns, "")
+
+
+def _completed_less(case: Case, limit: float) -> bool:
+    """Whether less than this of the scheduled rate was completed, failures that tell nothing of capacity left out."""
+    summary = case.summary
+    share, scheduled = summary.completed_share, summary.ledger.scheduled
+    if share is None or not summary.ledger.ok:
+        return False
+    unrelated = (summary.ledger.failed - sum(row.count for row in _refused_rows(case))) / scheduled
+    return share < limit * (1 - unrelated)
+
+
+def _growth(case: Case, until_ns: int | None, when: str) -> str | None:
+    """How latency or the requests in flight grew in the time up to an instant, where it is more than chance.
+
+    An endpoint may also begin to fall behind late: then they grew in the second half, and must have grown more.
+    """
+    if not case.observed.open_loop or not until_ns or not _completed_less(case, KEPT_UP_SHARE):
+        return None
+    flow, least = Flow.of(case.observed, until_ns), 1 - KEPT_UP_SHARE
+    grown = _latency_growth(case, until_ns) if flow.share >= least and flow.errors >= LEAST_FLOW_ERRORS else None
+    if grown is None and not (flow.share - flow.slow >= least and flow.is_straight):
+        flow, when = Flow.of(case.observed, until_ns, until_ns // 2), " in the second half" + when.replace(" in", " of")
+        if not (flow.share - flow.slow >= 2 * least and flow.begins):
+            return None
+    first, last = flow.in_flight[[0, -1]]
+    what = "the requests in flight grew" if grown is None else f"{grown} and the requests in flight"
+    return f"{what} from {first:,} to {last:,}{when}"
+
+
+def _completed(summary: Summary) -> str:
+    """What was completed of the scheduled rate."""
+    share, rates = summary.completed_share, summary.rates
+    assert share is not None  # else nobody fell behind
+    text = percent_text(share, ANSWERED_SHARE, KEPT_UP_SHARE)
+    return f"{text} completed of {rates.scheduled:.4g}/s ({rates.completed:.4g}/s)"
+
+
+def _queue_filled(case: Case) -> str | None:
+    """Arrivals were dropped at the cap while requests waited at the endpoint: latency is twice that of the first ones.
+
+    Where it is not, the cap is too low for an endpoint that is just far away or slow.
+    """
+    ledger, records = case.summary.ledger, case.observed.records
+    if ledger.dropped <= (1 - ANSWERED_SHARE) * ledger.scheduled:
+        return None
+    latency = (records.int("done") - records.int("sent")) / NS
+    first, last = float(np.median(latency[:LEAST_REQUESTS])), float(np.median(latency[-LEAST_REQUESTS:]))
+    if last < FILLED * first:
+        return None
+    return (
+        f"latency grew from {duration_text(first)} to {duration_text(last)} with {sum(case.observed.caps):,} in flight"
+    )
+
+
+def _latency_growth(case: Case, until_ns: int) -> str | None:
+    """How latency grew, where it grew so steadily that fewer than 96% of the arrivals can have been answered.
+
+    A first-come first-served queue with arrivals at rate r and answers at rate c < r grows latency by
+    s = r/c - 1 seconds a second, so c/r = 1/(1 + s). s is taken from the median latencies of the time's second
+    and last quarter. The growth must be four standard errors of their difference, and a fifth of it at least lie on
+    either side of the third quarter: a queue that only fills up at first grows no more by then. Abandoned requests
+    count with their age, a lower bound.
+    """
+    records = case.observed.records
+    quarter = records.int("due") * 4 // until_ns
+    latency = (records.int("done") - records.int("sent")) / NS
+    second, third, last = (latency[quarter == number] for number in (1, 2, 3))
+    if min(len(second), len(third), len(last)) < LEAST_REQUESTS:
+        return None
+    before, between, after = (float(np.median(values)) for values in (second, third, last))
+    growth = after - before
+    error = float(np.hypot(_median_error(second), _median_error(last)))
+    cut_off = np.count_nonzero(records.outcome("abandoned")[quarter == 3]) > len(last) / 2  # their ages only shrink
+    steady = cut_off or min(between - before, after - between) >= STEADY_SHARE * growth
+    slope = growth / (until_ns / NS / 2)
+    if growth < LEAST_ERRORS * error or not steady or 1 / (1 + max(slope, 0.0)) >= KEPT_UP_SHARE:
+        return None
+    return f"latency grew from {duration_text(before)} to {duration_text(after)}"
+
+
+def _median_error(values: Floats) -> float:
+    """Standard error of a median: sqrt(pi/2) sigma / sqrt(n), sigma as 1.4826 times the median deviation."""
+    deviation = float(np.median(np.abs(values - np.median(values))))
+    return 1.2533 * 1.4826 * deviation / math.sqrt(len(values))
+
+
+def _refusals(case: Case) -> str | None:
+    sent, rows = case.summary.ledger.sent, _refused_rows(case)
+    refused = sum(row.count for row in rows)
+    if not sent or refused / sent <= 1 - ANSWERED_SHARE:
+        return None
+    return f"{refused:,} of {sent:,} requests were refused or timed out ({rows[0].key})"
+
+
+def _refused_rows(case: Case) -> list[ErrorRow]:
+    """The errors that tell of too little capacity; where all is refused from the first one on, the endpoint is gone."""
+    records = case.observed.records
+    last_ok_s = float(records.int("sent")[records.outcome("ok")].max(initial=0)) / NS
+    rows = (row for row in case.summary.errors if any(word in row.key for word in REFUSALS))
+    return [row for row in rows if row.first_s < last_ok_s or not any(word in row.key for word in OF_ONE_GONE)]

@@ -1,0 +1,92 @@
+"""A wave before the court: what its checks ask of it, and the words that several of them use. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from inference_benchmarker.facts.client_use import Connections, WorkerUse
+    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.summary.summary import Summary
+    from inference_benchmarker.verdict.finding import Severity
+
+FAILED_HERE_SHARE = 0.01  # as the share of a plan that may be left unsent
+FULL_HOST_SHARE = 0.95  # of all cores, in one second at the least
+BUSY_HOST_SHARE = 0.5  # on average
+OWN_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Case:
+    """A finished wave and its numbers."""
+
+    observed: Observed
+    summary: Summary
+
+    @property
+    def workers(self) -> tuple[WorkerUse, ...]:
+        """What each worker used."""
+        return self.observed.workers
+
+    @property
+    def cores(self) -> int | None:
+        """How many cores this tool may use; None where no sample tells."""
+        return None if self.observed.host is None else self.observed.host.cores
+
+    def total(self, count: Callable[[Connections], int]) -> int:
+        """A count of client libraries' doings, over all workers."""
+        return sum(count(worker.connections) for worker in self.workers)
+
+    def refused(self, *names: str) -> int:
+        """Requests that failed because this host refused something, by errno."""
+        return self.total(lambda connections: sum(connections.refused.get(name, 0) for name in names))
+
+    def of_failed_here(self, count: int) -> Severity:
+        """A request that failed before it left was not offered: more than 1% of them, and the plan was not."""
+        return "invalid" if count > FAILED_HERE_SHARE * self.summary.ledger.scheduled else "warning"
+
+    def more_workers(self) -> str:
+        """What to do about one thread that has too much to do."""
+        if self.cores is not None and self.observed.plan.workers >= self.cores:
+            taken = "the only core has a worker" if self.cores == 1 else f"all {self.cores} cores have a worker"
+            less = "--client-rps" if self.observed.open_loop else "--concurrency"
+            return (
+                f"use a bigger client, several of them, or a lower {less}, since {taken} "
+                "(`benchmark client rps-saturation` tells what this client can send)"
+            )
+        spread = "" if self.cores is None else f" (this host has {self.cores} cores)"
+        return f"use more --workers{spread}; `benchmark client worker-saturation` tells what one can send"
+
+
+def workers_cpu_share(observed: Observed) -> float | None:
+    """What the workers used of all cores together; None where it is not known."""
+    shares = [use.cpu_share for use in observed.workers if use.cpu_share is not None]
+    return sum(shares) / observed.host.cores if observed.host is not None and shares else None
+
+
+def others_took_cores(observed: Observed) -> bool:
+    """Whether the host was full for a second or more, and busy with less than half of it the workers' doing.
+
+    These others may be the primary and an endpoint on this host.
+    """
+    host, own = observed.host, workers_cpu_share(observed)
+    if host is None or own is None or host.cpu_share_max <= FULL_HOST_SHARE:
+        return False
+    return host.cpu_share_mean > BUSY_HOST_SHARE and own < OWN_SHARE * host.cpu_share_mean
+
+
+def most_in_flight(observed: Observed) -> int:
+    """The most requests that one worker had in flight at a time."""
+    records = observed.records
+    most = 0
+    for worker in range(observed.plan.workers):
+        mine = records.int("worker") == worker
+        sent, done = np.sort(records.int("sent")[mine]), np.sort(records.int("done")[mine])
+        over = np.searchsorted(done, sent, side="right")
+        most = max(most, int((np.arange(1, len(sent) + 1) - over).max(initial=0)))
+    return most

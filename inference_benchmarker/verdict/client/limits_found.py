@@ -1,0 +1,72 @@
+"""Says who was the limit of a wave: this client, with the evidence, or the endpoint. Pure.
+
+The client is blamed only for what was measured in it. The endpoint is named only for what was seen while the client was
+clean: what came first is the cause, what came then may be its consequence.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.verdict.client.endpoint import (
+    ENDPOINT_STALLED,
+    SERVER_LIMITED,
+    endpoint_findings,
+    standstill_findings,
+)
+from inference_benchmarker.verdict.client.evidence import Case
+from inference_benchmarker.verdict.client.network import as_consequence, clear_until_ns, network_findings
+from inference_benchmarker.verdict.client.worker import SCHEDULE_LAG, in_time_until_ns, worker_findings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.summary.summary import Summary
+    from inference_benchmarker.verdict.finding import Finding
+
+CLIENT_CODES = frozenset(
+    {
+        "schedule_lag",
+        "worker_cpu",
+        "loop_blocked",
+        "payload_building",
+        "payload_failed",
+        "connection_pool",
+        "lock_wait",
+        "descriptors",
+        "ports",
+        "local_network",
+        "heartbeats_missed",
+    }
+)
+SERVER_CODES = frozenset({SERVER_LIMITED, ENDPOINT_STALLED})
+# With these the client itself made answers late or missing. The others also follow from an endpoint that is too slow:
+# more requests in flight overflow pools and take more descriptors.
+CAUSES = frozenset({SCHEDULE_LAG, "loop_blocked", "payload_failed", "local_network", "heartbeats_missed"})
+
+
+def limits_found(observed: Observed, summary: Summary) -> list[Finding]:
+    """What was found: ``server_limited`` where the endpoint fell behind before anything of this side explains it."""
+    case = Case(observed, summary)
+    found = [*worker_findings(case), *network_findings(case)]
+    server = list(endpoint_findings(case, _clean_until_ns(case, found)))
+    own = [as_consequence(case, finding) if server else finding for finding in found]
+    return [*server, *([] if server else standstill_findings(case)), *own]
+
+
+def _clean_until_ns(case: Case, found: Iterable[Finding]) -> int | None:
+    """From when on the client itself made answers late or missing; 0 where that is not known, None where it did not."""
+    known = {SCHEDULE_LAG: in_time_until_ns}
+    causes = [known.get(finding.code, _always)(case) for finding in found if finding.code in CAUSES]
+    return min((instant for instant in (*causes, clear_until_ns(case)) if instant is not None), default=None)
+
+
+def _always(_: Case) -> int:
+    return 0
+
+
+def limited_by(findings: Iterable[Finding]) -> str | None:
+    """Which side the findings blame: ``client``, ``server`` or neither."""
+    codes = {finding.code for finding in findings}
+    return "server" if codes & SERVER_CODES else "client" if codes & CLIENT_CODES else None

@@ -1,0 +1,201 @@
+"""Whether the limit lay between the workers and the network: pools, descriptors, ports, this host's refusals. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT
+from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.client.evidence import most_in_flight
+from inference_benchmarker.verdict.finding import Finding
+from inference_benchmarker.wording import percent_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from inference_benchmarker.facts.client_use import Connections
+    from inference_benchmarker.verdict.client.evidence import Case
+
+CONNECTION_POOL = "connection_pool"
+DISCARDED_SHARE = 0.01
+WAITING_SHARE = 0.05
+REOPENED_SHARE = 0.5
+LEAST_LOOKS = 20
+NEAR = 0.9
+
+
+def network_findings(case: Case) -> Iterator[Finding]:
+    """The findings on what client libraries and the host's kernel did beneath ``invoke``."""
+    for check in (
+        _connection_pool,
+        _lock_wait,
+        _connections_opened,
+        _descriptors,
+        _ports,
+        _local_network,
+        _hidden_retries,
+    ):
+        yield from check(case)
+
+
+def clear_until_ns(case: Case) -> int | None:
+    """Until when no request queued in this client, for a connection or a lock; None where hardly any did at all.
+
+    From then on latency is not the endpoint's.
+    """
+    if not (_waits_for_pool(case) or _waits_for_lock(case)):
+        return None
+    used = [worker.connections for worker in case.workers]
+    seen = [connections.clear_until_s or 0.0 for connections in used if connections.waiting or connections.locked]
+    return round(min(seen) * NS)
+
+
+def as_consequence(case: Case, finding: Finding) -> Finding:
+    """The finding where the endpoint fell behind first: then more connections would change nothing."""
+    if finding.code == "lock_wait":
+        return replace(finding, advice="A consequence: the endpoint fell behind before any request waited for a lock.")
+    if finding.code != CONNECTION_POOL or not _waits_for_pool(case):
+        return finding
+    return replace(
+        finding,
+        advice="A consequence: the endpoint fell behind before the pool was full, and with more connections more "
+        "requests would only wait there.",
+    )
+
+
+def _waits_for_pool(case: Case) -> bool:
+    return _waiting_share(case) > WAITING_SHARE
+
+
+def _waits_for_lock(case: Case) -> bool:
+    return _locked_share(case) > WAITING_SHARE
+
+
+def _waiting_share(case: Case) -> float:
+    return _share_of_looks(case, lambda c: c.waiting)
+
+
+def _locked_share(case: Case) -> float:
+    return _share_of_looks(case, lambda c: c.locked)
+
+
+def _share_of_looks(case: Case, count: Callable[[Connections], int]) -> float:
+    looked_at = case.total(lambda c: c.looked_at)
+    return case.total(count) / looked_at if looked_at >= LEAST_LOOKS else 0.0
+
+
+def _connection_pool(case: Case) -> Iterator[Finding]:
+    sent = case.summary.ledger.sent
+    discarded, opened = case.total(lambda c: c.discarded), case.total(lambda c: c.opened)
+    if _waits_for_pool(case):
+        share = percent_text(_waiting_share(case))
+        measured = f"{share} of the requests in flight waited for their pool's connections"
+        advice = _pool_advice(case, "That wait is in the latency")
+        yield Finding("connection_pool", "warning", measured, percent_text(WAITING_SHARE), advice)
+    elif sent and discarded / sent > DISCARDED_SHARE:
+        yield Finding(
+            "connection_pool",
+            "warning",
+            f"{discarded:,} connections discarded by a full pool, {opened:,} opened for {sent:,} requests",
+            f"{percent_text(DISCARDED_SHARE)} of requests",
+            _pool_advice(case, "A new connection for each further request is in the latency"),
+        )
+
+
+def _pool_advice(case: Case, effect: str) -> str:
+    size = most_in_flight(case.observed)
+    return (
+        f"{effect}: the client's pool must hold all requests in flight of a worker, here up to {size} (boto3: "
+        f"Config(max_pool_connections={size}), requests: HTTPAdapter(pool_maxsize), geventhttpclient: concurrency)."
+    )
+
+
+def _lock_wait(case: Case) -> Iterator[Finding]:
+    if _waits_for_lock(case):
+        yield Finding(
+            "lock_wait",
+            "warning",
+            f"{percent_text(_locked_share(case), WAITING_SHARE)} of the requests in flight waited for a lock",
+            percent_text(WAITING_SHARE),
+            "That wait is in the latency, and the endpoint gets no more at a time than the lock lets pass: hold none "
+            "in invoke while a request is under way.",
+        )
+
+
+def _connections_opened(case: Case) -> Iterator[Finding]:
+    """Beyond one for each request in flight at a time, and for each that failed, connections are there to be reused."""
+    sent, opened = case.summary.ledger.sent, case.total(lambda c: c.opened)
+    needed = case.observed.plan.workers * most_in_flight(case.observed) + case.summary.ledger.failed
+    if opened - needed > REOPENED_SHARE * sent and not case.total(lambda c: c.discarded):
+        yield Finding(
+            "connections_opened",
+            "warning",
+            f"{opened:,} connections opened for {sent:,} requests",
+            f"{percent_text(REOPENED_SHARE)} of requests",
+            "Setting one up is in the latency: keep them open in invoke (a session, a pool made in invoke_factory), "
+            "unless the endpoint closes them.",
+        )
+
+
+def _hidden_retries(case: Case) -> Iterator[Finding]:
+    retries, sent = case.total(lambda c: c.retries), case.summary.ledger.sent
+    if retries:
+        yield Finding(
+            "hidden_retries",
+            "warning",
+            f"{retries:,} retries of the client library beneath {sent:,} requests",
+            "0",
+            "Failed attempts and the pauses after them are in the latency instead of the error count: turn retries off "
+            '(boto3: Config(retries={"mode": "standard", "total_max_attempts": 1}), requests: max_retries=0).',
+        )
+
+
+def _descriptors(case: Case) -> Iterator[Finding]:
+    limit = max((worker.descriptor_limit for worker in case.workers), default=0)
+    peak = max((worker.descriptors for worker in case.workers), default=0)
+    advice = "Use more --workers, or raise the limit (`benchmark client limits` tells how)."
+    failed = case.refused("EMFILE", "ENFILE")
+    cap = sum(case.observed.caps)
+    capped = case.observed.plan.max_in_flight is None and 0 < cap < DEFAULT_MAX_IN_FLIGHT
+    if failed:
+        measured, severity = f"{failed:,} requests failed for want of file descriptors", case.of_failed_here(failed)
+    elif capped and case.summary.ledger.dropped:
+        measured, severity = f"file descriptors allowed {cap:,} requests in flight, so arrivals were dropped", "warning"
+    elif limit and peak > NEAR * limit:
+        measured, severity = f"a worker had {peak:,} file descriptors open", "warning"
+    else:
+        return
+    yield Finding("descriptors", severity, measured, f"{limit:,} open files", advice)
+
+
+def _ports(case: Case) -> Iterator[Finding]:
+    host = case.observed.host
+    ports = None if host is None else host.ephemeral_ports
+    failed = case.refused("EADDRNOTAVAIL", "EADDRINUSE")
+    limit = "0" if ports is None else f"{ports:,} ports"
+    advice = "Let the client keep its connections open (a session, a pool): each closed one holds a port for 60 s."
+    if failed:
+        measured = f"{failed:,} requests failed for want of a free local port"
+        yield Finding("ports", case.of_failed_here(failed), measured, limit, advice)
+    elif ports and host is not None and (host.time_wait or 0) > NEAR * ports and case.total(_opened) > ports / 2:
+        yield Finding("ports", "warning", f"{host.time_wait:,} closed connections hold a local port", limit, advice)
+
+
+def _opened(connections: Connections) -> int:
+    """How many ports of the host this wave itself may hold."""
+    return connections.opened
+
+
+def _local_network(case: Case) -> Iterator[Finding]:
+    names = ("ENETUNREACH", "ENETDOWN", "ENOBUFS", "EPERM", "EACCES")
+    failed = case.refused(*names)
+    if failed:
+        seen = ", ".join(name for name in names if case.refused(name))
+        yield Finding(
+            "local_network",
+            case.of_failed_here(failed),
+            f"{failed:,} requests were refused by this host itself ({seen})",
+            "0",
+            "They never reached the endpoint: look at this host's routes, firewall and network buffers.",
+        )

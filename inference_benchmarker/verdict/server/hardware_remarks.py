@@ -1,0 +1,95 @@
+"""How much of the hardware was used, and what that means for who chooses instances. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.verdict.server.hardware_use import (
+    CPU,
+    DISK,
+    FULL,
+    GPU,
+    GPU_MEMORY,
+    IDLE,
+    KV_CACHE,
+    MEMORY,
+    NEAR,
+    PLANNED,
+    TIGHT,
+    Use,
+)
+from inference_benchmarker.verdict.server.platform_metrics import Remark, Served
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FULL_ADVICE = {
+    CPU: "use more or larger instances, or let automatic scaling act before it gets there",
+    GPU: "use a larger GPU or more instances, or larger batches",
+    MEMORY: "a container without memory is killed: use a larger instance, or fewer workers or models in it",
+    GPU_MEMORY: "usual where a server reserves it beforehand (the KV cache of an LLM server); "
+    "otherwise use smaller batches or fewer models",
+    KV_CACHE: "requests wait or are pushed out: use shorter contexts, fewer requests at a time, or more GPU memory",
+    DISK: "use a larger volume",
+}
+_UNKNOWN = 'Allow sagemaker:DescribeEndpoint and sagemaker:DescribeEndpointConfig, or give "InstanceType" in the block.'
+_IDLE = "Mostly idle at this rate: send more to find its limit, or use fewer or smaller instances."
+_IDLE_ADVICE = {CPU: _IDLE, GPU: _IDLE, MEMORY: "Most of it is unused at this rate."}
+
+
+def hardware_remarks(served: Served) -> Iterator[Remark]:
+    """Each resource as a share of the whole."""
+    for use in served.uses:
+        code = code_of(use.resource)
+        name = use.resource[:1].upper() + use.resource[1:] + (f" ({use.of})" if use.of else "")
+        if use.whole is None:
+            yield Remark(code, f"{name}: {_amounts(use)}; of how much is not known", _UNKNOWN)
+            continue
+        around = served.is_diluted(use)
+        note = "; idle time around the wave is in it" if around else ""
+        idle = not around and served.healthy  # who fails or is too slow is not too large
+        yield Remark(code, f"{name}: {_amounts(use)}{note}", _advice(use, around=around, idle=idle))
+
+
+def code_of(resource: str) -> str:
+    """The remark's code: gpu_memory."""
+    return resource.lower().replace(" ", "_")
+
+
+def _amounts(use: Use) -> str:
+    """198% of 400% (50%), at most 204% (51%), on 1 x ml.g5.xlarge."""
+    words: list[str] = []
+    for before, value, share in (("", use.average, use.share), ("at most ", use.maximum, use.peak)):
+        if value is None:
+            continue
+        text = _percent(value if use.percent else 100 * value)
+        if words and words[0].startswith(text):
+            continue
+        text = before + text
+        if use.percent and use.whole is not None and use.whole != 100:
+            text += f" of {use.whole:,.0f}%" if not words else ""
+            text += f" ({share:.0%})"
+        words.append(text)
+    if use.hardware is not None:
+        words.append(f"on {use.hardware.text}")
+    return ", ".join(words)
+
+
+def _percent(value: float) -> str:
+    """312.4%, 40%."""
+    return f"{value:,.1f}".removesuffix(".0") + "%"
+
+
+def _advice(use: Use, *, around: bool, idle: bool) -> str:
+    """What the share means; one that idle time dilutes means nothing unless it is high all the same.
+
+    ``idle``: whether a low share may be called so.
+    """
+    share = use.peak if use.share is None else use.share
+    if share is None or (around and share < NEAR):
+        return ""
+    if share >= NEAR:
+        return f"{'Used up' if share >= FULL else 'Nearly used up'}: {_FULL_ADVICE[use.resource]}."
+    if share >= PLANNED:
+        return "Little is left for peaks." if share >= TIGHT else "A good load to plan instances with."
+    return _IDLE_ADVICE.get(use.resource, "") if share < IDLE and idle else ""

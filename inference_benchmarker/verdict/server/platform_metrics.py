@@ -1,0 +1,233 @@
+"""A wave and its server's metrics by what they mean, whatever the platform calls them. Pure; times in seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.server.hardware_use import CPU, GPU, GPU_MEMORY, NEAR, Use, uses
+from inference_benchmarker.verdict.server.known_metrics import BALANCER, BEDROCK, LAMBDA, SAGEMAKER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from inference_benchmarker.facts.server_metric import ServerMetric
+    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.summary.summary import Summary
+
+_SECONDS = {"Seconds": 1.0, "Milliseconds": 1e-3, "Microseconds": 1e-6}
+
+Place = tuple[str, str]
+"""CloudWatch's (namespace, metric)."""
+
+# Where each platform tells what a request took at the server, how many it had, and how many ended by its own fault.
+_TIMES: tuple[Place, ...] = (
+    (SAGEMAKER, "ModelLatency"),
+    (BALANCER, "TargetResponseTime"),
+    (LAMBDA, "Duration"),
+    (BEDROCK, "InvocationLatency"),
+)
+MOST_ERRORS = 0.01
+_ASYNCHRONOUS = ("TimeInBacklog", "TotalProcessingTime", "ApproximateBacklogSize")
+_COUNTS: tuple[Place, ...] = (
+    (SAGEMAKER, "Invocations"),
+    (BALANCER, "RequestCount"),
+    (LAMBDA, "Invocations"),
+    (BEDROCK, "Invocations"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """One thing that the numbers say: ``measured`` states it with them, ``advice`` says what to do, where there is.
+
+    ``lines``: of the server's log, to be shown below as they are.
+    """
+
+    code: str
+    measured: str
+    advice: str = ""
+    lines: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Both as sentences."""
+        return f"{self.measured}. {self.advice}".rstrip()
+
+    def to_json(self) -> dict[str, Any]:
+        """The remark as strings, and its lines where it has some."""
+        words = {"code": self.code, "measured": self.measured, "advice": self.advice}
+        return {**words, "lines": list(self.lines)} if self.lines else words
+
+
+@dataclass(frozen=True)
+class Served:
+    """One wave from both sides. ``limited_by``: the verdict's side."""
+
+    observed: Observed
+    summary: Summary
+    metrics: Sequence[ServerMetric]
+    limited_by: str | None = None
+
+    @cached_property
+    def latency_s(self) -> float | None:
+        """The mean latency of the ok requests: one that was abandoned has an age, and no time at the server."""
+        ok = self.observed.records.outcome("ok")
+        took = (self.observed.records.int("done") - self.observed.records.int("sent"))[ok]
+        return float(took.mean()) / NS if len(took) else None
+
+    @cached_property
+    def server_s(self) -> tuple[str, float] | None:
+        """How the platform calls the mean time of a request at the server, and what it was.
+
+        None where that time is no part of the client's latency: an asynchronous endpoint works when the client has its
+        answer, and for a balancer a stream is over when it begins. Nor is it where a record is not one request.
+        """
+        asynchronous = (row for name in _ASYNCHRONOUS for row in self.rows(SAGEMAKER, name))
+        if not self.told_apart or any(_present(row.statistics.values()) for row in asynchronous):
+            return None
+        for place in _TIMES:
+            if place[0] == BALANCER and self.summary.ttft is not None:
+                continue
+            if (mean := self.mean_s(*place)) is not None:
+                return place[1], mean
+        return None
+
+    @property
+    def server_longest_s(self) -> float | None:
+        """The longest that a request took at the server, its platform's own part included; None where not asked for."""
+        longest = [self._longest_s(*place) for place in _TIMES]
+        known = _present(longest)
+        return max(known) + (self._longest_s(SAGEMAKER, "OverheadLatency") or 0.0) if known else None
+
+    @property
+    def client_cpu_s(self) -> float | None:
+        """What a request took of this client's CPU while it sent, payloads aside; None where it is not known."""
+        observed, summary = self.observed, self.summary
+        shares = [use.cpu_share for use in observed.workers]
+        known = _summed(shares)
+        if known is None or not observed.ledger.sent:
+            return None
+        built = 0.0 if summary.build is None else summary.build.mean * summary.build.count
+        seconds = summary.duration_s if summary.planned_s is None else summary.planned_s
+        return max(known * seconds - built, 0.0) / observed.ledger.sent
+
+    @property
+    def longest_hold_s(self) -> float:
+        """The longest that something kept a worker's event loop from coming round: its own code, not the endpoint."""
+        return max((use.loop_delay.max_s for use in self.observed.workers if use.loop_delay), default=0.0)
+
+    @property
+    def overhead_s(self) -> float | None:
+        """SageMaker's own mean time for a request."""
+        return self.mean_s(SAGEMAKER, "OverheadLatency")
+
+    @property
+    def loading_s(self) -> float:
+        """What requests of a multi-model endpoint waited for their models, as a mean over all requests."""
+        hits, wait = self.average(SAGEMAKER, "ModelCacheHit"), self.mean_s(SAGEMAKER, "ModelLoadingWaitTime")
+        return 0.0 if hits is None or wait is None else (1 - hits) * wait
+
+    @property
+    def network_s(self) -> float | None:
+        """What the server's times leave of the client's latency: the way there and back, and the client itself."""
+        if self.latency_s is None or self.server_s is None:
+            return None
+        return self.latency_s - self.server_s[1] - (self.overhead_s or 0.0)
+
+    @cached_property
+    def invocations(self) -> float | None:
+        """Requests that the server counted; None where it does not tell."""
+        return next((count for place in _COUNTS if (count := self.total(*place)) is not None), None)
+
+    @cached_property
+    def told_apart(self) -> bool:
+        """Whether a record is one request to the server; a task of a Locust file may send several, or none."""
+        sent = self.observed.ledger.sent + len(self.observed.warmup)
+        return self.observed.plan.locust_file is None or self.invocations == sent
+
+    @cached_property
+    def uses(self) -> list[Use]:
+        """What was used of the hardware."""
+        return uses(self.metrics)
+
+    @property
+    def too_slow(self) -> bool:
+        """Whether a limit of the user's on latency or TTFT was missed."""
+        metrics = ("default", "latency", "response_time", "ttft")
+        limits = [slo for slo in self.observed.plan.slos if slo.metric in metrics]
+        return any(not limit.met(self.summary.measured(limit.metric, limit.stat)) for limit in limits)
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the endpoint did what it was asked: hardly any errors, no limit missed."""
+        return (self.summary.success_rate or 0.0) >= 1 - MOST_ERRORS and not self.too_slow
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether it runs on GPUs, as far as that is known."""
+        return any(use.resource in (GPU, GPU_MEMORY) or (use.hardware and use.hardware.gpus) for use in self.uses)
+
+    @property
+    def shares(self) -> list[float]:
+        """The known shares of CPUs and GPUs; one that idle time dilutes is known only where it is high all the same."""
+        return [
+            use.share
+            for use in self.uses
+            if use.resource in (CPU, GPU) and use.share is not None and (use.share >= NEAR or not self.is_diluted(use))
+        ]
+
+    def is_diluted(self, use: Use) -> bool:
+        """Whether the values cover more than the wave, so that idle time around it is in them."""
+        return use.length_s is not None and use.length_s > self.observed.window.duration_ns / NS
+
+    def rows(self, namespace: str, name: str) -> list[ServerMetric]:
+        """The rows of a metric of CloudWatch, one for each endpoint: those of other dimensions count the same again."""
+        found = [row for row in self.metrics if (row.namespace, row.name) == (namespace, name)]
+        return [row for row in found if row.dimensions.keys() == found[0].dimensions.keys()]
+
+    def total(self, namespace: str, name: str) -> float | None:
+        """The Sum over all endpoints; None where one of them has none."""
+        return _summed(row.statistics.get("Sum") for row in self.rows(namespace, name))
+
+    def largest(self, namespace: str, name: str) -> float | None:
+        """The largest Maximum."""
+        return max(_present(row.statistics.get("Maximum") for row in self.rows(namespace, name)), default=None)
+
+    def average(self, namespace: str, name: str) -> float | None:
+        """The mean of a metric; over several endpoints by the requests of each, None where those are not known."""
+        rows = self.rows(namespace, name)
+        averages = [row.statistics.get("Average") for row in rows]
+        weights = [1.0 if len(rows) == 1 else self._requests_of(row) for row in rows]
+        total = _summed(weights)
+        if total is None or not total:
+            return None
+        return _summed(None if a is None else a * (w or 0.0) / total for a, w in zip(averages, weights, strict=True))
+
+    def mean_s(self, namespace: str, name: str) -> float | None:
+        """The mean of a metric that is a time."""
+        mean = self.average(namespace, name)
+        unit = next((row.unit for row in self.rows(namespace, name)), None)
+        return None if mean is None else mean * _SECONDS.get(unit or "", 1.0)
+
+    def _longest_s(self, namespace: str, name: str) -> float | None:
+        longest = self.largest(namespace, name)
+        unit = next((row.unit for row in self.rows(namespace, name)), None)
+        return None if longest is None else longest * _SECONDS.get(unit or "", 1.0)
+
+    def _requests_of(self, row: ServerMetric) -> float | None:
+        counts = [each for place in _COUNTS for each in self.rows(*place) if each.dimensions == row.dimensions]
+        return counts[0].statistics.get("Sum") if counts else None
+
+
+def _present(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _summed(values: Iterable[float | None]) -> float | None:
+    """The sum; None where there is nothing, or one is missing."""
+    listed = list(values)
+    present = _present(listed)
+    return sum(present) if present and len(present) == len(listed) else None

@@ -1,0 +1,260 @@
+"""What became of requests at the server: errors, queues, models to load, cold starts, other callers. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.text import one_line
+from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.server.cold_start import ColdStart, cold_start
+from inference_benchmarker.verdict.server.hardware_use import PLANNED
+from inference_benchmarker.verdict.server.known_metrics import (
+    BALANCER,
+    BEDROCK,
+    INSTANCES,
+    LAMBDA,
+    SAGEMAKER,
+    log_groups,
+)
+from inference_benchmarker.verdict.server.platform_metrics import MOST_ERRORS, Remark, Served
+from inference_benchmarker.wording import duration_text, percent_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
+    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.verdict.server.platform_metrics import Place
+
+LEAST_HITS = 0.95
+CROWDED = 2.0
+LEAST_WAITING = 0.5
+
+_SERVER_ERRORS = (
+    (SAGEMAKER, "Invocation5XXErrors"),
+    (BALANCER, "HTTPCode_Target_5XX_Count"),
+    (LAMBDA, "Errors"),
+    (BEDROCK, "InvocationServerErrors"),
+)
+_REFUSALS = (
+    (SAGEMAKER, "Invocation4XXErrors"),
+    (BALANCER, "HTTPCode_Target_4XX_Count"),
+    (LAMBDA, "Throttles"),
+    (BEDROCK, "InvocationClientErrors"),
+)
+_SERVER_ERROR_KEY = re.compile(
+    r"\b5\d\d$|\bModelError$|\b(?:InternalFailure|InternalServer|ServiceUnavailable|InternalDependency|ModelErrorExc"
+    r"|ModelStreamErr|InternalStreamFailure)|^FunctionError\b",
+    re.IGNORECASE,
+)
+_REFUSAL_KEY = re.compile(r"\b4\d\d$|Throttl")
+_MOST_OF_A_REASON, _MOST_OF_A_LINE = 600, 160
+_BEFORE_S = 5.0
+"""A log is read from so long before the first server error on."""
+
+
+def failing_since(served: Served) -> float | None:
+    """How many seconds after the wave's start the log gets interesting; None: no request ended in a server error."""
+    seen = [row.first_s for row in served.summary.errors if _SERVER_ERROR_KEY.search(row.key)]
+    if seen:
+        return max(0.0, min(seen) - _BEFORE_S)
+    return 0.0 if _counted(served, _SERVER_ERRORS, _SERVER_ERROR_KEY)[0] else None
+
+
+def error_remarks(served: Served) -> Iterator[Remark]:
+    """Errors, whose fault they are, and where to look."""
+    for rule in (_errors, _logs, _refusals):
+        yield from rule(served)
+
+
+def request_remarks(served: Served) -> Iterator[Remark]:
+    """Each of these that was seen."""
+    for rule in (_crowded, _waiting, _models, _cold, _foreign):
+        yield from rule(served)
+
+
+def _errors(served: Served) -> Iterator[Remark]:
+    errors, whose, counted = _counted(served, _SERVER_ERRORS, _SERVER_ERROR_KEY)
+    if not errors or not counted:
+        return
+    advice = [] if served.observed.server_logs else [_where_to_look(served)]
+    used = max(served.shares, default=None)
+    if used is not None and used < PLANNED and errors >= MOST_ERRORS * counted:
+        advice.append(
+            f"The hardware was not used up meanwhile ({used:.0%}): look at the container's settings, its workers, "
+            "queue sizes, time-outs and memory limits."
+        )
+    share = percent_text(errors / counted)
+    yield Remark(
+        "server_errors",
+        f"{errors:,.0f} of {counted:,.0f} requests ended in a server error ({share}, {whose})",
+        " ".join(advice),
+    )
+
+
+def _refusals(served: Served) -> Iterator[Remark]:
+    refused, whose, counted = _counted(served, _REFUSALS, _REFUSAL_KEY)
+    if refused and counted:
+        share = percent_text(refused / counted)
+        yield Remark(
+            "refused",
+            f"{refused:,.0f} of {counted:,.0f} requests were refused ({share}, {whose})",
+            "The errors above say why: throttling (429) asks for more capacity or fewer requests at a time, the others "
+            "for another payload, a smaller one, or permissions.",
+        )
+
+
+def _counted(served: Served, places: Sequence[Place], key: re.Pattern[str]) -> tuple[float, str, float]:
+    """How many, by the server's count, else by the client's; whose count it is; and of how many requests."""
+    sent = float(served.observed.ledger.sent)
+    for place in places:
+        if (total := served.total(*place)) is not None:
+            return total, f"by {place[1]}", served.invocations or sent
+    keyed = sum(row.count for row in served.summary.errors if key.search(row.key))
+    return float(keyed), "by the client's count", sent
+
+
+def _where_to_look(served: Served) -> str:
+    groups = dict.fromkeys(group for row in served.metrics for group in log_groups(row.dimensions))
+    return f"CloudWatch's log group {' or '.join(groups)} says why." if groups else "The server's log says why."
+
+
+def _logs(served: Served) -> Iterator[Remark]:
+    """What the endpoint wrote while requests failed."""
+    for log in served.observed.server_logs or ():
+        group = one_line(log.group, _MOST_OF_A_REASON)
+        lines = tuple(f"{line.count:,} x {one_line(line.text, _MOST_OF_A_LINE)}" for line in log.lines)
+        yield Remark(
+            "server_log", f"CloudWatch's log group {group} {_reading(log, served.observed)}", _kind_of_lines(log), lines
+        )
+
+
+def _reading(log: ServerLog, observed: Observed) -> str:
+    """How much was read, of which time, and why not all, if so."""
+    count = f"{log.events:,}" if log.events else "no"
+    after_s = log.start - observed.window.start_unix_ns / NS
+    since = f"from second {after_s:.0f} of the wave on" if after_s >= 1 else "of the wave's window"
+    events = f"{count} event{'s' * (log.events > 1)} {since}"
+    if log.reason is None:
+        return f"has {events}"
+    why = one_line(log.reason, _MOST_OF_A_REASON)
+    return f"was read in part, its first {events}: {why}" if log.events else f"was not read: {why}"
+
+
+def _kind_of_lines(log: ServerLog) -> str:
+    if log.errors:
+        return "The most frequent lines that look like errors:"
+    if log.lines:
+        return "No line looks like an error. The most frequent:"
+    return "" if log.reason else "Lines may come late: `benchmark report DIR --endpoint-config FILE` asks again."
+
+
+def _waiting(served: Served) -> Iterator[Remark]:
+    """Queues that inference servers tell of themselves."""
+    queues = [row for row in served.metrics if row.stream == "prometheus" and row.name == "queue_length"]
+    for row in queues:
+        waiting, most = row.statistics.get("Average"), row.statistics.get("Maximum")
+        if (waiting or 0) > LEAST_WAITING:
+            top = "" if most is None else f", at most {most:,.4g}"
+            yield Remark(
+                "queueing",
+                f"{waiting:,.3g} requests waited at the server on average{top}{_which(row, queues)}",
+                "More arrive than it works on at a time: use more replicas or larger batches, or send less.",
+            )
+
+
+def _which(row: ServerMetric, rows: Sequence[ServerMetric]) -> str:
+    """The labels that tell a row from the others."""
+    common = set.intersection(*(set(each.dimensions.items()) for each in rows))
+    own = [f"{name}={value}" for name, value in row.dimensions.items() if (name, value) not in common]
+    return f" ({', '.join(own)})" if own else ""
+
+
+def _crowded(served: Served) -> Iterator[Remark]:
+    """Little's law: rate x time at the model are at work at a time; Poisson arrivals vary by the root of that."""
+    most = served.largest(SAGEMAKER, "ConcurrentRequestsPerModel")
+    model = served.mean_s(SAGEMAKER, "ModelLatency")
+    if most is None or model is None or not served.told_apart:
+        return
+    at_work = served.summary.rates.sent * model
+    if most <= CROWDED * at_work + 3 * math.sqrt(at_work) + 1:
+        return
+    yield Remark(
+        "queueing",
+        f"Up to {most:,.0f} requests were in the endpoint at a time, {at_work:,.3g} would be usual "
+        f"({served.summary.rates.sent:.4g}/s x ModelLatency {duration_text(model)})",
+        "Requests queued before the model for a while: look at the latency over time (timeline.csv), and for pauses, "
+        "bursts, or too few workers.",
+    )
+
+
+def _models(served: Served) -> Iterator[Remark]:
+    """Multi-model endpoints: whether models were in memory when they were asked."""
+    hits = served.average(SAGEMAKER, "ModelCacheHit")
+    if hits is None:
+        return
+    waits = served.mean_s(SAGEMAKER, "ModelLoadingWaitTime")
+    loaded = served.largest(INSTANCES, "LoadedModelCount")
+    facts = [f"{percent_text(hits)} of the requests found their model in memory"]
+    facts += [] if waits is None else [f"the others waited {duration_text(waits)} for it on average"]
+    facts += [] if loaded is None else [f"at most {loaded:,.0f} models were loaded"]
+    advice = (
+        "Models push each other out: use instances with more memory, more of them, or fewer models per endpoint, and "
+        "let the warm-up touch every model once."
+    )
+    yield Remark("model_cache", ", ".join(facts), advice if hits < LEAST_HITS else "")
+
+
+def _cold(served: Served) -> Iterator[Remark]:
+    found = cold_start(served.observed)
+    if found is None:
+        return
+    which = "The first request took" if found.count == 1 else f"The first {found.count} requests took"
+    of = "" if found.count == 1 else " (median)"
+    measured = (
+        f"{which} {duration_text(found.first_s)}{of}, the rest {duration_text(found.rest_s)}; "
+        f"latency settled after {duration_text(found.until_s)}"
+    )
+    warmup_s = served.observed.plan.warmup_ns / NS
+    if found.until_s <= warmup_s:
+        advice = f"The warm-up of {warmup_s:g} s took it: it is in no number of the wave."
+    else:
+        advice = f"{_why_slow(served, found)}: use --warmup {math.ceil(found.until_s) + 1} to keep it out."
+    yield Remark("cold_start", measured, advice)
+
+
+def _why_slow(served: Served, found: ColdStart) -> str:
+    """Whose start it was, by what the client was caught at or the server tells; neither is called a cold start.
+
+    Half of what the first ones took longer must be seen on a side.
+    """
+    half = (found.first_s - found.rest_s) / 2
+    if served.longest_hold_s >= half:
+        return (
+            f"That is this client's own start, not the endpoint's: its code ran for "
+            f"{duration_text(served.longest_hold_s)} in a row (a library that loads at its first call)"
+        )
+    longest = served.server_longest_s
+    if longest is None:
+        return "The endpoint's cold start, or this client's first connections, are in these numbers"
+    if longest >= half:
+        return f"A cold start is in these numbers (the server took up to {duration_text(longest)})"
+    return (
+        f"The endpoint took {duration_text(longest)} at most, so that was on the way or in this client "
+        "(first connections, a library's first call)"
+    )
+
+
+def _foreign(served: Served) -> Iterator[Remark]:
+    counted, sent = served.invocations, served.observed.ledger.sent + len(served.observed.warmup)
+    unknown = served.observed.plan.locust_file or served.observed.lost_workers  # how many requests were ours
+    if counted is not None and counted > sent and not unknown:
+        yield Remark(
+            "foreign_traffic",
+            f"The server counted {counted:,.0f} requests, this wave sent {sent:,}: {counted - sent:,.0f} came from "
+            "elsewhere and are in the server's metrics",
+            "Other callers, another wave within the same period (leave one idle between waves), or retries of the "
+            "client.",
+        )

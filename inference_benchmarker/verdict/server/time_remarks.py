@@ -1,0 +1,115 @@
+"""Where the time of a request went: client, network, platform, model. Pure.
+
+AWS documents it for SageMaker: client latency = network + OverheadLatency + ModelLatency.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.verdict.server.hardware_use import NEAR, PLANNED
+from inference_benchmarker.verdict.server.platform_metrics import Remark, Served
+from inference_benchmarker.wording import duration_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LONG_MODEL_S, LONG_OVERHEAD_S, LONG_NETWORK_S = 0.1, 0.01, 0.005
+LARGEST_PART, LARGE_NETWORK = 0.5, 0.25
+TOLD_CPU = 0.05  # of the part: this tool's own work is less
+OTHER_REQUESTS = 0.02
+"""The server's times may exceed the client's by that share: they are rounded, and of all that its periods touch."""
+
+
+def time_remarks(served: Served) -> Iterator[Remark]:
+    """The parts of the client's mean latency, and each that is large."""
+    for rule in (_parts, _model, _overhead, _network):
+        yield from rule(served)
+
+
+def _parts(served: Served) -> Iterator[Remark]:
+    latency, server, overhead, network = served.latency_s, served.server_s, served.overhead_s, served.network_s
+    if not latency or server is None or network is None:
+        return
+    inside = ([] if overhead is None else [("OverheadLatency", overhead)]) + [server]
+    parts = " + ".join(f"{name} {_part(seconds, latency)}" for name, seconds in inside)
+    if network < -OTHER_REQUESTS * latency:
+        yield Remark(
+            "time",
+            f"{parts} is more than the client's latency of {duration_text(latency)} on average",
+            "The server's times are of other requests, too: failed ones, the warm-up's, or other callers'.",
+        )
+        return
+    whole = f"client latency {duration_text(latency)} on average"
+    yield Remark(
+        "time", f"Where the time went: {whole} = network and client {_part(max(network, 0), latency)} + {parts}"
+    )
+
+
+def _part(seconds: float, whole: float) -> str:
+    return f"{duration_text(seconds)} ({seconds / whole:.0%})"
+
+
+def _model(served: Served) -> Iterator[Remark]:
+    """The server's time is the largest part, and long: 100 ms and more, or a limit of the user's was missed."""
+    if served.server_s is None or not served.latency_s:
+        return
+    name, seconds = served.server_s
+    if seconds >= LARGEST_PART * served.latency_s and (seconds >= LONG_MODEL_S or served.too_slow):
+        measured = f"{name} is the largest part: {duration_text(seconds)} on average"
+        yield Remark("model_latency", measured, _model_advice(served))
+
+
+def _model_advice(served: Served) -> str:
+    used = max(served.shares, default=None)
+    faster = "a faster GPU" if served.has_gpu else "a GPU or AWS Inferentia"
+    profile = "Profile the inference code, test the model outside the endpoint"
+    compiled = f"{profile}, compile it (SageMaker Neo), or use {faster}."
+    if used is None:
+        return f"{compiled} Where it grows with the rate, automatic scaling helps."
+    if used >= NEAR:
+        return f"The hardware is used up ({used:.0%}): more or larger instances, or automatic scaling. {compiled}"
+    if used >= PLANNED:
+        return compiled
+    return (
+        f"The hardware is not used up ({used:.0%}): look for too few workers or threads in the container, locks, and "
+        f"calls to others. {profile}."
+    )
+
+
+def _overhead(served: Served) -> Iterator[Remark]:
+    overhead = served.overhead_s
+    if overhead is None or overhead < LONG_OVERHEAD_S:
+        return
+    advice = (
+        "Look at the sizes of requests and responses, authentication, and requests that come rarely; after a cold "
+        "start a --warmup helps."
+    )
+    if served.loading_s >= LARGEST_PART * overhead:
+        advice = "Most of it is waiting for models to be loaded."
+    measured = f"OverheadLatency is {duration_text(overhead)} on average; single-digit milliseconds are usual"
+    yield Remark("overhead_latency", measured, advice)
+
+
+def _network(served: Served) -> Iterator[Remark]:
+    network, latency = served.network_s, served.latency_s
+    if network is None or not latency or network < max(LONG_NETWORK_S, LARGE_NETWORK * latency):
+        return
+    own = min(served.client_cpu_s or 0.0, network)
+    told = f", {duration_text(own)} of it this client's own CPU" if own >= TOLD_CPU * network else ""
+    measured = f"Network and client take {_part(network, latency)} of the latency{told}"
+    yield Remark("network", measured, _network_advice(served, network, own, latency))
+
+
+def _network_advice(served: Served, network: float, own: float, latency: float) -> str:
+    """What is known to be the client's is no distance: only for the rest is a place or a connection to look at."""
+    if served.limited_by == "client":
+        return "This client was at its own limit: mend that first (the findings say how)."
+    cheaper = f"Make invoke cheaper: a request takes {duration_text(own)} of CPU here, as in reading or writing JSON."
+    if network - own < max(LONG_NETWORK_S, LARGE_NETWORK * latency):
+        return cheaper
+    place = (
+        "Where is this client? Run it in the endpoint's region and network, look for gateways, proxies and balancers "
+        "between, reuse connections, and use a VPC interface endpoint."
+    )
+    return f"{cheaper} {place}" if own >= LONG_NETWORK_S else place

@@ -1,0 +1,297 @@
+"""Says whether a wave's numbers may be believed, and whether they met the user's limits. Pure.
+
+The findings are a closed list; each has a number, its limit and one thing to do. INVALID means that the
+client did not offer the load that was planned, so the numbers do not describe the endpoint under it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.text import one_line
+from inference_benchmarker.verdict.client.limits_found import limited_by, limits_found
+from inference_benchmarker.verdict.finding import Finding
+from inference_benchmarker.wording import counted, duration_text, percent_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.plan.slo import Slo
+    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.summary import Summary
+
+LEAST_SENT_SHARE = 0.99
+
+EXIT_VALID, EXIT_MISSED, EXIT_BAD_INPUT, EXIT_INVALID, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The findings and what follows from them."""
+
+    findings: tuple[Finding, ...]
+    interrupted: bool = False
+
+    @property
+    def valid(self) -> bool:
+        """Whether the numbers describe the endpoint under the planned load."""
+        return not any(finding.severity == "invalid" for finding in self.findings)
+
+    @property
+    def word(self) -> str:
+        """VALID or INVALID."""
+        return "VALID" if self.valid else "INVALID"
+
+    @property
+    def limited_by(self) -> str | None:
+        """Which side the findings blame: ``client``, ``server`` or neither."""
+        return limited_by(self.findings)
+
+    @property
+    def exit_code(self) -> int:
+        """130 interrupted, 3 INVALID, 1 a threshold missed, 0 neither."""
+        if self.interrupted:
+            return EXIT_INTERRUPTED
+        if not self.valid:
+            return EXIT_INVALID
+        return EXIT_MISSED if any(finding.severity == "missed" for finding in self.findings) else EXIT_VALID
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict's part of summary.json."""
+        return {
+            "verdict": self.word,
+            "exit_code": self.exit_code,
+            "interrupted": self.interrupted,
+            "limited_by": self.limited_by,
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+
+def judge(observed: Observed, summary: Summary) -> Verdict:
+    """All findings on a wave, the gravest first."""
+    found = [
+        *_process_findings(observed),
+        *_load_findings(observed),
+        *limits_found(observed, summary),
+        *_threshold_findings(observed, summary),
+        *_sample_findings(observed, summary),
+        *_metric_findings(observed),
+    ]
+    nothing = observed.ledger.sent > 0 and observed.ledger.ok == 0
+    found.sort(key=lambda finding: _rank(finding, nothing=nothing))
+    return Verdict(tuple(found), observed.interrupted)
+
+
+def _rank(finding: Finding, *, nothing: bool) -> int:
+    """The gravest first; where nothing succeeded that goes before all else, as the rest may follow from it."""
+    if nothing and finding.code == "success_below_threshold":
+        return -1
+    return {"invalid": 0, "missed": 1, "warning": 2}[finding.severity]
+
+
+def _process_findings(observed: Observed) -> Iterator[Finding]:
+    ledger = observed.ledger
+    if observed.primary_lost:
+        yield Finding(
+            "primary_lost",
+            "invalid",
+            "the primary process ended in mid-wave",
+            "it lives until the last report",
+            "See logs/primary.log in the run directory; what had been reported by then is in this report.",
+        )
+    if observed.lost_workers:
+        yield Finding(
+            "worker_lost",
+            "invalid",
+            f"{len(observed.lost_workers)} of {observed.plan.workers} workers, {ledger.lost:,} arrivals with them",
+            "0 workers",
+            f"See logs/worker_{observed.lost_workers[0]}.log in the run directory: killed, out of memory, "
+            "or blocked in invoke for good.",
+        )
+    if observed.disk_error:
+        yield Finding(
+            "disk_full",
+            "invalid",
+            f"the run directory could not be written: {observed.disk_error}",
+            "all records stored",
+            "Free some space or give another place with --output-dir; the wave was stopped when it happened.",
+        )
+    if observed.left_behind:
+        yield Finding(
+            "processes_left",
+            "warning",
+            f"{counted(len(observed.left_behind), 'process', 'processes')} outlived the wave: "
+            + one_line(", ".join(observed.left_behind)),
+            "0",
+            "They were ended. What they sent is in no number here: let what invoke starts end with it.",
+        )
+    if observed.foreign_connections:
+        yield Finding(
+            "foreign_connections",
+            "warning",
+            counted(observed.foreign_connections, "connection", "connections")
+            + " of other programs to the wave's port",
+            "0",
+            "They were refused and changed nothing. Leave --port out, or look what else uses that port: a Locust "
+            "worker of another test, a port scan.",
+        )
+    if not all(ledger.balanced for ledger in observed.ledgers):
+        yield Finding(
+            "ledger_broken",
+            "invalid",
+            f"scheduled {ledger.scheduled:,}, sent {ledger.sent:,}, dropped {ledger.dropped:,}, lost {ledger.lost:,}",
+            "scheduled = sent + dropped + lost",
+            "This is a fault of this tool: please report it with the run directory.",
+        )
+
+
+def _load_findings(observed: Observed) -> Iterator[Finding]:
+    ledger = observed.ledger
+    if ledger.dropped:
+        yield Finding(
+            "dropped_arrivals",
+            "invalid",
+            f"{counted(ledger.dropped, 'arrival', 'arrivals')} ({percent_text(ledger.dropped / ledger.scheduled)})",
+            "0",
+            "All allowed requests were in flight: answers came slower than arrivals. Lower --client-rps, "
+            "or raise --max-in-flight (and ulimit -n).",
+        )
+    share = ledger.sent / ledger.scheduled if ledger.scheduled else 1.0
+    if observed.open_loop and share < LEAST_SENT_SHARE:
+        yield Finding(
+            "rate_missed",
+            "invalid",
+            f"{percent_text(share, LEAST_SENT_SHARE)} of the planned arrivals were sent",
+            f"{percent_text(LEAST_SENT_SHARE)}",
+            "The offered load was not the planned one: read the other findings for the cause.",
+        )
+    number = observed.plan.bounds.num_requests
+    unbounded = observed.plan.bounds.duration_ns is None and observed.window.stopped_at_ns is None
+    if not observed.open_loop and number is not None and unbounded and ledger.sent < number:
+        yield Finding(
+            "rate_missed",
+            "invalid",
+            f"{ledger.sent:,} requests were sent",
+            f"{number:,}",
+            "Requests did not come back, so the next ones were never sent: bound them with --request-timeout.",
+        )
+
+
+def _threshold_findings(observed: Observed, summary: Summary) -> Iterator[Finding]:
+    target = observed.plan.success_threshold
+    success = summary.success_rate
+    if observed.ledger.sent == 0:
+        yield Finding(
+            "nothing_sent",
+            "invalid",
+            "0 requests sent",
+            "at least 1",
+            "The wave ended before its first arrival.",
+        )
+    elif success is not None and (success < target or success == 0):
+        yield Finding(
+            "success_below_threshold",
+            "missed",
+            f"success rate {percent_text(success, target)}",
+            percent_text(target),
+            _error_advice(summary),
+        )
+    for slo in observed.plan.slos:
+        measured = summary.measured(slo.metric, slo.stat)
+        if not slo.met(measured) or _may_be_longer(slo, summary):
+            text = _slo_value(slo, measured, "≥" if _may_be_longer(slo, summary) else "")
+            yield Finding("slo_missed", "missed", text, slo.expression, _slo_advice(slo, measured, summary))
+
+
+def _error_advice(summary: Summary) -> str:
+    """What to look at: whatever ended more requests."""
+    ledger = summary.ledger
+    if summary.errors and ledger.failed >= ledger.abandoned:
+        first = summary.errors[0]
+        return f"Most frequent error: {first.key} ({first.count:,}); the first texts of each are in summary.json."
+    return f"{ledger.abandoned:,} requests were abandoned, in flight when the drain ended: see --drain-timeout."
+
+
+def _may_be_longer(slo: Slo, summary: Summary) -> bool:
+    """Whether the value is the age of an abandoned request: it does not show that an upper limit was kept."""
+    distribution = summary.distribution(slo.metric)
+    if distribution is None or slo.op in (">", ">="):
+        return False
+    if slo.stat == "mean":
+        return distribution.lower_bound_from is not None
+    return distribution.is_lower_bound(distribution.statistic(slo.stat))
+
+
+def _slo_value(slo: Slo, measured: float | None, mark: str) -> str:
+    name = slo.stat if slo.metric in ("default", slo.stat) else f"{slo.metric}.{slo.stat}"
+    if measured is None:
+        return f"{name} not measured"
+    share = slo.metric in ("success", "rate", "goodput")
+    text = percent_text(measured, slo.limit) if share else duration_text(measured, slo.limit)
+    return f"{name} {mark}{text}"
+
+
+def _for_errors(slo: Slo, measured: float | None, summary: Summary) -> bool:
+    """Whether a limit was missed because requests did not succeed: then the rate is not what to change.
+
+    Of what a share lacks, half or more must be requests that failed or were abandoned.
+    """
+    ledger = summary.ledger
+    if not ledger.sent or ledger.ok == ledger.sent:
+        return False
+    if slo.metric in ("rate", "goodput") and measured is not None:
+        return (ledger.failed + ledger.abandoned) / ledger.sent >= (1 - measured) / 2
+    return slo.metric == "success" or not ledger.ok
+
+
+def _slo_advice(slo: Slo, measured: float | None, summary: Summary) -> str:
+    if _for_errors(slo, measured, summary):
+        return _error_advice(summary)
+    if measured is None:
+        return "No request of this wave has this metric (tokens need an invoke that yields them)."
+    return "Find the rate that holds this limit with waves at lower --client-rps, or scale the endpoint."
+
+
+def _sample_findings(observed: Observed, summary: Summary) -> Iterator[Finding]:
+    ledger = observed.ledger
+    if ledger.abandoned:
+        yield Finding(
+            "unfinished_requests",
+            "warning",
+            f"{ledger.abandoned:,} requests still in flight when the drain ended",
+            "0",
+            f"They count with their age (marked ≥). Raise --drain-timeout (now {observed.plan.drain_timeout_s} s) "
+            "or bound them with --request-timeout.",
+        )
+    sample, percent = _scarcest_sample(observed, summary)
+    needed = math.ceil(round(100 / (100 - percent), 6))
+    if sample is not None and sample.count < needed:
+        yield Finding(
+            "too_few_samples",
+            "warning",
+            f"{sample.count:,} samples for p{percent:g}",
+            f"{needed:,}",
+            "With so few, the percentile is the largest value: use a longer --obs-time or more --num-requests.",
+        )
+
+
+def _metric_findings(observed: Observed) -> Iterator[Finding]:
+    asked = [metric for metric in observed.server_metrics or () if metric.asked]
+    short = [metric for metric in asked if not metric.complete or None in metric.statistics.values()]
+    if short:
+        yield Finding(
+            "server_metrics",
+            "warning",
+            f"{len(short)} of {len(asked)} server metrics are missing or incomplete",
+            "0",
+            "The reason stands beside each of them.",
+        )
+
+
+def _scarcest_sample(observed: Observed, summary: Summary) -> tuple[Distribution | None, float]:
+    """The highest percentile that is reported or limited, and the sample it is taken from."""
+    limits = [float(slo.stat[1:]) for slo in observed.plan.slos if slo.stat[1:2].isdigit()]
+    return summary.latency, max([99.0, *limits])

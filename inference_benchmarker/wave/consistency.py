@@ -1,0 +1,95 @@
+"""Holds a wave that was read back against what a wave can be: its run directory may be anybody's. Pure.
+
+Numbers that no wave has are refused before anything is computed from them, so that nothing computed afterwards runs
+for ever, takes all memory or fails.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
+from inference_benchmarker.facts.wave_facts import Window
+from inference_benchmarker.plan.pacing import TokenBucket
+from inference_benchmarker.records.columns import LONGEST_NS, MOST_COUNT
+from inference_benchmarker.records.record import Ledger
+from inference_benchmarker.typed import require
+from inference_benchmarker.units import NS
+
+if TYPE_CHECKING:
+    from inference_benchmarker.facts.wave_facts import Observed
+
+_LAST_UNIX_NS = 1 << 62  # of the year 2116
+_KINDS: dict[str, Any] = {
+    "window": Window,
+    "ledgers": tuple[Ledger, ...],
+    "lost_workers": tuple[int, ...],
+    "primary_lost": bool,
+    "interrupted": bool,
+    "disk_error": str | None,
+    "error_texts": dict[str, list[str]],
+    "caps": tuple[int, ...],
+    "workers": tuple[WorkerUse, ...],
+    "host": HostUse | None,
+    "processes": tuple[ProcessUse, ...],
+    "foreign_connections": int,
+    "calibration": dict[str, Any] | None,
+    "environment": dict[str, Any],
+}
+
+
+def check_wave(wave: Observed) -> None:
+    """Raise ValueError (KeyError) with the first thing that no wave leaves behind."""
+    for name, kind in _KINDS.items():
+        require(getattr(wave, name), kind, name)
+    if wave.calibration is not None:
+        require(wave.calibration["lines"], list[str], "calibration.lines")
+    _check_window(wave.window)
+    _check_workers(wave)
+    _check_ledgers(wave.ledgers)
+    for records in (wave.records, wave.warmup):
+        records.check()
+    _check_indices(wave)
+
+
+def _check_window(window: Window) -> None:
+    for name in ("duration_ns", "planned_ns", "stopped_at_ns"):
+        nanoseconds = getattr(window, name) or 0
+        if not (nanoseconds >= 0 or name == "stopped_at_ns") or abs(nanoseconds) > LONGEST_NS:
+            raise ValueError(f"window.{name} is {nanoseconds / NS:.4g} s")
+    if not 0 <= window.start_unix_ns < _LAST_UNIX_NS:
+        raise ValueError(f"window.start_unix_ns is {window.start_unix_ns / NS:.4g} s")
+
+
+def _check_workers(wave: Observed) -> None:
+    """Each has its place in every list, and nobody else has one."""
+    planned = wave.plan.workers
+    told = {"ledgers": wave.ledgers, "caps": wave.caps, "workers": wave.workers}
+    for name, each in told.items():
+        if len(each) != planned and (each or name == "ledgers"):  # a wave of an older version has no caps and workers
+            raise ValueError(f"there are {planned} workers and {len(each)} {name}")
+    in_records = (int(records.int("worker").max(initial=0)) for records in (wave.records, wave.warmup))
+    for number in (*wave.lost_workers, *in_records):
+        if not 0 <= number < planned:
+            raise ValueError(f"there is no worker {number} among {planned}")
+    if wave.host is not None and wave.host.cores < 1:
+        raise ValueError(f"host.cores is {wave.host.cores}")
+
+
+def _check_ledgers(ledgers: tuple[Ledger, ...]) -> None:
+    total = sum(ledgers, Ledger())
+    for ledger in ledgers:
+        for name, count in ledger.to_json().items():
+            if not (count >= 0 or name == "in_flight") or abs(count) > MOST_COUNT:
+                raise ValueError(f"ledger.{name} is {count:,}")
+    if total.dropped and not total.scheduled:
+        raise ValueError(f"{total.dropped:,} arrivals were dropped, and none was scheduled")
+
+
+def _check_indices(wave: Observed) -> None:
+    most = TokenBucket.of(wave.plan).most_arrivals()
+    last = int(wave.records.int("index").max(initial=0))
+    if most is not None and last >= most:
+        raise ValueError(f"arrival {last:,} is none of the {most:,} that were planned")
+    if len(wave.warmup) and not wave.plan.warmup_ns:
+        raise ValueError("there are requests of a warm-up, and none was planned")

@@ -1,0 +1,190 @@
+"""What a wave's spool says so far: read while the wave runs for the live view, and once more when it is over."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inference_benchmarker.facts.client_use import LoopDelay, Sample, WorkerUse
+from inference_benchmarker.json_text import parse_json
+from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
+from inference_benchmarker.records.record import Ledger, split_batch
+from inference_benchmarker.summary.distribution import Distribution
+from inference_benchmarker.typed import require
+from inference_benchmarker.wave.spool import BATCH, SpoolReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+
+_EVENTS: dict[str, dict[str, Any]] = {
+    "start": {"t0": int, "wall_ns": int},
+    "stop": {"at": int},
+    "lost": {"worker": int, "at": int},
+    "client": {"samples": list[list[Any]]},
+    "foreign_connections": {"count": int},
+}
+_BATCH_META = {
+    "worker": int,
+    "at": int,
+    "final": bool,
+    "ledger": dict[str, int],
+    "labels": list[str],
+    "errors": list[str],
+    "texts": list[list[str]],
+}
+"""What this tool writes into a spool, which anybody may have written."""
+
+
+@dataclass(slots=True)
+class WorkerJournal:
+    """What one worker reported so far."""
+
+    ledger: Ledger = field(default_factory=Ledger)
+    at: int = 0
+    final: bool = False
+    lost_at: int | None = None
+    silence_ns: int = 0
+    use: dict[str, Any] = field(default_factory=dict)
+    delays_us: list[int] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    base: list[npt.NDArray[Any]] = field(default_factory=list)
+    streams: list[npt.NDArray[Any]] = field(default_factory=list)
+    gaps: list[npt.NDArray[np.uint32]] = field(default_factory=list)
+
+    @property
+    def worker_use(self) -> WorkerUse:
+        """What the worker used, as its last report tells."""
+        if not self.use:
+            return WorkerUse()
+        delay = Distribution.of(self.delays_us)
+        summed = None
+        if delay is not None:
+            p50, p95, p99 = (delay.percentile(percent) / 1e6 for percent in (50, 95, 99))
+            summed = asdict(LoopDelay(delay.count, p50, p95, p99, delay.maximum / 1e6))
+        use = WorkerUse.from_json({**self.use, "silence_s": self.silence_ns / 1e9, "loop_delay": summed})
+        require(use, WorkerUse, "use")
+        return use
+
+    def columns(self, number: int) -> WorkerColumns:
+        """All batches joined."""
+        return WorkerColumns(
+            worker=number,
+            base=_joined(self.base, BASE_DTYPE),
+            streams=_joined(self.streams, STREAM_DTYPE),
+            gaps=_joined(self.gaps, np.dtype(np.uint32)),
+            labels=self.labels,
+            errors=self.errors,
+        )
+
+
+class Journal:
+    """The state of a wave as its spool tells it; ``read`` takes in what was appended since."""
+
+    def __init__(self, spools: Iterable[Path], workers: int) -> None:
+        self._readers = [SpoolReader(path) for path in spools]
+        self.workers = [WorkerJournal() for _ in range(workers)]
+        self.texts: dict[str, list[str]] = {}
+        self.start: dict[str, Any] | None = None
+        self.stop_at: int | None = None
+        self.cut_at: int | None = None
+        self.ended = False
+        self.samples: list[Sample] = []
+        self.foreign_connections = 0
+
+    @property
+    def end_at(self) -> int | None:
+        """When the wave was ended before its plan's end: stopped, or cut off where nobody can count on."""
+        return self.cut_at if self.stop_at is None else self.stop_at
+
+    def add_spool(self, path: Path) -> None:
+        """Go on in another file: the first one's disk was full."""
+        self._readers.append(SpoolReader(path))
+
+    def read(self) -> list[npt.NDArray[Any]]:
+        """Take in the new frames; returns their request rows (``BASE_DTYPE``).
+
+        Raises one of ``run_dir.UNREADABLE`` for a frame that is whole and not of this tool.
+        """
+        fresh: list[npt.NDArray[Any]] = []
+        for reader in self._readers:
+            for kind, data in reader.frames():
+                if kind == BATCH:
+                    fresh.append(self._take_batch(data))
+                else:
+                    self._take_event(parse_json(data))
+        return fresh
+
+    def close(self) -> None:
+        """Nothing more is read."""
+        for reader in self._readers:
+            reader.close()
+
+    def records(self) -> Records:
+        """Every request reported so far."""
+        return Records.of_workers(worker.columns(number) for number, worker in enumerate(self.workers))
+
+    @property
+    def ledger(self) -> Ledger:
+        """The workers' own counts, added up."""
+        return sum((worker.ledger for worker in self.workers), Ledger())
+
+    def _take_event(self, event: dict[str, Any]) -> None:
+        _require_members(event, _EVENTS.get(event["event"], {}), "event")
+        match event["event"]:
+            case "start":
+                self.start = event
+            case "stop":
+                self.stop_at = event["at"]
+            case "lost":
+                self._worker(event["worker"]).lost_at = event["at"]
+            case "client":
+                samples = [Sample(*values) for values in event["samples"]]
+                require(samples, list[Sample], "samples")
+                self.samples += samples
+            case "foreign_connections":
+                self.foreign_connections = event["count"]
+            case "end":
+                self.ended = True
+
+    def _take_batch(self, data: bytes) -> npt.NDArray[Any]:
+        meta, base, streams, gaps = split_batch(data)
+        _require_members(meta, _BATCH_META, "batch")
+        worker = self._worker(meta["worker"])
+        worker.ledger = Ledger.from_json(meta["ledger"])
+        worker.silence_ns = max(worker.silence_ns, meta["at"] - max(worker.at, 0))
+        worker.at, worker.final = meta["at"], meta["final"]
+        worker.use = meta.get("use", {})  # a spool of an older version has none
+        delays = worker.use.pop("delays_us", [])
+        require(delays, list[int], "delays_us")
+        worker.delays_us += delays
+        worker.labels += meta["labels"]
+        worker.errors += meta["errors"]
+        for key, text in meta["texts"]:
+            texts = self.texts.setdefault(key, [])
+            if text not in texts and len(texts) < 3:
+                texts.append(text)
+        rows = np.frombuffer(base, BASE_DTYPE)
+        worker.base.append(rows)
+        worker.streams.append(np.frombuffer(streams, STREAM_DTYPE))
+        worker.gaps.append(np.frombuffer(gaps, np.uint32))
+        return rows
+
+    def _worker(self, number: int) -> WorkerJournal:
+        if not 0 <= number < len(self.workers):
+            raise ValueError(f"there is no worker {number} among {len(self.workers)}")
+        return self.workers[number]
+
+
+def _require_members(data: dict[str, Any], kinds: dict[str, Any], name: str) -> None:
+    for key, kind in kinds.items():
+        require(data[key], kind, f"{name}.{key}")
+
+
+def _joined(parts: list[npt.NDArray[Any]], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype)

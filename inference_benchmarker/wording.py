@@ -1,0 +1,66 @@
+"""How numbers, shares, times and tables are written wherever a person reads them. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+INDENT = "   "
+_PLAIN_UNITS = ("None", "Count", "Percent")
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """1 process, 2 processes."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def percent_text(share: float, *others: float) -> str:
+    """Four significant digits, or as many as it takes not to look like 100% or another share that it is not."""
+    beside = {1.0, *others} - {share}
+    for digits in range(4, 18):
+        text = f"{100 * share:.{digits}g}%"
+        if all(text != f"{100 * other:.{digits}g}%" for other in beside):
+            break
+    return text
+
+
+def duration_text(seconds: float, beside: float | None = None) -> str:
+    """Three significant digits in the unit that fits: 0.02 ms, 20.1 ms, 1.92 s; more to differ from ``beside``."""
+    for digits in range(3, 18):
+        text = _rounded(seconds, digits)
+        if beside is None or seconds == beside or text != _rounded(beside, digits):
+            break
+    return text
+
+
+def metric_text(value: float | None) -> str:
+    """A server's number with as many digits as matter: 312.4, 0.0123, 20,013."""
+    if value is None:
+        return "N/A"
+    return f"{value:,.0f}" if abs(value) >= 1_000 or value % 1 == 0 else f"{value:.4g}"
+
+
+def unit_text(unit: str | None) -> str:
+    """A server's unit; nothing where its metric's name says enough."""
+    return "" if unit is None or unit in _PLAIN_UNITS else unit.lower()
+
+
+def _rounded(seconds: float, digits: int) -> str:
+    value, unit = (seconds, "s") if abs(seconds) >= 0.9995 else (seconds * 1e3, "ms")
+    if abs(value) >= 99.95:
+        return f"{value:.{digits - 3}f} {unit}"
+    tiny = 0 < abs(value) < 0.01
+    return f"{value:.{digits}f} {unit}" if tiny else f"{value:.{digits}g} {unit}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows of cells as lines: the first column to the left, numbers to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield (INDENT + "  ".join(cells)).rstrip()

@@ -1,0 +1,1 @@
+"""Token metrics by aiperf, which runs in an environment of its own."""

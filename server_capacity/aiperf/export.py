@@ -1,0 +1,238 @@
+"""aiperf's results, read from the files it exports: a line a request (JSONL), and its own statistics (JSON)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from inference_benchmarker.facts.server_metric import Interval, ServerMetric
+from inference_benchmarker.files import is_file, opened, read_bytes
+from inference_benchmarker.json_text import MOST_BYTES, parse_json
+from inference_benchmarker.redact import redact
+from inference_benchmarker.typed import require
+from inference_benchmarker.units import NS
+from inference_benchmarker.version import SCHEMA_VERSION
+from inference_benchmarker.wave.run_dir import UNREADABLE, foreign, read_json, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+SUMMARY = "summary.json"
+RECORDS = "profile_export.jsonl"
+_STATISTICS = "profile_export_aiperf.json"
+_TIMES = {
+    "latency": "request_latency",
+    "ttft": "time_to_first_token",
+    "itl": "inter_chunk_latency",
+    "tpot": "inter_token_latency",
+}
+"""Our word for each time, and aiperf's. Its inter-token latency is one value a request: what we call TPOT."""
+_MOST_LINE, _MOST_RECORDS = 1 << 24, 1 << 31
+_STATS = {"mean": "avg", "min": "min", **{p: p for p in ("p50", "p90", "p95", "p99")}, "max": "max"}
+
+
+@dataclass(frozen=True, slots=True)
+class AiperfResult:
+    """What aiperf measured; times in seconds, None where it has no such number.
+
+    ``duration_s``: from the first request sent to the last answer. ``times``: statistics by name of each time.
+    ``success_threshold``: the least share of ok requests that was asked for. ``folder``: where aiperf's own files are.
+    ``requests``: those that were answered, well or badly. ``unanswered``: those it gave up on; where its grace period
+    ran out (``gave_up``), there may be more of these.
+    """
+
+    version: str | None
+    start_unix_s: float
+    duration_s: float
+    requests: int
+    ok: int
+    times: dict[str, dict[str, float]]
+    tokens_in: int | None
+    tokens_out: int | None
+    tokens_out_per_s: float | None
+    errors: dict[str, int]
+    success_threshold: float
+    folder: str
+    interrupted: bool = False
+    unanswered: int = 0
+    gave_up: bool = False
+    server_metrics: tuple[ServerMetric, ...] | None = None
+
+    @property
+    def fired(self) -> int:
+        """Those answered, and those it gave up on."""
+        return self.requests + self.unanswered
+
+    @property
+    def success_rate(self) -> float:
+        """Ok / fired, which are the total requests unless it gave up on some."""
+        return self.ok / self.fired if self.fired else 0.0
+
+    @property
+    def server_rps(self) -> float:
+        """Total requests / duration."""
+        return self.requests / self.duration_s if self.duration_s else 0.0
+
+    @property
+    def exit_code(self) -> int:
+        """130 where it was interrupted, 1 where too few requests succeeded or nobody knows how few, else 0."""
+        return 130 if self.interrupted else int(self.gave_up or self.success_rate < self.success_threshold)
+
+    def with_server_metrics(self, metrics: Iterable[ServerMetric]) -> Self:
+        """The same with what its server's metrics say."""
+        return replace(self, server_metrics=tuple(metrics))
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of aiperf/summary.json."""
+        facts = {name: getattr(self, name) for name in self.__slots__ if name not in ("server_metrics", "folder")}
+        rows = None if self.server_metrics is None else [metric.to_json() for metric in self.server_metrics]
+        derived = {
+            "fired": self.fired,
+            "success_rate": self.success_rate,
+            "server_rps": self.server_rps,
+            "exit_code": self.exit_code,
+        }
+        return {"schema_version": SCHEMA_VERSION, **facts, **derived, "server_metrics": rows}
+
+    def save(self) -> None:
+        """Store it beside aiperf's own files."""
+        folder = Path(self.folder)
+        write_json(folder / SUMMARY, self.to_json(), folder.parent)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self | None:
+        """The result that was stored there; None where there is none."""
+        if not is_file(folder / SUMMARY, folder.parent):
+            return None
+        data = read_json(folder / SUMMARY, folder.parent)
+        try:
+            rows = data["server_metrics"]
+            facts = {name: data[name] for name in cls.__slots__ if name in data} | {"folder": str(folder)}
+            facts["server_metrics"] = None if rows is None else tuple(ServerMetric.from_json(row) for row in rows)
+            result = cls(**facts)
+            require(result, cls, "aiperf")
+        except UNREADABLE as error:
+            raise foreign(folder / SUMMARY, error) from None
+        return result
+
+
+def heavier(*codes: int) -> int:
+    """The exit code that weighs more: interrupted, INVALID or broken, a limit missed, none of these."""
+    return next(code for code in (130, 3, 1, 0) if code in codes)
+
+
+def read_export(folder: Path, success_threshold: float, *, interrupted: bool) -> tuple[AiperfResult, Interval] | None:
+    """The result and the window on the wall clock; None where aiperf left too little to tell of requests.
+
+    BenchmarkError for files that are not aiperf's, or of another form.
+    """
+    try:
+        return _read_export(folder, success_threshold, interrupted=interrupted)
+    except (OSError, *UNREADABLE) as error:
+        raise foreign(folder / RECORDS, error) from None
+
+
+def _read_export(folder: Path, success_threshold: float, *, interrupted: bool) -> tuple[AiperfResult, Interval] | None:
+    """Aiperf writes no statistics where no request succeeded, nor where it was ended."""
+    rows = list(_records(folder / RECORDS))
+    measured = [row for row in rows if row["metadata"].get("benchmark_phase") != "warmup"]
+    statistics = _json(folder / _STATISTICS)
+    failed = [row for row in measured if _failed(row)]
+    if not measured or (statistics is None and len(failed) < len(measured) and not interrupted):
+        return None
+    window = _interval(rows, measured)
+    statistics = statistics or {}
+    result = AiperfResult(
+        version=statistics.get("aiperf_version"),
+        start_unix_s=window.start,
+        duration_s=window.end - window.start,
+        requests=len(measured),
+        ok=len(measured) - len(failed),
+        times={ours: found for ours, theirs in _TIMES.items() if (found := _time(statistics.get(theirs)))},
+        tokens_in=_total(statistics, "total_isl"),
+        tokens_out=_total(statistics, "total_osl"),
+        tokens_out_per_s=statistics.get("output_token_throughput", {}).get("avg"),
+        errors=dict(Counter(map(_error_key, failed)).most_common()),
+        success_threshold=success_threshold,
+        folder=str(folder),
+        interrupted=interrupted,
+        unanswered=0 if interrupted else _missing(measured),
+        gave_up=not interrupted and _gave_up(statistics),
+    )
+    require(result, AiperfResult, "aiperf")
+    return result, window
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    """A record for each line; where aiperf was ended, the last line may be cut off."""
+    if not is_file(path, path.parent.parent):
+        return
+    with opened(path, path.parent.parent) as file:
+        while line := file.readline(_MOST_LINE):
+            if file.tell() > _MOST_RECORDS:
+                raise ValueError(f"is larger than {_MOST_RECORDS >> 30} GiB")
+            try:
+                yield parse_json(line, constant=_nothing)
+            except ValueError:
+                return
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = parse_json(read_bytes(path, MOST_BYTES, path.parent.parent), constant=_nothing)
+    except (OSError, ValueError):
+        return None
+    return found
+
+
+def _nothing(_: str) -> None:
+    """Aiperf writes NaN where it has no number."""
+
+
+def _interval(rows: Sequence[dict[str, Any]], measured: Sequence[dict[str, Any]]) -> Interval:
+    begins, ends = _instants(rows, "request_start_ns"), _instants(measured, "request_end_ns")
+    return Interval(min(begins), min(_instants(measured, "request_start_ns")), max(ends), len(rows))
+
+
+def _instants(rows: Sequence[dict[str, Any]], name: str) -> list[float]:
+    return [row["metadata"][name] / NS for row in rows]
+
+
+def _missing(measured: Sequence[dict[str, Any]]) -> int:
+    """Requests that it cancelled when its grace period was over: it numbers what it sends, and exports no such one."""
+    numbers = {number for row in measured if (number := row["metadata"].get("session_num")) is not None}
+    return max(numbers, default=-1) + 1 - len(numbers)
+
+
+def _gave_up(statistics: dict[str, Any]) -> bool:
+    """Whether its last phase took all its time and its grace period: then the last requests may be missing too."""
+    phase = statistics.get("input_config", {}).get("phases", [{}])[-1]
+    if not phase.get("duration") or not phase.get("grace_period"):
+        return False
+    begin, end = (datetime.fromisoformat(statistics[name]) for name in ("start_time", "end_time"))
+    return (end - begin).total_seconds() >= float(phase["duration"] + phase["grace_period"])
+
+
+def _failed(row: dict[str, Any]) -> bool:
+    return bool(row.get("error")) or bool(row["metadata"].get("was_cancelled"))
+
+
+def _error_key(row: dict[str, Any]) -> str:
+    """Kind and HTTP status, never the free text."""
+    error = row.get("error") or {"type": "cancelled"}
+    return redact(" ".join(str(part) for part in (error.get("type"), error.get("code")) if part))
+
+
+def _time(metric: dict[str, Any] | None) -> dict[str, float]:
+    """Statistics of a time, which aiperf gives in milliseconds."""
+    if metric is None or metric.get("unit") != "ms":
+        return {}
+    return {ours: metric[theirs] / 1000 for ours, theirs in _STATS.items() if metric.get(theirs) is not None}
+
+
+def _total(statistics: dict[str, Any], name: str) -> int | None:
+    value = statistics.get(name, {}).get("avg")
+    return None if value is None else int(value)

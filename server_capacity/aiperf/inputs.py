@@ -1,0 +1,100 @@
+"""Writes what the arrivals of a wave send into a file that aiperf reads: a program of its own, as it runs user code.
+
+Standard input carries one JSON line (the factories file, how many arrivals, where to), standard output the one that
+says how it ended. What the user's code prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.engine.endpoint import load
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.host import die_with_parent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from inference_benchmarker.engine.endpoint import Endpoint
+
+
+def inputs(endpoint: Endpoint, seed: int, arrivals: int) -> Iterator[dict[str, Any]]:
+    """What arrivals 0, 1, ... send, as JSON objects; a list in its own order is told once, however often it is sent."""
+    for index in range(arrivals):
+        if endpoint.payloads is None:
+            assert endpoint.build is not None
+            yield _json_object(endpoint.build(), index)
+        elif endpoint.cumulative_weights is None and index == len(endpoint.payloads):
+            return
+        else:
+            yield _json_object(endpoint.payloads[endpoint.choose(seed, index)], index)
+
+
+def _json_object(payload: Any, index: int) -> dict[str, Any]:
+    """A payload as the body of a request to an API that speaks JSON."""
+    try:
+        body = json.loads(payload) if isinstance(payload, (str, bytes, bytearray)) else payload
+        json.dumps(body, allow_nan=False)
+    except (ValueError, TypeError) as error:
+        raise BenchmarkError(f"payload {index} is no JSON ({error}).", _EXPECTED) from None
+    if not isinstance(body, dict):
+        raise BenchmarkError(f"payload {index} is a {type(payload).__name__} and no JSON object.", _EXPECTED)
+    return body
+
+
+_EXPECTED = (
+    "aiperf sends JSON objects: let payload_factory give dicts or their text, or name a file of aiperf's own "
+    'with --aiperf-args \'{"input-file": "FILE"}\'.'
+)
+
+
+def write_inputs(path: Path, bodies: Iterator[dict[str, Any]]) -> None:
+    """Write requests that aiperf sends as they stand (its format inputs_json), a line for each."""
+    with path.open("w", encoding="utf-8") as file:
+        file.write('{"data": [\n')
+        for index, body in enumerate(bodies):
+            session = {"session_id": str(index), "payloads": [body]}
+            file.write((",\n" if index else "") + json.dumps(session))
+        file.write("\n]}\n")
+
+
+def first_input(path: Path) -> dict[str, Any]:
+    """The first request of a file that ``write_inputs`` wrote."""
+    return next(_written(path))
+
+
+def streams_differ(path: Path) -> bool:
+    """Whether some requests of such a file ask for a stream and others do not."""
+    return len({bool(body.get("stream")) for body in _written(path)}) > 1
+
+
+def _written(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as file:
+        for line in islice(file, 1, None):
+            if line.startswith("{"):
+                yield json.loads(line.rstrip(",\n"))["payloads"][0]
+
+
+def main() -> None:
+    """Do what the line on standard input says."""
+    answer = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    asked = json.loads(sys.stdin.readline())
+    die_with_parent(asked["parent"])
+    said = {}
+    try:
+        factories = Path(asked["factories_file"])
+        endpoint = load(factories, asked["endpoint_name"])
+        write_inputs(Path(asked["path"]), inputs(endpoint, asked["seed"], asked["arrivals"]))
+    except BenchmarkError as error:
+        said = {"problem": str(error)}
+    answer.write(json.dumps(said) + "\n")
+
+
+if __name__ == "__main__":
+    main()

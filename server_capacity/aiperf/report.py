@@ -1,0 +1,80 @@
+"""aiperf's results in words: a block like the wave's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.report.text import joined, metric_lines, success_line
+from inference_benchmarker.text import one_line
+from inference_benchmarker.wording import INDENT, aligned, duration_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from server_capacity.aiperf.export import AiperfResult
+
+_TITLE = "RESULTS — aiperf"
+_TIMES = {"latency": "Latency", "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT"}
+_COLUMNS = ("mean", "p50", "p90", "p95", "p99", "max")
+
+
+def aiperf_text(result: AiperfResult) -> str:
+    """The whole block."""
+    sections = (_block(result), _times(result), _tokens(result), _errors(result), _server(result), _end(result))
+    return joined(*sections)
+
+
+def _block(result: AiperfResult) -> Iterator[str]:
+    yield _TITLE
+    yield "-" * len(_TITLE)
+    yield f"{INDENT}Total requests fired: {result.fired}"
+    yield ""
+    yield f"{INDENT}Duration:         {result.duration_s:.1f}s"
+    yield f"{INDENT}Server RPS:       {result.server_rps:.1f} req/s"
+    yield f"{INDENT}Total requests:   {result.requests}"
+    yield success_line(result.success_rate, result.success_threshold, at_most=result.gave_up)
+
+
+def _times(result: AiperfResult) -> Iterator[str]:
+    rows = [
+        [_TIMES[name], *(_cell(values.get(column)) for column in _COLUMNS)] for name, values in result.times.items()
+    ]
+    if rows:
+        yield from aligned([["", *_COLUMNS], *rows])
+
+
+def _cell(seconds: float | None) -> str:
+    return "-" if seconds is None else duration_text(seconds)
+
+
+def _tokens(result: AiperfResult) -> Iterator[str]:
+    if result.tokens_in is not None:
+        yield f"{INDENT}Input tokens:     {result.tokens_in:,}"
+    if result.tokens_out is not None:
+        rate = "" if result.tokens_out_per_s is None else f", {result.tokens_out_per_s:,.1f} tokens/s"
+        yield f"{INDENT}Output tokens:    {result.tokens_out:,} (aiperf's count{rate})"
+
+
+def _errors(result: AiperfResult) -> Iterator[str]:
+    if result.errors:
+        rows = [[one_line(key), f"{count:,}"] for key, count in result.errors.items()]
+        yield from aligned([["Errors", "count"], *rows])
+
+
+def _server(result: AiperfResult) -> Iterator[str]:
+    yield from metric_lines(result.server_metrics or ())
+
+
+def _end(result: AiperfResult) -> Iterator[str]:
+    if result.unanswered or result.gave_up:
+        yield f"{INDENT}! aiperf gave up on {_given_up(result)} without an answer when its grace period was over."
+    if result.interrupted:
+        yield f"{INDENT}Interrupted: these are the requests that were done by then."
+    yield f"{INDENT}aiperf's own files: {result.folder}"
+
+
+def _given_up(result: AiperfResult) -> str:
+    """It tells nothing of those sent after the last one that was answered."""
+    if not result.unanswered:
+        return "an unknown number of requests"
+    return f"{result.unanswered:,} requests{' or more' if result.gave_up else ''}"

@@ -1,0 +1,125 @@
+"""The tokenizer that aiperf counts with: which one that is, and whether it can be loaded, before any load is sent."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from inference_benchmarker.redact import redact, secret_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from server_capacity.aiperf.arguments import Value
+
+ADVICE = 'Give the folder of one: --aiperf-args \'{"tokenizer": "FOLDER"}\'.'
+_OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+_TOKENIZED = ("chat", "completions", "embeddings")
+_LOAD_S = 90.0
+_TELL_S = (2.0, 10.0)
+_LONGEST = 200
+_CANNOT = 9
+
+# The program that aiperf's own Python runs; whatever else goes wrong in it is no verdict on the tokenizer. For a model
+# whose name is a placeholder aiperf has a tokenizer of its own.
+_LOADER = f"""
+import json, sys
+name, is_model, revision, trusted = json.load(sys.stdin)
+from aiperf.common.exceptions import TokenizerError
+from aiperf.common.tokenizer import AmbiguousTokenizerNameError, Tokenizer
+from aiperf.common.tokenizer_fake_names import is_fake_model_name
+if not (is_model and is_fake_model_name(name)):
+    try:
+        Tokenizer.from_pretrained(name, trust_remote_code=trusted, revision=revision)
+    except (TokenizerError, AmbiguousTokenizerNameError) as error:
+        print(error)
+        sys.exit({_CANNOT})
+"""
+
+
+def missing_folder(name: str) -> str | None:
+    """What is wrong with a tokenizer that is given by its path, where nothing is there; None for a name on a hub."""
+    path = Path(name)
+    is_path = name.startswith((".", "~")) or path.is_absolute() or len(path.parts) > 2 or path.is_file()
+    if not is_path or path.is_dir():
+        return None
+    wrong = "this is a file" if path.is_file() else "there is no such folder"
+    return f"tokenizer {name}: {wrong}; give the folder of the model's tokenizer.json and tokenizer_config.json."
+
+
+def environment_for(tokenizer: str | None, environment: Mapping[str, str]) -> dict[str, str]:
+    """The user's; for a folder not offline, because aiperf 0.13 would then take it for a name on the hub."""
+    local = tokenizer is not None and Path(tokenizer).is_dir()
+    return {name: value for name, value in environment.items() if not (local and name in _OFFLINE)}
+
+
+def in_log(text: str) -> str | None:
+    """The tokenizer that was aiperf's undoing, by what it logged."""
+    found = re.search(r"Failed to load tokenizer '([^']*)'", text)
+    return None if found is None else found[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """A tokenizer's name or folder, and how it is loaded. ``is_model``: only the model is named."""
+
+    name: str
+    is_model: bool
+    revision: str
+    trusted: bool
+
+    @classmethod
+    def of(cls, flags: Mapping[str, Value]) -> Self | None:
+        """The one that aiperf will load for these flags; None where that is not certain."""
+        tokenizer = flags.get("tokenizer")
+        name = tokenizer or flags.get("model")
+        if not isinstance(name, str) or "," in name or flags.get("endpoint-type", "chat") not in _TOKENIZED:
+            return None
+        revision = str(flags.get("tokenizer-revision") or "main")
+        return cls(name, not tokenizer, revision, bool(flags.get("tokenizer-trust-remote-code")))
+
+    def problem(self, python: Path, environment: Mapping[str, str], say: Callable[[str], None]) -> str | None:
+        """Why it cannot be loaded; None where it can, or where nobody knows.
+
+        It takes a second or two, and almost a minute where no hub can be reached. What comes from a hub is kept in its
+        cache, from where aiperf takes it.
+        """
+        with subprocess.Popen(
+            [python, "-P", "-c", _LOADER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment_for(self.name, environment),
+        ) as process:
+            try:
+                said = self._wait(process, say)
+            finally:
+                process.kill()
+        if said is None or process.returncode != _CANNOT:
+            return None
+        return redact(self._told(said.decode(errors="replace")), secret_values(environment))
+
+    def _wait(self, process: subprocess.Popen[bytes], say: Callable[[str], None]) -> bytes | None:
+        """What it said, once it has ended; None where that takes too long."""
+        line: bytes | None = json.dumps([self.name, self.is_model, self.revision, self.trusted]).encode()
+        begun = time.monotonic()
+        wait_s, next_s = _TELL_S
+        while (spent_s := time.monotonic() - begun) < _LOAD_S:
+            try:
+                return process.communicate(line, timeout=wait_s)[0]
+            except subprocess.TimeoutExpired:
+                say(f"aiperf: loading the tokenizer {self.name!r} ... {spent_s + wait_s:.0f} s")
+                line, wait_s = None, next_s
+        return None
+
+    def _told(self, said: str) -> str:
+        reason = " ".join(said.split()).removeprefix(f"Failed to load tokenizer '{self.name}': ")
+        whose = "the model's name; " if self.is_model else ""
+        what = "" if Path(self.name).is_dir() else f" ({whose}there is no folder called so)"
+        short = reason if len(reason) <= _LONGEST else reason[:_LONGEST] + " ..."
+        return f"aiperf cannot load the tokenizer {self.name!r}{what}: {short}"
