@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import inference_benchmarker
 from client_capacity.overhead import Calibration, Run
 from inference_benchmarker.embedded.running import EndpointConfig, start
-from inference_benchmarker.engine.launch import run_wave, settle
+from inference_benchmarker.engine.launch import resolve, run_wave
 from inference_benchmarker.engine.live import Nobody
 from inference_benchmarker.engine.processes import Interrupts, counting_interrupts
 from inference_benchmarker.engine.scratch import scratch_folder
@@ -41,7 +41,7 @@ def calibrate(plan: WavePlan, live: Live | None = None) -> Calibration:
     Raises BenchmarkError for a plan that cannot run, RuntimeError where a process was lost, KeyboardInterrupt if
     interrupted: nothing of the plan's own wave was sent then. Leaves no files.
     """
-    plan = settle(plan)  # the seed is drawn here, so that both runs have the same arrivals
+    plan = resolve(plan)  # the seed is drawn here, so that both runs have the same arrivals
     seconds = calibration_bounds(plan).duration_s
     (live or Nobody()).say(f"Calibrating: up to {seconds:.2g} s against nothing, then against a local echo.")
     with scratch_folder("benchmark_calibration_") as folder, counting_interrupts() as interrupts:

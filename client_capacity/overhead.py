@@ -14,7 +14,7 @@ from inference_benchmarker.wording import duration_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
 
@@ -67,21 +67,21 @@ class Run:
     worker_cpu_share: float | None
 
     @classmethod
-    def of(cls, observed: Observed, summary: Summary) -> Self | None:
+    def of(cls, facts: WaveFacts, summary: Summary) -> Self | None:
         """The run that a wave was; None where no request fell into it."""
-        if not observed.ledger.sent:
+        if not facts.ledger.sent:
             return None
-        open_loop = observed.open_loop
+        open_loop = facts.open_loop
         return cls(
-            requests=observed.ledger.sent,
-            workers=observed.plan.workers,
-            target_rate=observed.plan.target_rate,
+            requests=facts.ledger.sent,
+            workers=facts.plan.workers,
+            target_rate=facts.plan.target_rate,
             rate=summary.rates.sent if open_loop else summary.rates.server_rps,
-            in_time_share=_in_time_share(observed),
+            in_time_share=_in_time_share(facts),
             latency=Times.of(summary.latency),
             response=Times.of(summary.response_time),
             lag=Times.of(summary.lag) if open_loop else None,
-            worker_cpu_share=max((w.cpu_share for w in observed.workers if w.cpu_share is not None), default=None),
+            worker_cpu_share=max((w.cpu_share for w in facts.workers if w.cpu_share is not None), default=None),
         )
 
     @classmethod
@@ -161,12 +161,12 @@ def _echo_lines(run: Run | None) -> Iterator[str]:
         yield f"a local echo answers in {run.latency.text(run.requests)}"
 
 
-def _in_time_share(observed: Observed) -> float:
+def _in_time_share(facts: WaveFacts) -> float:
     """Ok requests over scheduled ones; in the open loop, those done by the planned end and a moment's grace."""
-    in_time = observed.records.outcome("ok")
-    if observed.open_loop and observed.window.planned_ns is not None:
-        in_time = in_time & (observed.records.int("done") <= observed.window.planned_ns + GRACE_NS)
-    return float(in_time.sum()) / observed.ledger.scheduled
+    in_time = facts.records.outcome("ok")
+    if facts.open_loop and facts.window.planned_ns is not None:
+        in_time = in_time & (facts.records.int("done") <= facts.window.planned_ns + GRACE_NS)
+    return float(in_time.sum()) / facts.ledger.scheduled
 
 
 def _counted(count: int, what: str) -> str:

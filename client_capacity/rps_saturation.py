@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from client_capacity.conditions import Conditions, numbers, usable_cores
-from client_capacity.search import Found, LimitedBy, Search, search
+from client_capacity.search import Found, LimitedBy, SearchSettings, search
 from client_capacity.staircase import rate_text
 from client_capacity.trial import Trials, trials
 from client_capacity.worker_saturation import (
@@ -263,7 +263,7 @@ def _measure_rows(conditions: Conditions, tried: Trials) -> tuple[list[WorkersRo
             return rows, "max_workers"
         tried.say(f"{workers} workers:")
         limit = min(conditions.max_rps * workers, enough)
-        settings = Search(start=rows[-1].rate * LEAST_GAIN, growth=GROWTH, max_rate=limit, repeats=0)
+        settings = SearchSettings(start=rows[-1].rate * LEAST_GAIN, growth=GROWTH, max_rate=limit, repeats=0)
         try:
             rows.append(WorkersRow.of(workers, search(tried.measure(workers), settings, tried.say)))
         except KeyboardInterrupt:

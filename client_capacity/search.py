@@ -64,7 +64,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchSettings:
     """Where a search begins, how far it goes and how fine it ends.
 
     ``growth``: factor between rates while they are held; its square while a worker is all but idle.
@@ -96,7 +96,7 @@ class _Ended(Exception):  # noqa: N818 - no error: the search has nothing more t
 
 
 def search(
-    measure: Callable[[float, Phase], Step], settings: Search, say: Callable[[str], None] = lambda _: None
+    measure: Callable[[float, Phase], Step], settings: SearchSettings, say: Callable[[str], None] = lambda _: None
 ) -> Found:
     """Grow until a rate is not held, bisect, then repeat around the found rate for an interval.
 
@@ -119,7 +119,9 @@ def search(
 class _Seeker:
     """A search under way: the steps so far."""
 
-    def __init__(self, measure: Callable[[float, Phase], Step], settings: Search, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, measure: Callable[[float, Phase], Step], settings: SearchSettings, say: Callable[[str], None]
+    ) -> None:
         self._measure = measure
         self._settings = settings
         self._say = say

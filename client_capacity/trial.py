@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from client_capacity.search import PASSING, Cause, Phase, Step
 from client_capacity.staircase import rate_text
-from inference_benchmarker.engine.launch import run_wave, settle
+from inference_benchmarker.engine.launch import resolve, run_wave
 from inference_benchmarker.engine.processes import Interrupts, counting_interrupts
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.redact import redact
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from client_capacity.conditions import Conditions
     from inference_benchmarker.verdict.finding import Finding
-    from inference_benchmarker.wave.journal import Journal
+    from inference_benchmarker.wave.spool_state import SpoolState
     from inference_benchmarker.wave.wave import Wave
 
 LEAST_COMPLETED_SHARE = 0.95
@@ -47,7 +47,7 @@ def trials(conditions: Conditions, kind: str, say: Callable[[str], None]) -> Ite
     """
     if problems := conditions.problems():
         raise BenchmarkError("\n".join(problems))
-    settle(conditions.plan(1.0, 1, conditions.output_dir))
+    resolve(conditions.plan(1.0, 1, conditions.output_dir))
     folder = make_stamped_folder(conditions.output_dir, kind)
     try:
         with counting_interrupts() as interrupts:
@@ -116,10 +116,10 @@ class _Spoken:
         elif time.monotonic() >= self._next_s:
             self._say_trying(f"{self._trying} {message}")
 
-    def update(self, journal: Journal, fresh: list[Any], now_ns: int) -> None:  # noqa: ARG002 - as Live has it
+    def update(self, spool_state: SpoolState, fresh: list[Any], now_ns: int) -> None:  # noqa: ARG002 - as Live has it
         """The wave goes on."""
         if time.monotonic() >= self._next_s:
-            ledger = journal.ledger
+            ledger = spool_state.ledger
             when = f"{now_ns / NS:.0f} s, " if now_ns > 0 else "warming up, "
             self._say_trying(f"{self._trying} {when}{ledger.sent:,} sent, {ledger.in_flight:,} in flight")
 

@@ -8,7 +8,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from client_capacity.conditions import Conditions, numbers
-from client_capacity.search import Found, LimitedBy, Search, Step, search
+from client_capacity.search import Found, LimitedBy, SearchSettings, Step, search
 from client_capacity.staircase import rate_text
 from client_capacity.trial import Trials, trials
 from inference_benchmarker.files import replace_file
@@ -144,7 +144,7 @@ def measure_worker(conditions: Conditions, say: Callable[[str], None]) -> Worker
 
 def saturate_worker(tried: Trials, max_rate: float, repeats: int) -> Found:
     """The search itself, with one worker."""
-    return search(tried.measure(1), Search(max_rate=max_rate, repeats=repeats), tried.say)
+    return search(tried.measure(1), SearchSettings(max_rate=max_rate, repeats=repeats), tried.say)
 
 
 def public_json(data: dict[str, Any]) -> dict[str, Any]:

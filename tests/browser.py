@@ -108,7 +108,7 @@ class Tab:
         """Let the page go."""
         self._socket.close()
 
-    def settle(self) -> None:
+    def resolve(self) -> None:
         """Read what the page still has to say."""
         self._socket.settimeout(0.3)
         try:

@@ -1,4 +1,4 @@
-"""The stand-in's CloudWatch on a clock that a test turns, over HTTP as boto3 speaks to it, with any fault added."""
+"""The embedded CloudWatch on a clock that a test turns, over HTTP as boto3 speaks to it, with any fault added."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def error(code: str, message: str = "said so", status: int = 400) -> tuple[int, 
 class FakeCloudWatch:
     """A sample is visible ``delay`` seconds after the end of its minute (``resolution``).
 
-    ``page``: datapoints a page may have. ``fault`` answers instead of the stand-in, ``edit`` changes its answer.
+    ``page``: datapoints a page may have. ``fault`` answers instead of the endpoint, ``edit`` changes its answer.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from inference_benchmarker.facts.wave_facts import Observed, Window
+from inference_benchmarker.facts.wave_facts import WaveFacts, Window
 from inference_benchmarker.plan.plan import Bounds, OpenLoop, WavePlan
 from inference_benchmarker.records.columns import SCHEMA, Records
 from inference_benchmarker.records.record import Ledger
@@ -138,7 +138,7 @@ def offered(
     poisson: bool = True,
     seed: int = 0,
     **more: Any,
-) -> Observed:
+) -> WaveFacts:
     """A wave at ``rate`` against servers that could answer ``rate / load``."""
     random = np.random.default_rng(seed)
     if poisson:
@@ -152,7 +152,7 @@ def offered(
 
 def observed_at(
     rate: int, seconds: float, dues: Sequence[float], done: Sequence[float], *, drain_s: float = 60.0, **more: Any
-) -> Observed:
+) -> WaveFacts:
     """The wave whose requests were sent and answered at these instants, in seconds; a drain ends what is left."""
     plan = WavePlan(OpenLoop(Decimal(rate)), Bounds(Decimal(str(seconds))))
     sent = np.round(np.asarray(dues) * NS).astype(np.int64)
@@ -176,11 +176,11 @@ def observed_at(
         for field in SCHEMA
     ]
     counts = {name: int((told == name).sum()) for name in ("ok", "abandoned")}
-    observed = Observed(
+    facts = WaveFacts(
         plan=plan,
         window=Window(1_700_000_000 * NS, 5, round(seconds * NS), int(over[told == "ok"].max(initial=0))),
         records=Records(pa.table(arrays, schema=SCHEMA)),
         warmup=Records(SCHEMA.empty_table()),
         ledgers=(Ledger(scheduled=size, sent=size, **counts),),
     )
-    return replace(observed, **more)
+    return replace(facts, **more)

@@ -30,7 +30,7 @@ class Source:
     def __init__(self, act: Callable[[], list[ServerMetric]]) -> None:
         self._act = act
 
-    def doubts(self, seconds: float | None) -> list[str]:
+    def warnings(self, seconds: float | None) -> list[str]:
         del seconds
         return []
 

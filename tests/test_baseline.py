@@ -38,7 +38,7 @@ class Server:
         self._name = name
         self.begun = 0
 
-    def doubts(self, seconds: float | None) -> list[str]:
+    def warnings(self, seconds: float | None) -> list[str]:
         del seconds
         return []
 

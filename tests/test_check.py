@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.facts.probe import Seen, Witness, size_of, type_name
+from inference_benchmarker.facts.probe import Probe, Seen, size_of, type_name
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.records.response import Response
 from inference_benchmarker.redact import excerpt
@@ -66,11 +66,11 @@ class _Broken:
 
 def seen(answer: object) -> Seen:
     """What is seen of one answer."""
-    witness = Witness(lambda _: answer)
-    given = witness("payload")
+    probe = Probe(lambda _: answer)
+    given = probe("payload")
     if hasattr(given, "__next__") and given is not answer:
         list(given)
-    return witness.seen(["payload", "p"], partial(excerpt, secrets=["secret"]))
+    return probe.seen(["payload", "p"], partial(excerpt, secrets=["secret"]))
 
 
 @pytest.mark.parametrize(
@@ -103,19 +103,19 @@ def test_an_answer_is_seen_as_what_it_is(answer: object, expected: Seen) -> None
 def test_no_part_of_a_secret_is_left_where_the_preview_ends(as_stream: bool) -> None:
     secret = "x" * 20
     answer = "." * 190 + secret + "." * 100
-    witness = Witness(lambda _: (piece for piece in [answer]) if as_stream else answer)
-    result = witness(b"")
+    probe = Probe(lambda _: (piece for piece in [answer]) if as_stream else answer)
+    result = probe(b"")
     if as_stream:
         list(result)
-    preview = witness.seen(None, partial(excerpt, secrets=[secret])).preview
+    preview = probe.seen(None, partial(excerpt, secrets=[secret])).preview
     assert preview == "." * 190 + "[hidden].."
 
 
 def test_a_request_that_raised_has_no_answer() -> None:
-    witness = Witness(lambda payload: payload / 0)
+    probe = Probe(lambda payload: payload / 0)
     with pytest.raises(ZeroDivisionError):
-        witness(1)
-    found = witness.seen(None, excerpt)
+        probe(1)
+    found = probe.seen(None, excerpt)
     assert (found.payloads, found.payload_type, found.answer) == (None, "int", None)
 
 

@@ -28,7 +28,7 @@ from tests.test_summary import MS, observe, on_time, open_plan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.record import RequestRecord
 
 SAGEMAKER, INSTANCES = "AWS/SageMaker", "/aws/sagemaker/Endpoints"
@@ -38,10 +38,10 @@ START = 1_700_000_000.0  # of every wave of `observe`
 
 
 def row(name: str, namespace: str = SAGEMAKER, *, unit: str | None = None, **given: Any) -> ServerMetric:
-    facts = {key: given.pop(key) for key in ("dimensions", "hardware", "start", "end") if key in given}
+    named = {key: given.pop(key) for key in ("dimensions", "hardware", "start", "end") if key in given}
     stream = "cloudwatch" if namespace.startswith(("AWS", "/aws")) else "prometheus"
     values = {statistic: None if value is None else float(value) for statistic, value in given.items()}
-    return ServerMetric(stream, name, values, unit=unit, namespace=namespace, **{"dimensions": DEMO, **facts})
+    return ServerMetric(stream, name, values, unit=unit, namespace=namespace, **{"dimensions": DEMO, **named})
 
 
 def model_ms(average: float, **more: Any) -> ServerMetric:
@@ -67,15 +67,15 @@ def wave(
     change: Callable[[RequestRecord], RequestRecord] = lambda record: record,
     slos: str = "",
     **more: Any,
-) -> Observed:
+) -> WaveFacts:
     """1,000 requests at 100/s."""
     plan = replace(open_plan("100", "10"), slos=tuple(map(Slo.parse, slos.split())), **more)
     records = [change(record) for record in on_time(plan, round(latency_ms * MS))]
     return observe(plan, records, server_metrics=metrics)
 
 
-def remarks(observed: Observed, limited_by: str | None = None) -> dict[str, str]:
-    return {remark.code: remark.text for remark in diagnose(observed, summarise(observed), limited_by)}
+def remarks(facts: WaveFacts, limited_by: str | None = None) -> dict[str, str]:
+    return {remark.code: remark.text for remark in diagnose(facts, summarise(facts), limited_by)}
 
 
 def failing(share: float) -> Callable[[RequestRecord], RequestRecord]:
@@ -84,9 +84,9 @@ def failing(share: float) -> Callable[[RequestRecord], RequestRecord]:
 
 @pytest.mark.parametrize("metrics", [None, ()])
 def test_without_metrics_there_is_nothing_to_say(metrics: tuple[ServerMetric, ...] | None) -> None:
-    observed = replace(wave(), server_metrics=metrics)
-    assert remarks(observed) == {}
-    assert "→" not in to_text(observed, summarise(observed), judge(observed, summarise(observed)))
+    facts = replace(wave(), server_metrics=metrics)
+    assert remarks(facts) == {}
+    assert "→" not in to_text(facts, summarise(facts), judge(facts, summarise(facts)))
 
 
 class TestWhereTheTimeWent:
@@ -205,10 +205,10 @@ def test_a_large_share_of_network_is_said(latency: float, said: bool) -> None:
 
 
 def test_a_client_at_its_own_limit_is_named_before_the_network() -> None:
-    observed = wave(model_ms(17), latency_ms=100)
-    limited = remarks(observed, "client")["network"]
+    facts = wave(model_ms(17), latency_ms=100)
+    limited = remarks(facts, "client")["network"]
     assert limited.endswith("This client was at its own limit: mend that first (the findings say how).")
-    assert "Network and client take 83 ms (83%) of the latency. Where is this client?" in remarks(observed)["network"]
+    assert "Network and client take 83 ms (83%) of the latency. Where is this client?" in remarks(facts)["network"]
 
 
 @pytest.mark.parametrize(
@@ -233,8 +233,8 @@ def test_building_payloads_is_not_in_the_latency() -> None:
     def built(record: RequestRecord) -> RequestRecord:
         return record._replace(sent=record.due + 50 * MS, done=record.due + 150 * MS, build_ns=50 * MS)
 
-    observed = replace(wave(model_ms(17), change=built), workers=(WorkerUse(cpu_share=5.0),))
-    assert "own CPU" not in remarks(observed)["network"]
+    facts = replace(wave(model_ms(17), change=built), workers=(WorkerUse(cpu_share=5.0),))
+    assert "own CPU" not in remarks(facts)["network"]
 
 
 class TestHardware:
@@ -297,8 +297,8 @@ class TestHardware:
 
     @pytest.mark.parametrize(("share", "slos", "said"), [(0.01, "", True), (0.02, "", False), (0, "p50<1ms", False)])
     def test_a_server_that_fails_or_is_too_slow_is_not_too_large(self, share: float, slos: str, said: bool) -> None:
-        observed = wave(cpu(480), row("MemoryUtilization", INSTANCES, Average=20), change=failing(share), slos=slos)
-        found = remarks(observed)
+        facts = wave(cpu(480), row("MemoryUtilization", INSTANCES, Average=20), change=failing(share), slos=slos)
+        found = remarks(facts)
         assert ("Mostly idle" in found["cpu"]) is said
         assert found["memory"] == "Memory: 20%." + (" Most of it is unused at this rate." if said else "")
 
@@ -403,14 +403,14 @@ class TestErrors:
     )
     def test_a_log_is_read_from_shortly_before_the_first_server_error_on(self, key: str, since: float | None) -> None:
         at = 548
-        observed = wave(change=lambda r: r._replace(outcome="failed", error=key) if r.index == at else r)
-        assert log_since(observed, summarise(observed), ()) == (None if since is None else pytest.approx(since))
+        facts = wave(change=lambda r: r._replace(outcome="failed", error=key) if r.index == at else r)
+        assert log_since(facts, summarise(facts), ()) == (None if since is None else pytest.approx(since))
 
     def test_errors_that_only_the_server_counted_are_looked_for_in_the_whole_wave(self) -> None:
-        observed = wave()
-        assert log_since(observed, summarise(observed), [row("Invocation5XXErrors", Sum=1)]) == 0
-        assert log_since(observed, summarise(observed), [row("Invocation5XXErrors", Sum=0)]) is None
-        assert log_since(observed, summarise(observed), [row("Invocation5XXErrors", Sum=None)]) is None
+        facts = wave()
+        assert log_since(facts, summarise(facts), [row("Invocation5XXErrors", Sum=1)]) == 0
+        assert log_since(facts, summarise(facts), [row("Invocation5XXErrors", Sum=0)]) is None
+        assert log_since(facts, summarise(facts), [row("Invocation5XXErrors", Sum=None)]) is None
 
     @pytest.mark.parametrize(
         ("log", "said", "lines"),
@@ -441,30 +441,30 @@ class TestErrors:
         ids=["errors", "no errors", "nothing", "not read", "in part", "hostile"],
     )
     def test_what_the_log_said_stands_below_the_errors(self, log: ServerLog, said: str, lines: list[str]) -> None:
-        observed = replace(wave(row("Invocation5XXErrors", Sum=23)), server_logs=(log,))
-        summary = summarise(observed)
-        errors, found = diagnose(observed, summary)
+        facts = replace(wave(row("Invocation5XXErrors", Sum=23)), server_logs=(log,))
+        summary = summarise(facts)
+        errors, found = diagnose(facts, summary)
         assert errors.text == "23 of 1,000 requests ended in a server error (2.3%, by Invocation5XXErrors)."
         assert found.code == "server_log"
         assert found.text.startswith("CloudWatch's log group g ")
         assert said in found.text
         assert list(found.lines) == lines
         assert found.to_json().get("lines", []) == lines
-        text = server_text(observed, summary, judge(observed, summary))
+        text = server_text(facts, summary, judge(facts, summary))
         assert [line for line in text.splitlines() if line.startswith(" " * 8)] == [f"        {line}" for line in lines]
-        assert json.dumps(to_json(observed, summary, judge(observed, summary)))
+        assert json.dumps(to_json(facts, summary, judge(facts, summary)))
 
     def test_each_log_says_its_own(self) -> None:
         logs = tuple(ServerLog(name, 0, 1, reason="not allowed") for name in "ab")
-        observed = replace(wave(row("Invocation5XXErrors", Sum=23)), server_logs=logs)
-        _, *found = diagnose(observed, summarise(observed))
+        facts = replace(wave(row("Invocation5XXErrors", Sum=23)), server_logs=logs)
+        _, *found = diagnose(facts, summarise(facts))
         assert [each.measured for each in found] == [
             f"CloudWatch's log group {name} was not read: not allowed" for name in "ab"
         ]
 
     def test_other_failures_are_not_the_server_s(self) -> None:
-        observed = wave(cpu(2880), change=lambda r: r._replace(outcome="failed", error="HttpError 400"))
-        assert "server_errors" not in remarks(observed)
+        facts = wave(cpu(2880), change=lambda r: r._replace(outcome="failed", error="HttpError 400"))
+        assert "server_errors" not in remarks(facts)
 
     @pytest.mark.parametrize(("share", "used", "said"), [(0.1, 960, True), (0.005, 960, False), (0.1, 2880, False)])
     def test_errors_of_idle_hardware_are_the_container_s(self, share: float, used: float, said: bool) -> None:
@@ -486,10 +486,10 @@ class TestErrors:
         ],
     )
     def test_refusals_come_first_with_what_they_ask_for(self, metric: ServerMetric, key: str, said: str) -> None:
-        observed = wave(metric, change=lambda r: r._replace(outcome="failed", error=key) if r.index < 100 else r)
-        assert remarks(observed).get("refused", "").startswith(said)
+        facts = wave(metric, change=lambda r: r._replace(outcome="failed", error=key) if r.index < 100 else r)
+        assert remarks(facts).get("refused", "").startswith(said)
         if said:
-            assert next(iter(remarks(observed))) == "refused"
+            assert next(iter(remarks(facts))) == "refused"
 
 
 class TestQueueing:
@@ -538,8 +538,8 @@ class TestMultiModel:
 
 class TestColdStart:
     def test_the_first_requests_took_longer(self) -> None:
-        observed = wave(cpu(2880), change=lambda r: r._replace(done=r.sent + 900 * MS) if r.index < 50 else r)
-        assert remarks(observed)["cold_start"] == (
+        facts = wave(cpu(2880), change=lambda r: r._replace(done=r.sent + 900 * MS) if r.index < 50 else r)
+        assert remarks(facts)["cold_start"] == (
             "The first 10 requests took 900 ms (median), the rest 20 ms; latency settled after 500 ms. The endpoint's "
             "cold start, or this client's first connections, are in these numbers: use --warmup 2 to keep it out."
         )
@@ -558,25 +558,25 @@ class TestColdStart:
         rows = [cpu(2880)]
         if longest_ms is not None:
             rows.append(row("ModelLatency", unit="Microseconds", Maximum=1000 * longest_ms))
-        observed = wave(*rows, change=lambda r: r._replace(done=r.sent + 900 * MS) if r.index == 0 else r)
+        facts = wave(*rows, change=lambda r: r._replace(done=r.sent + 900 * MS) if r.index == 0 else r)
         worker = WorkerUse(loop_delay=LoopDelay(count=100, p50_s=0.0, p95_s=0.0, p99_s=0.0, max_s=hold_s))
-        assert said in remarks(replace(observed, workers=(worker,)))["cold_start"]
+        assert said in remarks(replace(facts, workers=(worker,)))["cold_start"]
 
     def test_the_very_first_took_longer(self) -> None:
-        observed = wave(cpu(2880), change=lambda r: r._replace(done=r.sent + 900 * MS) if r.index == 0 else r)
-        assert remarks(observed)["cold_start"].startswith("The first request took 900 ms, the rest 20 ms")
+        facts = wave(cpu(2880), change=lambda r: r._replace(done=r.sent + 900 * MS) if r.index == 0 else r)
+        assert remarks(facts)["cold_start"].startswith("The first request took 900 ms, the rest 20 ms")
 
     def test_a_warm_up_took_it(self) -> None:
         plan = replace(open_plan("100", "10"), warmup_s=Decimal(2))
         warm = [r._replace(index=r.index - 200, due=r.due - 2 * NS, sent=r.sent - 2 * NS) for r in on_time(plan)[:200]]
         records = [r._replace(done=r.sent + (900 if r.index < -150 else 20) * MS) for r in warm] + on_time(plan)
-        observed = observe(plan, records, server_metrics=(cpu(2880),))
-        assert remarks(observed)["cold_start"].endswith("The warm-up of 2 s took it: it is in no number of the wave.")
+        facts = observe(plan, records, server_metrics=(cpu(2880),))
+        assert remarks(facts)["cold_start"].endswith("The warm-up of 2 s took it: it is in no number of the wave.")
 
     @pytest.mark.parametrize("latency_ms", [1, 5])
     def test_some_milliseconds_are_none(self, latency_ms: int) -> None:
-        observed = wave(latency_ms=1, change=lambda r: r._replace(done=r.sent + latency_ms * MS) if r.index < 50 else r)
-        assert cold_start(observed) is None
+        facts = wave(latency_ms=1, change=lambda r: r._replace(done=r.sent + latency_ms * MS) if r.index < 50 else r)
+        assert cold_start(facts) is None
 
     def test_chance_makes_none(self) -> None:
         """Of 200 waves of 300 exponential latencies, one or two may seem to start cold."""
@@ -613,16 +613,16 @@ def test_a_task_of_a_locust_file_is_any_number_of_requests() -> None:
 
 
 def test_what_a_lost_worker_sent_is_not_somebody_else_s() -> None:
-    observed = replace(wave(row("Invocations", Sum=1020)), lost_workers=(0,))
-    assert remarks(observed) == {}
+    facts = replace(wave(row("Invocations", Sum=1020)), lost_workers=(0,))
+    assert remarks(facts) == {}
 
 
 def test_remarks_stand_between_metrics_and_findings_and_in_the_summary() -> None:
-    observed = wave(model_ms(17), cpu(2880), slos="p99<1ms")
-    summary = summarise(observed)
-    verdict = judge(observed, summary)
-    text = to_text(observed, summary, verdict)
+    facts = wave(model_ms(17), cpu(2880), slos="p99<1ms")
+    summary = summarise(facts)
+    verdict = judge(facts, summary)
+    text = to_text(facts, summary, verdict)
     assert text.index("   ModelLatency: Average") < text.index("   → Where the time went") < text.index("slo_missed")
     assert all(len(line) <= 100 for line in text.splitlines() if line.startswith(("   → ", "     ")))
-    codes = [remark["code"] for remark in to_json(observed, summary, verdict)["diagnosis"]]
+    codes = [remark["code"] for remark in to_json(facts, summary, verdict)["diagnosis"]]
     assert codes == ["time", "model_latency", "cpu"]

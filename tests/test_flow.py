@@ -19,16 +19,16 @@ from inference_benchmarker.verdict.client.limits_found import limited_by, limits
 from tests.queues import KINDS, ORDERS, observed_at, offered, services_of
 
 if TYPE_CHECKING:
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.verdict.finding import Finding
 
 
-def found(observed: Observed) -> dict[str, Finding]:
-    return {finding.code: finding for finding in limits_found(observed, summarise(observed))}
+def found(facts: WaveFacts) -> dict[str, Finding]:
+    return {finding.code: finding for finding in limits_found(facts, summarise(facts))}
 
 
-def named(observed: Observed) -> bool:
-    return SERVER_LIMITED in found(observed)
+def named(facts: WaveFacts) -> bool:
+    return SERVER_LIMITED in found(facts)
 
 
 class TestOrdersOfService:
@@ -48,7 +48,7 @@ class TestOrdersOfService:
     @pytest.mark.parametrize(("load", "kind"), [(1.5, "fixed"), (2, "exponential"), (2.5, "lognormal")])
     def test_above_it_the_endpoint_is(self, order: str, load: float, kind: str) -> None:
         waves = [offered(order, load, kind=kind, servers=(1, 4, 16)[seed % 3], seed=seed) for seed in range(4)]
-        assert all(named(observed) for observed in waves)
+        assert all(named(facts) for facts in waves)
 
     @pytest.mark.parametrize("order", ["first come first served", "last come first served", "processor sharing"])
     def test_a_twentieth_above_it_is_enough_for_a_wave_that_is_even(self, order: str) -> None:
@@ -57,11 +57,11 @@ class TestOrdersOfService:
 
     def test_the_requests_that_were_abandoned_are_none_that_were_answered(self) -> None:
         """An endpoint that serves the newest first answers fast what it answers, and the rest never."""
-        observed = offered(
+        facts = offered(
             "last come first served", 180 / 132, kind="fixed", rate=180, servers=4, poisson=False, drain_s=0.1
         )
-        assert observed.ledger.abandoned > 400
-        measured = found(observed)[SERVER_LIMITED].measured
+        assert facts.ledger.abandoned > 400
+        measured = found(facts)[SERVER_LIMITED].measured
         assert measured.startswith("73.")
         assert "% completed of 180/s (13" in measured
         assert ", the requests in flight grew from 1" in measured
@@ -69,9 +69,9 @@ class TestOrdersOfService:
     @settings(max_examples=30, deadline=None)
     @given(st.sampled_from(sorted(ORDERS)), st.floats(1.3, 3.0), st.integers(1, 16), st.integers(0, 1000))
     def test_the_more_in_flight_the_less_was_completed(self, order: str, load: float, servers: int, seed: int) -> None:
-        observed = offered(order, load, servers=servers, seed=seed)
-        flow = Flow.of(observed, 10 * NS)
-        over = np.sort(observed.records.int("done"))
+        facts = offered(order, load, servers=servers, seed=seed)
+        flow = Flow.of(facts, 10 * NS)
+        over = np.sort(facts.records.int("done"))
         completed = np.count_nonzero((over >= 2.5 * NS) & (over < 10 * NS))
         assert flow.growth == flow.sent.sum() - completed
         assert flow.share == pytest.approx(1 - 1 / load, abs=0.25)
@@ -152,34 +152,34 @@ class TestAFullPool:
         """Each answer takes five seconds; it was full after four, and all who came then had to wait."""
         dues = [number / 100 for number in range(2000)]
         done = ORDERS["first come first served"](dues, [5.0] * 2000, 400)
-        observed = observed_at(100, 20, dues, done, workers=(waiting(3.9),))
-        assert list(found(observed)) == ["connection_pool"]
+        facts = observed_at(100, 20, dues, done, workers=(waiting(3.9),))
+        assert list(found(facts)) == ["connection_pool"]
 
     def test_an_endpoint_that_kept_up_until_its_latency_jumped_was_held_up_by_the_pool(self) -> None:
         dues = [number / 100 for number in range(2000)]
         services = [0.02 if due < 10 else 0.2 for due in dues]
-        observed = observed_at(100, 20, dues, ORDERS["first come first served"](dues, services, 10))
-        assert list(found(replace(observed, workers=(waiting(10.0),)))) == ["connection_pool"]
+        facts = observed_at(100, 20, dues, ORDERS["first come first served"](dues, services, 10))
+        assert list(found(replace(facts, workers=(waiting(10.0),)))) == ["connection_pool"]
 
 
 def test_a_client_that_was_late_after_the_endpoint_had_fallen_behind_did_not_cause_it() -> None:
-    observed = TestAFullPool.OVERLOADED
+    facts = TestAFullPool.OVERLOADED
     for late_from, codes in ((15, {SERVER_LIMITED, "schedule_lag"}), (0, {"schedule_lag"})):
         records = [
             r._replace(sent=r.due + NS, done=max(r.done, r.due + NS)) if r.due >= late_from * NS else r
-            for r in observed.records
+            for r in facts.records
         ]
-        again = replace(observed, records=type(observed.records).of(records))
+        again = replace(facts, records=type(facts.records).of(records))
         assert set(found(again)) == codes
 
 
 def test_one_arrival_that_was_late_at_first_takes_no_blame_from_the_endpoint() -> None:
-    observed = TestAFullPool.OVERLOADED
+    facts = TestAFullPool.OVERLOADED
     late = [
         r._replace(sent=r.due + NS, done=max(r.done, r.due + NS)) if r.index == 0 or r.due >= 15 * NS else r
-        for r in observed.records
+        for r in facts.records
     ]
-    again = replace(observed, records=type(observed.records).of(late))
+    again = replace(facts, records=type(facts.records).of(late))
     assert set(found(again)) == {SERVER_LIMITED, "schedule_lag"}
 
 
@@ -189,7 +189,7 @@ class TestStandstill:
     DUES = np.arange(1000) / 100
 
     @staticmethod
-    def held_up(begin: float, length: float, usual: float = 0.02) -> Observed:
+    def held_up(begin: float, length: float, usual: float = 0.02) -> WaveFacts:
         """A wave of 10 s whose endpoint stands still once."""
         dues = TestStandstill.DUES
         done = [
@@ -200,8 +200,8 @@ class TestStandstill:
 
     @pytest.mark.parametrize(("begin", "length"), [(1, 3), (4, 2), (5, 1.2), (8, 1.9)])
     def test_it_is_named_with_when_and_how_long(self, begin: float, length: float) -> None:
-        observed = self.held_up(begin, length)
-        finding = found(observed)[ENDPOINT_STALLED]
+        facts = self.held_up(begin, length)
+        finding = found(facts)[ENDPOINT_STALLED]
         assert f"from second {begin:.1f} on" in finding.measured
         assert limited_by([finding]) == "server"
 
@@ -221,13 +221,13 @@ class TestStandstill:
 
     def test_nor_one_that_this_client_was_held_up_in(self) -> None:
         delay = LoopDelay(count=600, p50_s=0, p95_s=0, p99_s=0, max_s=1.9)
-        observed = replace(self.held_up(4, 2), workers=(WorkerUse(loop_delay=delay),))
-        assert not found(observed)
+        facts = replace(self.held_up(4, 2), workers=(WorkerUse(loop_delay=delay),))
+        assert not found(facts)
 
 
 @pytest.mark.parametrize("onset", [5.0, 5.5, 6.0])
 def test_an_endpoint_that_falls_behind_in_the_second_half_is_named(onset: float) -> None:
     dues = [number / 100 for number in range(1000)]
     services = [0.02 if due < onset else 0.02 * (1 + 1.5 * (due - onset)) for due in dues]
-    observed = observed_at(100, 10, dues, ORDERS["first come first served"](dues, services, 4))
-    assert "in the second half" in found(observed)[SERVER_LIMITED].measured
+    facts = observed_at(100, 10, dues, ORDERS["first come first served"](dues, services, 4))
+    assert "in the second half" in found(facts)[SERVER_LIMITED].measured

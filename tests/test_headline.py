@@ -18,15 +18,15 @@ from tests.test_summary import MS, closed_plan, observe, on_time, open_plan, str
 from tests.test_verdict import SITUATIONS, abandoning, failing, late, wave, without
 
 if TYPE_CHECKING:
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.record import RequestRecord
 
 ALL = range(1000)
 
 
-def first_line(observed: Observed) -> str:
-    summary = summarise(observed)
-    return headline(summary, judge(observed, summary))
+def first_line(facts: WaveFacts) -> str:
+    summary = summarise(facts)
+    return headline(summary, judge(facts, summary))
 
 
 def by_turns(*errors: str) -> Any:
@@ -45,7 +45,7 @@ def failing_and_abandoned(failed: int, abandoned: int) -> Any:
 
 POOL = WorkerUse(connections=Connections(looked_at=100, waiting=50))
 
-CASES: dict[str, tuple[Observed, str]] = {
+CASES: dict[str, tuple[WaveFacts, str]] = {
     "faultless": (wave(), "VALID: 1,000 of 1,000 answered, p99 20 ms"),
     "closed loop": (
         observe(closed_plan(1, "10"), on_time(open_plan("10", "10"))),
@@ -117,8 +117,8 @@ CASES: dict[str, tuple[Observed, str]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_it_says_what_happened(name: str) -> None:
-    observed, expected = CASES[name]
-    assert first_line(observed).startswith(expected)
+    facts, expected = CASES[name]
+    assert first_line(facts).startswith(expected)
 
 
 def test_a_server_that_is_the_limit_is_named_with_its_share() -> None:
@@ -130,12 +130,12 @@ def test_a_server_that_is_the_limit_is_named_with_its_share() -> None:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_in_every_situation_it_is_one_line_that_begins_as_the_verdict(name: str) -> None:
-    observed, _, word, _ = SITUATIONS[name]
-    line = first_line(observed)
+    facts, _, word, _ = SITUATIONS[name]
+    line = first_line(facts)
     assert line.startswith(word)
     assert "\n" not in line
-    assert ("interrupted" in line) == observed.interrupted
-    assert ("answered" in line) == bool(observed.ledger.ok)
+    assert ("interrupted" in line) == facts.interrupted
+    assert ("answered" in line) == bool(facts.ledger.ok)
 
 
 def test_an_error_of_many_lines_stays_in_it() -> None:
@@ -143,8 +143,8 @@ def test_an_error_of_many_lines_stays_in_it() -> None:
 
 
 def test_the_report_begins_with_it_before_any_metric_is_there() -> None:
-    observed = replace(wave(), server_metrics=None)
-    summary = summarise(observed)
-    verdict = judge(observed, summary)
-    for text in (client_text(observed, summary, verdict), to_text(observed, summary, verdict)):
+    facts = replace(wave(), server_metrics=None)
+    summary = summarise(facts)
+    verdict = judge(facts, summary)
+    for text in (client_text(facts, summary, verdict), to_text(facts, summary, verdict)):
         assert text.startswith("VALID: 1,000 of 1,000 answered, p99 20 ms\n\nRESULTS – InferenceBenchmarker\n")

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from inference_benchmarker.plan.pacing import Token, TokenBucket, uniform
+from inference_benchmarker.plan.pacing import Arrival, TokenBucket, uniform
 from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
 from inference_benchmarker.units import NS
 
@@ -53,8 +53,8 @@ def closed(concurrency: int, *, seconds: str | None = None, number: int | None =
     return TokenBucket(ClosedLoop(concurrency), bounds, workers=workers)
 
 
-def merged(made: TokenBucket) -> list[Token]:
-    return sorted(token for worker in range(made.workers) for token in made.tokens(worker))
+def merged(made: TokenBucket) -> list[Arrival]:
+    return sorted(arrival for worker in range(made.workers) for arrival in made.arrivals(worker))
 
 
 def seconds_for(rate: str, arrivals: int) -> str:
@@ -72,29 +72,29 @@ def anderson_darling_exponential(gaps: np.ndarray[tuple[int], np.dtype[np.float6
 class TestConstantRate:
     @pytest.mark.parametrize("rate", ODD_RATES)
     def test_due_times_are_absolute_and_exact(self, rate: str) -> None:
-        for token in islice(bucket(rate, number=LIMIT).tokens(0), LIMIT):
-            assert token.due == token.index * NS * Fraction(1) / Fraction(rate) // 1
+        for arrival in islice(bucket(rate, number=LIMIT).arrivals(0), LIMIT):
+            assert arrival.due == arrival.index * NS * Fraction(1) / Fraction(rate) // 1
 
     def test_no_error_accumulates_over_a_billion_arrivals(self) -> None:
         far = bucket("7.3", number=10**9, workers=999_999_937)
-        assert [token.due for token in far.tokens(62)] == [62 * 10**10 // 73, 999_999_999 * 10**10 // 73]
+        assert [arrival.due for arrival in far.arrivals(62)] == [62 * 10**10 // 73, 999_999_999 * 10**10 // 73]
 
-    @given(rate=rates, workers=worker_counts, arrivals=st.integers(1, LIMIT))
+    @given(rate=rates, workers=worker_counts, number=st.integers(1, LIMIT))
     @settings(max_examples=60, deadline=None)
-    def test_a_number_of_requests_is_sent_exactly(self, rate: str, workers: int, arrivals: int) -> None:
-        tokens = merged(bucket(rate, number=arrivals, workers=workers))
-        assert [token.index for token in tokens] == list(range(arrivals))
+    def test_a_number_of_requests_is_sent_exactly(self, rate: str, workers: int, number: int) -> None:
+        arrivals = merged(bucket(rate, number=number, workers=workers))
+        assert [arrival.index for arrival in arrivals] == list(range(number))
 
-    @given(rate=rates, workers=worker_counts, arrivals=st.integers(1, LIMIT))
+    @given(rate=rates, workers=worker_counts, number=st.integers(1, LIMIT))
     @settings(max_examples=60, deadline=None)
     def test_a_duration_holds_each_arrival_due_before_its_end_and_no_other(
-        self, rate: str, workers: int, arrivals: int
+        self, rate: str, workers: int, number: int
     ) -> None:
-        made = bucket(rate, seconds=seconds_for(rate, arrivals), workers=workers)
-        tokens = merged(made)
-        assert [token.index for token in tokens] == list(range(len(tokens)))
-        assert all(token.due < made.end_ns for token in tokens)
-        assert Fraction(len(tokens)) * NS / Fraction(rate) // 1 >= made.end_ns
+        made = bucket(rate, seconds=seconds_for(rate, number), workers=workers)
+        arrivals = merged(made)
+        assert [arrival.index for arrival in arrivals] == list(range(len(arrivals)))
+        assert all(arrival.due < made.end_ns for arrival in arrivals)
+        assert Fraction(len(arrivals)) * NS / Fraction(rate) // 1 >= made.end_ns
 
     @pytest.mark.parametrize(
         ("rate", "seconds", "expected"),
@@ -125,38 +125,36 @@ class TestStripes:
         rate=st.sampled_from(("7.3", "99.99", "1000", "0.1")),
         kind=arrival_kinds,
         workers=worker_counts,
-        arrivals=st.integers(1, 600),
+        number=st.integers(1, 600),
         warmup=st.integers(0, 200),
         seed=st.integers(0, 2**63 - 1),
     )
     @settings(max_examples=80, deadline=None)
     def test_their_union_is_the_whole_sequence_and_none_is_twice(
-        self, *, rate: str, kind: Arrivals, workers: int, arrivals: int, warmup: int, seed: int
+        self, *, rate: str, kind: Arrivals, workers: int, number: int, warmup: int, seed: int
     ) -> None:
-        extent = {"number": arrivals, "kind": kind, "seed": seed, "warmup": seconds_for(rate, warmup)}
-        alone = list(bucket(rate, **extent).tokens(0))  # type: ignore[arg-type]
+        extent = {"number": number, "kind": kind, "seed": seed, "warmup": seconds_for(rate, warmup)}
+        alone = list(bucket(rate, **extent).arrivals(0))  # type: ignore[arg-type]
         shared = bucket(rate, workers=workers, **extent)  # type: ignore[arg-type]
         assert merged(shared) == alone
 
-    @given(kind=arrival_kinds, workers=worker_counts, arrivals=st.integers(1, 400))
+    @given(kind=arrival_kinds, workers=worker_counts, number=st.integers(1, 400))
     @settings(max_examples=40, deadline=None)
-    def test_a_worker_has_its_own_indices_in_order_of_due_time(
-        self, kind: Arrivals, workers: int, arrivals: int
-    ) -> None:
-        made = bucket("50", number=arrivals, kind=kind, workers=workers, warmup="1")
+    def test_a_worker_has_its_own_indices_in_order_of_due_time(self, kind: Arrivals, workers: int, number: int) -> None:
+        made = bucket("50", number=number, kind=kind, workers=workers, warmup="1")
         for worker in range(workers):
-            tokens = list(made.tokens(worker))
-            assert all(token.index % workers == worker for token in tokens)
-            assert all(a.index + workers == b.index and a.due <= b.due for a, b in pairwise(tokens))
+            arrivals = list(made.arrivals(worker))
+            assert all(arrival.index % workers == worker for arrival in arrivals)
+            assert all(a.index + workers == b.index and a.due <= b.due for a, b in pairwise(arrivals))
 
     @given(kind=arrival_kinds, workers=worker_counts, number=st.integers(1, 500), tenths=st.integers(1, 100))
     @settings(max_examples=60, deadline=None)
     def test_count_is_what_enumeration_gives(self, kind: Arrivals, workers: int, number: int, tenths: int) -> None:
         made = bucket("31.7", seconds=str(Decimal(tenths) / 10), number=number, kind=kind, workers=workers, seed=4)
-        stripes = [list(made.tokens(worker)) for worker in range(workers)]
+        stripes = [list(made.arrivals(worker)) for worker in range(workers)]
         assert made.count() == [len(stripe) for stripe in stripes]
         until = 1_234_567_891
-        assert made.count(until) == [sum(token.due < until for token in stripe) for stripe in stripes]
+        assert made.count(until) == [sum(arrival.due < until for arrival in stripe) for stripe in stripes]
 
     @given(kind=arrival_kinds, instants=st.lists(st.integers(-NS, 12 * NS), max_size=8).map(sorted))
     @settings(max_examples=40, deadline=None)
@@ -172,15 +170,15 @@ class TestStripes:
 
 
 class TestWarmUp:
-    @given(rate=rates, kind=arrival_kinds, workers=worker_counts, arrivals=st.integers(0, 300))
+    @given(rate=rates, kind=arrival_kinds, workers=worker_counts, number=st.integers(0, 300))
     @settings(max_examples=60, deadline=None)
     def test_indices_are_negative_contiguous_and_end_at_minus_one(
-        self, rate: str, kind: Arrivals, workers: int, arrivals: int
+        self, rate: str, kind: Arrivals, workers: int, number: int
     ) -> None:
-        made = bucket(rate, number=1, kind=kind, workers=workers, warmup=seconds_for(rate, arrivals))
-        warm = [token for token in merged(made) if token.index < 0]
-        assert [token.index for token in warm] == list(range(-len(warm), 0))
-        assert all(-made.warmup_ns <= token.due < 0 for token in warm)
+        made = bucket(rate, number=1, kind=kind, workers=workers, warmup=seconds_for(rate, number))
+        warm = [arrival for arrival in merged(made) if arrival.index < 0]
+        assert [arrival.index for arrival in warm] == list(range(-len(warm), 0))
+        assert all(-made.warmup_ns <= arrival.due < 0 for arrival in warm)
         assert all(a.due <= b.due for a, b in pairwise(warm))
 
     @pytest.mark.parametrize(("warmup", "expected"), [("0", 0), ("0.05", 0), ("0.1", 1), ("1", 10), ("1.09", 10)])
@@ -188,23 +186,25 @@ class TestWarmUp:
         assert len(merged(bucket("10", number=1, workers=3, warmup=warmup))) == 1 + expected
 
     def test_it_runs_into_the_window_without_a_pause(self) -> None:
-        dues = [token.due for token in bucket("1000", number=50, warmup="0.05").tokens(0)]
+        dues = [arrival.due for arrival in bucket("1000", number=50, warmup="0.05").arrivals(0)]
         assert {b - a for a, b in pairwise(dues)} == {NS // 1000}
 
     def test_it_counts_in_neither_bound(self) -> None:
         assert bucket("10", seconds="3", number=20, workers=3, warmup="7").count() == [7, 7, 6]
 
     def test_a_poisson_warm_up_is_no_copy_of_the_window(self) -> None:
-        tokens = list(bucket("100", number=100, kind="poisson", warmup="1").tokens(0))
-        warm = [b.due - a.due for a, b in pairwise(token for token in tokens if token.index < 0)]
-        window = [b.due - a.due for a, b in pairwise(token for token in tokens if token.index >= 0)]
+        arrivals = list(bucket("100", number=100, kind="poisson", warmup="1").arrivals(0))
+        warm = [b.due - a.due for a, b in pairwise(arrival for arrival in arrivals if arrival.index < 0)]
+        window = [b.due - a.due for a, b in pairwise(arrival for arrival in arrivals if arrival.index >= 0)]
         assert not set(warm) & set(window)
 
 
 class TestPoisson:
     @staticmethod
     def dues(rate: str, number: int, seed: int, workers: int = 1) -> list[int]:
-        return [token.due for token in merged(bucket(rate, number=number, kind="poisson", seed=seed, workers=workers))]
+        return [
+            arrival.due for arrival in merged(bucket(rate, number=number, kind="poisson", seed=seed, workers=workers))
+        ]
 
     @pytest.mark.parametrize("workers", [2, 3, 4, 7])
     def test_due_times_are_the_same_for_any_number_of_workers(self, workers: int) -> None:
@@ -244,7 +244,7 @@ class TestDuration:
 
     def test_n_poisson_arrivals_last_until_the_next_one_would_be_due(self) -> None:
         made = bucket("10", number=20, kind="poisson", seed=3)
-        longer = list(bucket("10", number=21, kind="poisson", seed=3).tokens(0))
+        longer = list(bucket("10", number=21, kind="poisson", seed=3).arrivals(0))
         assert made.duration_ns() == longer[20].due
 
     @pytest.mark.parametrize(("until", "expected"), [(None, 10 * NS), (4 * NS, 4 * NS), (12 * NS, 10 * NS), (0, 0)])
@@ -261,7 +261,7 @@ class TestClosedLoop:
     @given(concurrency=st.integers(1, 200), workers=worker_counts)
     def test_its_tokens_are_split_evenly_and_none_is_lost(self, concurrency: int, workers: int) -> None:
         made = closed(concurrency, number=1, workers=workers)
-        shares = [made.stripe(worker).tokens for worker in range(workers)]
+        shares = [made.stripe(worker).arrivals for worker in range(workers)]
         assert sum(shares) == concurrency
         assert max(shares) - min(shares) <= 1
 
@@ -271,10 +271,10 @@ class TestClosedLoop:
         indices = []
         for worker in range(workers):
             stripe = made.stripe(worker)
-            while (token := stripe.take(NS)) is not None:
-                assert token == (token.index, NS)
-                assert token.index % workers == worker
-                indices.append(token.index)
+            while (arrival := stripe.take(NS)) is not None:
+                assert arrival == (arrival.index, NS)
+                assert arrival.index % workers == worker
+                indices.append(arrival.index)
             assert stripe.spent
         assert sorted(indices) == list(range(number))
 
@@ -310,8 +310,8 @@ class TestClosedLoop:
 
     def test_the_two_loads_do_not_take_each_other_for_themselves(self) -> None:
         with pytest.raises(TypeError, match="stripe"):
-            closed(1, number=1).tokens(0)
-        with pytest.raises(TypeError, match="tokens"):
+            closed(1, number=1).arrivals(0)
+        with pytest.raises(TypeError, match="arrivals"):
             bucket("1", number=1).stripe(0)
 
 

@@ -74,7 +74,7 @@ def runs_by_figure(opened: Tab) -> list[list[str]]:
 
 
 def test_it_opens_without_a_complaint_and_without_the_network(opened: Tab, page: Path) -> None:
-    opened.settle()
+    opened.resolve()
     assert opened.complaints == []
     assert opened.requests == [page.as_uri()]
     assert opened.ask("document.querySelectorAll('figure svg').length") > 15
@@ -93,7 +93,7 @@ def test_the_legend_hides_a_run_in_every_figure(opened: Tab) -> None:
 def test_every_run_can_be_hidden(opened: Tab) -> None:
     opened.ask("document.querySelectorAll('#legend button').forEach((button) => button.click())")
     assert not any(runs_by_figure(opened))
-    opened.settle()
+    opened.resolve()
     assert opened.complaints == []
 
 

@@ -14,7 +14,7 @@ from inference_benchmarker.cli.progress import Meter, PanelView, PlainView, head
 from inference_benchmarker.records.columns import BASE_DTYPE
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.units import NS
-from inference_benchmarker.wave.journal import Journal
+from inference_benchmarker.wave.spool_state import SpoolState
 from tests.test_summary import MS, closed_plan, open_plan
 
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ def rows(first_s: float, last_s: float, *, latency_ms: int = 20, lag_ms: int = 1
     return made
 
 
-def journal(at_s: float, **counts: int) -> Journal:
-    made = Journal([], 2)
+def spool_state(at_s: float, **counts: int) -> SpoolState:
+    made = SpoolState([], 2)
     made.workers[0].ledger, made.workers[0].at = Ledger(**counts), int(at_s * NS)
     return made
 
 
 def snapshot(*batches: Any, at_s: float = 10, plan: Any = PLAN, **counts: int) -> Snapshot:
-    return Meter(plan).take(journal(at_s, **counts), list(batches), int(at_s * NS))
+    return Meter(plan).take(spool_state(at_s, **counts), list(batches), int(at_s * NS))
 
 
 def test_rate_and_percentiles_are_of_the_last_five_seconds() -> None:
@@ -66,7 +66,7 @@ def test_failed_and_warm_up_requests_are_not_completed() -> None:
 def test_old_batches_are_forgotten() -> None:
     meter = Meter(PLAN)
     for second in range(60):
-        meter.take(journal(second + 1), [rows(second, second + 1)], second * NS)
+        meter.take(spool_state(second + 1), [rows(second, second + 1)], second * NS)
     assert len(meter._recent) <= 7
 
 
@@ -104,7 +104,7 @@ def test_elsewhere_than_on_a_terminal_a_line_comes_every_ten_seconds() -> None:
     view = PlainView(PLAN, stream)
     view.say("hello")
     for half_seconds in range(-10, 61):
-        view.update(journal(half_seconds / 2), [], half_seconds * NS // 2)
+        view.update(spool_state(half_seconds / 2), [], half_seconds * NS // 2)
     view.close()
     hello, headline, *lines = stream.getvalue().splitlines()
     assert (hello, headline) == ("hello", "Sending 100 requests/s for 60 s, from 1 worker.")

@@ -19,7 +19,7 @@ LATER = 10**15
 
 
 @dataclass(frozen=True)
-class Served:
+class PlatformMetrics:
     """What became of an accepted request."""
 
     arrival_ns: int
@@ -37,19 +37,19 @@ def accepted(model: QueueModel, arrivals: list[int]) -> list[Job]:
     return [job for at in arrivals if (job := model.offer(at))]
 
 
-def served(model: QueueModel, jobs: list[Job]) -> list[Served]:
+def served(model: QueueModel, jobs: list[Job]) -> list[PlatformMetrics]:
     """The jobs when all of them are finished."""
     model.take_ready(LATER)
     return [told(job) for job in jobs]
 
 
-def told(job: Job) -> Served:
+def told(job: Job) -> PlatformMetrics:
     assert job.start_ns is not None
     assert job.finish_ns is not None
-    return Served(job.arrival_ns, job.start_ns, job.finish_ns, job.service_ns)
+    return PlatformMetrics(job.arrival_ns, job.start_ns, job.finish_ns, job.service_ns)
 
 
-def run(model: QueueModel, arrivals: list[int]) -> list[Served]:
+def run(model: QueueModel, arrivals: list[int]) -> list[PlatformMetrics]:
     return served(model, accepted(model, arrivals))
 
 

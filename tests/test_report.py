@@ -23,17 +23,17 @@ from tests.test_verdict import SITUATIONS, abandoning, failing, late, wave
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
 
 
-def text_of(observed: Observed, run_dir: Path | None = None) -> str:
-    summary = summarise(observed)
-    return to_text(observed, summary, judge(observed, summary), run_dir)
+def text_of(facts: WaveFacts, run_dir: Path | None = None) -> str:
+    summary = summarise(facts)
+    return to_text(facts, summary, judge(facts, summary), run_dir)
 
 
-def json_of(observed: Observed) -> dict[str, Any]:
-    summary = summarise(observed)
-    return to_json(observed, summary, judge(observed, summary))
+def json_of(facts: WaveFacts) -> dict[str, Any]:
+    summary = summarise(facts)
+    return to_json(facts, summary, judge(facts, summary))
 
 
 def line(text: str, start: str) -> str:
@@ -61,8 +61,8 @@ def test_the_fixed_block_stands_as_promised() -> None:
 def test_its_last_lines_are_verdict_and_run_directory() -> None:
     assert text_of(wave(), Path("/runs/x")).endswith("\n\nVALID\nRun directory: /runs/x\n")
     assert text_of(wave()).endswith("\n\nVALID\n")
-    observed = wave(failing(*range(100)), slos="p50<1ms", interrupted=True)
-    assert text_of(observed, Path("r")).endswith("\nVALID (interrupted, 2 thresholds missed)\nRun directory: r\n")
+    facts = wave(failing(*range(100)), slos="p50<1ms", interrupted=True)
+    assert text_of(facts, Path("r")).endswith("\nVALID (interrupted, 2 thresholds missed)\nRun directory: r\n")
     assert text_of(wave(primary_lost=True)).endswith("\nINVALID\n")
 
 
@@ -89,9 +89,9 @@ def test_the_success_rate_is_ok_over_fired(failures: int, text: str) -> None:
     ],
 )
 def test_a_failure_is_never_rounded_away(sent: int, ok: int, text: str) -> None:
-    observed = wave()
-    ledger = replace(observed.ledgers[0], scheduled=sent, sent=sent, ok=ok, failed=sent - ok)
-    assert f"Success rate:     {text}, 95% target)" in text_of(replace(observed, ledgers=(ledger,)))
+    facts = wave()
+    ledger = replace(facts.ledgers[0], scheduled=sent, sent=sent, ok=ok, failed=sent - ok)
+    assert f"Success rate:     {text}, 95% target)" in text_of(replace(facts, ledgers=(ledger,)))
 
 
 def test_columns_are_aligned() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from inference_benchmarker.engine.endpoint import Endpoint
 from inference_benchmarker.engine.worker.requests import InvokeRequests, Slot
-from inference_benchmarker.plan.pacing import Token
+from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
 from inference_benchmarker.records.record import BatchWriter, RequestRecord, split_batch
 from inference_benchmarker.records.response import Response
@@ -32,7 +32,7 @@ class Bench:
         """Send these arrivals in one slot, all due at 0."""
         slot = Slot()
         self.requests.slots.append(slot)
-        tokens = iter([Token(index, 0) for index in indices])
+        tokens = iter([Arrival(index, 0) for index in indices])
         slot.take = lambda: next(tokens, None)
         self.requests.serve(slot)
         return self.records()
@@ -243,7 +243,7 @@ def test_what_is_in_flight_at_the_end_is_abandoned_once() -> None:
     release = gevent.event.Event()
     bench = Bench(Endpoint(invoke=lambda _: release.wait(), payloads=["p"]))
     slot = Slot()
-    tokens = iter([Token(0, 0)])
+    tokens = iter([Arrival(0, 0)])
     slot.take = lambda: next(tokens, None)
     bench.requests.slots.append(slot)
     greenlet = gevent.spawn(bench.requests.serve, slot)

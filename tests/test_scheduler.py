@@ -1,4 +1,4 @@
-"""The scheduler hands every token to exactly one slot, never early, whatever the user's code leaves behind."""
+"""The scheduler hands every arrival to exactly one slot, never early, whatever the user's code leaves behind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import gevent
 
 from inference_benchmarker.engine.worker.requests import Requests, Slot
 from inference_benchmarker.engine.worker.scheduler import HANG_NS, ClosedLoopScheduler, OpenLoopScheduler, Scheduler
-from inference_benchmarker.plan.pacing import Token, TokenBucket
+from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.plan import Bounds, ClosedLoop
 from inference_benchmarker.records.record import BatchWriter
 
@@ -22,20 +22,20 @@ NEVER = 1 << 62
 
 
 class Recorder(Requests):
-    """Notes when each token is taken up."""
+    """Notes when each arrival is taken up."""
 
-    def __init__(self, work: Callable[[Token], Any]) -> None:
+    def __init__(self, work: Callable[[Arrival], Any]) -> None:
         super().__init__(lambda **_: None, BatchWriter(), None)
-        self.taken: list[tuple[Token, int]] = []
+        self.taken: list[tuple[Arrival, int]] = []
         self._work = work
 
     def serve(self, slot: Slot) -> None:
-        """Take tokens until there are no more."""
-        while (token := slot.take()) is not None:
-            self.taken.append((token, monotonic_ns() - self.t0))
+        """Take arrivals until there are no more."""
+        while (arrival := slot.take()) is not None:
+            self.taken.append((arrival, monotonic_ns() - self.t0))
             self.in_flight += 1
             try:
-                self._work(token)
+                self._work(arrival)
             finally:
                 self.in_flight -= 1
 
@@ -51,61 +51,61 @@ def run(scheduler: Scheduler, requests: Requests) -> None:
     gevent.sleep(0)
 
 
-def opened(tokens: list[Token], requests: Requests, cap: int = 100, stop: int = NEVER) -> OpenLoopScheduler:
-    """An open loop over these tokens."""
-    return OpenLoopScheduler(requests, iter(tokens), cap, stop)
+def opened(arrivals: list[Arrival], requests: Requests, cap: int = 100, stop: int = NEVER) -> OpenLoopScheduler:
+    """An open loop over these arrivals."""
+    return OpenLoopScheduler(requests, iter(arrivals), cap, stop)
 
 
 def test_each_token_is_taken_up_once_and_never_early() -> None:
     requests = Recorder(lambda _: gevent.sleep(0.002))
-    tokens = [Token(index, index * MS) for index in range(100)]
-    run(opened(tokens, requests), requests)
-    assert [token for token, _ in requests.taken] == tokens
-    assert all(now >= token.due for token, now in requests.taken)
+    arrivals = [Arrival(index, index * MS) for index in range(100)]
+    run(opened(arrivals, requests), requests)
+    assert [arrival for arrival, _ in requests.taken] == arrivals
+    assert all(now >= arrival.due for arrival, now in requests.taken)
 
 
 def test_a_burst_larger_than_a_quantum_is_sent_whole() -> None:
     requests = Recorder(lambda _: gevent.sleep(0.001))
-    run(opened([Token(index, 0) for index in range(200)], requests, cap=300), requests)
-    assert Counter(token.index for token, _ in requests.taken) == Counter(range(200))
+    run(opened([Arrival(index, 0) for index in range(200)], requests, cap=300), requests)
+    assert Counter(arrival.index for arrival, _ in requests.taken) == Counter(range(200))
 
 
 def test_beyond_the_cap_arrivals_are_dropped_and_counted() -> None:
     requests = Recorder(lambda _: gevent.sleep(0.2))
-    run(opened([Token(index, 0) for index in range(10)], requests, cap=4), requests)
-    assert [token.index for token, _ in requests.taken] == [0, 1, 2, 3]
+    run(opened([Arrival(index, 0) for index in range(10)], requests, cap=4), requests)
+    assert [arrival.index for arrival, _ in requests.taken] == [0, 1, 2, 3]
     assert requests.ledger.dropped == 6
 
 
 def test_a_dropped_warmup_arrival_is_no_drop() -> None:
     requests = Recorder(lambda _: gevent.sleep(0.2))
-    run(opened([Token(-2, -2 * MS), Token(-1, -MS), Token(0, 0)], requests, cap=1), requests)
+    run(opened([Arrival(-2, -2 * MS), Arrival(-1, -MS), Arrival(0, 0)], requests, cap=1), requests)
     assert requests.ledger.dropped == 1
 
 
 def test_idle_slots_are_reused_last_in_first_out() -> None:
     requests = Recorder(lambda _: None)
-    run(opened([Token(index, index * MS) for index in range(50)], requests), requests)
+    run(opened([Arrival(index, index * MS) for index in range(50)], requests), requests)
     assert len(requests.slots) == 16
 
 
 def test_a_stop_cuts_the_schedule_at_its_instant() -> None:
     requests = Recorder(lambda _: None)
-    scheduler = opened([Token(index, index * MS) for index in range(10_000)], requests)
+    scheduler = opened([Arrival(index, index * MS) for index in range(10_000)], requests)
     scheduler.stop(30 * MS)
     run(scheduler, requests)
-    assert [token.index for token, _ in requests.taken] == list(range(30))
+    assert [arrival.index for arrival, _ in requests.taken] == list(range(30))
     assert scheduler.drain_from() == 29 * MS
 
 
 def test_a_timer_left_behind_by_a_request_does_not_end_its_slot() -> None:
-    def leave_a_timer(token: Token) -> None:
-        if token.index == 0:
+    def leave_a_timer(arrival: Arrival) -> None:
+        if arrival.index == 0:
             gevent.Timeout(0.005).start()
 
     requests = Recorder(leave_a_timer)
-    run(opened([Token(index, index * 10 * MS) for index in range(5)], requests, cap=1), requests)
-    assert [token.index for token, _ in requests.taken] == list(range(5))
+    run(opened([Arrival(index, index * 10 * MS) for index in range(5)], requests, cap=1), requests)
+    assert [arrival.index for arrival, _ in requests.taken] == list(range(5))
 
 
 def test_an_error_in_the_schedule_does_not_silence_it() -> None:
@@ -120,10 +120,10 @@ def test_an_error_in_the_schedule_does_not_silence_it() -> None:
             return 0
 
     requests = Stumbling(lambda _: None)
-    scheduler = opened([Token(index, index * MS) for index in range(10)], requests)
+    scheduler = opened([Arrival(index, index * MS) for index in range(10)], requests)
     run(scheduler, requests)
     assert scheduler.dispatch_errors == 1
-    assert [token.index for token, _ in requests.taken] == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    assert [arrival.index for arrival, _ in requests.taken] == [0, 1, 2, 4, 5, 6, 7, 8, 9]
 
 
 def closed(requests: Requests, concurrency: int, bounds: Bounds, warmup_ns: int = 0) -> ClosedLoopScheduler:
@@ -135,13 +135,13 @@ def closed(requests: Requests, concurrency: int, bounds: Bounds, warmup_ns: int 
 def test_a_closed_loop_keeps_its_concurrency_and_its_number() -> None:
     running: list[int] = []
 
-    def work(_: Token) -> None:
+    def work(_: Arrival) -> None:
         running.append(requests.in_flight)
         gevent.sleep(0.002)
 
     requests = Recorder(work)
     run(closed(requests, 5, Bounds(num_requests=42)), requests)
-    assert sorted(token.index for token, _ in requests.taken) == list(range(42))
+    assert sorted(arrival.index for arrival, _ in requests.taken) == list(range(42))
     assert max(running) == 5
 
 
@@ -175,9 +175,9 @@ def test_a_closed_loop_without_a_time_bound_waits_long_for_its_slow_requests() -
 def test_a_closed_loop_warms_up_below_zero_and_starts_the_window_at_index_zero() -> None:
     requests = Recorder(lambda _: gevent.sleep(0.002))
     run(closed(requests, 2, Bounds(num_requests=6), warmup_ns=20 * MS), requests)
-    below = [token for token, _ in requests.taken if token.index < 0]
-    window = [token for token, _ in requests.taken if token.index >= 0]
+    below = [arrival for arrival, _ in requests.taken if arrival.index < 0]
+    window = [arrival for arrival, _ in requests.taken if arrival.index >= 0]
     assert below
-    assert all(token.due < 0 for token in below)
-    assert sorted(token.index for token in window) == list(range(6))
-    assert all(token.due >= 0 for token in window)
+    assert all(arrival.due < 0 for arrival in below)
+    assert sorted(arrival.index for arrival in window) == list(range(6))
+    assert all(arrival.due >= 0 for arrival in window)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import t as student
 
-from client_capacity.search import LEAST_RATE, Cause, Found, Phase, Search, Step, search
+from client_capacity.search import LEAST_RATE, Cause, Found, Phase, SearchSettings, Step, search
 from client_capacity.staircase import staircase, student_t_975
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Simulated:
 
 
 def find(worker: Callable[[float, Phase], Step], **options: float) -> Found:
-    return search(worker, Search(**options))  # type: ignore[arg-type]
+    return search(worker, SearchSettings(**options))  # type: ignore[arg-type]
 
 
 capacities = st.floats(1, 19_000)
@@ -208,7 +208,7 @@ def test_an_interrupt_before_the_first_step_is_one() -> None:
 
 def test_what_comes_next_is_said() -> None:
     said: list[str] = []
-    search(Simulated(1000), Search(), said.append)
+    search(Simulated(1000), SearchSettings(), said.append)
     assert [line.split()[0] for line in said] == ["Growing", "Bisecting", "Repeating"]
 
 

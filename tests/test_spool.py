@@ -1,4 +1,4 @@
-"""Spool and journal: whatever happens to the file, a reader takes whole frames and nothing else."""
+"""Spool and spool_state: whatever happens to the file, a reader takes whole frames and nothing else."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 
 from inference_benchmarker.facts.client_use import WorkerUse
 from inference_benchmarker.records.record import HAS_STREAM, NONE, BatchWriter, Ledger
-from inference_benchmarker.wave.journal import Journal
 from inference_benchmarker.wave.spool import BATCH, EVENT, SpoolReader, SpoolWriter, is_locked
+from inference_benchmarker.wave.spool_state import SpoolState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -213,7 +213,7 @@ class Wave:
     def __init__(self, path: Path, workers: int = 2) -> None:
         self.spool = SpoolWriter(path)
         self.writers = [BatchWriter() for _ in range(workers)]
-        self.journal = Journal([path], workers)
+        self.spool_state = SpoolState([path], workers)
 
     def batch(self, worker: int, *, final: bool = False, at: int = 0, **counts: int) -> None:
         ledger = Ledger(**counts).to_json()
@@ -228,19 +228,19 @@ def wave(tmp_path: Path) -> Wave:
 
 class TestJournal:
     def test_events_tell_the_state_of_the_wave(self, wave: Wave) -> None:
-        wave.journal.read()
-        assert (wave.journal.start, wave.journal.stop_at, wave.journal.ended) == (None, None, False)
+        wave.spool_state.read()
+        assert (wave.spool_state.start, wave.spool_state.stop_at, wave.spool_state.ended) == (None, None, False)
         wave.spool.event(event="start", t0=5, wall_ns=9)
         wave.spool.event(event="stop", at=77)
         wave.spool.event(event="lost", worker=1, at=88)
-        wave.journal.read()
-        assert wave.journal.start is not None
-        assert wave.journal.start["t0"] == 5
-        assert wave.journal.stop_at == 77
-        assert [worker.lost_at for worker in wave.journal.workers] == [None, 88]
+        wave.spool_state.read()
+        assert wave.spool_state.start is not None
+        assert wave.spool_state.start["t0"] == 5
+        assert wave.spool_state.stop_at == 77
+        assert [worker.lost_at for worker in wave.spool_state.workers] == [None, 88]
         wave.spool.event(event="end", at=99)
-        wave.journal.read()
-        assert wave.journal.ended
+        wave.spool_state.read()
+        assert wave.spool_state.ended
 
     def test_names_are_joined_over_batches(self, wave: Wave) -> None:
         for number, label in enumerate(["a", "b", "a", "c"]):
@@ -248,11 +248,11 @@ class TestJournal:
             error, _ = writer.error(ValueError("v")) if number % 2 else writer.error(TypeError("t"))
             writer.add(number, 0, 0, 1, 0, NONE, writer.labels[label], error, 1)
             wave.batch(0)
-        wave.journal.read()
-        records = list(wave.journal.records())
+        wave.spool_state.read()
+        records = list(wave.spool_state.records())
         assert [record.label for record in records] == ["a", "b", "a", "c"]
         assert [record.error for record in records] == ["TypeError", "ValueError"] * 2
-        assert wave.journal.texts == {"TypeError": ["t"], "ValueError": ["v"]}
+        assert wave.spool_state.texts == {"TypeError": ["t"], "ValueError": ["v"]}
 
     def test_streams_and_gaps_stay_with_their_requests_over_batches(self, wave: Wave) -> None:
         for number in range(6):
@@ -266,8 +266,8 @@ class TestJournal:
                 wave.batch(number % 2)
         wave.batch(0)
         wave.batch(1)
-        wave.journal.read()
-        for record in wave.journal.records():
+        wave.spool_state.read()
+        for record in wave.spool_state.records():
             n = record.index
             assert record.gaps == ((n, 2 * n) if n % 3 else None)
             assert record.tokens_out == (n if n % 3 else None)
@@ -277,10 +277,10 @@ class TestJournal:
         wave.batch(0, at=10, sent=3, ok=2)
         wave.batch(1, at=11, sent=4, ok=4)
         wave.batch(0, at=20, sent=5, ok=5, final=True)
-        wave.journal.read()
-        assert wave.journal.ledger == Ledger(sent=9, ok=9)
-        assert [(worker.at, worker.final) for worker in wave.journal.workers] == [(20, True), (11, False)]
-        assert [worker.worker_use.cpu_s for worker in wave.journal.workers] == [0.5] * 2
+        wave.spool_state.read()
+        assert wave.spool_state.ledger == Ledger(sent=9, ok=9)
+        assert [(worker.at, worker.final) for worker in wave.spool_state.workers] == [(20, True), (11, False)]
+        assert [worker.worker_use.cpu_s for worker in wave.spool_state.workers] == [0.5] * 2
 
     def test_a_spool_of_the_version_before_tells_what_it_has(self, wave: Wave) -> None:
         """Its start has neither caps nor host; a report has the CPU and memory beside the ledger, and no ``use``."""
@@ -289,47 +289,47 @@ class TestJournal:
         wave.writers[0].add(0, 0, 0, 1, 0, NONE, 0, 0, 0)
         for worker in (0, 1):
             wave.spool.batch(wave.writers[worker].take({"worker": worker, **old}))
-        wave.journal.read()
-        assert wave.journal.start == {"event": "start", "t0": 5, "wall_ns": 9}
-        assert wave.journal.ledger == Ledger(sent=2, ok=2)
-        assert [worker.worker_use for worker in wave.journal.workers] == [WorkerUse()] * 2
-        assert len(wave.journal.records()) == 1
+        wave.spool_state.read()
+        assert wave.spool_state.start == {"event": "start", "t0": 5, "wall_ns": 9}
+        assert wave.spool_state.ledger == Ledger(sent=2, ok=2)
+        assert [worker.worker_use for worker in wave.spool_state.workers] == [WorkerUse()] * 2
+        assert len(wave.spool_state.records()) == 1
 
     def test_each_read_gives_the_new_rows_only(self, wave: Wave) -> None:
         wave.writers[0].add(0, 0, 0, 1, 0, NONE, 0, 0, 0)
         wave.batch(0)
-        assert [rows["index"].tolist() for rows in wave.journal.read()] == [[0]]
-        assert wave.journal.read() == []
+        assert [rows["index"].tolist() for rows in wave.spool_state.read()] == [[0]]
+        assert wave.spool_state.read() == []
         wave.writers[0].add(2, 0, 0, 1, 0, NONE, 0, 0, 0)
         wave.batch(0)
-        assert [rows["index"].tolist() for rows in wave.journal.read()] == [[2]]
-        assert len(wave.journal.records()) == 2
+        assert [rows["index"].tolist() for rows in wave.spool_state.read()] == [[2]]
+        assert len(wave.spool_state.records()) == 2
 
     def test_texts_of_a_key_are_few_and_different(self, wave: Wave) -> None:
         for worker in (0, 1):
             for text in ("same", f"w{worker}", f"v{worker}"):
                 wave.writers[worker].error(ValueError(text))
             wave.batch(worker)
-        wave.journal.read()
-        assert wave.journal.texts == {"ValueError": ["same", "w0", "v0"]}
+        wave.spool_state.read()
+        assert wave.spool_state.texts == {"ValueError": ["same", "w0", "v0"]}
 
     def test_it_goes_on_in_the_file_that_took_over(self, wave: Wave, tmp_path: Path) -> None:
         wave.batch(0, sent=1)
         other = SpoolWriter(tmp_path / "other.bin")
         other.event(event="end")
         other.close()
-        wave.journal.add_spool(tmp_path / "other.bin")
-        wave.journal.read()
-        assert wave.journal.ended
-        assert wave.journal.ledger.sent == 1
+        wave.spool_state.add_spool(tmp_path / "other.bin")
+        wave.spool_state.read()
+        assert wave.spool_state.ended
+        assert wave.spool_state.ledger.sent == 1
 
     def test_a_wave_without_a_report_has_no_records(self, wave: Wave) -> None:
-        wave.journal.read()
-        assert len(wave.journal.records()) == 0
-        assert wave.journal.ledger == Ledger()
+        wave.spool_state.read()
+        assert len(wave.spool_state.records()) == 0
+        assert wave.spool_state.ledger == Ledger()
 
     def test_a_batch_holds_no_more_than_it_says(self, wave: Wave) -> None:
         wave.batch(1, final=True)
-        wave.journal.read()
-        assert json.loads(json.dumps(wave.journal.workers[1].ledger.to_json()))["sent"] == 0
-        assert wave.journal.workers[1].final
+        wave.spool_state.read()
+        assert json.loads(json.dumps(wave.spool_state.workers[1].ledger.to_json()))["sent"] == 0
+        assert wave.spool_state.workers[1].final

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_benchmarker.facts.wave_facts import Observed, Window, settle_ledgers
+from inference_benchmarker.facts.wave_facts import WaveFacts, Window, reconcile_ledgers
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
 from inference_benchmarker.plan.slo import RequestLimit, Slo
@@ -44,13 +44,13 @@ def on_time(plan: WavePlan, latency_ns: int = 20 * MS) -> list[RequestRecord]:
     return [
         RequestRecord(token.index, token.index % plan.workers, token.due, token.due, token.due + latency_ns)
         for worker in range(plan.workers)
-        for token in bucket.tokens(worker)
+        for token in bucket.arrivals(worker)
     ]
 
 
 def observe(
     plan: WavePlan, records: Iterable[RequestRecord], *, stopped_at: int | None = None, **more: Any
-) -> Observed:
+) -> WaveFacts:
     """The wave that left these records, with the ledgers and the window they mean."""
     everything = list(records)
     warm, window = [r for r in everything if r.index < 0], [r for r in everything if r.index >= 0]
@@ -63,12 +63,12 @@ def observe(
     last = max((r.done for r in window if r.outcome != "abandoned"), default=0)
     planned = TokenBucket.of(plan).duration_ns(stopped_at)
     lost = more.get("lost_workers", ())
-    return Observed(
+    return WaveFacts(
         plan=plan,
         window=Window(1_700_000_000 * NS, 5, planned, last, stopped_at),
         records=Records.of(window),
         warmup=Records.of(warm),
-        ledgers=settle_ledgers(plan, reported, set(lost), stopped_at),
+        ledgers=reconcile_ledgers(plan, reported, set(lost), stopped_at),
         **more,
     )
 
@@ -514,8 +514,8 @@ def test_a_warm_up_that_was_stopped_lasted_until_then(stopped_s: float, lasted_s
 
 @pytest.mark.parametrize("plan", [open_plan(), closed_plan(), closed_plan(1, None, 5)])
 def test_an_empty_wave_has_none_everywhere_and_no_division_by_zero(plan: WavePlan) -> None:
-    observed = observe(plan, [], stopped_at=0)
-    summary = summarise(observed)
+    facts = observe(plan, [], stopped_at=0)
+    summary = summarise(facts)
     names = ("latency", "response_time", "failed_latency", "lag", "build", "ttft", "itl", "tpot", "tokens", "warmup")
     assert [getattr(summary, name) for name in names] == [None] * len(names)
     assert summary.success_rate is None
@@ -526,27 +526,27 @@ class TestLedgers:
     def test_each_worker_is_held_against_its_stripe(self) -> None:
         plan = open_plan("10", None, 7, workers=2)
         reported = [Ledger(sent=4, ok=4), Ledger(sent=2, ok=2, dropped=1)]
-        settled = settle_ledgers(plan, reported, set(), None)
+        settled = reconcile_ledgers(plan, reported, set(), None)
         assert [(ledger.scheduled, ledger.lost, ledger.balanced) for ledger in settled] == [(4, 0, True), (3, 0, True)]
 
     def test_what_a_dead_worker_did_not_send_is_lost(self) -> None:
-        settled = settle_ledgers(
+        settled = reconcile_ledgers(
             open_plan("10", "10", workers=2), [Ledger(sent=50), Ledger(sent=20, dropped=1)], {1}, None
         )
         assert [(ledger.lost, ledger.balanced) for ledger in settled] == [(0, True), (29, True)]
 
     def test_a_count_that_does_not_add_up_is_not_hidden(self) -> None:
         for sent in (99, 101):
-            (ledger,) = settle_ledgers(open_plan("10", "10"), [Ledger(sent=sent)], set(), None)
+            (ledger,) = reconcile_ledgers(open_plan("10", "10"), [Ledger(sent=sent)], set(), None)
             assert not ledger.balanced
 
     @pytest.mark.parametrize(("sent", "lost"), [(40, 0), (43, 0), (37, 3)])
     def test_a_stop_that_came_late_or_at_once_breaks_no_ledger(self, sent: int, lost: int) -> None:
-        (ledger,) = settle_ledgers(open_plan("10", "10"), [Ledger(sent=sent)], set(), 4 * NS)
+        (ledger,) = reconcile_ledgers(open_plan("10", "10"), [Ledger(sent=sent)], set(), 4 * NS)
         assert (ledger.scheduled, ledger.lost, ledger.balanced) == (max(40, sent), lost, True)
 
     def test_a_closed_loop_schedules_what_it_sends(self) -> None:
-        (ledger,) = settle_ledgers(closed_plan(), [Ledger(sent=12, ok=12)], set(), None)
+        (ledger,) = reconcile_ledgers(closed_plan(), [Ledger(sent=12, ok=12)], set(), None)
         assert (ledger.scheduled, ledger.lost, ledger.balanced) == (12, 0, True)
 
 
@@ -558,12 +558,12 @@ def test_a_window_survives_json() -> None:
 
 class TestTimeline:
     @staticmethod
-    def rows(observed: Observed) -> list[dict[str, str]]:
-        head, *lines = timeline(observed).splitlines()
+    def rows(facts: WaveFacts) -> list[dict[str, str]]:
+        head, *lines = timeline(facts).splitlines()
         return [dict(zip(head.split(","), line.split(","), strict=True)) for line in lines]
 
-    def in_flight(self, observed: Observed) -> list[float]:
-        return [float(row["in_flight"]) for row in self.rows(observed)]
+    def in_flight(self, facts: WaveFacts) -> list[float]:
+        return [float(row["in_flight"]) for row in self.rows(facts)]
 
     @pytest.mark.parametrize(
         ("spans_ms", "expected"),

@@ -19,9 +19,9 @@ from client_capacity.worker_saturation import find_worker_saturation
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.client_use import Block, Connections, WorkerUse
 from inference_benchmarker.units import NS
-from inference_benchmarker.wave.journal import Journal
+from inference_benchmarker.wave.spool_state import SpoolState
 from inference_benchmarker.wave.wave import Wave
-from tests.test_bottleneck import HOST
+from tests.test_limits_found import HOST
 from tests.test_summary import MS, observe, on_time, open_plan
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def test_what_is_tried_is_said_before_and_no_two_seconds_are_silent(monkeypatch:
     live.say("Port 5557 is taken")
     for _ in range(24):
         now += 0.5
-        live.update(Journal([], 1), [], round((now - 1) * NS))
+        live.update(SpoolState([], 1), [], round((now - 1) * NS))
     assert said[:2] == [(0.0, "trying 128/s (growing)..."), (0.0, "Port 5557 is taken")]
     assert said[-1][1] == "trying 128/s (growing)... 11 s, 0 sent, 0 in flight"
     times = [when for when, _ in said]

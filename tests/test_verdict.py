@@ -23,22 +23,22 @@ from tests.test_summary import MS, closed_plan, observe, on_time, open_plan, str
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
 
 PLAN = open_plan("100", "10")
 
 
 def wave(
     change: Callable[[RequestRecord], RequestRecord | None] = lambda record: record, *, slos: str = "", **more: Any
-) -> Observed:
+) -> WaveFacts:
     """A faultless wave of 1,000 arrivals, changed in one thing."""
     plan = replace(PLAN, slos=tuple(map(Slo.parse, slos.split())), **more.pop("plan", {}))
     changed = [change(record) for record in on_time(plan)]
     return observe(plan, [record for record in changed if record is not None], **more)
 
 
-def verdict_of(observed: Observed) -> Verdict:
-    return judge(observed, summarise(observed))
+def verdict_of(facts: WaveFacts) -> Verdict:
+    return judge(facts, summarise(facts))
 
 
 def failing(*indices: int) -> Callable[[RequestRecord], RequestRecord]:
@@ -57,7 +57,7 @@ def late(nanoseconds: int, latency: int = 20 * MS) -> Callable[[RequestRecord], 
     return lambda r: r._replace(sent=r.due + nanoseconds, done=r.due + nanoseconds + latency)
 
 
-SITUATIONS: dict[str, tuple[Observed, list[str], str, int]] = {
+SITUATIONS: dict[str, tuple[WaveFacts, list[str], str, int]] = {
     "faultless": (wave(), [], "VALID", 0),
     "5% failed are allowed": (wave(failing(*range(50))), [], "VALID", 0),
     "51 of 1,000 failed": (wave(failing(*range(51))), ["success_below_threshold"], "VALID", 1),
@@ -157,8 +157,8 @@ SITUATIONS: dict[str, tuple[Observed, list[str], str, int]] = {
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_findings_verdict_and_exit_code(name: str) -> None:
-    observed, codes, word, exit_code = SITUATIONS[name]
-    verdict = verdict_of(observed)
+    facts, codes, word, exit_code = SITUATIONS[name]
+    verdict = verdict_of(facts)
     assert [finding.code for finding in verdict.findings] == codes
     assert (verdict.word, verdict.exit_code) == (word, exit_code)
     assert verdict.to_json()["verdict"] == word
@@ -193,8 +193,8 @@ def test_exit_codes_go_by_precedence() -> None:
 
 class TestLagLimit:
     @staticmethod
-    def limit(observed: Observed) -> float:
-        return lag_limit_s(summarise(observed))
+    def limit(facts: WaveFacts) -> float:
+        return lag_limit_s(summarise(facts))
 
     def test_it_is_a_tenth_of_the_median_latency_and_at_least_5_ms(self) -> None:
         assert self.limit(wave()) == 0.005
@@ -216,15 +216,15 @@ def test_the_closed_loop_has_no_schedule_to_be_late_for() -> None:
 
 
 def test_a_slow_build_is_named_as_the_cause_of_lag() -> None:
-    observed = wave(lambda r: late(NS)(r)._replace(build_ns=100 * MS))
-    lag, building = verdict_of(observed).findings
+    facts = wave(lambda r: late(NS)(r)._replace(build_ns=100 * MS))
+    lag, building = verdict_of(facts).findings
     assert (lag.code, building.code) == ("schedule_lag", "payload_building")
     assert "pre_computed" in lag.advice
 
 
 def test_the_gravest_finding_comes_first() -> None:
-    observed = wave(abandoning(3), slos="p50<1ms", primary_lost=True)
-    assert [f.severity for f in verdict_of(observed).findings] == ["invalid", "missed", "warning"]
+    facts = wave(abandoning(3), slos="p50<1ms", primary_lost=True)
+    assert [f.severity for f in verdict_of(facts).findings] == ["invalid", "missed", "warning"]
 
 
 def test_a_finding_gives_number_limit_and_metric() -> None:
@@ -285,23 +285,23 @@ def test_a_dropped_share_is_of_the_scheduled() -> None:
 
 
 def test_a_stop_before_the_first_arrival_divides_by_nothing() -> None:
-    observed = replace(observe(open_plan(seconds="5", warmup_s=Decimal(1)), [], stopped_at=0), ledgers=(Ledger(),))
-    assert verdict_of(observed).exit_code == 3
+    facts = replace(observe(open_plan(seconds="5", warmup_s=Decimal(1)), [], stopped_at=0), ledgers=(Ledger(),))
+    assert verdict_of(facts).exit_code == 3
 
 
 def test_an_age_that_is_a_lower_bound_does_not_keep_an_upper_limit() -> None:
     plan = open_plan("10", "10", slos=(Slo.parse("latency.max<10s"), Slo.parse("latency.p50<10s")))
     records = on_time(plan)
     records[-1] = records[-1]._replace(outcome="abandoned", done=records[-1].sent + 1000 * MS)
-    observed = observe(plan, records)
-    missed = [finding for finding in judge(observed, summarise(observed)).findings if finding.code == "slo_missed"]
+    facts = observe(plan, records)
+    missed = [finding for finding in judge(facts, summarise(facts)).findings if finding.code == "slo_missed"]
     assert [(finding.measured, finding.limit) for finding in missed] == [("latency.max ≥1 s", "latency.max<10s")]
 
 
 def test_a_closed_loop_that_did_not_send_its_number_is_invalid() -> None:
     plan = closed_plan(2, None, 10)
     records = [RequestRecord(index, 0, 0, 0, 5 * MS) for index in range(4)]
-    observed = observe(plan, records)
-    assert [
-        finding.code for finding in judge(observed, summarise(observed)).findings if finding.severity == "invalid"
-    ] == ["rate_missed"]
+    facts = observe(plan, records)
+    assert [finding.code for finding in judge(facts, summarise(facts)).findings if finding.severity == "invalid"] == [
+        "rate_missed"
+    ]

@@ -38,9 +38,9 @@ from inference_benchmarker.engine.worker.loop_watch import MOST_STACK, LoopWatch
 from inference_benchmarker.engine.worker.requests import InvokeRequests, Slot
 from inference_benchmarker.engine.worker.watch import Watch
 from inference_benchmarker.facts.client_use import Connections
-from inference_benchmarker.plan.pacing import Token
+from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.records.record import BatchWriter
-from inference_benchmarker.wave.journal import WorkerJournal
+from inference_benchmarker.wave.spool_state import WorkerJournal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,7 +67,7 @@ def send(endpoint: Endpoint, fire: Callable[..., None] = lambda **_: None) -> No
     """Send one request in this greenlet; what it raises is raised."""
     requests = requests_of(endpoint, fire)
     slot = Slot()
-    tokens = iter([Token(0, 0)])
+    tokens = iter([Arrival(0, 0)])
     slot.take = lambda: next(tokens, None)
     requests.slots.append(slot)
     requests.serve(slot)
@@ -800,7 +800,7 @@ print(_waits_for_connection(in_network.gr_frame), _waits_for_connection(in_queue
 def slot_at(frame: FrameType | None, *, idle: bool = False) -> Slot:
     slot = Slot()
     slot.greenlet = SimpleNamespace(gr_frame=frame)
-    slot.token = None if idle else Token(0, 0)
+    slot.arrival = None if idle else Arrival(0, 0)
     return slot
 
 

@@ -126,7 +126,7 @@ def test_poisson_arrivals_and_drawn_payloads_are_the_same_for_any_number_of_work
             assert Counter(ids(endpoint.arrivals())) == Counter(int(row["label"][-1]) for row in wave.rows)
             waves.append(wave)
     plan = WavePlan.from_json(json.loads((waves[0].folder / "plan.json").read_text()))
-    planned = [(token.index, token.due) for token in TokenBucket.of(plan).tokens(0)]
+    planned = [(token.index, token.due) for token in TokenBucket.of(plan).arrivals(0)]
     for wave in waves:
         assert [(row["index"], row["due"]) for row in wave.rows] == planned
         assert {row["label"] for row in wave.summary["labels"]} == {"model 0", "model 1", "model 2"}

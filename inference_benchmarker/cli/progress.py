@@ -16,7 +16,7 @@ from inference_benchmarker.units import NS
 from inference_benchmarker.wording import duration_text
 
 if TYPE_CHECKING:
-    from inference_benchmarker.wave.journal import Journal
+    from inference_benchmarker.wave.spool_state import SpoolState
 
 WINDOW_NS = 5 * NS
 LINE_INTERVAL_NS = 10 * NS
@@ -46,13 +46,13 @@ class Meter:
         self._plan = plan
         self._recent: deque[Any] = deque()
 
-    def take(self, journal: Journal, fresh: list[Any], now_ns: int) -> Snapshot:
+    def take(self, spool_state: SpoolState, fresh: list[Any], now_ns: int) -> Snapshot:
         """The wave now, with the new request rows taken in."""
-        reported_to = max((worker.at for worker in journal.workers), default=0)
+        reported_to = max((worker.at for worker in spool_state.workers), default=0)
         self._recent.extend(rows for rows in fresh if len(rows))
         while self._recent and int(self._recent[0]["done"].max()) < reported_to - WINDOW_NS:
             self._recent.popleft()
-        ledger = journal.ledger
+        ledger = spool_state.ledger
         latency, lag = self._window(reported_to)
         span = min(WINDOW_NS, reported_to)
         return Snapshot(
@@ -143,9 +143,9 @@ class PlainView:
         self._stream.write(message + "\n")
         self._stream.flush()
 
-    def update(self, journal: Journal, fresh: list[Any], now_ns: int) -> None:
+    def update(self, spool_state: SpoolState, fresh: list[Any], now_ns: int) -> None:
         """The wave goes on."""
-        snapshot = self._meter.take(journal, fresh, now_ns)
+        snapshot = self._meter.take(spool_state, fresh, now_ns)
         if not self._begun:
             self._begun = True
             self.say(headline(self._plan))
@@ -174,12 +174,12 @@ class PanelView:
         """A sentence about what happens now, above the panel."""
         self._console.print(plain_lines(message), highlight=False, markup=False)
 
-    def update(self, journal: Journal, fresh: list[Any], now_ns: int) -> None:
+    def update(self, spool_state: SpoolState, fresh: list[Any], now_ns: int) -> None:
         """The wave goes on."""
         if not self._shown:
             self._live.start()
             self._shown = True
-        self._live.update(self._panel(self._meter.take(journal, fresh, now_ns)), refresh=True)
+        self._live.update(self._panel(self._meter.take(spool_state, fresh, now_ns)), refresh=True)
 
     def close(self) -> None:
         """Take the panel away: the report follows."""

@@ -25,7 +25,7 @@ def run(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     from inference_benchmarker.wave.run_dir import RunDir
     from inference_benchmarker.wave.wave import Wave
-    from server_capacity.aiperf.export import AiperfResult, heavier
+    from server_capacity.aiperf.export import AiperfResult, worst_exit_code
 
     sources = sources_of(options.endpoint_config, afterwards=True)
     run_dir = RunDir.find(options.dir)
@@ -39,7 +39,7 @@ def run(arguments: list[str]) -> int:
         print_aiperf(wave, result, as_json=options.json)
     elif wave is not None and options.json:
         print_wave(wave, as_json=True)
-    return heavier(0 if wave is None else wave.verdict.exit_code, 0 if result is None else result.exit_code)
+    return worst_exit_code(0 if wave is None else wave.verdict.exit_code, 0 if result is None else result.exit_code)
 
 
 def _cut_off(run_dir: RunDir) -> AiperfResult | None:

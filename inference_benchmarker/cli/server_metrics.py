@@ -28,11 +28,11 @@ def sources_of(config: str | None, *, afterwards: bool = False) -> list[Source]:
     return make_sources(blocks, os.environ)
 
 
-def say_doubts(config: str | None, sources: list[Source], plan: WavePlan) -> None:
+def say_warnings(config: str | None, sources: list[Source], plan: WavePlan) -> None:
     """What will probably bring nothing is said while it costs nothing yet; only the user knows, so nothing ends."""
     for source in sources:
-        for doubt in source.doubts(plan.expected_s):
-            say(f"{config}: {doubt}")
+        for warning in source.warnings(plan.expected_s):
+            say(f"{config}: {warning}")
 
 
 def print_with_metrics(wave: Wave, sources: list[Source], options: dict[str, Any]) -> Wave:

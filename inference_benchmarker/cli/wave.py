@@ -14,7 +14,7 @@ from inference_benchmarker.cli.arguments import Parser, add_flags, parsed
 from inference_benchmarker.cli.embedded import embedded_endpoint
 from inference_benchmarker.cli.exit_codes import BROKEN
 from inference_benchmarker.cli.flags import FLAGS, fill_in_demo, make_plan, read_config
-from inference_benchmarker.cli.server_metrics import print_with_metrics, say_doubts, sources_of
+from inference_benchmarker.cli.server_metrics import print_with_metrics, say_warnings, sources_of
 from inference_benchmarker.cli.terminal import live_view, print_wave
 from inference_benchmarker.version import __version__
 from server_capacity.aiperf.options import API_KEY, take_aiperf
@@ -66,7 +66,7 @@ def run(arguments: list[str]) -> int:
     aiperf = take_aiperf(options, problems, os.environ)
     plan = make_plan(options, problems, endpoint_needed=aiperf is None or not aiperf.stands_alone)
     with (
-        _demo_endpoint(plan) if options["demo"] else nullcontext(plan) as plan,
+        _embedded_endpoint(plan) if options["demo"] else nullcontext(plan) as plan,
         aiperf_stage(aiperf, plan, options) as stage,
     ):
         sources = sources_of(options["endpoint_config"])
@@ -114,7 +114,7 @@ def wave_options(parser: Parser, arguments: list[str]) -> tuple[dict[str, Any], 
 
 
 @contextmanager
-def _demo_endpoint(plan: WavePlan) -> Iterator[WavePlan]:
+def _embedded_endpoint(plan: WavePlan) -> Iterator[WavePlan]:
     """With ``--demo``: the embedded endpoint while the wave runs; a Locust file without a host is sent to it.
 
     It publishes its metrics as often as it can, so that even a short wave has whole intervals.
@@ -127,9 +127,9 @@ def _exit_code(wave: Wave) -> int:
     """The verdict's; a wave that could be stored nowhere is a broken harness."""
     if wave.run_dir is not None:
         return wave.verdict.exit_code
-    from server_capacity.aiperf.export import heavier
+    from server_capacity.aiperf.export import worst_exit_code
 
-    return heavier(wave.verdict.exit_code, BROKEN)
+    return worst_exit_code(wave.verdict.exit_code, BROKEN)
 
 
 def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], *, last: bool) -> Wave:
@@ -139,7 +139,7 @@ def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], *, 
 
     live = live_view(plan, quiet=options["quiet"])
     if not options["quiet"]:
-        say_doubts(options["endpoint_config"], sources, plan)
+        say_warnings(options["endpoint_config"], sources, plan)
     calibration = _calibration(plan, live) if options["calibrate"] else None
     with counting_interrupts():  # a wave that was measured is printed, whatever is pressed meanwhile
         for source in sources:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.wave.journal import Journal
+from inference_benchmarker.wave.spool_state import SpoolState
 from inference_benchmarker.wave.wave import Wave
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Conductor:
         self.plan = plan
         self.run_dir = run_dir
         self.worker_ended = False  # by itself, before the wave began
-        self.journal = Journal([run_dir.spool], plan.workers)
+        self.spool_state = SpoolState([run_dir.spool], plan.workers)
         self._processes = processes
         self._interrupts = interrupts
         self._live = live
@@ -83,10 +83,10 @@ class Conductor:
 
     def finalise(self, facts: dict[str, Any]) -> Wave:
         """Put the wave together from its spool; ``facts`` are those of ``plan.json``."""
-        self.journal.read()
+        self.spool_state.read()
         return Wave.of_journal(
             self.plan,
-            self.journal,
+            self.spool_state,
             self.run_dir,
             primary_lost=self._primary_lost,
             interrupted=self._interrupts_told > 0,
@@ -120,7 +120,7 @@ class Conductor:
                 self._processes.workers[event["worker"]].kill()
             case "disk":
                 self._disk_error, self._spill = event["error"], Path(event["spool"])
-                self.journal.add_spool(self._spill)
+                self.spool_state.add_spool(self._spill)
                 self._live.say(f"The run directory cannot be written ({event['error']}): the wave is stopped.")
             case "failed":
                 raise BenchmarkError("\n".join(self._problem(problem) for problem in event["problems"]))
@@ -216,4 +216,4 @@ class Conductor:
         if now < self._next_update:
             return
         self._next_update = now + LIVE_INTERVAL_S
-        self._live.update(self.journal, self.journal.read(), time.monotonic_ns() - self._t0)
+        self._live.update(self.spool_state, self.spool_state.read(), time.monotonic_ns() - self._t0)

@@ -37,7 +37,7 @@ def run_wave(plan: WavePlan, live: Live | None = None, calibration: dict[str, An
     KeyboardInterrupt if interrupted before the wave began. Later interrupts end the wave early and it is
     returned with what was measured.
     """
-    plan = settle(plan)
+    plan = resolve(plan)
     live = Undisturbed(live or Nobody())
     facts = facts_of(plan, calibration)
     run_dir = make_run_dir(plan, facts)
@@ -66,7 +66,7 @@ def run_wave(plan: WavePlan, live: Live | None = None, calibration: dict[str, An
         live.close()
 
 
-def settle(plan: WavePlan) -> WavePlan:
+def resolve(plan: WavePlan) -> WavePlan:
     """A checked plan whose file is absolute and whose seed is drawn; every cheap problem is raised here."""
     problems = plan.problems() + source_problems(plan.factories_file, plan.locust_file)
     problems += _descriptor_problems(plan.workers)

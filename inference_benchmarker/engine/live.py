@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from inference_benchmarker.wave.journal import Journal
+    from inference_benchmarker.wave.spool_state import SpoolState
 
 
 class Live(Protocol):
@@ -16,7 +16,7 @@ class Live(Protocol):
     def say(self, message: str) -> None:
         """A sentence about what happens now."""
 
-    def update(self, journal: Journal, fresh: list[Any], now_ns: int) -> None:
+    def update(self, spool_state: SpoolState, fresh: list[Any], now_ns: int) -> None:
         """The wave goes on; ``now_ns`` is nanoseconds after wave start, ``fresh`` the new request rows."""
 
     def close(self) -> None:
@@ -33,9 +33,9 @@ class Undisturbed:
         """Hand on."""
         self._try(lambda view: view.say(message))
 
-    def update(self, journal: Journal, fresh: list[Any], now_ns: int) -> None:
+    def update(self, spool_state: SpoolState, fresh: list[Any], now_ns: int) -> None:
         """Hand on."""
-        self._try(lambda view: view.update(journal, fresh, now_ns))
+        self._try(lambda view: view.update(spool_state, fresh, now_ns))
 
     def close(self) -> None:
         """Hand on."""
@@ -55,7 +55,7 @@ class Nobody:
     def say(self, message: str) -> None:
         """Say nothing."""
 
-    def update(self, journal: Journal, fresh: list[Any], now_ns: int) -> None:
+    def update(self, spool_state: SpoolState, fresh: list[Any], now_ns: int) -> None:
         """Show nothing."""
 
     def close(self) -> None:

@@ -42,7 +42,7 @@ class Seen:
         return asdict(self)
 
 
-class Witness:
+class Probe:
     """Stands in the place of ``invoke``: hands on what it gives, and remembers it."""
 
     def __init__(self, invoke: Callable[[Any], Any]) -> None:

@@ -163,7 +163,7 @@ def renewed_logs(before: Iterable[ServerLog], now: Iterable[ServerLog]) -> tuple
 class Source(Protocol):
     """One stream's blocks, checked and ready to be asked."""
 
-    def doubts(self, seconds: float | None) -> list[str]:
+    def warnings(self, seconds: float | None) -> list[str]:
         """What will probably bring nothing, a sentence each, before a wave of that length (None: nobody knows).
 
         Takes a few seconds at most. Raises nothing for what the service does: who does not answer leaves no doubt.

@@ -55,7 +55,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Observed:
+class WaveFacts:
     """A finished wave.
 
     ``records`` are the window's, ``warmup`` those before it; ``caps`` how many requests each worker could have
@@ -96,7 +96,7 @@ class Observed:
         return isinstance(self.plan.load, OpenLoop)
 
 
-def settle_ledgers(
+def reconcile_ledgers(
     plan: WavePlan, reported: list[Ledger], lost: set[int], stopped_at_ns: int | None
 ) -> tuple[Ledger, ...]:
     """Hold each worker's count against the plan's: what it was to send, and what nobody sent because it died.

@@ -1,4 +1,4 @@
-"""Turns a plan into tokens: who is due when, and which worker sends it. Pure: no clock, no sleep.
+"""Turns a plan into arrivals: who is due when, and which worker sends it. Pure: no clock, no sleep.
 
 Arrival *i* has a due time, a worker (``i mod W``), a payload (``i mod n``) and a record; nothing else keeps
 count. Due times are absolute nanoseconds after wave start, so no error accumulates. Warm-up arrivals have
@@ -28,7 +28,7 @@ _CHUNK = 1 << 12
 _MASK = (1 << 64) - 1
 
 
-class Token(NamedTuple):
+class Arrival(NamedTuple):
     """The right to send one request: its place in the whole wave, and when it is due (ns after wave start)."""
 
     index: int  # type: ignore[assignment]  # the place in the wave, not tuple.index
@@ -38,7 +38,7 @@ class Token(NamedTuple):
 class TokenBucket:
     """The wave's arrivals, the same for any number of workers.
 
-    Open loop: the schedule fills the bucket; ``tokens(worker)`` are one worker's stripe in order of due time.
+    Open loop: the schedule fills the bucket; ``arrivals(worker)`` are one worker's stripe in order of due time.
     Closed loop: the bucket starts with C tokens and gets one back for each completion; ``stripe(worker)`` is
     one worker's share of them.
     """
@@ -64,8 +64,8 @@ class TokenBucket:
         """The bucket of a plan whose seed is settled."""
         return cls(plan.load, plan.bounds, workers=plan.workers, seed=plan.seed or 0, warmup_ns=plan.warmup_ns)
 
-    def tokens(self, worker: int) -> Iterator[Token]:
-        """One worker's open-loop tokens, warm-up first, in order of due time."""
+    def arrivals(self, worker: int) -> Iterator[Arrival]:
+        """One worker's open-loop arrivals, warm-up first, in order of due time."""
         if not isinstance(self.load, OpenLoop):
             raise TypeError("a closed loop has no schedule: use stripe()")
         if self.load.arrivals == "constant":
@@ -75,7 +75,7 @@ class TokenBucket:
     def stripe(self, worker: int) -> ClosedStripe:
         """One worker's share of a closed loop."""
         if not isinstance(self.load, ClosedLoop):
-            raise TypeError("an open loop has no stripe of returning tokens: use tokens()")
+            raise TypeError("an open loop has no stripe: use arrivals()")
         return ClosedStripe(self, worker)
 
     def count(self, until_ns: int | None = None) -> list[int]:
@@ -166,23 +166,23 @@ class TokenBucket:
         arrivals = max(0, -(-until_ns * denominator // numerator))
         return arrivals if self.num_requests is None else min(arrivals, self.num_requests)
 
-    def _constant(self, worker: int) -> Iterator[Token]:
+    def _constant(self, worker: int) -> Iterator[Arrival]:
         period = self._period()
         numerator, denominator = period.numerator, period.denominator
         warmup = int(self.warmup_ns // period)
         first = -warmup + (worker + warmup) % self.workers
         stop = self._constant_count(self.end_ns)
         for index in range(first, stop, self.workers):
-            yield Token(index, index * numerator // denominator)
+            yield Arrival(index, index * numerator // denominator)
 
-    def _poisson(self, worker: int) -> Iterator[Token]:
+    def _poisson(self, worker: int) -> Iterator[Arrival]:
         workers = self.workers
         for index, due in self._poisson_warmup():
             if index % workers == worker:
-                yield Token(index, due)
+                yield Arrival(index, due)
         for index, due in self._bounded_poisson(self.end_ns):
             if index % workers == worker:
-                yield Token(index, due)
+                yield Arrival(index, due)
 
     def _poisson_count(self, until_ns: int) -> int:
         return next(self._poisson_counts([until_ns]))
@@ -247,25 +247,25 @@ class ClosedStripe:
         self._next_warmup = worker - bucket.workers
         self._end_ns = bucket.end_ns
         self._num_requests = bucket.num_requests
-        self.tokens = len(range(worker, bucket.load.concurrency, bucket.workers))
+        self.arrivals = len(range(worker, bucket.load.concurrency, bucket.workers))
 
-    def take(self, now_ns: int) -> Token | None:
-        """The token that is due now, or None when the wave's bounds are reached."""
+    def take(self, now_ns: int) -> Arrival | None:
+        """The arrival that is due now, or None when the wave's bounds are reached."""
         if now_ns >= self._end_ns:
             return None
         if now_ns < 0:
             index = self._next_warmup
             self._next_warmup -= self._step
-            return Token(index, now_ns)
+            return Arrival(index, now_ns)
         index = self._next
         if self._num_requests is not None and index >= self._num_requests:
             return None
         self._next += self._step
-        return Token(index, now_ns)
+        return Arrival(index, now_ns)
 
     @property
     def end_ns(self) -> int | None:
-        """From when on no token is handed out, where there is a time bound."""
+        """From when on no arrival is handed out, where there is a time bound."""
         return None if self._end_ns == _NO_END else self._end_ns
 
     @property
@@ -274,7 +274,7 @@ class ClosedStripe:
         return self._num_requests is not None and self._next >= self._num_requests
 
     def stop(self, at_ns: int) -> None:
-        """Hand out no token from this instant on."""
+        """Hand out no arrival from this instant on."""
         self._end_ns = min(self._end_ns, at_ns)
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
 
 HEADER = ("Client", "CPU", "no core free", "loop p99", "longest block", "GC", "memory", "connections", "open files")
 NOTABLE_STEAL = 0.02
@@ -22,12 +22,12 @@ _BARS = "▁▂▃▄▅▆▇█"
 _MIB = 1 << 20
 
 
-def notable(observed: Observed) -> bool:
+def notable(facts: WaveFacts) -> bool:
     """Whether something beside the findings is worth a look: the host, long GC pauses, a connection per request."""
-    host = observed.host
-    pauses = any(worker.collections.longest_s > NOTABLE_PAUSE_S for worker in observed.workers)
-    opened = sum(worker.connections.opened for worker in observed.workers)
-    reconnects = opened > max(RECONNECTS * observed.ledger.sent, LEAST_RECONNECTS)
+    host = facts.host
+    pauses = any(worker.collections.longest_s > NOTABLE_PAUSE_S for worker in facts.workers)
+    opened = sum(worker.connections.opened for worker in facts.workers)
+    reconnects = opened > max(RECONNECTS * facts.ledger.sent, LEAST_RECONNECTS)
     if host is None:
         return pauses or reconnects
     free = host.memory_available_bytes
@@ -36,9 +36,9 @@ def notable(observed: Observed) -> bool:
     return pauses or reconnects or scarce or stolen or bool(host.throttled_s)
 
 
-def worker_rows(observed: Observed) -> list[list[str]]:
+def worker_rows(facts: WaveFacts) -> list[list[str]]:
     """A header and a row a worker; ``-`` where something is not known."""
-    return [list(HEADER), *(_worker_row(number, use) for number, use in enumerate(observed.workers))]
+    return [list(HEADER), *(_worker_row(number, use) for number, use in enumerate(facts.workers))]
 
 
 def _worker_row(number: int, use: WorkerUse) -> list[str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from inference_benchmarker.facts.server_metric import ServerMetric
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.goodput import Goodput
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.finding import Finding
@@ -47,35 +47,35 @@ _TIMES = (
 )
 
 
-def to_text(observed: Observed, summary: Summary, verdict: Verdict, run_dir: Path | None = None) -> str:
+def to_text(facts: WaveFacts, summary: Summary, verdict: Verdict, run_dir: Path | None = None) -> str:
     """The whole report: verdict and cause in one line, the fixed block, the verdict line and the run directory last."""
-    return client_text(observed, summary, verdict) + "\n" + server_text(observed, summary, verdict, run_dir)
+    return client_text(facts, summary, verdict) + "\n" + server_text(facts, summary, verdict, run_dir)
 
 
-def client_text(observed: Observed, summary: Summary, verdict: Verdict) -> str:
+def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict) -> str:
     """What the client measured; it can be printed while the server's metrics are waited for."""
     return joined(
         iter([headline(summary, verdict)]),
-        _block(observed, summary),
+        _block(facts, summary),
         _times_section(summary),
         _tokens_section(summary),
         _labels_section(summary),
         _errors_section(summary),
         _accounts_section(summary),
         _warmup_section(summary),
-        _calibration_section(observed),
-        _client_section(observed, verdict),
-        _processes_section(observed),
+        _calibration_section(facts),
+        _client_section(facts, verdict),
+        _processes_section(facts),
     )
 
 
-def server_text(observed: Observed, summary: Summary, verdict: Verdict, run_dir: Path | None = None) -> str:
+def server_text(facts: WaveFacts, summary: Summary, verdict: Verdict, run_dir: Path | None = None) -> str:
     """The server's metrics and what they say, the findings, and the verdict."""
     return joined(
-        metric_lines(observed.server_metrics or ()),
-        _diagnosis_section(observed, summary, verdict),
+        metric_lines(facts.server_metrics or ()),
+        _diagnosis_section(facts, summary, verdict),
         _findings_section(verdict),
-        _closing(verdict, run_dir, observed.plan.name),
+        _closing(verdict, run_dir, facts.plan.name),
     )
 
 
@@ -112,23 +112,23 @@ def _metric_line(metric: ServerMetric, *, several: bool, told_before: bool) -> s
     return f"{_INDENT}{title}: {values}" + (f" ({notes})" if notes else "")
 
 
-def to_json(observed: Observed, summary: Summary, verdict: Verdict) -> dict[str, Any]:
+def to_json(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dict[str, Any]:
     """summary.json: floats in seconds; the report's numbers and the facts a run is loaded back from."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "name": observed.plan.name,
+        "name": facts.plan.name,
         **verdict.to_json(),
-        "window": observed.window.to_json(),
-        "environment": observed.environment,
+        "window": facts.window.to_json(),
+        "environment": facts.environment,
         "ledger": {
             **summary.ledger.to_json(),
             "workers": [ledger.to_json() for ledger in summary.worker_ledgers],
         },
-        "lost_workers": list(observed.lost_workers),
-        "primary_lost": observed.primary_lost,
-        "disk_error": observed.disk_error,
-        "left_behind": list(observed.left_behind),
-        "foreign_connections": observed.foreign_connections,
+        "lost_workers": list(facts.lost_workers),
+        "primary_lost": facts.primary_lost,
+        "disk_error": facts.disk_error,
+        "left_behind": list(facts.left_behind),
+        "foreign_connections": facts.foreign_connections,
         "success_rate": summary.success_rate,
         "rates": summary.rates.to_json(),
         **_metrics_json(summary),
@@ -141,21 +141,21 @@ def to_json(observed: Observed, summary: Summary, verdict: Verdict) -> dict[str,
         ],
         "warmup": None if summary.warmup is None else _warmup_json(summary.warmup),
         "server_metrics": None
-        if observed.server_metrics is None
-        else [metric.to_json() for metric in observed.server_metrics],
-        "server_logs": None if observed.server_logs is None else [log.to_json() for log in observed.server_logs],
-        "diagnosis": [remark.to_json() for remark in diagnose(observed, summary, verdict.limited_by)],
-        "calibration": observed.calibration,
+        if facts.server_metrics is None
+        else [metric.to_json() for metric in facts.server_metrics],
+        "server_logs": None if facts.server_logs is None else [log.to_json() for log in facts.server_logs],
+        "diagnosis": [remark.to_json() for remark in diagnose(facts, summary, verdict.limited_by)],
+        "calibration": facts.calibration,
         "client": {
-            "caps": list(observed.caps),
-            "workers": [use.to_json() for use in observed.workers],
-            "host": None if observed.host is None else observed.host.to_json(),
-            "processes": [process.to_json() for process in observed.processes],
+            "caps": list(facts.caps),
+            "workers": [use.to_json() for use in facts.workers],
+            "host": None if facts.host is None else facts.host.to_json(),
+            "processes": [process.to_json() for process in facts.processes],
         },
     }
 
 
-def _block(observed: Observed, summary: Summary) -> Iterator[str]:
+def _block(facts: WaveFacts, summary: Summary) -> Iterator[str]:
     ledger = summary.ledger
     yield _TITLE
     yield "-" * len(_TITLE)
@@ -164,7 +164,7 @@ def _block(observed: Observed, summary: Summary) -> Iterator[str]:
     yield f"{_INDENT}Duration:         {summary.duration_s:.1f}s"
     yield f"{_INDENT}Server RPS:       {summary.rates.server_rps:.1f} req/s"
     yield f"{_INDENT}Total requests:   {ledger.completed}"
-    yield success_line(summary.success_rate, observed.plan.success_threshold)
+    yield success_line(summary.success_rate, facts.plan.success_threshold)
 
 
 def success_line(share: float | None, target: float, *, at_most: bool = False) -> str:
@@ -301,38 +301,36 @@ def _warmup_section(summary: Summary) -> Iterator[str]:
     if warmup is None:
         return
     counts, latency = warmup.ledger, warmup.latency
-    facts = [f"{counts.sent:,} requests in {warmup.duration_s:g}s", f"{counts.failed:,} failed"]
+    told = [f"{counts.sent:,} requests in {warmup.duration_s:g}s", f"{counts.failed:,} failed"]
     if latency is not None:
-        facts.append(
+        told.append(
             f"latency p50 {_value(latency, latency.percentile(50))}, p99 {_value(latency, latency.percentile(99))}"
         )
-    yield f"{_INDENT}Warm-up:          {', '.join(facts)} (in no other number)"
+    yield f"{_INDENT}Warm-up:          {', '.join(told)} (in no other number)"
 
 
-def _calibration_section(observed: Observed) -> Iterator[str]:
-    if observed.calibration is not None:
-        lines = observed.calibration["lines"][:_MAX_ROWS]
+def _calibration_section(facts: WaveFacts) -> Iterator[str]:
+    if facts.calibration is not None:
+        lines = facts.calibration["lines"][:_MAX_ROWS]
         yield from (f"{_INDENT}Calibration:      {one_line(line, _LONG)}" for line in lines)
 
 
-def _client_section(observed: Observed, verdict: Verdict) -> Iterator[str]:
+def _client_section(facts: WaveFacts, verdict: Verdict) -> Iterator[str]:
     """What this client did, where it was the limit, was asked about, or something on it was out of the ordinary."""
-    if not observed.workers or not (
-        verdict.limited_by == "client" or observed.processes or client_table.notable(observed)
-    ):
+    if not facts.workers or not (verdict.limited_by == "client" or facts.processes or client_table.notable(facts)):
         return
-    yield from aligned(client_table.worker_rows(observed))
-    if observed.host is not None:
-        yield from (_INDENT + line for line in client_table.host_lines(observed.host))
+    yield from aligned(client_table.worker_rows(facts))
+    if facts.host is not None:
+        yield from (_INDENT + line for line in client_table.host_lines(facts.host))
 
 
-def _processes_section(observed: Observed) -> Iterator[str]:
-    if observed.processes:
-        yield from aligned(list(client_table.process_rows(observed.processes)))
+def _processes_section(facts: WaveFacts) -> Iterator[str]:
+    if facts.processes:
+        yield from aligned(list(client_table.process_rows(facts.processes)))
 
 
-def _diagnosis_section(observed: Observed, summary: Summary, verdict: Verdict) -> Iterator[str]:
-    for remark in diagnose(observed, summary, verdict.limited_by):
+def _diagnosis_section(facts: WaveFacts, summary: Summary, verdict: Verdict) -> Iterator[str]:
+    for remark in diagnose(facts, summary, verdict.limited_by):
         yield from textwrap.wrap(
             remark.text,
             _WIDTH,
@@ -349,11 +347,11 @@ def _findings_section(verdict: Verdict) -> Iterator[str]:
         measured, limit, advice = (
             one_line(text, _LONGEST) for text in (finding.measured, finding.limit, finding.advice)
         )
-        facts = f"{measured} (limit {limit}). {advice}"
+        told = f"{measured} (limit {limit}). {advice}"
         if finding.code in CLIENT_CODES and verdict.limited_by == "client":
-            yield f"{_INDENT}⚠️ CLIENT BOTTLENECK detected: {finding.code}, {facts}"
+            yield f"{_INDENT}⚠️ CLIENT BOTTLENECK detected: {finding.code}, {told}"
         else:
-            yield f"{_INDENT}{_mark(finding)} {finding.code}: {facts}"
+            yield f"{_INDENT}{_mark(finding)} {finding.code}: {told}"
 
 
 def _mark(finding: Finding) -> str:

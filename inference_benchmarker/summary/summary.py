@@ -19,7 +19,7 @@ from inference_benchmarker.units import NS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.columns import Floats, Mask, Records
 
 
@@ -115,24 +115,24 @@ class Summary:
         return found if isinstance(found, Distribution) else None
 
 
-def summarise(observed: Observed) -> Summary:
+def summarise(facts: WaveFacts) -> Summary:
     """The numbers of a finished wave."""
-    records = observed.records
-    planned_ns = observed.window.planned_ns
-    warmup = observed.warmup
-    completed, seconds = completed_requests(records, records.outcome("ok"), observed.window)
+    records = facts.records
+    planned_ns = facts.window.planned_ns
+    warmup = facts.warmup
+    completed, seconds = completed_requests(records, records.outcome("ok"), facts.window)
     return Summary(
-        duration_s=observed.window.duration_ns / NS,
+        duration_s=facts.window.duration_ns / NS,
         planned_s=None if planned_ns is None else planned_ns / NS,
-        ledger=observed.ledger,
-        worker_ledgers=observed.ledgers,
-        rates=_rates(observed),
-        **_times(records, open_loop=observed.open_loop),
+        ledger=facts.ledger,
+        worker_ledgers=facts.ledgers,
+        rates=_rates(facts),
+        **_times(records, open_loop=facts.open_loop),
         tokens=Tokens.of(records, completed, seconds),
-        goodput=Goodput.of(records, observed.plan.goodput, observed.window, sent=observed.ledger.sent),
-        labels=_labels(records, open_loop=observed.open_loop),
-        errors=_errors(records, observed.error_texts),
-        warmup=_warmup(warmup, observed) if len(warmup) else None,
+        goodput=Goodput.of(records, facts.plan.goodput, facts.window, sent=facts.ledger.sent),
+        labels=_labels(records, open_loop=facts.open_loop),
+        errors=_errors(records, facts.error_texts),
+        warmup=_warmup(warmup, facts) if len(warmup) else None,
     )
 
 
@@ -207,27 +207,27 @@ def _inter_token(records: Records, streamed: Mask, open_streams: Mask) -> Sample
     return Sample(gaps, streamed, waiting[aged], aged)
 
 
-def _rates(observed: Observed) -> Rates:
-    ledger, window = observed.ledger, observed.window
+def _rates(facts: WaveFacts) -> Rates:
+    ledger, window = facts.ledger, facts.window
     seconds = (window.planned_ns or window.duration_ns) / NS
     duration = window.duration_ns / NS
-    completed, completed_s = completed_requests(observed.records, observed.records.outcome("ok"), window)
+    completed, completed_s = completed_requests(facts.records, facts.records.outcome("ok"), window)
     return Rates(
-        target=observed.plan.target_rate,
-        scheduled=ledger.scheduled / seconds if observed.open_loop and seconds else None,
-        sent=_sent_in_time(observed) / seconds if seconds else 0.0,
+        target=facts.plan.target_rate,
+        scheduled=ledger.scheduled / seconds if facts.open_loop and seconds else None,
+        sent=_sent_in_time(facts) / seconds if seconds else 0.0,
         completed=float(np.count_nonzero(completed)) / completed_s if completed_s else 0.0,
         server_rps=ledger.completed / duration if duration else 0.0,
     )
 
 
-def _sent_in_time(observed: Observed) -> int:
+def _sent_in_time(facts: WaveFacts) -> int:
     """Requests taken up by the end of the plan: what a late client sends afterwards is not part of that rate."""
-    planned_ns, records = observed.window.planned_ns, observed.records
+    planned_ns, records = facts.window.planned_ns, facts.records
     if planned_ns is None:
-        return observed.ledger.sent
+        return facts.ledger.sent
     late = records.int("sent") - records.int("build_ns") >= planned_ns + LATE_NS
-    return observed.ledger.sent - int(np.count_nonzero(late))
+    return facts.ledger.sent - int(np.count_nonzero(late))
 
 
 def _labels(records: Records, *, open_loop: bool) -> tuple[LabelRow, ...]:
@@ -268,23 +268,23 @@ def _errors(records: Records, texts: dict[str, list[str]]) -> tuple[ErrorRow, ..
     return tuple(sorted(rows, key=lambda row: (-row.count, row.key)))
 
 
-def _warmup(records: Records, observed: Observed) -> Summary:
+def _warmup(records: Records, facts: WaveFacts) -> Summary:
     """The warm-up's own numbers: it has no plan to be held against, so its ledger counts what was sent.
 
     One that was stopped lasted until then.
     """
     counts = {name: int(records.outcome(name).sum()) for name in ("ok", "failed", "abandoned")}
     ledger = Ledger(scheduled=len(records), sent=len(records), **counts)
-    stopped_at = observed.window.stopped_at_ns
-    seconds = (observed.plan.warmup_ns + min(0, 0 if stopped_at is None else stopped_at)) / NS
+    stopped_at = facts.window.stopped_at_ns
+    seconds = (facts.plan.warmup_ns + min(0, 0 if stopped_at is None else stopped_at)) / NS
     rate = len(records) / seconds if seconds else 0.0
     return Summary(
         duration_s=seconds,
         planned_s=seconds,
         ledger=ledger,
         worker_ledgers=(),
-        rates=Rates(observed.plan.target_rate, None, rate, counts["ok"] / seconds if seconds else 0.0, rate),
-        **_times(records, open_loop=observed.open_loop),
+        rates=Rates(facts.plan.target_rate, None, rate, counts["ok"] / seconds if seconds else 0.0, rate),
+        **_times(records, open_loop=facts.open_loop),
         tokens=None,
         goodput=None,
         labels=(),

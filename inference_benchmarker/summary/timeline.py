@@ -13,7 +13,7 @@ from inference_benchmarker.summary.request_times import output_tokens
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.columns import Int64, Records
 
 COLUMNS = (
@@ -22,15 +22,15 @@ COLUMNS = (
 )
 
 
-def timeline(observed: Observed) -> str:
+def timeline(facts: WaveFacts) -> str:
     """``timeline.csv``: a row for each second of the wave; arrivals count in the second they were sent or done in."""
-    records = observed.records
+    records = facts.records
     sent, done, due = records.int("sent"), records.int("done"), records.int("due")
-    last = max(observed.window.duration_ns, observed.window.planned_ns or 0, int(done.max(initial=0)))
+    last = max(facts.window.duration_ns, facts.window.planned_ns or 0, int(done.max(initial=0)))
     seconds = last // NS + 1
     edges = np.arange(seconds + 1) * NS
     in_second = {
-        "scheduled": _scheduled(observed, edges),
+        "scheduled": _scheduled(facts, edges),
         "sent": np.histogram(sent, edges)[0],
         **{name: np.histogram(done[records.outcome(name)], edges)[0] for name in ("ok", "failed", "abandoned")},
     }
@@ -44,10 +44,10 @@ def timeline(observed: Observed) -> str:
         _by_second(done[streamed], (records.int("first_token") - sent)[streamed], seconds, 99),
     ]
     columns = [
-        _in_flight(observed, seconds),
+        _in_flight(facts, seconds),
         *percentiles,
         _tokens_by_second(records, edges),
-        _good_by_second(observed, edges),
+        _good_by_second(facts, edges),
     ]
     counts = [map(str, values.tolist()) for values in in_second.values()]
     rows = zip(map(str, range(seconds)), *counts, *columns, strict=True)
@@ -64,26 +64,26 @@ def _tokens_by_second(records: Records, edges: Int64) -> list[str]:
     return [str(int(total)) for total in totals]
 
 
-def _good_by_second(observed: Observed, edges: Int64) -> list[str]:
+def _good_by_second(facts: WaveFacts, edges: Int64) -> list[str]:
     """Requests done in each second that met every ``--goodput`` limit; empty without any."""
-    if not observed.plan.goodput:
+    if not facts.plan.goodput:
         return [""] * (len(edges) - 1)
-    good = meets(observed.records, observed.plan.goodput)
-    return [str(count) for count in np.histogram(observed.records.int("done")[good], edges)[0].tolist()]
+    good = meets(facts.records, facts.plan.goodput)
+    return [str(count) for count in np.histogram(facts.records.int("done")[good], edges)[0].tolist()]
 
 
-def _scheduled(observed: Observed, edges: Int64) -> Int64:
+def _scheduled(facts: WaveFacts, edges: Int64) -> Int64:
     """Arrivals due in each second: all of an open loop's, also those that no record tells of (dropped, lost)."""
-    if not observed.open_loop:
-        return np.histogram(observed.records.int("due"), edges)[0]
-    stop = observed.window.stopped_at_ns
+    if not facts.open_loop:
+        return np.histogram(facts.records.int("due"), edges)[0]
+    stop = facts.window.stopped_at_ns
     instants = edges if stop is None else np.minimum(edges, stop)
-    return np.diff(TokenBucket.of(observed.plan).counts(map(int, instants)))
+    return np.diff(TokenBucket.of(facts.plan).counts(map(int, instants)))
 
 
-def _in_flight(observed: Observed, seconds: int) -> list[str]:
+def _in_flight(facts: WaveFacts, seconds: int) -> list[str]:
     """The mean number of requests in flight over each second, those that the warm-up left among them."""
-    both = (observed.warmup, observed.records)
+    both = (facts.warmup, facts.records)
     sent, done = (np.concatenate([records.int(name) for records in both]) for name in ("sent", "done"))
     return [f"{nanoseconds / NS:.6f}" for nanoseconds in _time_since(sent, seconds) - _time_since(done, seconds)]
 

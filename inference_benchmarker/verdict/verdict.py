@@ -18,7 +18,7 @@ from inference_benchmarker.wording import counted, duration_text, percent_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.plan.slo import Slo
     from inference_benchmarker.summary.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
@@ -70,19 +70,19 @@ class Verdict:
         }
 
 
-def judge(observed: Observed, summary: Summary) -> Verdict:
+def judge(facts: WaveFacts, summary: Summary) -> Verdict:
     """All findings on a wave, the gravest first."""
     found = [
-        *_process_findings(observed),
-        *_load_findings(observed),
-        *limits_found(observed, summary),
-        *_threshold_findings(observed, summary),
-        *_sample_findings(observed, summary),
-        *_metric_findings(observed),
+        *_process_findings(facts),
+        *_load_findings(facts),
+        *limits_found(facts, summary),
+        *_threshold_findings(facts, summary),
+        *_sample_findings(facts, summary),
+        *_metric_findings(facts),
     ]
-    nothing = observed.ledger.sent > 0 and observed.ledger.ok == 0
+    nothing = facts.ledger.sent > 0 and facts.ledger.ok == 0
     found.sort(key=lambda finding: _rank(finding, nothing=nothing))
-    return Verdict(tuple(found), observed.interrupted)
+    return Verdict(tuple(found), facts.interrupted)
 
 
 def _rank(finding: Finding, *, nothing: bool) -> int:
@@ -92,9 +92,9 @@ def _rank(finding: Finding, *, nothing: bool) -> int:
     return {"invalid": 0, "missed": 1, "warning": 2}[finding.severity]
 
 
-def _process_findings(observed: Observed) -> Iterator[Finding]:
-    ledger = observed.ledger
-    if observed.primary_lost:
+def _process_findings(facts: WaveFacts) -> Iterator[Finding]:
+    ledger = facts.ledger
+    if facts.primary_lost:
         yield Finding(
             "primary_lost",
             "invalid",
@@ -102,43 +102,42 @@ def _process_findings(observed: Observed) -> Iterator[Finding]:
             "it lives until the last report",
             "See logs/primary.log in the run directory; what had been reported by then is in this report.",
         )
-    if observed.lost_workers:
+    if facts.lost_workers:
         yield Finding(
             "worker_lost",
             "invalid",
-            f"{len(observed.lost_workers)} of {observed.plan.workers} workers, {ledger.lost:,} arrivals with them",
+            f"{len(facts.lost_workers)} of {facts.plan.workers} workers, {ledger.lost:,} arrivals with them",
             "0 workers",
-            f"See logs/worker_{observed.lost_workers[0]}.log in the run directory: killed, out of memory, "
+            f"See logs/worker_{facts.lost_workers[0]}.log in the run directory: killed, out of memory, "
             "or blocked in invoke for good.",
         )
-    if observed.disk_error:
+    if facts.disk_error:
         yield Finding(
             "disk_full",
             "invalid",
-            f"the run directory could not be written: {observed.disk_error}",
+            f"the run directory could not be written: {facts.disk_error}",
             "all records stored",
             "Free some space or give another place with --output-dir; the wave was stopped when it happened.",
         )
-    if observed.left_behind:
+    if facts.left_behind:
         yield Finding(
             "processes_left",
             "warning",
-            f"{counted(len(observed.left_behind), 'process', 'processes')} outlived the wave: "
-            + one_line(", ".join(observed.left_behind)),
+            f"{counted(len(facts.left_behind), 'process', 'processes')} outlived the wave: "
+            + one_line(", ".join(facts.left_behind)),
             "0",
             "They were ended. What they sent is in no number here: let what invoke starts end with it.",
         )
-    if observed.foreign_connections:
+    if facts.foreign_connections:
         yield Finding(
             "foreign_connections",
             "warning",
-            counted(observed.foreign_connections, "connection", "connections")
-            + " of other programs to the wave's port",
+            counted(facts.foreign_connections, "connection", "connections") + " of other programs to the wave's port",
             "0",
             "They were refused and changed nothing. Leave --port out, or look what else uses that port: a Locust "
             "worker of another test, a port scan.",
         )
-    if not all(ledger.balanced for ledger in observed.ledgers):
+    if not all(ledger.balanced for ledger in facts.ledgers):
         yield Finding(
             "ledger_broken",
             "invalid",
@@ -148,8 +147,8 @@ def _process_findings(observed: Observed) -> Iterator[Finding]:
         )
 
 
-def _load_findings(observed: Observed) -> Iterator[Finding]:
-    ledger = observed.ledger
+def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
+    ledger = facts.ledger
     if ledger.dropped:
         yield Finding(
             "dropped_arrivals",
@@ -160,7 +159,7 @@ def _load_findings(observed: Observed) -> Iterator[Finding]:
             "or raise --max-in-flight (and ulimit -n).",
         )
     share = ledger.sent / ledger.scheduled if ledger.scheduled else 1.0
-    if observed.open_loop and share < LEAST_SENT_SHARE:
+    if facts.open_loop and share < LEAST_SENT_SHARE:
         yield Finding(
             "rate_missed",
             "invalid",
@@ -168,9 +167,9 @@ def _load_findings(observed: Observed) -> Iterator[Finding]:
             f"{percent_text(LEAST_SENT_SHARE)}",
             "The offered load was not the planned one: read the other findings for the cause.",
         )
-    number = observed.plan.bounds.num_requests
-    unbounded = observed.plan.bounds.duration_ns is None and observed.window.stopped_at_ns is None
-    if not observed.open_loop and number is not None and unbounded and ledger.sent < number:
+    number = facts.plan.bounds.num_requests
+    unbounded = facts.plan.bounds.duration_ns is None and facts.window.stopped_at_ns is None
+    if not facts.open_loop and number is not None and unbounded and ledger.sent < number:
         yield Finding(
             "rate_missed",
             "invalid",
@@ -180,10 +179,10 @@ def _load_findings(observed: Observed) -> Iterator[Finding]:
         )
 
 
-def _threshold_findings(observed: Observed, summary: Summary) -> Iterator[Finding]:
-    target = observed.plan.success_threshold
+def _threshold_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
+    target = facts.plan.success_threshold
     success = summary.success_rate
-    if observed.ledger.sent == 0:
+    if facts.ledger.sent == 0:
         yield Finding(
             "nothing_sent",
             "invalid",
@@ -199,7 +198,7 @@ def _threshold_findings(observed: Observed, summary: Summary) -> Iterator[Findin
             percent_text(target),
             _error_advice(summary),
         )
-    for slo in observed.plan.slos:
+    for slo in facts.plan.slos:
         measured = summary.measured(slo.metric, slo.stat)
         if not slo.met(measured) or _may_be_longer(slo, summary):
             text = _slo_value(slo, measured, "≥" if _may_be_longer(slo, summary) else "")
@@ -255,18 +254,18 @@ def _slo_advice(slo: Slo, measured: float | None, summary: Summary) -> str:
     return "Find the rate that holds this limit with waves at lower --client-rps, or scale the endpoint."
 
 
-def _sample_findings(observed: Observed, summary: Summary) -> Iterator[Finding]:
-    ledger = observed.ledger
+def _sample_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
+    ledger = facts.ledger
     if ledger.abandoned:
         yield Finding(
             "unfinished_requests",
             "warning",
             f"{ledger.abandoned:,} requests still in flight when the drain ended",
             "0",
-            f"They count with their age (marked ≥). Raise --drain-timeout (now {observed.plan.drain_timeout_s} s) "
+            f"They count with their age (marked ≥). Raise --drain-timeout (now {facts.plan.drain_timeout_s} s) "
             "or bound them with --request-timeout.",
         )
-    sample, percent = _scarcest_sample(observed, summary)
+    sample, percent = _scarcest_sample(facts, summary)
     needed = math.ceil(round(100 / (100 - percent), 6))
     if sample is not None and sample.count < needed:
         yield Finding(
@@ -278,8 +277,8 @@ def _sample_findings(observed: Observed, summary: Summary) -> Iterator[Finding]:
         )
 
 
-def _metric_findings(observed: Observed) -> Iterator[Finding]:
-    asked = [metric for metric in observed.server_metrics or () if metric.asked]
+def _metric_findings(facts: WaveFacts) -> Iterator[Finding]:
+    asked = [metric for metric in facts.server_metrics or () if metric.asked]
     short = [metric for metric in asked if not metric.complete or None in metric.statistics.values()]
     if short:
         yield Finding(
@@ -291,7 +290,7 @@ def _metric_findings(observed: Observed) -> Iterator[Finding]:
         )
 
 
-def _scarcest_sample(observed: Observed, summary: Summary) -> tuple[Distribution | None, float]:
+def _scarcest_sample(facts: WaveFacts, summary: Summary) -> tuple[Distribution | None, float]:
     """The highest percentile that is reported or limited, and the sample it is taken from."""
-    limits = [float(slo.stat[1:]) for slo in observed.plan.slos if slo.stat[1:2].isdigit()]
+    limits = [float(slo.stat[1:]) for slo in facts.plan.slos if slo.stat[1:2].isdigit()]
     return summary.latency, max([99.0, *limits])

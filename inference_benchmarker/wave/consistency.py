@@ -17,7 +17,7 @@ from inference_benchmarker.typed import require
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
 
 _LAST_UNIX_NS = 1 << 62  # of the year 2116
 _KINDS: dict[str, Any] = {
@@ -38,7 +38,7 @@ _KINDS: dict[str, Any] = {
 }
 
 
-def check_wave(wave: Observed) -> None:
+def check_wave(wave: WaveFacts) -> None:
     """Raise ValueError (KeyError) with the first thing that no wave leaves behind."""
     for name, kind in _KINDS.items():
         require(getattr(wave, name), kind, name)
@@ -61,7 +61,7 @@ def _check_window(window: Window) -> None:
         raise ValueError(f"window.start_unix_ns is {window.start_unix_ns / NS:.4g} s")
 
 
-def _check_workers(wave: Observed) -> None:
+def _check_workers(wave: WaveFacts) -> None:
     """Each has its place in every list, and nobody else has one."""
     planned = wave.plan.workers
     told = {"ledgers": wave.ledgers, "caps": wave.caps, "workers": wave.workers}
@@ -86,7 +86,7 @@ def _check_ledgers(ledgers: tuple[Ledger, ...]) -> None:
         raise ValueError(f"{total.dropped:,} arrivals were dropped, and none was scheduled")
 
 
-def _check_indices(wave: Observed) -> None:
+def _check_indices(wave: WaveFacts) -> None:
     most = TokenBucket.of(wave.plan).most_arrivals()
     last = int(wave.records.int("index").max(initial=0))
     if most is not None and last >= most:

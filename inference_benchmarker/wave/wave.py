@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
-from inference_benchmarker.facts.wave_facts import Observed, Window, settle_ledgers
+from inference_benchmarker.facts.wave_facts import WaveFacts, Window, reconcile_ledgers
 from inference_benchmarker.files import is_file, most_in_memory, replace_file
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.records.columns import Records
@@ -26,9 +26,9 @@ from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.verdict import Verdict, judge
 from inference_benchmarker.version import SCHEMA_VERSION, __version__
 from inference_benchmarker.wave.consistency import check_wave
-from inference_benchmarker.wave.journal import Journal
 from inference_benchmarker.wave.run_dir import UNREADABLE, RunDir, foreign, read_json, read_plan, write_json
 from inference_benchmarker.wave.spool import is_locked
+from inference_benchmarker.wave.spool_state import SpoolState
 from inference_benchmarker.wave.store import read_records, write_records
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ MOST_LOG = 1 << 28
 MOST_DRAWN = 5_000_000  # arrivals of a Poisson wave, some seconds of drawing
 
 
-class Wave(Observed):
+class Wave(WaveFacts):
     """A finished wave: its plan, window, records and ledger, with the numbers computed from them on demand."""
 
     run_dir: RunDir | None = None
@@ -100,11 +100,11 @@ class Wave(Observed):
         try:
             if run_dir.spool.stat(follow_symlinks=False).st_size > most_in_memory():
                 raise ValueError("it does not fit in this machine's memory")
-            journal = Journal([run_dir.spool], plan.workers)
-            with closing(journal):
-                journal.read()
-            _make_countable(plan, journal)
-            wave = cls.of_journal(plan, journal, run_dir, primary_lost=not journal.ended)
+            spool_state = SpoolState([run_dir.spool], plan.workers)
+            with closing(spool_state):
+                spool_state.read()
+            _make_countable(plan, spool_state)
+            wave = cls.of_journal(plan, spool_state, run_dir, primary_lost=not spool_state.ended)
             check_wave(wave)
         except (OSError, MemoryError, RecursionError, *UNREADABLE) as error:
             raise foreign(run_dir.spool, error) from None
@@ -114,7 +114,7 @@ class Wave(Observed):
     def of_journal(
         cls,
         plan: WavePlan,
-        journal: Journal,
+        spool_state: SpoolState,
         run_dir: RunDir,
         *,
         primary_lost: bool = False,
@@ -123,32 +123,32 @@ class Wave(Observed):
         left_behind: tuple[str, ...] = (),
         facts: dict[str, Any] | None = None,
     ) -> Self:
-        """The wave that a journal tells of; a worker without a last report is lost.
+        """The wave that a spool_state tells of; a worker without a last report is lost.
 
         ``facts``: what ``plan.json`` says beside the plan, where it need not be read.
         """
-        if journal.start is None:
+        if spool_state.start is None:
             raise BenchmarkError(f"{run_dir.path}: no request was recorded in it.", "The wave ended before it began.")
-        records = journal.records()
+        records = spool_state.records()
         index = records.int("index")
         described = read_json(run_dir.plan) if facts is None else facts
-        lost = {number for number, worker in enumerate(journal.workers) if not worker.final}
+        lost = {number for number, worker in enumerate(spool_state.workers) if not worker.final}
         wave = cls(
             plan=plan,
-            window=_window(plan, journal, records),
+            window=_window(plan, spool_state, records),
             records=records.where(index >= 0),
             warmup=records.where(index < 0),
-            ledgers=settle_ledgers(plan, [w.ledger for w in journal.workers], lost, journal.end_at),
+            ledgers=reconcile_ledgers(plan, [w.ledger for w in spool_state.workers], lost, spool_state.end_at),
             lost_workers=tuple(sorted(lost)),
             primary_lost=primary_lost,
-            interrupted=interrupted or (journal.stop_at is not None and disk_error is None),
+            interrupted=interrupted or (spool_state.stop_at is not None and disk_error is None),
             disk_error=disk_error,
             left_behind=left_behind,
-            foreign_connections=journal.foreign_connections,
-            error_texts=journal.texts,
-            caps=tuple(journal.start.get("caps", ())),
-            workers=tuple(worker.worker_use for worker in journal.workers),
-            **_client(plan, journal),
+            foreign_connections=spool_state.foreign_connections,
+            error_texts=spool_state.texts,
+            caps=tuple(spool_state.start.get("caps", ())),
+            workers=tuple(worker.worker_use for worker in spool_state.workers),
+            **_client(plan, spool_state),
             calibration=described.get("calibration"),
             environment=described.get("environment", {}),
         )
@@ -258,45 +258,45 @@ def describe_environment(plan: WavePlan) -> dict[str, Any]:
     }
 
 
-def _make_countable(plan: WavePlan, journal: Journal) -> None:
+def _make_countable(plan: WavePlan, spool_state: SpoolState) -> None:
     """Draw of a Poisson wave no more arrivals than its requests bear out.
 
     Where the plan has many more, as that of a long wave that was soon cut off, the arrivals after the last report are
     left out: the wave counts as stopped then.
     """
-    bucket, rows = TokenBucket.of(plan), sum(len(rows) for worker in journal.workers for rows in worker.base)
+    bucket, rows = TokenBucket.of(plan), sum(len(rows) for worker in spool_state.workers for rows in worker.base)
     most = MOST_DRAWN + 10 * rows
-    if bucket.draws(journal.end_at) <= most:
+    if bucket.draws(spool_state.end_at) <= most:
         return
-    journal.cut_at = max(worker.at for worker in journal.workers)
-    if (arrivals := bucket.draws(journal.end_at)) > most:
+    spool_state.cut_at = max(worker.at for worker in spool_state.workers)
+    if (arrivals := bucket.draws(spool_state.end_at)) > most:
         raise ValueError(f"about {arrivals:,.0f} arrivals were due, and {rows:,} requests were reported")
 
 
-def _window(plan: WavePlan, journal: Journal, records: Records) -> Window:
+def _window(plan: WavePlan, spool_state: SpoolState, records: Records) -> Window:
     """The duration ends with the last answer; a request that was abandoned has none."""
-    assert journal.start is not None
+    assert spool_state.start is not None
     answered = (records.int("index") >= 0) & ~records.outcome("abandoned")
     done = records.int("done")[answered]
-    last = int(done.max()) if len(done) else max((worker.at for worker in journal.workers), default=0)
+    last = int(done.max()) if len(done) else max((worker.at for worker in spool_state.workers), default=0)
     return Window(
-        start_unix_ns=journal.start["wall_ns"],
-        t0_monotonic_ns=journal.start["t0"],
-        planned_ns=TokenBucket.of(plan).duration_ns(journal.end_at),
+        start_unix_ns=spool_state.start["wall_ns"],
+        t0_monotonic_ns=spool_state.start["t0"],
+        planned_ns=TokenBucket.of(plan).duration_ns(spool_state.end_at),
         duration_ns=max(last, 0),
-        stopped_at_ns=journal.end_at,
+        stopped_at_ns=spool_state.end_at,
     )
 
 
-def _client(plan: WavePlan, journal: Journal) -> dict[str, Any]:
+def _client(plan: WavePlan, spool_state: SpoolState) -> dict[str, Any]:
     """What host and processes used while the wave sent; where it was shorter than a sample, what there is."""
-    assert journal.start is not None
-    begun = journal.start["wall_ns"] / NS
-    planned = TokenBucket.of(plan).duration_ns(journal.end_at)
+    assert spool_state.start is not None
+    begun = spool_state.start["wall_ns"] / NS
+    planned = TokenBucket.of(plan).duration_ns(spool_state.end_at)
     ended = float("inf") if planned is None else begun + planned / NS + 1
-    samples = [sample for sample in journal.samples if begun <= sample.unix_s <= ended] or journal.samples
+    samples = [sample for sample in spool_state.samples if begun <= sample.unix_s <= ended] or spool_state.samples
     return {
-        "host": HostUse.of(samples, **journal.start["host"]) if "host" in journal.start else None,
+        "host": HostUse.of(samples, **spool_state.start["host"]) if "host" in spool_state.start else None,
         "processes": ProcessUse.of(samples) if plan.sample_client_hw else (),
     }
 

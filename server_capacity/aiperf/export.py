@@ -119,7 +119,7 @@ class AiperfResult:
         return result
 
 
-def heavier(*codes: int) -> int:
+def worst_exit_code(*codes: int) -> int:
     """The exit code that weighs more: interrupted, INVALID or broken, a limit missed, none of these."""
     return next(code for code in (130, 3, 1, 0) if code in codes)
 

@@ -29,7 +29,7 @@ from inference_benchmarker.wave.run_dir import OWNER_ONLY
 from server_capacity.aiperf import installation as aiperf
 from server_capacity.aiperf.arguments import flags, problems_of, problems_of_names, strange, words
 from server_capacity.aiperf.baseline import PAUSE_S, wait_for_baseline
-from server_capacity.aiperf.export import AiperfResult, heavier, read_export
+from server_capacity.aiperf.export import AiperfResult, read_export, worst_exit_code
 from server_capacity.aiperf.inputs import first_input, streams_differ
 from server_capacity.aiperf.options import API_KEY, AiperfOptions
 from server_capacity.aiperf.tokenizer import ADVICE, Tokenizer
@@ -91,10 +91,10 @@ class AiperfStage:
         except KeyboardInterrupt:
             return Outcome(INTERRUPTED, problem="Interrupted: aiperf measured nothing.")
         except OSError as error:
-            return Outcome(heavier(before, BROKEN), problem=f"aiperf's run was lost: {error}.")
+            return Outcome(worst_exit_code(before, BROKEN), problem=f"aiperf's run was lost: {error}.")
         except aiperf.AiperfFailedError as error:
-            return Outcome(heavier(before, BROKEN), problem=str(error))
-        return Outcome(heavier(before, result.exit_code), result)
+            return Outcome(worst_exit_code(before, BROKEN), problem=str(error))
+        return Outcome(worst_exit_code(before, result.exit_code), result)
 
     def _rest(self, sources: Sequence[Source], wave: Wave) -> None:
         """Wait until the server has forgotten the wave."""

@@ -14,7 +14,7 @@ from server_capacity.cloudwatch.fetch import Answer, Failure, Fetched, fetch, ma
 from server_capacity.cloudwatch.plan import Wanted, plan
 from server_capacity.cloudwatch.reading import Reading
 from server_capacity.cloudwatch.rows import Ending, rows
-from server_capacity.cloudwatch.warnings import doubts
+from server_capacity.cloudwatch.warnings import warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -71,10 +71,10 @@ class CloudWatch:
         self._ahead_s = 0.0
         self._interrupted = False
 
-    def doubts(self, seconds: float | None) -> list[str]:
+    def warnings(self, seconds: float | None) -> list[str]:
         """What documentation and the wave's length say, and that there is no such endpoint or variant."""
         absent = [each.absent for each in self._described_soon().values() if each.absent is not None]
-        return list(dict.fromkeys([*doubts(self._blocks, seconds), *absent]))
+        return list(dict.fromkeys([*warnings(self._blocks, seconds), *absent]))
 
     def begin(self) -> None:
         """Nothing has to watch meanwhile: CloudWatch keeps what it was told."""

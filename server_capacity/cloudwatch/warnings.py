@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.verdict.server.known_metrics import doubt, kind_of, listed
+from inference_benchmarker.verdict.server.known_metrics import kind_of, listed, warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ PLANNING_PERIODS = 3
 """A wave of that many periods has whole buckets inside, whenever it starts."""
 
 
-def doubts(blocks: Iterable[Block], seconds: float | None) -> list[str]:
+def warnings(blocks: Iterable[Block], seconds: float | None) -> list[str]:
     """A sentence for each; ``seconds``: how long the wave will take, None where nobody knows."""
     return list(dict.fromkeys(said for block in blocks for said in (*_documented(block), *_short(block, seconds))))
 
@@ -30,7 +30,7 @@ def _documented(block: Block) -> Iterator[str]:
     dimensions = [name for name, _ in block.dimensions]
     alike: dict[str, list[str]] = {}
     for name, statistics in block.metrics:
-        if said := doubt(block.namespace, name, dimensions, statistics):
+        if said := warning(block.namespace, name, dimensions, statistics):
             alike.setdefault(said.replace(name, "\0"), []).append(name)
     for said, (first, *others) in alike.items():
         also = f"; the same holds for {listed(others)}" if others and "\0" in said else ""

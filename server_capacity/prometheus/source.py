@@ -47,10 +47,10 @@ class Prometheus:
     def __init__(self, parts: list[Page | Server]) -> None:
         self._parts = parts
 
-    def doubts(self, seconds: float | None) -> list[str]:
+    def warnings(self, seconds: float | None) -> list[str]:
         """What one reading of each page shows."""
         del seconds
-        return [said for part in self._parts for said in part.doubts()]
+        return [said for part in self._parts for said in part.warnings()]
 
     def begin(self) -> None:
         """Start to watch the pages."""
@@ -86,7 +86,7 @@ class Server:
     def __init__(self, server: PrometheusServer) -> None:
         self._server = server
 
-    def doubts(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[str]:
         """None: what it holds can be asked for at any time."""
         yield from ()
 
@@ -117,7 +117,7 @@ class Page:
         self._fetch = partial(fetch_page, web, self._url, sample_names(self._wanted))
         self._scraper = Scraper(self._fetch, self._interval_s)
 
-    def doubts(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[str]:
         """That the page cannot be read, or that it has nothing of what is asked for."""
         parts = urlsplit(self._url)
         place = f"{parts.netloc}{parts.path}"

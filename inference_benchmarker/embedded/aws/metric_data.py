@@ -56,7 +56,7 @@ class Query:
             raise invalid(f"The value {given['Id']} for parameter {member}.Id is not matching the expected pattern.")
         stat = given.get("MetricStat")
         if stat is None:
-            raise invalid(f"{member} has no MetricStat; the stand-in evaluates no Expression.")
+            raise invalid(f"{member} has no MetricStat; this endpoint evaluates no Expression.")
         period = stat["Period"]
         if period not in SUB_MINUTE and (type(period) is not int or not 0 < period <= MAX_PERIOD or period % 60):
             allowed = f"must be a value in the set {list(SUB_MINUTE)}, or any multiple of 60 up to {MAX_PERIOD}."

@@ -139,7 +139,7 @@ class Worker:
         """In a process that the user's code forked: send nothing, report nothing, read nobody's answers."""
         self._left = True
         self._scheduler.leave()
-        sending = [slot.greenlet for slot in self._requests.slots if slot.token is not None]
+        sending = [slot.greenlet for slot in self._requests.slots if slot.arrival is not None]
         others = {self._reporter, *self._runner.greenlet.greenlets, *sending} - {gevent.getcurrent()}
         gevent.killall(others, block=False)
 
@@ -202,12 +202,12 @@ class Worker:
     def _make_scheduler(self, cap: int) -> Scheduler:
         plan = self.plan
         if isinstance(plan.load, OpenLoop):
-            return OpenLoopScheduler(self._requests, self._bucket.tokens(self.number), cap, self._bucket.end_ns)
+            return OpenLoopScheduler(self._requests, self._bucket.arrivals(self.number), cap, self._bucket.end_ns)
         kinds = self._requests.closed_kinds(plan.load.concurrency)[self.number :: plan.workers]
         return ClosedLoopScheduler(self._requests, self._bucket.stripe(self.number), plan.warmup_ns, kinds)
 
     def _wait_until_over(self) -> None:
-        """Until the last token is sent and its request over, or the drain time or the user's patience is."""
+        """Until the last arrival is sent and its request over, or the drain time or the user's patience is."""
         while not self._scheduler.exhausted.wait(timeout=0.25):
             if self._drained_out():
                 return

@@ -24,9 +24,9 @@ import gevent
 from inference_benchmarker.engine import endpoint
 from inference_benchmarker.engine.worker.requests import InvokeRequests, Slot
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.facts.probe import Witness
+from inference_benchmarker.facts.probe import Probe
 from inference_benchmarker.host import die_with_parent
-from inference_benchmarker.plan.pacing import Token
+from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.record import BatchWriter, redacted
 from inference_benchmarker.redact import excerpt, secret_values
@@ -42,13 +42,13 @@ def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
     secrets = secret_values(os.environ)
     loaded = endpoint.load(plan.factories_file, plan.endpoint_name)
     loaded_file.touch()
-    witness, writer = Witness(loaded.invoke), BatchWriter(secrets)
-    requests = InvokeRequests(replace(loaded, invoke=witness), 0, _nobody, writer, timeout)
+    probe, writer = Probe(loaded.invoke), BatchWriter(secrets)
+    requests = InvokeRequests(replace(loaded, invoke=probe), 0, _nobody, writer, timeout)
     requests.t0 = monotonic_ns()
-    slot, tokens = Slot(), iter([Token(0, 0)])
-    slot.take = lambda: next(tokens, None)
+    slot, arrivals = Slot(), iter([Arrival(0, 0)])
+    slot.take = lambda: next(arrivals, None)
     gevent.spawn(requests.serve, slot).join()
-    seen = witness.seen(loaded.payloads, partial(excerpt, secrets=secrets))
+    seen = probe.seen(loaded.payloads, partial(excerpt, secrets=secrets))
     return {"seen": seen.to_json(), "batch": base64.b64encode(redacted(writer.take({}))).decode()}
 
 

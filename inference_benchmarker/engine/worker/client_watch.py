@@ -70,7 +70,7 @@ class ClientWatch:
         return self._counts["waiting"] + self._counts["locked"]
 
     def _look_at(self, slots: Iterable[Slot]) -> None:
-        in_flight = [slot for slot in slots if slot.token is not None]
+        in_flight = [slot for slot in slots if slot.arrival is not None]
         if len(in_flight) > MOST_LOOKS:
             in_flight = self._random.sample(in_flight, MOST_LOOKS)
         self._counts["looked_at"] += len(in_flight)

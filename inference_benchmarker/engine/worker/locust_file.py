@@ -1,8 +1,8 @@
-"""``--locust-file``: a Locust file's users as the requests of a wave; one task execution is one token, one record.
+"""``--locust-file``: a Locust file's users as the requests of a wave; one task execution is one arrival, one record.
 
 Each slot's greenlet runs one User by Locust's own loop (on_start, task weights, nested and sequential task
-sets, on_stop); before every task that is a function, it waits for a token. In the open loop the schedule sets
-the pace, so ``wait_time`` is left out; in the closed loop it passes before the token goes back.
+sets, on_stop); before every task that is a function, it waits for a arrival. In the open loop the schedule sets
+the pace, so ``wait_time`` is left out; in the closed loop it passes before the arrival goes back.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _KIND_STREAM = 0x10C  # keeps the draw of User classes apart from other draws of
 
 
 class StoppedUserError(Exception):
-    """A User stopped itself before it ran any task, so the token it was meant for was not sent."""
+    """A User stopped itself before it ran any task, so the arrival it was meant for was not sent."""
 
 
 def load_users(path: Path, url: str | None) -> list[type[User]]:
@@ -103,21 +103,21 @@ class LocustRequests(Requests):
                 return
 
     def _fail_next(self, slot: Slot, error: BaseException) -> bool:
-        token = slot.take()
-        if token is None:
+        arrival = slot.take()
+        if arrival is None:
             return False
 
         def attempt(_: Slot) -> None:
             raise error
 
-        self.execute(slot, token, attempt)
+        self.execute(slot, arrival, attempt)
         return True
 
     def _run_task(self, task_set: TaskSet, task: Any, run: Callable[[TaskSet, Any], None]) -> None:
-        """Run one task when a token allows it. What it raises is Locust's to handle, as ever."""
+        """Run one task when a arrival allows it. What it raises is Locust's to handle, as ever."""
         user = task_set.user
-        token = user.benchmark_slot.take()
-        if token is None:
+        arrival = user.benchmark_slot.take()
+        if arrival is None:
             user.benchmark_over = True
             raise StopUser
         user.benchmark_tasks += 1
@@ -134,7 +134,7 @@ class LocustRequests(Requests):
                 raised = error
                 raise
 
-        self.execute(user.benchmark_slot, token, attempt)
+        self.execute(user.benchmark_slot, arrival, attempt)
         if raised is not None and not isinstance(raised, RequestTimeout):
             raise raised
 
@@ -144,7 +144,7 @@ class LocustRequests(Requests):
     def _on_event(self, response_length: int = 0, exception: BaseException | None = None, **_: Any) -> None:
         """A request event of the task that runs in this greenlet."""
         slot = self._current_slot()
-        if slot is None or slot.token is None:
+        if slot is None or slot.arrival is None:
             return
         slot.size = min(max(slot.size, 0) + max(_whole(response_length), 0), MAX_COUNT)
         if isinstance(exception, BaseException) and not isinstance(exception, AbandonedError):
@@ -165,7 +165,7 @@ def _whole(length: Any) -> int:
 
 
 def _gate_tasks(run_task: Callable[..., None], *, keep_wait_time: bool) -> None:
-    """Make every task of the file's users wait for a token; task sets, which only hold tasks, run as ever."""
+    """Make every task of the file's users wait for a arrival; task sets, which only hold tasks, run as ever."""
     for holder in (TaskSet, DefaultTaskSet):
         holder.execute_task = _gated(holder.execute_task, run_task)
     if not keep_wait_time:
@@ -200,7 +200,7 @@ def _mute_warmup(environment: Environment, current_slot: Callable[[], Slot | Non
     def counted(log: Callable[..., None]) -> Callable[..., None]:
         def unless_warmup(*args: Any, **kwargs: Any) -> None:
             slot = current_slot()
-            if slot is None or slot.token is None or slot.token.index >= 0:
+            if slot is None or slot.arrival is None or slot.arrival.index >= 0:
                 log(*args, **kwargs)
 
         return unless_warmup

@@ -1,4 +1,4 @@
-"""The path token -> payload -> invoke -> record: the microseconds this project is about."""
+"""The path arrival -> payload -> invoke -> record: the microseconds this project is about."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from inference_benchmarker.engine.endpoint import Endpoint
-    from inference_benchmarker.plan.pacing import Token
+    from inference_benchmarker.plan.pacing import Arrival
 
 
 class RequestTimeout(gevent.Timeout):
@@ -45,6 +45,7 @@ class Slot:
     """One reusable request greenlet, and what is known of the request it is sending."""
 
     __slots__ = (
+        "arrival",
         "build_ns",
         "done",
         "failure",
@@ -56,21 +57,20 @@ class Slot:
         "size",
         "take",
         "times",
-        "token",
         "usage",
     )
 
     def __init__(self, kind: int = 0) -> None:
         self.kind = kind
         self.greenlet: Any = None
-        self.handed: Token | None = None
-        self.take: Callable[[], Token | None]
-        self.token: Token | None = None
+        self.handed: Arrival | None = None
+        self.take: Callable[[], Arrival | None]
+        self.arrival: Arrival | None = None
         self.begin(None, 0)
 
-    def begin(self, token: Token | None, now: int) -> None:
+    def begin(self, arrival: Arrival | None, now: int) -> None:
         """Forget the last request; ``sent`` is stamped again when the payload is in hand."""
-        self.token = token
+        self.arrival = arrival
         self.sent = self.done = now
         self.label = self.build_ns = 0
         self.size = NONE
@@ -80,7 +80,7 @@ class Slot:
 
 
 class Requests:
-    """Sends a worker's requests and keeps its ledger; every token becomes exactly one record.
+    """Sends a worker's requests and keeps its ledger; every arrival becomes exactly one record.
 
     Subclasses say what one request is, by the ``attempt`` they pass to ``execute``.
     """
@@ -108,15 +108,15 @@ class Requests:
         return [0] * concurrency
 
     def serve(self, slot: Slot) -> None:
-        """A slot's life: one token after the other."""
+        """A slot's life: one arrival after the other."""
         raise NotImplementedError
 
-    def execute(self, slot: Slot, token: Token, attempt: Callable[[Slot], None]) -> None:
+    def execute(self, slot: Slot, arrival: Arrival, attempt: Callable[[Slot], None]) -> None:
         """Send one request and record it, whatever it raises."""
-        if token.index >= 0:
+        if arrival.index >= 0:
             self.ledger.sent += 1
         self.in_flight += 1
-        slot.begin(token, monotonic_ns() - self.t0)
+        slot.begin(arrival, monotonic_ns() - self.t0)
         timer = None if self._timeout_s is None else RequestTimeout.start_new(self._timeout_s)
         try:
             attempt(slot)
@@ -130,8 +130,8 @@ class Requests:
         slot.done = monotonic_ns() - self.t0
         self.in_flight -= 1
         if self.open:
-            self._record(slot, token)
-        slot.token = None
+            self._record(slot, arrival)
+        slot.arrival = None
 
     def abandon(self) -> None:
         """End the books: what is in flight now is recorded as abandoned, at its age."""
@@ -139,34 +139,34 @@ class Requests:
         now = monotonic_ns() - self.t0
         counted = []
         for slot in self.slots:
-            if slot.token is not None:
+            if slot.arrival is not None:
                 slot.done = now
-                self._write(slot, slot.token, ABANDONED)
-                if slot.token.index >= 0:
+                self._write(slot, slot.arrival, ABANDONED)
+                if slot.arrival.index >= 0:
                     self.ledger.abandoned += 1
                     counted.append(slot)
         for slot in counted:  # after the books are closed: a listener may let other greenlets run
             self._report(slot, AbandonedError("abandoned"))
 
-    def _record(self, slot: Slot, token: Token) -> None:
+    def _record(self, slot: Slot, arrival: Arrival) -> None:
         if slot.failure is None:
-            self._write(slot, token, OK)
-            if token.index >= 0:
+            self._write(slot, arrival, OK)
+            if arrival.index >= 0:
                 self.ledger.ok += 1
                 self._report(slot, None)
             return
         number, key = self._writer.error(slot.failure)
-        self._write(slot, token, FAILED, number)
-        if token.index >= 0:
+        self._write(slot, arrival, FAILED, number)
+        if arrival.index >= 0:
             self.ledger.failed += 1
             if name := local_errno(slot.failure):
                 self.refused[name] += 1
             self._report(slot, self._errors.setdefault(key, FailedRequestError(key)))
 
-    def _write(self, slot: Slot, token: Token, outcome: int, error: int = 0) -> None:
+    def _write(self, slot: Slot, arrival: Arrival, outcome: int, error: int = 0) -> None:
         usage, add = slot.usage, self._writer.add
         if usage is None and slot.times is None:
-            add(token.index, token.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome)
+            add(arrival.index, arrival.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome)
             return
         tokens_in = tokens_out = NONE
         if usage is not None:
@@ -176,7 +176,7 @@ class Requests:
             if usage.model and not slot.label:
                 slot.label = self._writer.labels[usage.model]
         outcome |= HAS_STREAM
-        add(token.index, token.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome)
+        add(arrival.index, arrival.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome)
         self._writer.add_stream(slot.times, tokens_in, tokens_out)
 
     def _report(self, slot: Slot, exception: Exception | None) -> None:
@@ -209,10 +209,10 @@ class InvokeRequests(Requests):
         self._payload_labels: dict[int, int] = {}
 
     def serve(self, slot: Slot) -> None:
-        """Send one request after the other, as tokens are handed over."""
+        """Send one request after the other, as arrivals are handed over."""
         take, execute, attempt = slot.take, self.execute, self._attempt
-        while (token := take()) is not None:
-            execute(slot, token, attempt)
+        while (arrival := take()) is not None:
+            execute(slot, arrival, attempt)
 
     def _attempt(self, slot: Slot) -> None:
         try:
@@ -241,8 +241,8 @@ class InvokeRequests(Requests):
         """The payload, in hand before ``sent`` is stamped; building one is timed apart."""
         endpoint = self._endpoint
         if endpoint.payloads is not None:
-            assert slot.token is not None
-            which = endpoint.choose(self._seed, slot.token.index)
+            assert slot.arrival is not None
+            which = endpoint.choose(self._seed, slot.arrival.index)
             payload = endpoint.payloads[which]
             if endpoint.label is not None:
                 slot.label = self._payload_label(which, payload)

@@ -1,7 +1,7 @@
-"""The arrival scheduler: hands each token to a request greenlet at the instant it is due.
+"""The arrival scheduler: hands each arrival to a request greenlet at the instant it is due.
 
 The open loop waits on one absolute timerfd, watched by the hub at the highest priority, because gevent's own
-timers round up to whole milliseconds. A token is never sent early; a late one is sent late and its lag shows.
+timers round up to whole milliseconds. A arrival is never sent early; a late one is sent late and its lag shows.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import gevent
 from gevent.event import Event
 
 from inference_benchmarker.engine.worker.requests import Requests, Slot
-from inference_benchmarker.plan.pacing import ClosedStripe, Token
+from inference_benchmarker.plan.pacing import Arrival, ClosedStripe
 from inference_benchmarker.timerfd import TimerFd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-QUANTUM = 32  # tokens handed over before responses are polled again, so that catching up never starves them
+QUANTUM = 32  # arrivals handed over before responses are polled again, so that catching up never starves them
 PREGROWN = 16
 NEVER_NS = (1 << 63) - 1
 HANG_NS = 600_000_000_000  # ten minutes: how long a closed loop without a time bound waits for any request
@@ -70,7 +70,7 @@ class Alarm:
 
 
 class Scheduler:
-    """What both loops share: slots that serve tokens, and the moment when no token is left."""
+    """What both loops share: slots that serve arrivals, and the moment when no arrival is left."""
 
     def __init__(self, requests: Requests) -> None:
         self._alarm: Alarm
@@ -92,7 +92,7 @@ class Scheduler:
         raise NotImplementedError
 
     def close(self) -> None:
-        """End the slots that wait for a token."""
+        """End the slots that wait for a arrival."""
         self.closing = True
 
     def leave(self) -> None:
@@ -109,10 +109,10 @@ class Scheduler:
 class OpenLoopScheduler(Scheduler):
     """Arrivals independent of completions: a pool of slots that grows up to a cap; beyond it arrivals are dropped."""
 
-    def __init__(self, requests: Requests, tokens: Iterator[Token], cap: int, stop_ns: int) -> None:
+    def __init__(self, requests: Requests, arrivals: Iterator[Arrival], cap: int, stop_ns: int) -> None:
         super().__init__(requests)
-        self._tokens = tokens
-        self._token: Token | None = next(tokens, None)
+        self._arrivals = arrivals
+        self._arrival: Arrival | None = next(arrivals, None)
         self._cap = cap
         self._stop_ns = stop_ns
         self._t0 = 0
@@ -124,7 +124,7 @@ class OpenLoopScheduler(Scheduler):
             self._new_slot(number % requests.kinds, None)
 
     def start(self, t0: int) -> None:
-        """Begin; the first alarm is the first token's."""
+        """Begin; the first alarm is the first arrival's."""
         self._t0 = self.requests.t0 = t0
         self._arm()
 
@@ -134,13 +134,13 @@ class OpenLoopScheduler(Scheduler):
         self._arm()
 
     def drain_from(self) -> int | None:
-        """The last token's due time, once there are no more."""
+        """The last arrival's due time, once there are no more."""
         return self._last_arrival if self.exhausted.is_set() else None
 
     def leave(self) -> None:
-        """No token is due before the end of time."""
+        """No arrival is due before the end of time."""
         super().leave()
-        self._token = None if self._token is None else Token(self._token.index, NEVER_NS)
+        self._arrival = None if self._arrival is None else Arrival(self._arrival.index, NEVER_NS)
 
     def close(self) -> None:
         """End the idle slots."""
@@ -159,87 +159,87 @@ class OpenLoopScheduler(Scheduler):
         self._arm()
 
     def _dispatch(self) -> None:
-        """Hand over every due token, at most a quantum of them."""
+        """Hand over every due arrival, at most a quantum of them."""
         now = monotonic_ns() - self._t0
         for _ in range(QUANTUM):
-            token = self._token
-            if token is None or token.due >= self._stop_ns:
+            arrival = self._arrival
+            if arrival is None or arrival.due >= self._stop_ns:
                 return
-            if token.due > now:
+            if arrival.due > now:
                 now = monotonic_ns() - self._t0  # handing over took time
-                if token.due > now:
+                if arrival.due > now:
                     return
-            self._token = next(self._tokens, None)
-            self._hand_over(token)
+            self._arrival = next(self._arrivals, None)
+            self._hand_over(arrival)
 
-    def _hand_over(self, token: Token) -> None:
-        kind = self.requests.kind(token.index) if self.requests.kinds > 1 else 0
+    def _hand_over(self, arrival: Arrival) -> None:
+        kind = self.requests.kind(arrival.index) if self.requests.kinds > 1 else 0
         idle = self._idle[kind]
-        self._last_arrival = token.due
+        self._last_arrival = arrival.due
         if idle:
-            idle.pop().greenlet.switch(token)
+            idle.pop().greenlet.switch(arrival)
         elif len(self.requests.slots) < self._cap:
-            self._new_slot(kind, token)
-        elif token.index >= 0:
+            self._new_slot(kind, arrival)
+        elif arrival.index >= 0:
             self.requests.ledger.dropped += 1
 
-    def _new_slot(self, kind: int, token: Token | None) -> None:
+    def _new_slot(self, kind: int, arrival: Arrival | None) -> None:
         slot = Slot(kind)
-        slot.handed = token
+        slot.handed = arrival
         slot.take = lambda: self._take(slot)
         self._spawn(slot)
 
-    def _take(self, slot: Slot) -> Token | None:
-        """Called in a slot's greenlet: the next token, waited for; None when the wave is over."""
+    def _take(self, slot: Slot) -> Arrival | None:
+        """Called in a slot's greenlet: the next arrival, waited for; None when the wave is over."""
         if slot.handed is not None:
-            token, slot.handed = slot.handed, None
-            return token
+            arrival, slot.handed = slot.handed, None
+            return arrival
         if self.closing:
             return None
         self._idle[slot.kind].append(slot)
         switch = self._hub.switch
         while True:
             try:
-                token = switch()
+                arrival = switch()
             except BaseException:  # a timer the user's code left behind must not end the slot
                 logger.warning("a leftover of an earlier request reached an idle slot", exc_info=True)
                 continue
-            if token.__class__ is Token or (token is None and self.closing):
-                return token
+            if arrival.__class__ is Arrival or (arrival is None and self.closing):
+                return arrival
 
     def _arm(self) -> None:
-        token = self._token
+        arrival = self._arrival
         if self.closing:
             return
-        if token is None or token.due >= self._stop_ns:
+        if arrival is None or arrival.due >= self._stop_ns:
             self._alarm.stop()
             self.exhausted.set()
         else:
-            self._alarm.arm(self._t0 + token.due)
+            self._alarm.arm(self._t0 + arrival.due)
 
 
 class ClosedLoopScheduler(Scheduler):
-    """A fixed number of slots, each taking the next token when its request is over."""
+    """A fixed number of slots, each taking the next arrival when its request is over."""
 
     def __init__(self, requests: Requests, stripe: ClosedStripe, warmup_ns: int, kinds: list[int]) -> None:
         super().__init__(requests)
         self._stripe = stripe
         self._warmup_ns = warmup_ns
-        self._busy = stripe.tokens
-        self._waiting = [self._make_slot(kinds[number]) for number in range(stripe.tokens)]
+        self._busy = stripe.arrivals
+        self._waiting = [self._make_slot(kinds[number]) for number in range(stripe.arrivals)]
         self._alarm = Alarm(self._begin)
 
     def start(self, t0: int) -> None:
-        """Begin: every slot takes its first token at wave start, or at the start of its warm-up."""
+        """Begin: every slot takes its first arrival at wave start, or at the start of its warm-up."""
         self.requests.t0 = t0
         self._alarm.arm(t0 - self._warmup_ns)
 
     def stop(self, at_ns: int) -> None:
-        """Hand out no token from this instant on."""
+        """Hand out no arrival from this instant on."""
         self._stripe.stop(at_ns)
 
     def drain_from(self) -> int | None:
-        """The last token or the wave's end; a loop without either ends when nothing has come back for very long."""
+        """The last arrival or the wave's end; a loop without either ends when nothing has come back for very long."""
         if self._stripe.spent:
             return self._last_arrival
         return self._last_arrival + HANG_NS if self._stripe.end_ns is None else self._stripe.end_ns
@@ -258,19 +258,19 @@ class ClosedLoopScheduler(Scheduler):
             self._spawn(self._waiting.pop())
         self._alarm.arm(1)
 
-    def _take(self, first: list[bool]) -> Token | None:
-        """Called in a slot's greenlet when its request is over: the token that comes back, or None at the end."""
+    def _take(self, first: list[bool]) -> Arrival | None:
+        """Called in a slot's greenlet when its request is over: the arrival that comes back, or None at the end."""
         if first:
             first.clear()
             now = -self._warmup_ns
         else:
             gevent.sleep(0)  # an invoke that never waits must not starve the other slots and the reports
             now = monotonic_ns() - self.requests.t0
-        token = None if self.closing else self._stripe.take(now)
-        if token is None:
+        arrival = None if self.closing else self._stripe.take(now)
+        if arrival is None:
             self._busy -= 1
             if self._busy == 0:
                 self.exhausted.set()
         else:
-            self._last_arrival = token.due
-        return token
+            self._last_arrival = arrival.due
+        return arrival

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.records.columns import Floats
     from inference_benchmarker.summary.summary import ErrorRow, Summary
-    from inference_benchmarker.verdict.client.evidence import Case
+    from inference_benchmarker.verdict.client.evidence import Evidence
 
 SERVER_LIMITED, ENDPOINT_STALLED = "server_limited", "endpoint_stalled"
 LAG_OF_IT = ", at a schedule lag of"
@@ -43,30 +43,30 @@ REFUSALS = (
 OF_ONE_GONE = (" 503", "ServiceUnavailable", "ConnectionRefused", "ECONNREFUSED")
 
 
-def endpoint_findings(case: Case, clean_ns: int | None = None) -> Iterator[Finding]:
+def endpoint_findings(evidence: Evidence, clean_ns: int | None = None) -> Iterator[Finding]:
     """The endpoint fell behind: fewer requests were completed than arrived, and one of the reasons below was seen.
 
     ``clean_ns``: from then on something of this client's own may be the reason, so it must have been seen before; None
     where nothing is.
     """
-    measured = _fallen_behind(case, clean_ns)
+    measured = _fallen_behind(evidence, clean_ns)
     if measured is not None:
-        lag = case.summary.lag
+        lag = evidence.summary.lag
         clean = "" if lag is None else f"{LAG_OF_IT} p99 {duration_text(lag.percentile(99))}"
         yield Finding(
             SERVER_LIMITED,
             "warning",
-            f"{_completed(case.summary)}, {measured}{clean}",
+            f"{_completed(evidence.summary)}, {measured}{clean}",
             f"{percent_text(KEPT_UP_SHARE)} completed",
             "More arrives than the endpoint answers, so latency tells how long the wave was, not how fast the endpoint "
             "is: find the rate it holds with lower --client-rps, or scale it.",
         )
 
 
-def standstill_findings(case: Case) -> Iterator[Finding]:
+def standstill_findings(evidence: Evidence) -> Iterator[Finding]:
     """The endpoint answered nobody for a while, and nothing of this client's own took half as long."""
-    found = Standstill.of(case.observed)
-    if found is None or found.length_s < 2 * _own_delay_s(case):
+    found = Standstill.of(evidence.facts)
+    if found is None or found.length_s < 2 * _own_delay_s(evidence):
         return
     yield Finding(
         ENDPOINT_STALLED,
@@ -79,43 +79,46 @@ def standstill_findings(case: Case) -> Iterator[Finding]:
     )
 
 
-def _own_delay_s(case: Case) -> float:
+def _own_delay_s(evidence: Evidence) -> float:
     """The longest that this client itself was late, or did not look at its connections."""
-    lag = case.summary.lag
-    loops = [worker.loop_delay.max_s for worker in case.workers if worker.loop_delay]
+    lag = evidence.summary.lag
+    loops = [worker.loop_delay.max_s for worker in evidence.workers if worker.loop_delay]
     return max([0.0 if lag is None else lag.maximum, *loops])
 
 
-def _fallen_behind(case: Case, clean_ns: int | None) -> str | None:
+def _fallen_behind(evidence: Evidence, clean_ns: int | None) -> str | None:
     """What shows that the endpoint fell behind while the client was clean."""
-    planned_ns = case.observed.window.planned_ns
+    planned_ns = evidence.facts.window.planned_ns
     if clean_ns is not None and planned_ns is not None and clean_ns < planned_ns:
-        return _growth(case, clean_ns, f" in the first {duration_text(clean_ns / NS)}")
-    refused = (_queue_filled(case) or _refusals(case)) if _completed_less(case, ANSWERED_SHARE) else None
-    return refused or _growth(case, planned_ns, "")
+        return _growth(evidence, clean_ns, f" in the first {duration_text(clean_ns / NS)}")
+    refused = (_queue_filled(evidence) or _refusals(evidence)) if _completed_less(evidence, ANSWERED_SHARE) else None
+    return refused or _growth(evidence, planned_ns, "")
 
 
-def _completed_less(case: Case, limit: float) -> bool:
+def _completed_less(evidence: Evidence, limit: float) -> bool:
     """Whether less than this of the scheduled rate was completed, failures that tell nothing of capacity left out."""
-    summary = case.summary
+    summary = evidence.summary
     share, scheduled = summary.completed_share, summary.ledger.scheduled
     if share is None or not summary.ledger.ok:
         return False
-    unrelated = (summary.ledger.failed - sum(row.count for row in _refused_rows(case))) / scheduled
+    unrelated = (summary.ledger.failed - sum(row.count for row in _refused_rows(evidence))) / scheduled
     return share < limit * (1 - unrelated)
 
 
-def _growth(case: Case, until_ns: int | None, when: str) -> str | None:
+def _growth(evidence: Evidence, until_ns: int | None, when: str) -> str | None:
     """How latency or the requests in flight grew in the time up to an instant, where it is more than chance.
 
     An endpoint may also begin to fall behind late: then they grew in the second half, and must have grown more.
     """
-    if not case.observed.open_loop or not until_ns or not _completed_less(case, KEPT_UP_SHARE):
+    if not evidence.facts.open_loop or not until_ns or not _completed_less(evidence, KEPT_UP_SHARE):
         return None
-    flow, least = Flow.of(case.observed, until_ns), 1 - KEPT_UP_SHARE
-    grown = _latency_growth(case, until_ns) if flow.share >= least and flow.errors >= LEAST_FLOW_ERRORS else None
+    flow, least = Flow.of(evidence.facts, until_ns), 1 - KEPT_UP_SHARE
+    grown = _latency_growth(evidence, until_ns) if flow.share >= least and flow.errors >= LEAST_FLOW_ERRORS else None
     if grown is None and not (flow.share - flow.slow >= least and flow.is_straight):
-        flow, when = Flow.of(case.observed, until_ns, until_ns // 2), " in the second half" + when.replace(" in", " of")
+        flow, when = (
+            Flow.of(evidence.facts, until_ns, until_ns // 2),
+            " in the second half" + when.replace(" in", " of"),
+        )
         if not (flow.share - flow.slow >= 2 * least and flow.begins):
             return None
     first, last = flow.in_flight[[0, -1]]
@@ -131,12 +134,12 @@ def _completed(summary: Summary) -> str:
     return f"{text} completed of {rates.scheduled:.4g}/s ({rates.completed:.4g}/s)"
 
 
-def _queue_filled(case: Case) -> str | None:
+def _queue_filled(evidence: Evidence) -> str | None:
     """Arrivals were dropped at the cap while requests waited at the endpoint: latency is twice that of the first ones.
 
     Where it is not, the cap is too low for an endpoint that is just far away or slow.
     """
-    ledger, records = case.summary.ledger, case.observed.records
+    ledger, records = evidence.summary.ledger, evidence.facts.records
     if ledger.dropped <= (1 - ANSWERED_SHARE) * ledger.scheduled:
         return None
     latency = (records.int("done") - records.int("sent")) / NS
@@ -144,11 +147,11 @@ def _queue_filled(case: Case) -> str | None:
     if last < FILLED * first:
         return None
     return (
-        f"latency grew from {duration_text(first)} to {duration_text(last)} with {sum(case.observed.caps):,} in flight"
+        f"latency grew from {duration_text(first)} to {duration_text(last)} with {sum(evidence.facts.caps):,} in flight"
     )
 
 
-def _latency_growth(case: Case, until_ns: int) -> str | None:
+def _latency_growth(evidence: Evidence, until_ns: int) -> str | None:
     """How latency grew, where it grew so steadily that fewer than 96% of the arrivals can have been answered.
 
     A first-come first-served queue with arrivals at rate r and answers at rate c < r grows latency by
@@ -157,7 +160,7 @@ def _latency_growth(case: Case, until_ns: int) -> str | None:
     either side of the third quarter: a queue that only fills up at first grows no more by then. Abandoned requests
     count with their age, a lower bound.
     """
-    records = case.observed.records
+    records = evidence.facts.records
     quarter = records.int("due") * 4 // until_ns
     latency = (records.int("done") - records.int("sent")) / NS
     second, third, last = (latency[quarter == number] for number in (1, 2, 3))
@@ -180,17 +183,17 @@ def _median_error(values: Floats) -> float:
     return 1.2533 * 1.4826 * deviation / math.sqrt(len(values))
 
 
-def _refusals(case: Case) -> str | None:
-    sent, rows = case.summary.ledger.sent, _refused_rows(case)
+def _refusals(evidence: Evidence) -> str | None:
+    sent, rows = evidence.summary.ledger.sent, _refused_rows(evidence)
     refused = sum(row.count for row in rows)
     if not sent or refused / sent <= 1 - ANSWERED_SHARE:
         return None
     return f"{refused:,} of {sent:,} requests were refused or timed out ({rows[0].key})"
 
 
-def _refused_rows(case: Case) -> list[ErrorRow]:
+def _refused_rows(evidence: Evidence) -> list[ErrorRow]:
     """The errors that tell of too little capacity; where all is refused from the first one on, the endpoint is gone."""
-    records = case.observed.records
+    records = evidence.facts.records
     last_ok_s = float(records.int("sent")[records.outcome("ok")].max(initial=0)) / NS
-    rows = (row for row in case.summary.errors if any(word in row.key for word in REFUSALS))
+    rows = (row for row in evidence.summary.errors if any(word in row.key for word in REFUSALS))
     return [row for row in rows if row.first_s < last_ok_s or not any(word in row.key for word in OF_ONE_GONE)]

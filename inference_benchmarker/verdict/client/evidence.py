@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from inference_benchmarker.facts.client_use import Connections, WorkerUse
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.finding import Severity
 
@@ -22,21 +22,21 @@ OWN_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class Case:
+class Evidence:
     """A finished wave and its numbers."""
 
-    observed: Observed
+    facts: WaveFacts
     summary: Summary
 
     @property
     def workers(self) -> tuple[WorkerUse, ...]:
         """What each worker used."""
-        return self.observed.workers
+        return self.facts.workers
 
     @property
     def cores(self) -> int | None:
         """How many cores this tool may use; None where no sample tells."""
-        return None if self.observed.host is None else self.observed.host.cores
+        return None if self.facts.host is None else self.facts.host.cores
 
     def total(self, count: Callable[[Connections], int]) -> int:
         """A count of client libraries' doings, over all workers."""
@@ -52,9 +52,9 @@ class Case:
 
     def more_workers(self) -> str:
         """What to do about one thread that has too much to do."""
-        if self.cores is not None and self.observed.plan.workers >= self.cores:
+        if self.cores is not None and self.facts.plan.workers >= self.cores:
             taken = "the only core has a worker" if self.cores == 1 else f"all {self.cores} cores have a worker"
-            less = "--client-rps" if self.observed.open_loop else "--concurrency"
+            less = "--client-rps" if self.facts.open_loop else "--concurrency"
             return (
                 f"use a bigger client, several of them, or a lower {less}, since {taken} "
                 "(`benchmark client rps-saturation` tells what this client can send)"
@@ -63,28 +63,28 @@ class Case:
         return f"use more --workers{spread}; `benchmark client worker-saturation` tells what one can send"
 
 
-def workers_cpu_share(observed: Observed) -> float | None:
+def workers_cpu_share(facts: WaveFacts) -> float | None:
     """What the workers used of all cores together; None where it is not known."""
-    shares = [use.cpu_share for use in observed.workers if use.cpu_share is not None]
-    return sum(shares) / observed.host.cores if observed.host is not None and shares else None
+    shares = [use.cpu_share for use in facts.workers if use.cpu_share is not None]
+    return sum(shares) / facts.host.cores if facts.host is not None and shares else None
 
 
-def others_took_cores(observed: Observed) -> bool:
+def others_took_cores(facts: WaveFacts) -> bool:
     """Whether the host was full for a second or more, and busy with less than half of it the workers' doing.
 
     These others may be the primary and an endpoint on this host.
     """
-    host, own = observed.host, workers_cpu_share(observed)
+    host, own = facts.host, workers_cpu_share(facts)
     if host is None or own is None or host.cpu_share_max <= FULL_HOST_SHARE:
         return False
     return host.cpu_share_mean > BUSY_HOST_SHARE and own < OWN_SHARE * host.cpu_share_mean
 
 
-def most_in_flight(observed: Observed) -> int:
+def most_in_flight(facts: WaveFacts) -> int:
     """The most requests that one worker had in flight at a time."""
-    records = observed.records
+    records = facts.records
     most = 0
-    for worker in range(observed.plan.workers):
+    for worker in range(facts.plan.workers):
         mine = records.int("worker") == worker
         sent, done = np.sort(records.int("sent")[mine]), np.sort(records.int("done")[mine])
         over = np.searchsorted(done, sent, side="right")

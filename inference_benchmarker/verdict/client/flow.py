@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 if TYPE_CHECKING:
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.columns import Int64, Mask
 
 PARTS = 18  # of the stretch's last three quarters, so that they make thirds
@@ -32,9 +32,9 @@ class Flow:
     slow: float
 
     @classmethod
-    def of(cls, observed: Observed, until_ns: int, from_ns: int | None = None) -> Self:
+    def of(cls, facts: WaveFacts, until_ns: int, from_ns: int | None = None) -> Self:
         """The flow up to an instant, from another one or a quarter of the time on."""
-        passed = _Passed.of(observed)
+        passed = _Passed.of(facts)
         edges = np.linspace(until_ns / 4 if from_ns is None else from_ns, until_ns, PARTS + 1).astype(np.int64)
         arrived = np.searchsorted(np.sort(passed.sent), edges)
         gone = np.searchsorted(np.sort(passed.done[passed.left]), edges)
@@ -94,8 +94,8 @@ class _Passed:
     left: Mask
 
     @classmethod
-    def of(cls, observed: Observed) -> Self:
-        both = (observed.warmup, observed.records)
+    def of(cls, facts: WaveFacts) -> Self:
+        both = (facts.warmup, facts.records)
         sent, done = (np.concatenate([records.int(name) for records in both]) for name in ("sent", "done"))
         return cls(sent, done, ~np.concatenate([records.outcome("abandoned") for records in both]))
 

@@ -14,14 +14,14 @@ from inference_benchmarker.verdict.client.endpoint import (
     endpoint_findings,
     standstill_findings,
 )
-from inference_benchmarker.verdict.client.evidence import Case
+from inference_benchmarker.verdict.client.evidence import Evidence
 from inference_benchmarker.verdict.client.network import as_consequence, clear_until_ns, network_findings
 from inference_benchmarker.verdict.client.worker import SCHEDULE_LAG, in_time_until_ns, worker_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.finding import Finding
 
@@ -46,23 +46,23 @@ SERVER_CODES = frozenset({SERVER_LIMITED, ENDPOINT_STALLED})
 CAUSES = frozenset({SCHEDULE_LAG, "loop_blocked", "payload_failed", "local_network", "heartbeats_missed"})
 
 
-def limits_found(observed: Observed, summary: Summary) -> list[Finding]:
+def limits_found(facts: WaveFacts, summary: Summary) -> list[Finding]:
     """What was found: ``server_limited`` where the endpoint fell behind before anything of this side explains it."""
-    case = Case(observed, summary)
-    found = [*worker_findings(case), *network_findings(case)]
-    server = list(endpoint_findings(case, _clean_until_ns(case, found)))
-    own = [as_consequence(case, finding) if server else finding for finding in found]
-    return [*server, *([] if server else standstill_findings(case)), *own]
+    evidence = Evidence(facts, summary)
+    found = [*worker_findings(evidence), *network_findings(evidence)]
+    server = list(endpoint_findings(evidence, _clean_until_ns(evidence, found)))
+    own = [as_consequence(evidence, finding) if server else finding for finding in found]
+    return [*server, *([] if server else standstill_findings(evidence)), *own]
 
 
-def _clean_until_ns(case: Case, found: Iterable[Finding]) -> int | None:
+def _clean_until_ns(evidence: Evidence, found: Iterable[Finding]) -> int | None:
     """From when on the client itself made answers late or missing; 0 where that is not known, None where it did not."""
     known = {SCHEDULE_LAG: in_time_until_ns}
-    causes = [known.get(finding.code, _always)(case) for finding in found if finding.code in CAUSES]
-    return min((instant for instant in (*causes, clear_until_ns(case)) if instant is not None), default=None)
+    causes = [known.get(finding.code, _always)(evidence) for finding in found if finding.code in CAUSES]
+    return min((instant for instant in (*causes, clear_until_ns(evidence)) if instant is not None), default=None)
 
 
-def _always(_: Case) -> int:
+def _always(_: Evidence) -> int:
     return 0
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from inference_benchmarker.facts.client_use import Connections
-    from inference_benchmarker.verdict.client.evidence import Case
+    from inference_benchmarker.verdict.client.evidence import Evidence
 
 CONNECTION_POOL = "connection_pool"
 DISCARDED_SHARE = 0.01
@@ -25,7 +25,7 @@ LEAST_LOOKS = 20
 NEAR = 0.9
 
 
-def network_findings(case: Case) -> Iterator[Finding]:
+def network_findings(evidence: Evidence) -> Iterator[Finding]:
     """The findings on what client libraries and the host's kernel did beneath ``invoke``."""
     for check in (
         _connection_pool,
@@ -36,26 +36,26 @@ def network_findings(case: Case) -> Iterator[Finding]:
         _local_network,
         _hidden_retries,
     ):
-        yield from check(case)
+        yield from check(evidence)
 
 
-def clear_until_ns(case: Case) -> int | None:
+def clear_until_ns(evidence: Evidence) -> int | None:
     """Until when no request queued in this client, for a connection or a lock; None where hardly any did at all.
 
     From then on latency is not the endpoint's.
     """
-    if not (_waits_for_pool(case) or _waits_for_lock(case)):
+    if not (_waits_for_pool(evidence) or _waits_for_lock(evidence)):
         return None
-    used = [worker.connections for worker in case.workers]
+    used = [worker.connections for worker in evidence.workers]
     seen = [connections.clear_until_s or 0.0 for connections in used if connections.waiting or connections.locked]
     return round(min(seen) * NS)
 
 
-def as_consequence(case: Case, finding: Finding) -> Finding:
+def as_consequence(evidence: Evidence, finding: Finding) -> Finding:
     """The finding where the endpoint fell behind first: then more connections would change nothing."""
     if finding.code == "lock_wait":
         return replace(finding, advice="A consequence: the endpoint fell behind before any request waited for a lock.")
-    if finding.code != CONNECTION_POOL or not _waits_for_pool(case):
+    if finding.code != CONNECTION_POOL or not _waits_for_pool(evidence):
         return finding
     return replace(
         finding,
@@ -64,34 +64,34 @@ def as_consequence(case: Case, finding: Finding) -> Finding:
     )
 
 
-def _waits_for_pool(case: Case) -> bool:
-    return _waiting_share(case) > WAITING_SHARE
+def _waits_for_pool(evidence: Evidence) -> bool:
+    return _waiting_share(evidence) > WAITING_SHARE
 
 
-def _waits_for_lock(case: Case) -> bool:
-    return _locked_share(case) > WAITING_SHARE
+def _waits_for_lock(evidence: Evidence) -> bool:
+    return _locked_share(evidence) > WAITING_SHARE
 
 
-def _waiting_share(case: Case) -> float:
-    return _share_of_looks(case, lambda c: c.waiting)
+def _waiting_share(evidence: Evidence) -> float:
+    return _share_of_looks(evidence, lambda c: c.waiting)
 
 
-def _locked_share(case: Case) -> float:
-    return _share_of_looks(case, lambda c: c.locked)
+def _locked_share(evidence: Evidence) -> float:
+    return _share_of_looks(evidence, lambda c: c.locked)
 
 
-def _share_of_looks(case: Case, count: Callable[[Connections], int]) -> float:
-    looked_at = case.total(lambda c: c.looked_at)
-    return case.total(count) / looked_at if looked_at >= LEAST_LOOKS else 0.0
+def _share_of_looks(evidence: Evidence, count: Callable[[Connections], int]) -> float:
+    looked_at = evidence.total(lambda c: c.looked_at)
+    return evidence.total(count) / looked_at if looked_at >= LEAST_LOOKS else 0.0
 
 
-def _connection_pool(case: Case) -> Iterator[Finding]:
-    sent = case.summary.ledger.sent
-    discarded, opened = case.total(lambda c: c.discarded), case.total(lambda c: c.opened)
-    if _waits_for_pool(case):
-        share = percent_text(_waiting_share(case))
+def _connection_pool(evidence: Evidence) -> Iterator[Finding]:
+    sent = evidence.summary.ledger.sent
+    discarded, opened = evidence.total(lambda c: c.discarded), evidence.total(lambda c: c.opened)
+    if _waits_for_pool(evidence):
+        share = percent_text(_waiting_share(evidence))
         measured = f"{share} of the requests in flight waited for their pool's connections"
-        advice = _pool_advice(case, "That wait is in the latency")
+        advice = _pool_advice(evidence, "That wait is in the latency")
         yield Finding("connection_pool", "warning", measured, percent_text(WAITING_SHARE), advice)
     elif sent and discarded / sent > DISCARDED_SHARE:
         yield Finding(
@@ -99,35 +99,35 @@ def _connection_pool(case: Case) -> Iterator[Finding]:
             "warning",
             f"{discarded:,} connections discarded by a full pool, {opened:,} opened for {sent:,} requests",
             f"{percent_text(DISCARDED_SHARE)} of requests",
-            _pool_advice(case, "A new connection for each further request is in the latency"),
+            _pool_advice(evidence, "A new connection for each further request is in the latency"),
         )
 
 
-def _pool_advice(case: Case, effect: str) -> str:
-    size = most_in_flight(case.observed)
+def _pool_advice(evidence: Evidence, effect: str) -> str:
+    size = most_in_flight(evidence.facts)
     return (
         f"{effect}: the client's pool must hold all requests in flight of a worker, here up to {size} (boto3: "
         f"Config(max_pool_connections={size}), requests: HTTPAdapter(pool_maxsize), geventhttpclient: concurrency)."
     )
 
 
-def _lock_wait(case: Case) -> Iterator[Finding]:
-    if _waits_for_lock(case):
+def _lock_wait(evidence: Evidence) -> Iterator[Finding]:
+    if _waits_for_lock(evidence):
         yield Finding(
             "lock_wait",
             "warning",
-            f"{percent_text(_locked_share(case), WAITING_SHARE)} of the requests in flight waited for a lock",
+            f"{percent_text(_locked_share(evidence), WAITING_SHARE)} of the requests in flight waited for a lock",
             percent_text(WAITING_SHARE),
             "That wait is in the latency, and the endpoint gets no more at a time than the lock lets pass: hold none "
             "in invoke while a request is under way.",
         )
 
 
-def _connections_opened(case: Case) -> Iterator[Finding]:
+def _connections_opened(evidence: Evidence) -> Iterator[Finding]:
     """Beyond one for each request in flight at a time, and for each that failed, connections are there to be reused."""
-    sent, opened = case.summary.ledger.sent, case.total(lambda c: c.opened)
-    needed = case.observed.plan.workers * most_in_flight(case.observed) + case.summary.ledger.failed
-    if opened - needed > REOPENED_SHARE * sent and not case.total(lambda c: c.discarded):
+    sent, opened = evidence.summary.ledger.sent, evidence.total(lambda c: c.opened)
+    needed = evidence.facts.plan.workers * most_in_flight(evidence.facts) + evidence.summary.ledger.failed
+    if opened - needed > REOPENED_SHARE * sent and not evidence.total(lambda c: c.discarded):
         yield Finding(
             "connections_opened",
             "warning",
@@ -138,8 +138,8 @@ def _connections_opened(case: Case) -> Iterator[Finding]:
         )
 
 
-def _hidden_retries(case: Case) -> Iterator[Finding]:
-    retries, sent = case.total(lambda c: c.retries), case.summary.ledger.sent
+def _hidden_retries(evidence: Evidence) -> Iterator[Finding]:
+    retries, sent = evidence.total(lambda c: c.retries), evidence.summary.ledger.sent
     if retries:
         yield Finding(
             "hidden_retries",
@@ -151,16 +151,16 @@ def _hidden_retries(case: Case) -> Iterator[Finding]:
         )
 
 
-def _descriptors(case: Case) -> Iterator[Finding]:
-    limit = max((worker.descriptor_limit for worker in case.workers), default=0)
-    peak = max((worker.descriptors for worker in case.workers), default=0)
+def _descriptors(evidence: Evidence) -> Iterator[Finding]:
+    limit = max((worker.descriptor_limit for worker in evidence.workers), default=0)
+    peak = max((worker.descriptors for worker in evidence.workers), default=0)
     advice = "Use more --workers, or raise the limit (`benchmark client limits` tells how)."
-    failed = case.refused("EMFILE", "ENFILE")
-    cap = sum(case.observed.caps)
-    capped = case.observed.plan.max_in_flight is None and 0 < cap < DEFAULT_MAX_IN_FLIGHT
+    failed = evidence.refused("EMFILE", "ENFILE")
+    cap = sum(evidence.facts.caps)
+    capped = evidence.facts.plan.max_in_flight is None and 0 < cap < DEFAULT_MAX_IN_FLIGHT
     if failed:
-        measured, severity = f"{failed:,} requests failed for want of file descriptors", case.of_failed_here(failed)
-    elif capped and case.summary.ledger.dropped:
+        measured, severity = f"{failed:,} requests failed for want of file descriptors", evidence.of_failed_here(failed)
+    elif capped and evidence.summary.ledger.dropped:
         measured, severity = f"file descriptors allowed {cap:,} requests in flight, so arrivals were dropped", "warning"
     elif limit and peak > NEAR * limit:
         measured, severity = f"a worker had {peak:,} file descriptors open", "warning"
@@ -169,16 +169,16 @@ def _descriptors(case: Case) -> Iterator[Finding]:
     yield Finding("descriptors", severity, measured, f"{limit:,} open files", advice)
 
 
-def _ports(case: Case) -> Iterator[Finding]:
-    host = case.observed.host
+def _ports(evidence: Evidence) -> Iterator[Finding]:
+    host = evidence.facts.host
     ports = None if host is None else host.ephemeral_ports
-    failed = case.refused("EADDRNOTAVAIL", "EADDRINUSE")
+    failed = evidence.refused("EADDRNOTAVAIL", "EADDRINUSE")
     limit = "0" if ports is None else f"{ports:,} ports"
     advice = "Let the client keep its connections open (a session, a pool): each closed one holds a port for 60 s."
     if failed:
         measured = f"{failed:,} requests failed for want of a free local port"
-        yield Finding("ports", case.of_failed_here(failed), measured, limit, advice)
-    elif ports and host is not None and (host.time_wait or 0) > NEAR * ports and case.total(_opened) > ports / 2:
+        yield Finding("ports", evidence.of_failed_here(failed), measured, limit, advice)
+    elif ports and host is not None and (host.time_wait or 0) > NEAR * ports and evidence.total(_opened) > ports / 2:
         yield Finding("ports", "warning", f"{host.time_wait:,} closed connections hold a local port", limit, advice)
 
 
@@ -187,14 +187,14 @@ def _opened(connections: Connections) -> int:
     return connections.opened
 
 
-def _local_network(case: Case) -> Iterator[Finding]:
+def _local_network(evidence: Evidence) -> Iterator[Finding]:
     names = ("ENETUNREACH", "ENETDOWN", "ENOBUFS", "EPERM", "EACCES")
-    failed = case.refused(*names)
+    failed = evidence.refused(*names)
     if failed:
-        seen = ", ".join(name for name in names if case.refused(name))
+        seen = ", ".join(name for name in names if evidence.refused(name))
         yield Finding(
             "local_network",
-            case.of_failed_here(failed),
+            evidence.of_failed_here(failed),
             f"{failed:,} requests were refused by this host itself ({seen})",
             "0",
             "They never reached the endpoint: look at this host's routes, firewall and network buffers.",

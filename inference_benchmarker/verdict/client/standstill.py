@@ -10,7 +10,7 @@ import numpy as np
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
 
 LEAST_S = 1.0
 LEAST_SHARE = 0.1  # of the time in which requests were sent
@@ -27,10 +27,10 @@ class Standstill:
     waiting: int
 
     @classmethod
-    def of(cls, observed: Observed) -> Self | None:
+    def of(cls, facts: WaveFacts) -> Self | None:
         """The one that stands out: an endpoint that is slow, or pauses regularly, has many as long."""
-        sent = np.sort(observed.records.int("sent"))
-        done = np.sort(observed.records.int("done")[~observed.records.outcome("abandoned")])
+        sent = np.sort(facts.records.int("sent"))
+        done = np.sort(facts.records.int("done")[~facts.records.outcome("abandoned")])
         if len(done) < 3:
             return None
         before, after = done[:-1], done[1:]
@@ -42,12 +42,12 @@ class Standstill:
         waiting = int(np.searchsorted(sent, after[longest], side="right")) - longest - 1
         found = cls(float(begun[longest]) / NS, float(waits[longest]), waiting)
         others = float(np.partition(waits, -2)[-2])
-        return found if found.stands_out(observed, others) else None
+        return found if found.stands_out(facts, others) else None
 
-    def stands_out(self, observed: Observed, next_longest_s: float) -> bool:
+    def stands_out(self, facts: WaveFacts, next_longest_s: float) -> bool:
         """Whether it is no wait like others of this wave."""
-        records = observed.records
+        records = facts.records
         usual = float(np.median(records.int("done") - records.int("sent"))) / NS
-        length_s = (observed.window.planned_ns or observed.window.duration_ns) / NS
+        length_s = (facts.window.planned_ns or facts.window.duration_ns) / NS
         least = max(LEAST_S, LEAST_SHARE * length_s, TIMES_THE_NEXT * next_longest_s, TIMES_THE_NEXT * usual)
         return self.length_s >= least and self.waiting >= LEAST_WAITING and self.begin_s < length_s

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
     from inference_benchmarker.summary.summary import Summary
-    from inference_benchmarker.verdict.client.evidence import Case
+    from inference_benchmarker.verdict.client.evidence import Evidence
 
 SCHEDULE_LAG = "schedule_lag"
 LAG_FLOOR_S = 0.005
@@ -31,10 +31,10 @@ SHOWN_BY_PROCESS = "--sample-client-hw shows what each process of the wave took.
 HEARTBEAT_LOSS_S = 3.0  # Locust calls a worker missing when three heartbeats, one a second, are lost
 
 
-def worker_findings(case: Case) -> Iterator[Finding]:
+def worker_findings(evidence: Evidence) -> Iterator[Finding]:
     """The findings on this client's own processes."""
     for check in (_schedule_lag, _loop_blocked, _heartbeats_missed, _payload_building, _payload_failed, _worker_cpu):
-        yield from check(case)
+        yield from check(evidence)
 
 
 def lag_limit_s(summary: Summary) -> float:
@@ -44,48 +44,48 @@ def lag_limit_s(summary: Summary) -> float:
     return max(LAG_FLOOR_S, LAG_SHARE_OF_LATENCY * median)
 
 
-def _schedule_lag(case: Case) -> Iterator[Finding]:
-    summary = case.summary
-    if _is_late(case) and summary.lag is not None:
+def _schedule_lag(evidence: Evidence) -> Iterator[Finding]:
+    summary = evidence.summary
+    if _is_late(evidence) and summary.lag is not None:
         lag, limit = summary.lag.percentile(99), lag_limit_s(summary)
         measured = f"p99 {duration_text(lag, limit)}"
-        yield Finding("schedule_lag", "invalid", measured, duration_text(limit), _lag_advice(case))
+        yield Finding("schedule_lag", "invalid", measured, duration_text(limit), _lag_advice(evidence))
 
 
-def in_time_until_ns(case: Case) -> int:
+def in_time_until_ns(evidence: Evidence) -> int:
     """When the schedule began to be late: one in a hundred arrivals may be later than the lag limit before."""
-    records = case.observed.records
+    records = evidence.facts.records
     due = records.int("due")
     lag = records.int("sent") - records.int("build_ns") - due
-    late = np.sort(due[lag > lag_limit_s(case.summary) * NS])
+    late = np.sort(due[lag > lag_limit_s(evidence.summary) * NS])
     allowed = len(due) // 100
     return int(late[allowed]) if len(late) > allowed else int(due.max(initial=0))
 
 
-def _is_late(case: Case) -> bool:
+def _is_late(evidence: Evidence) -> bool:
     """Whether the schedule lag is above its limit."""
-    lag = case.summary.lag
-    return case.observed.open_loop and lag is not None and lag.percentile(99) > lag_limit_s(case.summary)
+    lag = evidence.summary.lag
+    return evidence.facts.open_loop and lag is not None and lag.percentile(99) > lag_limit_s(evidence.summary)
 
 
-def _lag_advice(case: Case) -> str:
+def _lag_advice(evidence: Evidence) -> str:
     """The cause that the evidence names, and one thing to do."""
-    build = case.summary.build
+    build = evidence.summary.build
     if build is not None and build.mean > BUILD_FLOOR_S:
         return (
             f"Building a payload takes {duration_text(build.mean)} on average: compute payloads before the wave "
-            f'("pre_computed": True), or {case.more_workers()}.'
+            f'("pre_computed": True), or {evidence.more_workers()}.'
         )
-    starved = next((worker for worker in case.workers if _is_starved(worker)), None)
+    starved = next((worker for worker in evidence.workers if _is_starved(worker)), None)
     if starved is not None:
         return _starved_advice(starved)
-    for worker in case.workers:
+    for worker in evidence.workers:
         if worker.block and worker.block.part == "invoke":
             where = worker.block.where
-            return f"{where} keeps the worker from sending on time: make it cheaper, or {case.more_workers()}."
-    if others_took_cores(case.observed):
-        return _others_advice(case)
-    return f"The client cannot keep this pace: {case.more_workers()}."
+            return f"{where} keeps the worker from sending on time: make it cheaper, or {evidence.more_workers()}."
+    if others_took_cores(evidence.facts):
+        return _others_advice(evidence)
+    return f"The client cannot keep this pace: {evidence.more_workers()}."
 
 
 def _is_starved(worker: WorkerUse) -> bool:
@@ -101,9 +101,9 @@ def _starved_advice(worker: WorkerUse) -> str:
     )
 
 
-def _others_advice(case: Case) -> str:
+def _others_advice(evidence: Evidence) -> str:
     """What the others left, of a host that ``others_took_cores`` tells of."""
-    host, own = case.observed.host, workers_cpu_share(case.observed)
+    host, own = evidence.facts.host, workers_cpu_share(evidence.facts)
     assert host is not None
     assert own is not None
     return (
@@ -113,8 +113,8 @@ def _others_advice(case: Case) -> str:
     )
 
 
-def _worker_cpu(case: Case) -> Iterator[Finding]:
-    shares = [worker.cpu_share or 0.0 for worker in case.workers]
+def _worker_cpu(evidence: Evidence) -> Iterator[Finding]:
+    shares = [worker.cpu_share or 0.0 for worker in evidence.workers]
     busiest = max(shares, default=0.0)
     if busiest > CPU_LIMIT:
         yield Finding(
@@ -122,25 +122,25 @@ def _worker_cpu(case: Case) -> Iterator[Finding]:
             "warning",
             f"worker {shares.index(busiest)} used {percent_text(busiest, CPU_LIMIT)} of a core while it sent",
             f"{percent_text(CPU_LIMIT)}",
-            f"Make invoke cheaper, or {case.more_workers()}.",
+            f"Make invoke cheaper, or {evidence.more_workers()}.",
         )
 
 
-def _loop_blocked(case: Case) -> Iterator[Finding]:
+def _loop_blocked(evidence: Evidence) -> Iterator[Finding]:
     """In the closed loop this is what the schedule lag is in the open one, so it makes the wave INVALID there.
 
     Where no worker ever had two requests in flight, nothing of the endpoint's waited while one of them computed.
     """
-    late = [(_late_beats(worker.loop_delay), worker) for worker in case.workers if worker.loop_delay]
+    late = [(_late_beats(worker.loop_delay), worker) for worker in evidence.workers if worker.loop_delay]
     (percent, delay), worst = max(late, key=lambda entry: entry[0][1], default=((0, 0.0), None))
-    limit = lag_limit_s(case.summary)
-    if worst is not None and delay > limit and (_is_late(case) or most_in_flight(case.observed) > 1):
+    limit = lag_limit_s(evidence.summary)
+    if worst is not None and delay > limit and (_is_late(evidence) or most_in_flight(evidence.facts) > 1):
         yield Finding(
             "loop_blocked",
-            "warning" if case.observed.open_loop else "invalid",
-            f"p{percent} {duration_text(delay, limit)} until the event loop comes round{_culprit(case, worst)}",
+            "warning" if evidence.facts.open_loop else "invalid",
+            f"p{percent} {duration_text(delay, limit)} until the event loop comes round{_culprit(evidence, worst)}",
             duration_text(limit),
-            _block_advice(case, worst),
+            _block_advice(evidence, worst),
         )
 
 
@@ -151,16 +151,16 @@ def _late_beats(delay: LoopDelay) -> tuple[int, float]:
     return (99, delay.p99_s) if delay.count >= BEATS_FOR_P99 else (95, delay.p95_s)
 
 
-def _had_no_cpu(case: Case, worker: WorkerUse) -> bool:
+def _had_no_cpu(evidence: Evidence, worker: WorkerUse) -> bool:
     """Whether no code of the user's was seen to hold the worker up, on a host that others kept busy."""
-    return (worker.block is None or worker.block.part == "tool") and others_took_cores(case.observed)
+    return (worker.block is None or worker.block.part == "tool") and others_took_cores(evidence.facts)
 
 
-def _culprit(case: Case, worker: WorkerUse) -> str:
+def _culprit(evidence: Evidence, worker: WorkerUse) -> str:
     """Who held the loop up, and for how long at most."""
     block = worker.block
     where = ""
-    if block is not None and not _had_no_cpu(case, worker):
+    if block is not None and not _had_no_cpu(evidence, worker):
         name = {"invoke": block.where, "payload": f"payload building, {block.where}", "tool": "the tool itself"}
         where = f", held up by {name[block.part]}, {duration_text(block.longest_s)} in a row at the longest"
     if (worker.starved_share or 0.0) > STARVED_SHARE:
@@ -168,8 +168,8 @@ def _culprit(case: Case, worker: WorkerUse) -> str:
     return where
 
 
-def _heartbeats_missed(case: Case) -> Iterator[Finding]:
-    silent = [worker.silence_s for worker in case.workers]
+def _heartbeats_missed(evidence: Evidence) -> Iterator[Finding]:
+    silent = [worker.silence_s for worker in evidence.workers]
     longest = max(silent, default=0.0)
     if longest > HEARTBEAT_LOSS_S:
         yield Finding(
@@ -182,35 +182,35 @@ def _heartbeats_missed(case: Case) -> Iterator[Finding]:
         )
 
 
-def _block_advice(case: Case, worker: WorkerUse) -> str:
+def _block_advice(evidence: Evidence, worker: WorkerUse) -> str:
     if _is_starved(worker):
         return _starved_advice(worker)
-    if _had_no_cpu(case, worker):
-        return _others_advice(case)
+    if _had_no_cpu(evidence, worker):
+        return _others_advice(evidence)
     if worker.block is None:
         return (
             "None of its code was seen running then: garbage collection, a thread that holds Python's lock, or other "
             f"programs kept it from running; {SHOWN_BY_PROCESS}"
         )
     if worker.block.part == "payload":
-        return f'Compute payloads before the wave ("pre_computed": True), or {case.more_workers()}.'
+        return f'Compute payloads before the wave ("pre_computed": True), or {evidence.more_workers()}.'
     if worker.block.part == "invoke":
         return (
             "While it computes, or waits in a way that gevent cannot switch, nothing else of the worker runs: make it "
-            f"shorter, or {case.more_workers()}. The stack is in summary.json."
+            f"shorter, or {evidence.more_workers()}. The stack is in summary.json."
         )
-    return f"{case.more_workers()[:1].upper()}{case.more_workers()[1:]}."
+    return f"{evidence.more_workers()[:1].upper()}{evidence.more_workers()[1:]}."
 
 
-def _payload_building(case: Case) -> Iterator[Finding]:
+def _payload_building(evidence: Evidence) -> Iterator[Finding]:
     """Longer than a tenth of the latency, or long at all where it was caught holding up the event loop.
 
     There the latency is no measure: it waited for the same loop.
     """
-    build, latency = case.summary.build, case.summary.latency
+    build, latency = evidence.summary.build, evidence.summary.latency
     if build is None or latency is None:
         return
-    caught = [worker.block.where for worker in case.workers if worker.block and worker.block.part == "payload"]
+    caught = [worker.block.where for worker in evidence.workers if worker.block and worker.block.part == "payload"]
     limit = BUILD_FLOOR_S if caught else max(BUILD_FLOOR_S, BUILD_SHARE * latency.mean)
     if round(build.mean, 9) > limit:  # a mean of equal values may miss them by a rounding
         where = f" in {caught[0]}" if caught else ""
@@ -223,13 +223,13 @@ def _payload_building(case: Case) -> Iterator[Finding]:
         )
 
 
-def _payload_failed(case: Case) -> Iterator[Finding]:
-    rows = [row for row in case.summary.errors if row.key.partition(" ")[0] == "PayloadError"]
+def _payload_failed(evidence: Evidence) -> Iterator[Finding]:
+    rows = [row for row in evidence.summary.errors if row.key.partition(" ")[0] == "PayloadError"]
     count = sum(row.count for row in rows)
     if count:
         yield Finding(
             "payload_failed",
-            case.of_failed_here(count),
+            evidence.of_failed_here(count),
             f"{count:,} payloads could not be built ({rows[0].key})",
             "0",
             "Nothing was sent for them: mend payload_factory; the first texts of each error are in summary.json.",

@@ -10,7 +10,7 @@ import numpy as np
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.columns import Floats
 
 FIRST = 10
@@ -33,13 +33,13 @@ class ColdStart:
     until_s: float
 
 
-def cold_start(observed: Observed) -> ColdStart | None:
+def cold_start(facts: WaveFacts) -> ColdStart | None:
     """The first ten requests (warm-up included) took three times the median of the rest, or the first three times p99.
 
     Both would be rare by chance: of ten latencies with an exponential distribution five exceed three medians in one
     wave of 200, and one exceeds three times the p99 in one of a million.
     """
-    sent, latency = _by_sending(observed)
+    sent, latency = _by_sending(facts)
     if len(sent) < LEAST_REQUESTS:
         return None
     first, rest = latency[:FIRST], latency[FIRST:]
@@ -52,10 +52,10 @@ def cold_start(observed: Observed) -> ColdStart | None:
     return None
 
 
-def _by_sending(observed: Observed) -> tuple[Floats, Floats]:
+def _by_sending(facts: WaveFacts) -> tuple[Floats, Floats]:
     """When each answered request was sent (seconds) and what it took, in the order of sending."""
     times = []
-    for records in (observed.warmup, observed.records):
+    for records in (facts.warmup, facts.records):
         ok = records.outcome("ok")
         times.append(np.stack([records.int("sent")[ok], records.int("done")[ok]]) / NS)
     sent, done = np.concatenate(times, axis=1)

@@ -18,7 +18,7 @@ from inference_benchmarker.verdict.server.hardware_use import (
     TIGHT,
     Use,
 )
-from inference_benchmarker.verdict.server.platform_metrics import Remark, Served
+from inference_benchmarker.verdict.server.platform_metrics import PlatformMetrics, Remark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,17 +37,17 @@ _IDLE = "Mostly idle at this rate: send more to find its limit, or use fewer or 
 _IDLE_ADVICE = {CPU: _IDLE, GPU: _IDLE, MEMORY: "Most of it is unused at this rate."}
 
 
-def hardware_remarks(served: Served) -> Iterator[Remark]:
+def hardware_remarks(platform: PlatformMetrics) -> Iterator[Remark]:
     """Each resource as a share of the whole."""
-    for use in served.uses:
+    for use in platform.uses:
         code = code_of(use.resource)
         name = use.resource[:1].upper() + use.resource[1:] + (f" ({use.of})" if use.of else "")
         if use.whole is None:
             yield Remark(code, f"{name}: {_amounts(use)}; of how much is not known", _UNKNOWN)
             continue
-        around = served.is_diluted(use)
+        around = platform.is_diluted(use)
         note = "; idle time around the wave is in it" if around else ""
-        idle = not around and served.healthy  # who fails or is too slow is not too large
+        idle = not around and platform.healthy  # who fails or is too slow is not too large
         yield Remark(code, f"{name}: {_amounts(use)}{note}", _advice(use, around=around, idle=idle))
 
 

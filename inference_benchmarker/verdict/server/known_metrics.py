@@ -1,6 +1,6 @@
 """What AWS documents about the metrics of inference platforms: where each lives, its unit, its statistics, its kind.
 
-Only for reading, for doubts and for hints: a metric that does not stand here is asked for like any other.
+Only for reading, for warnings and for hints: a metric that does not stand here is asked for like any other.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def unit_of(namespace: str, name: str) -> str | None:
     return known.unit if known else None
 
 
-def doubt(namespace: str, name: str, dimensions: Collection[str], statistics: Collection[str]) -> str:
+def warning(namespace: str, name: str, dimensions: Collection[str], statistics: Collection[str]) -> str:
     """What is odd about asking for this metric, whatever the endpoint; empty where nothing is.
 
     It has to be right: what is not known may be somebody's own, and only a slip of the pen makes it odd.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from inference_benchmarker.facts.server_metric import ServerMetric
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.summary import Summary
 
 _SECONDS = {"Seconds": 1.0, "Milliseconds": 1e-3, "Microseconds": 1e-6}
@@ -63,10 +63,10 @@ class Remark:
 
 
 @dataclass(frozen=True)
-class Served:
+class PlatformMetrics:
     """One wave from both sides. ``limited_by``: the verdict's side."""
 
-    observed: Observed
+    facts: WaveFacts
     summary: Summary
     metrics: Sequence[ServerMetric]
     limited_by: str | None = None
@@ -74,8 +74,8 @@ class Served:
     @cached_property
     def latency_s(self) -> float | None:
         """The mean latency of the ok requests: one that was abandoned has an age, and no time at the server."""
-        ok = self.observed.records.outcome("ok")
-        took = (self.observed.records.int("done") - self.observed.records.int("sent"))[ok]
+        ok = self.facts.records.outcome("ok")
+        took = (self.facts.records.int("done") - self.facts.records.int("sent"))[ok]
         return float(took.mean()) / NS if len(took) else None
 
     @cached_property
@@ -105,19 +105,19 @@ class Served:
     @property
     def client_cpu_s(self) -> float | None:
         """What a request took of this client's CPU while it sent, payloads aside; None where it is not known."""
-        observed, summary = self.observed, self.summary
-        shares = [use.cpu_share for use in observed.workers]
+        facts, summary = self.facts, self.summary
+        shares = [use.cpu_share for use in facts.workers]
         known = _summed(shares)
-        if known is None or not observed.ledger.sent:
+        if known is None or not facts.ledger.sent:
             return None
         built = 0.0 if summary.build is None else summary.build.mean * summary.build.count
         seconds = summary.duration_s if summary.planned_s is None else summary.planned_s
-        return max(known * seconds - built, 0.0) / observed.ledger.sent
+        return max(known * seconds - built, 0.0) / facts.ledger.sent
 
     @property
     def longest_hold_s(self) -> float:
         """The longest that something kept a worker's event loop from coming round: its own code, not the endpoint."""
-        return max((use.loop_delay.max_s for use in self.observed.workers if use.loop_delay), default=0.0)
+        return max((use.loop_delay.max_s for use in self.facts.workers if use.loop_delay), default=0.0)
 
     @property
     def overhead_s(self) -> float | None:
@@ -145,8 +145,8 @@ class Served:
     @cached_property
     def told_apart(self) -> bool:
         """Whether a record is one request to the server; a task of a Locust file may send several, or none."""
-        sent = self.observed.ledger.sent + len(self.observed.warmup)
-        return self.observed.plan.locust_file is None or self.invocations == sent
+        sent = self.facts.ledger.sent + len(self.facts.warmup)
+        return self.facts.plan.locust_file is None or self.invocations == sent
 
     @cached_property
     def uses(self) -> list[Use]:
@@ -157,7 +157,7 @@ class Served:
     def too_slow(self) -> bool:
         """Whether a limit of the user's on latency or TTFT was missed."""
         metrics = ("default", "latency", "response_time", "ttft")
-        limits = [slo for slo in self.observed.plan.slos if slo.metric in metrics]
+        limits = [slo for slo in self.facts.plan.slos if slo.metric in metrics]
         return any(not limit.met(self.summary.measured(limit.metric, limit.stat)) for limit in limits)
 
     @property
@@ -181,7 +181,7 @@ class Served:
 
     def is_diluted(self, use: Use) -> bool:
         """Whether the values cover more than the wave, so that idle time around it is in them."""
-        return use.length_s is not None and use.length_s > self.observed.window.duration_ns / NS
+        return use.length_s is not None and use.length_s > self.facts.window.duration_ns / NS
 
     def rows(self, namespace: str, name: str) -> list[ServerMetric]:
         """The rows of a metric of CloudWatch, one for each endpoint: those of other dimensions count the same again."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.verdict.server.hardware_remarks import hardware_remarks
-from inference_benchmarker.verdict.server.platform_metrics import Remark, Served
+from inference_benchmarker.verdict.server.platform_metrics import PlatformMetrics, Remark
 from inference_benchmarker.verdict.server.request_remarks import error_remarks, failing_since, request_remarks
 from inference_benchmarker.verdict.server.time_remarks import time_remarks
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from inference_benchmarker.facts.server_metric import ServerMetric
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.summary import Summary
 
 
-def diagnose(observed: Observed, summary: Summary, limited_by: str | None = None) -> list[Remark]:
+def diagnose(facts: WaveFacts, summary: Summary, limited_by: str | None = None) -> list[Remark]:
     """What the wave's server metrics say, in the order of reading; nothing where none were asked for.
 
     ``limited_by``: the verdict's side; where it is the client, its own delays are in the latency.
     """
-    if not observed.server_metrics:
+    if not facts.server_metrics:
         return []
-    served = Served(observed, summary, observed.server_metrics, limited_by)
+    platform = PlatformMetrics(facts, summary, facts.server_metrics, limited_by)
     parts = (error_remarks, time_remarks, hardware_remarks, request_remarks)
-    return [remark for part in parts for remark in part(served)]
+    return [remark for part in parts for remark in part(platform)]
 
 
-def log_since(observed: Observed, summary: Summary, metrics: Sequence[ServerMetric]) -> float | None:
+def log_since(facts: WaveFacts, summary: Summary, metrics: Sequence[ServerMetric]) -> float | None:
     """From how many seconds after the wave's start on the server's log may say why requests ended in its errors.
 
     None: none did, by the client's count and by the server's.
     """
-    return failing_since(Served(observed, summary, metrics))
+    return failing_since(PlatformMetrics(facts, summary, metrics))

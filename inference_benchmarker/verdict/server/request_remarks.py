@@ -18,14 +18,14 @@ from inference_benchmarker.verdict.server.known_metrics import (
     SAGEMAKER,
     log_groups,
 )
-from inference_benchmarker.verdict.server.platform_metrics import MOST_ERRORS, Remark, Served
+from inference_benchmarker.verdict.server.platform_metrics import MOST_ERRORS, PlatformMetrics, Remark
 from inference_benchmarker.wording import duration_text, percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.verdict.server.platform_metrics import Place
 
 LEAST_HITS = 0.95
@@ -55,32 +55,32 @@ _BEFORE_S = 5.0
 """A log is read from so long before the first server error on."""
 
 
-def failing_since(served: Served) -> float | None:
+def failing_since(platform: PlatformMetrics) -> float | None:
     """How many seconds after the wave's start the log gets interesting; None: no request ended in a server error."""
-    seen = [row.first_s for row in served.summary.errors if _SERVER_ERROR_KEY.search(row.key)]
+    seen = [row.first_s for row in platform.summary.errors if _SERVER_ERROR_KEY.search(row.key)]
     if seen:
         return max(0.0, min(seen) - _BEFORE_S)
-    return 0.0 if _counted(served, _SERVER_ERRORS, _SERVER_ERROR_KEY)[0] else None
+    return 0.0 if _counted(platform, _SERVER_ERRORS, _SERVER_ERROR_KEY)[0] else None
 
 
-def error_remarks(served: Served) -> Iterator[Remark]:
+def error_remarks(platform: PlatformMetrics) -> Iterator[Remark]:
     """Errors, whose fault they are, and where to look."""
     for rule in (_errors, _logs, _refusals):
-        yield from rule(served)
+        yield from rule(platform)
 
 
-def request_remarks(served: Served) -> Iterator[Remark]:
+def request_remarks(platform: PlatformMetrics) -> Iterator[Remark]:
     """Each of these that was seen."""
     for rule in (_crowded, _waiting, _models, _cold, _foreign):
-        yield from rule(served)
+        yield from rule(platform)
 
 
-def _errors(served: Served) -> Iterator[Remark]:
-    errors, whose, counted = _counted(served, _SERVER_ERRORS, _SERVER_ERROR_KEY)
+def _errors(platform: PlatformMetrics) -> Iterator[Remark]:
+    errors, whose, counted = _counted(platform, _SERVER_ERRORS, _SERVER_ERROR_KEY)
     if not errors or not counted:
         return
-    advice = [] if served.observed.server_logs else [_where_to_look(served)]
-    used = max(served.shares, default=None)
+    advice = [] if platform.facts.server_logs else [_where_to_look(platform)]
+    used = max(platform.shares, default=None)
     if used is not None and used < PLANNED and errors >= MOST_ERRORS * counted:
         advice.append(
             f"The hardware was not used up meanwhile ({used:.0%}): look at the container's settings, its workers, "
@@ -94,8 +94,8 @@ def _errors(served: Served) -> Iterator[Remark]:
     )
 
 
-def _refusals(served: Served) -> Iterator[Remark]:
-    refused, whose, counted = _counted(served, _REFUSALS, _REFUSAL_KEY)
+def _refusals(platform: PlatformMetrics) -> Iterator[Remark]:
+    refused, whose, counted = _counted(platform, _REFUSALS, _REFUSAL_KEY)
     if refused and counted:
         share = percent_text(refused / counted)
         yield Remark(
@@ -106,35 +106,35 @@ def _refusals(served: Served) -> Iterator[Remark]:
         )
 
 
-def _counted(served: Served, places: Sequence[Place], key: re.Pattern[str]) -> tuple[float, str, float]:
+def _counted(platform: PlatformMetrics, places: Sequence[Place], key: re.Pattern[str]) -> tuple[float, str, float]:
     """How many, by the server's count, else by the client's; whose count it is; and of how many requests."""
-    sent = float(served.observed.ledger.sent)
+    sent = float(platform.facts.ledger.sent)
     for place in places:
-        if (total := served.total(*place)) is not None:
-            return total, f"by {place[1]}", served.invocations or sent
-    keyed = sum(row.count for row in served.summary.errors if key.search(row.key))
+        if (total := platform.total(*place)) is not None:
+            return total, f"by {place[1]}", platform.invocations or sent
+    keyed = sum(row.count for row in platform.summary.errors if key.search(row.key))
     return float(keyed), "by the client's count", sent
 
 
-def _where_to_look(served: Served) -> str:
-    groups = dict.fromkeys(group for row in served.metrics for group in log_groups(row.dimensions))
+def _where_to_look(platform: PlatformMetrics) -> str:
+    groups = dict.fromkeys(group for row in platform.metrics for group in log_groups(row.dimensions))
     return f"CloudWatch's log group {' or '.join(groups)} says why." if groups else "The server's log says why."
 
 
-def _logs(served: Served) -> Iterator[Remark]:
+def _logs(platform: PlatformMetrics) -> Iterator[Remark]:
     """What the endpoint wrote while requests failed."""
-    for log in served.observed.server_logs or ():
+    for log in platform.facts.server_logs or ():
         group = one_line(log.group, _MOST_OF_A_REASON)
         lines = tuple(f"{line.count:,} x {one_line(line.text, _MOST_OF_A_LINE)}" for line in log.lines)
         yield Remark(
-            "server_log", f"CloudWatch's log group {group} {_reading(log, served.observed)}", _kind_of_lines(log), lines
+            "server_log", f"CloudWatch's log group {group} {_reading(log, platform.facts)}", _kind_of_lines(log), lines
         )
 
 
-def _reading(log: ServerLog, observed: Observed) -> str:
+def _reading(log: ServerLog, facts: WaveFacts) -> str:
     """How much was read, of which time, and why not all, if so."""
     count = f"{log.events:,}" if log.events else "no"
-    after_s = log.start - observed.window.start_unix_ns / NS
+    after_s = log.start - facts.window.start_unix_ns / NS
     since = f"from second {after_s:.0f} of the wave on" if after_s >= 1 else "of the wave's window"
     events = f"{count} event{'s' * (log.events > 1)} {since}"
     if log.reason is None:
@@ -151,9 +151,9 @@ def _kind_of_lines(log: ServerLog) -> str:
     return "" if log.reason else "Lines may come late: `benchmark report DIR --endpoint-config FILE` asks again."
 
 
-def _waiting(served: Served) -> Iterator[Remark]:
+def _waiting(platform: PlatformMetrics) -> Iterator[Remark]:
     """Queues that inference servers tell of themselves."""
-    queues = [row for row in served.metrics if row.stream == "prometheus" and row.name == "queue_length"]
+    queues = [row for row in platform.metrics if row.stream == "prometheus" and row.name == "queue_length"]
     for row in queues:
         waiting, most = row.statistics.get("Average"), row.statistics.get("Maximum")
         if (waiting or 0) > LEAST_WAITING:
@@ -172,43 +172,43 @@ def _which(row: ServerMetric, rows: Sequence[ServerMetric]) -> str:
     return f" ({', '.join(own)})" if own else ""
 
 
-def _crowded(served: Served) -> Iterator[Remark]:
+def _crowded(platform: PlatformMetrics) -> Iterator[Remark]:
     """Little's law: rate x time at the model are at work at a time; Poisson arrivals vary by the root of that."""
-    most = served.largest(SAGEMAKER, "ConcurrentRequestsPerModel")
-    model = served.mean_s(SAGEMAKER, "ModelLatency")
-    if most is None or model is None or not served.told_apart:
+    most = platform.largest(SAGEMAKER, "ConcurrentRequestsPerModel")
+    model = platform.mean_s(SAGEMAKER, "ModelLatency")
+    if most is None or model is None or not platform.told_apart:
         return
-    at_work = served.summary.rates.sent * model
+    at_work = platform.summary.rates.sent * model
     if most <= CROWDED * at_work + 3 * math.sqrt(at_work) + 1:
         return
     yield Remark(
         "queueing",
         f"Up to {most:,.0f} requests were in the endpoint at a time, {at_work:,.3g} would be usual "
-        f"({served.summary.rates.sent:.4g}/s x ModelLatency {duration_text(model)})",
+        f"({platform.summary.rates.sent:.4g}/s x ModelLatency {duration_text(model)})",
         "Requests queued before the model for a while: look at the latency over time (timeline.csv), and for pauses, "
         "bursts, or too few workers.",
     )
 
 
-def _models(served: Served) -> Iterator[Remark]:
+def _models(platform: PlatformMetrics) -> Iterator[Remark]:
     """Multi-model endpoints: whether models were in memory when they were asked."""
-    hits = served.average(SAGEMAKER, "ModelCacheHit")
+    hits = platform.average(SAGEMAKER, "ModelCacheHit")
     if hits is None:
         return
-    waits = served.mean_s(SAGEMAKER, "ModelLoadingWaitTime")
-    loaded = served.largest(INSTANCES, "LoadedModelCount")
-    facts = [f"{percent_text(hits)} of the requests found their model in memory"]
-    facts += [] if waits is None else [f"the others waited {duration_text(waits)} for it on average"]
-    facts += [] if loaded is None else [f"at most {loaded:,.0f} models were loaded"]
+    waits = platform.mean_s(SAGEMAKER, "ModelLoadingWaitTime")
+    loaded = platform.largest(INSTANCES, "LoadedModelCount")
+    told = [f"{percent_text(hits)} of the requests found their model in memory"]
+    told += [] if waits is None else [f"the others waited {duration_text(waits)} for it on average"]
+    told += [] if loaded is None else [f"at most {loaded:,.0f} models were loaded"]
     advice = (
         "Models push each other out: use instances with more memory, more of them, or fewer models per endpoint, and "
         "let the warm-up touch every model once."
     )
-    yield Remark("model_cache", ", ".join(facts), advice if hits < LEAST_HITS else "")
+    yield Remark("model_cache", ", ".join(told), advice if hits < LEAST_HITS else "")
 
 
-def _cold(served: Served) -> Iterator[Remark]:
-    found = cold_start(served.observed)
+def _cold(platform: PlatformMetrics) -> Iterator[Remark]:
+    found = cold_start(platform.facts)
     if found is None:
         return
     which = "The first request took" if found.count == 1 else f"The first {found.count} requests took"
@@ -217,26 +217,26 @@ def _cold(served: Served) -> Iterator[Remark]:
         f"{which} {duration_text(found.first_s)}{of}, the rest {duration_text(found.rest_s)}; "
         f"latency settled after {duration_text(found.until_s)}"
     )
-    warmup_s = served.observed.plan.warmup_ns / NS
+    warmup_s = platform.facts.plan.warmup_ns / NS
     if found.until_s <= warmup_s:
         advice = f"The warm-up of {warmup_s:g} s took it: it is in no number of the wave."
     else:
-        advice = f"{_why_slow(served, found)}: use --warmup {math.ceil(found.until_s) + 1} to keep it out."
+        advice = f"{_why_slow(platform, found)}: use --warmup {math.ceil(found.until_s) + 1} to keep it out."
     yield Remark("cold_start", measured, advice)
 
 
-def _why_slow(served: Served, found: ColdStart) -> str:
+def _why_slow(platform: PlatformMetrics, found: ColdStart) -> str:
     """Whose start it was, by what the client was caught at or the server tells; neither is called a cold start.
 
     Half of what the first ones took longer must be seen on a side.
     """
     half = (found.first_s - found.rest_s) / 2
-    if served.longest_hold_s >= half:
+    if platform.longest_hold_s >= half:
         return (
             f"That is this client's own start, not the endpoint's: its code ran for "
-            f"{duration_text(served.longest_hold_s)} in a row (a library that loads at its first call)"
+            f"{duration_text(platform.longest_hold_s)} in a row (a library that loads at its first call)"
         )
-    longest = served.server_longest_s
+    longest = platform.server_longest_s
     if longest is None:
         return "The endpoint's cold start, or this client's first connections, are in these numbers"
     if longest >= half:
@@ -247,9 +247,9 @@ def _why_slow(served: Served, found: ColdStart) -> str:
     )
 
 
-def _foreign(served: Served) -> Iterator[Remark]:
-    counted, sent = served.invocations, served.observed.ledger.sent + len(served.observed.warmup)
-    unknown = served.observed.plan.locust_file or served.observed.lost_workers  # how many requests were ours
+def _foreign(platform: PlatformMetrics) -> Iterator[Remark]:
+    counted, sent = platform.invocations, platform.facts.ledger.sent + len(platform.facts.warmup)
+    unknown = platform.facts.plan.locust_file or platform.facts.lost_workers  # how many requests were ours
     if counted is not None and counted > sent and not unknown:
         yield Remark(
             "foreign_traffic",

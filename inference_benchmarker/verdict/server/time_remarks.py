@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.verdict.server.hardware_use import NEAR, PLANNED
-from inference_benchmarker.verdict.server.platform_metrics import Remark, Served
+from inference_benchmarker.verdict.server.platform_metrics import PlatformMetrics, Remark
 from inference_benchmarker.wording import duration_text
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ OTHER_REQUESTS = 0.02
 """The server's times may exceed the client's by that share: they are rounded, and of all that its periods touch."""
 
 
-def time_remarks(served: Served) -> Iterator[Remark]:
+def time_remarks(platform: PlatformMetrics) -> Iterator[Remark]:
     """The parts of the client's mean latency, and each that is large."""
     for rule in (_parts, _model, _overhead, _network):
-        yield from rule(served)
+        yield from rule(platform)
 
 
-def _parts(served: Served) -> Iterator[Remark]:
-    latency, server, overhead, network = served.latency_s, served.server_s, served.overhead_s, served.network_s
+def _parts(platform: PlatformMetrics) -> Iterator[Remark]:
+    latency, server, overhead, network = platform.latency_s, platform.server_s, platform.overhead_s, platform.network_s
     if not latency or server is None or network is None:
         return
     inside = ([] if overhead is None else [("OverheadLatency", overhead)]) + [server]
@@ -50,19 +50,19 @@ def _part(seconds: float, whole: float) -> str:
     return f"{duration_text(seconds)} ({seconds / whole:.0%})"
 
 
-def _model(served: Served) -> Iterator[Remark]:
+def _model(platform: PlatformMetrics) -> Iterator[Remark]:
     """The server's time is the largest part, and long: 100 ms and more, or a limit of the user's was missed."""
-    if served.server_s is None or not served.latency_s:
+    if platform.server_s is None or not platform.latency_s:
         return
-    name, seconds = served.server_s
-    if seconds >= LARGEST_PART * served.latency_s and (seconds >= LONG_MODEL_S or served.too_slow):
+    name, seconds = platform.server_s
+    if seconds >= LARGEST_PART * platform.latency_s and (seconds >= LONG_MODEL_S or platform.too_slow):
         measured = f"{name} is the largest part: {duration_text(seconds)} on average"
-        yield Remark("model_latency", measured, _model_advice(served))
+        yield Remark("model_latency", measured, _model_advice(platform))
 
 
-def _model_advice(served: Served) -> str:
-    used = max(served.shares, default=None)
-    faster = "a faster GPU" if served.has_gpu else "a GPU or AWS Inferentia"
+def _model_advice(platform: PlatformMetrics) -> str:
+    used = max(platform.shares, default=None)
+    faster = "a faster GPU" if platform.has_gpu else "a GPU or AWS Inferentia"
     profile = "Profile the inference code, test the model outside the endpoint"
     compiled = f"{profile}, compile it (SageMaker Neo), or use {faster}."
     if used is None:
@@ -77,33 +77,33 @@ def _model_advice(served: Served) -> str:
     )
 
 
-def _overhead(served: Served) -> Iterator[Remark]:
-    overhead = served.overhead_s
+def _overhead(platform: PlatformMetrics) -> Iterator[Remark]:
+    overhead = platform.overhead_s
     if overhead is None or overhead < LONG_OVERHEAD_S:
         return
     advice = (
         "Look at the sizes of requests and responses, authentication, and requests that come rarely; after a cold "
         "start a --warmup helps."
     )
-    if served.loading_s >= LARGEST_PART * overhead:
+    if platform.loading_s >= LARGEST_PART * overhead:
         advice = "Most of it is waiting for models to be loaded."
     measured = f"OverheadLatency is {duration_text(overhead)} on average; single-digit milliseconds are usual"
     yield Remark("overhead_latency", measured, advice)
 
 
-def _network(served: Served) -> Iterator[Remark]:
-    network, latency = served.network_s, served.latency_s
+def _network(platform: PlatformMetrics) -> Iterator[Remark]:
+    network, latency = platform.network_s, platform.latency_s
     if network is None or not latency or network < max(LONG_NETWORK_S, LARGE_NETWORK * latency):
         return
-    own = min(served.client_cpu_s or 0.0, network)
+    own = min(platform.client_cpu_s or 0.0, network)
     told = f", {duration_text(own)} of it this client's own CPU" if own >= TOLD_CPU * network else ""
     measured = f"Network and client take {_part(network, latency)} of the latency{told}"
-    yield Remark("network", measured, _network_advice(served, network, own, latency))
+    yield Remark("network", measured, _network_advice(platform, network, own, latency))
 
 
-def _network_advice(served: Served, network: float, own: float, latency: float) -> str:
+def _network_advice(platform: PlatformMetrics, network: float, own: float, latency: float) -> str:
     """What is known to be the client's is no distance: only for the rest is a place or a connection to look at."""
-    if served.limited_by == "client":
+    if platform.limited_by == "client":
         return "This client was at its own limit: mend that first (the findings say how)."
     cheaper = f"Make invoke cheaper: a request takes {duration_text(own)} of CPU here, as in reading or writing JSON."
     if network - own < max(LONG_NETWORK_S, LARGE_NETWORK * latency):

@@ -16,7 +16,7 @@ from inference_benchmarker.wording import aligned
 from tests.test_summary import observe, on_time, open_plan
 
 if TYPE_CHECKING:
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
 
 MIB = 1 << 20
 PLAN = open_plan("100", "2")
@@ -49,13 +49,13 @@ PROCESSES = (
 )
 
 
-def wave(*workers: WorkerUse, host: HostUse | None = FULL_HOST, **more: Any) -> Observed:
+def wave(*workers: WorkerUse, host: HostUse | None = FULL_HOST, **more: Any) -> WaveFacts:
     return observe(PLAN, on_time(PLAN), workers=workers, host=host, caps=(10_000,), **more)
 
 
-def text_of(observed: Observed) -> str:
-    summary = summarise(observed)
-    return to_text(observed, summary, judge(observed, summary))
+def text_of(facts: WaveFacts) -> str:
+    summary = summarise(facts)
+    return to_text(facts, summary, judge(facts, summary))
 
 
 class TestRows:
@@ -159,9 +159,9 @@ class TestNotable:
     def test_stolen_or_throttled_cpu_little_memory_and_long_pauses_are(
         self, host: HostUse | None, worker: WorkerUse, expected: bool
     ) -> None:
-        observed = wave(WorkerUse(), worker, host=host)
-        assert notable(observed) is expected
-        assert ("worker 1" in text_of(observed)) is expected
+        facts = wave(WorkerUse(), worker, host=host)
+        assert notable(facts) is expected
+        assert ("worker 1" in text_of(facts)) is expected
 
 
 class TestReconnects:
@@ -172,16 +172,16 @@ class TestReconnects:
     def test_a_connection_for_every_other_request_is_notable(
         self, host: HostUse | None, opened: tuple[int, ...], expected: bool
     ) -> None:
-        observed = wave(*(WorkerUse(connections=Connections(opened=count)) for count in opened), host=host)
-        assert notable(observed) is expected
-        assert ("worker 0" in text_of(observed)) is expected
+        facts = wave(*(WorkerUse(connections=Connections(opened=count)) for count in opened), host=host)
+        assert notable(facts) is expected
+        assert ("worker 0" in text_of(facts)) is expected
 
     @pytest.mark.parametrize(("opened", "expected"), [(20, False), (21, True)])
     def test_the_first_connections_of_a_short_wave_are_not(self, opened: int, expected: bool) -> None:
         plan = open_plan("10", "1")
         worker = WorkerUse(connections=Connections(opened=opened))
-        observed = observe(plan, on_time(plan), workers=(worker,), host=FULL_HOST, caps=(10_000,))
-        assert notable(observed) is expected
+        facts = observe(plan, on_time(plan), workers=(worker,), host=FULL_HOST, caps=(10_000,))
+        assert notable(facts) is expected
 
 
 def test_a_host_without_any_memory_left_is_notable() -> None:
@@ -195,10 +195,10 @@ class TestReport:
         assert "host:" not in text
 
     def test_a_wave_that_the_client_limited_prints_its_table(self) -> None:
-        observed = wave(replace(FULL_WORKER, cpu_share=0.95))
-        text = text_of(observed)
+        facts = wave(replace(FULL_WORKER, cpu_share=0.95))
+        text = text_of(facts)
         assert "CLIENT BOTTLENECK detected: worker_cpu, worker 0 used 95% of a core" in text
-        for line in aligned(worker_rows(observed)):
+        for line in aligned(worker_rows(facts)):
             assert line in text.splitlines()
         assert {f"   {line}" for line in host_lines(FULL_HOST)} <= set(text.splitlines())
         assert text.index("   host: ") < text.index("CLIENT BOTTLENECK") < text.index("VALID (client-limited)")
@@ -210,8 +210,8 @@ class TestReport:
         assert "host:" not in text
 
     def test_a_wave_that_was_to_sample_prints_both_tables(self) -> None:
-        observed = wave(FULL_WORKER, processes=PROCESSES)
-        lines = text_of(observed).splitlines()
-        for line in [*aligned(worker_rows(observed)), *aligned(list(process_rows(PROCESSES)))]:
+        facts = wave(FULL_WORKER, processes=PROCESSES)
+        lines = text_of(facts).splitlines()
+        for line in [*aligned(worker_rows(facts)), *aligned(list(process_rows(PROCESSES)))]:
             assert line in lines
         assert lines[-1] == "VALID"

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.verdict.server.known_metrics import doubt
+from inference_benchmarker.verdict.server.known_metrics import warning
 from server_capacity.cloudwatch import source as cloudwatch_source
 from server_capacity.cloudwatch.block import Block
 from server_capacity.cloudwatch.source import CloudWatch
-from server_capacity.cloudwatch.warnings import doubts
+from server_capacity.cloudwatch.warnings import warnings
 from server_capacity.config import load_config
 from server_capacity.prometheus import make_source
 from tests.fake_cloudwatch import cloudwatch_block, nothing_configured
@@ -85,13 +85,13 @@ CPU = {"CPUUtilization": ["Average"], "GPUUtilization": ["Average"]}
 def test_what_documentation_doubts(
     namespace: str, name: str, dimensions: list[str], statistics: list[str], expected: str
 ) -> None:
-    said = doubt(namespace, name, dimensions, statistics)
+    said = warning(namespace, name, dimensions, statistics)
     assert said.startswith(expected)
     assert bool(said) == bool(expected)
 
 
 def of(*blocks: dict[str, Any], seconds: float | None = None) -> list[str]:
-    return doubts([Block.of(block) for block in blocks], seconds)
+    return warnings([Block.of(block) for block in blocks], seconds)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -136,7 +136,7 @@ def test_gauges_need_three_periods(period: int, seconds: float | None, doubted: 
 )
 def test_only_a_clear_no_is_said_of_an_endpoint(sagemaker: SageMaker | None, expected: list[str]) -> None:
     block = Block.of(cloudwatch_block(SAGEMAKER, {"ModelLatency": ["p99"]}))
-    assert CloudWatch([block, block], client=None, sagemaker=sagemaker).doubts(60) == expected
+    assert CloudWatch([block, block], client=None, sagemaker=sagemaker).warnings(60) == expected
 
 
 def test_a_control_plane_that_hangs_does_not_hold_up_the_wave(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_a_control_plane_that_hangs_does_not_hold_up_the_wave(monkeypatch: pytes
     monkeypatch.setattr(cloudwatch_source, "LOOK_UP_S", 0.05)
     block = Block.of(cloudwatch_block(SAGEMAKER, {"ModelLatency": ["p99"]}))
     began = time.monotonic()
-    assert CloudWatch([block], client=None, sagemaker=Hanging()).doubts(60) == []
+    assert CloudWatch([block], client=None, sagemaker=Hanging()).warnings(60) == []
     assert time.monotonic() - began < 30
     released.set()
 
@@ -169,7 +169,7 @@ def test_a_control_plane_that_hangs_does_not_hold_up_the_wave(monkeypatch: pytes
 def test_a_page_is_read_once_before_the_wave(page: tuple[Any, ...], metrics: list[str], expected: str) -> None:
     with page_of(*page) as server:
         block = {"stream": "prometheus", "scrape_url": f"{server.url}/metrics?key=1", "metrics": metrics}
-        said = make_source([block]).doubts(60)
+        said = make_source([block]).warnings(60)
     place = server.url.removeprefix("http://")
     assert [each.startswith(f"{place}/metrics: {expected}") for each in said] == ([True] if expected else [])
 
@@ -177,7 +177,7 @@ def test_a_page_is_read_once_before_the_wave(page: tuple[Any, ...], metrics: lis
 def test_a_page_out_of_reach_is_said_and_a_server_is_not_asked() -> None:
     page = {"stream": "prometheus", "scrape_url": "http://127.0.0.1:1/metrics", "metrics": ["a"]}
     server = {"stream": "prometheus", "url": "http://127.0.0.1:1", "queries": {"a": "a"}}
-    (said,) = make_source([page, server]).doubts(None)
+    (said,) = make_source([page, server]).warnings(None)
     assert said.startswith("127.0.0.1:1/metrics: 127.0.0.1:1 cannot be reached (")
 
 

@@ -29,7 +29,7 @@ from tests.test_summary import MS, closed_plan, observe, on_time, open_plan
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from inference_benchmarker.facts.wave_facts import Observed
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.verdict.finding import Finding
 
@@ -56,14 +56,14 @@ def wave(
     *workers: WorkerUse,
     plan: WavePlan = PLAN,
     **more: Any,
-) -> Observed:
+) -> WaveFacts:
     """A faultless wave, changed in one thing, of workers that used this much."""
     changed = [change(record) for record in on_time(plan)]
     kept = [record for record in changed if record is not None]
     return observe(plan, kept, workers=workers, **{"caps": ROOMY, "host": HOST, **more})
 
 
-def closed(*workers: WorkerUse, users: int = 2, latency_ns: int = 20 * MS, sent: int = 100) -> Observed:
+def closed(*workers: WorkerUse, users: int = 2, latency_ns: int = 20 * MS, sent: int = 100) -> WaveFacts:
     """A faultless closed loop of some users on one worker."""
     records = [
         RequestRecord(n, 0, n // users * latency_ns, n // users * latency_ns, (n // users + 1) * latency_ns)
@@ -72,17 +72,17 @@ def closed(*workers: WorkerUse, users: int = 2, latency_ns: int = 20 * MS, sent:
     return observe(closed_plan(users, "2"), records, workers=workers, caps=(users,), host=HOST)
 
 
-def found(observed: Observed) -> dict[str, Finding]:
+def found(facts: WaveFacts) -> dict[str, Finding]:
     """The findings by their code, each of them once."""
-    findings = limits_found(observed, summarise(observed))
+    findings = limits_found(facts, summarise(facts))
     by_code = {finding.code: finding for finding in findings}
     assert len(by_code) == len(findings)
     return by_code
 
 
-def only(observed: Observed, code: str) -> Finding:
+def only(facts: WaveFacts, code: str) -> Finding:
     """The one finding there is."""
-    findings = found(observed)
+    findings = found(facts)
     assert list(findings) == [code]
     return findings[code]
 
@@ -200,8 +200,8 @@ class TestOtherPrograms:
     @staticmethod
     def advice(host: HostUse | None, *workers: WorkerUse) -> str:
         plan = replace(PLAN, workers=len(workers))
-        observed = wave(late(NS), *workers, plan=plan, host=host, caps=ROOMY * len(workers))
-        return only(observed, "schedule_lag").advice
+        facts = wave(late(NS), *workers, plan=plan, host=host, caps=ROOMY * len(workers))
+        return only(facts, "schedule_lag").advice
 
     def test_they_are_named_with_both_sides_cpu(self) -> None:
         advice = self.advice(BUSY_WITH_OTHERS, self.IDLE, self.IDLE)
@@ -271,8 +271,8 @@ class TestMoreWorkers:
         assert text in only(wave(late(NS), plan=plan, host=host, caps=ROOMY * workers), "schedule_lag").advice
 
     def test_in_the_closed_loop_it_is_the_concurrency_that_can_be_lower(self) -> None:
-        observed = replace(closed(WorkerUse(cpu_share=0.95)), host=replace(HOST, cores=1))
-        assert "or a lower --concurrency, since" in only(observed, "worker_cpu").advice
+        facts = replace(closed(WorkerUse(cpu_share=0.95)), host=replace(HOST, cores=1))
+        assert "or a lower --concurrency, since" in only(facts, "worker_cpu").advice
 
 
 class TestWorkerCpu:
@@ -315,20 +315,20 @@ class TestLoopBlocked:
         assert found(closed(delayed(1.0), users=1)) == {}
         apart = open_plan("10", "10")
         assert found(wave(late(0), delayed(1.0), plan=apart)) == {}
-        observed = wave(late(0, 100 * MS + 1), delayed(1.0), plan=apart)
-        assert "loop_blocked" in found(observed), "each is answered as the next was sent"
+        facts = wave(late(0, 100 * MS + 1), delayed(1.0), plan=apart)
+        assert "loop_blocked" in found(facts), "each is answered as the next was sent"
 
     def test_one_request_at_a_time_that_is_late_was_held_up(self) -> None:
-        observed = wave(late(6 * MS), delayed(1.0), plan=open_plan("10", "10"))
-        assert set(found(observed)) == {"schedule_lag", "loop_blocked"}
+        facts = wave(late(6 * MS), delayed(1.0), plan=open_plan("10", "10"))
+        assert set(found(facts)) == {"schedule_lag", "loop_blocked"}
 
     def test_one_of_two_workers_with_more_at_a_time_is_enough(self) -> None:
         def change(r: RequestRecord) -> RequestRecord:
             return r._replace(done=r.due + (300 if r.worker == 1 else 20) * MS)
 
         plan = replace(open_plan("10", "10"), workers=2)
-        observed = wave(change, delayed(1.0), WorkerUse(), plan=plan, caps=(5000, 5000))
-        assert set(found(observed)) == {"loop_blocked"}
+        facts = wave(change, delayed(1.0), WorkerUse(), plan=plan, caps=(5000, 5000))
+        assert set(found(facts)) == {"loop_blocked"}
 
     @pytest.mark.parametrize(
         ("count", "measured"),
@@ -412,9 +412,9 @@ class TestHeartbeatsMissed:
             assert (missed.severity, missed.limit) == ("warning", "3 s")
 
     def test_it_stands_beside_what_held_the_worker_up(self) -> None:
-        observed = closed(delayed(5.0, block=block(), silence_s=5.0))
-        assert set(found(observed)) == {"loop_blocked", "heartbeats_missed"}
-        verdict = judge(observed, summarise(observed))
+        facts = closed(delayed(5.0, block=block(), silence_s=5.0))
+        assert set(found(facts)) == {"loop_blocked", "heartbeats_missed"}
+        verdict = judge(facts, summarise(facts))
         assert verdict.limited_by == "client"
 
 
@@ -526,16 +526,16 @@ class TestConnectionPool:
             ),
             default=0,
         )
-        observed = observe(closed_plan(3, workers=3), records)
-        assert most_in_flight(observed) == expected
+        facts = observe(closed_plan(3, workers=3), records)
+        assert most_in_flight(facts) == expected
 
 
 class TestLockWait:
     @pytest.mark.parametrize(("looked_at", "locked", "named"), [(100, 5, False), (100, 6, True), (19, 19, False)])
     def test_more_than_a_twentieth_that_wait_are_too_many(self, looked_at: int, locked: int, named: bool) -> None:
-        observed = wave(late(0), connected(looked_at=looked_at, locked=locked))
-        assert set(found(observed)) == ({"lock_wait"} if named else set())
-        assert judge(observed, summarise(observed)).limited_by == ("client" if named else None)
+        facts = wave(late(0), connected(looked_at=looked_at, locked=locked))
+        assert set(found(facts)) == ({"lock_wait"} if named else set())
+        assert judge(facts, summarise(facts)).limited_by == ("client" if named else None)
 
 
 class TestConnectionsOpened:
@@ -546,8 +546,8 @@ class TestConnectionsOpened:
         assert ("connections_opened" in found(wave(late(0), connected(opened=opened)))) == named
 
     def test_nobody_is_blamed_and_a_request_that_failed_may_have_taken_its_connection_along(self) -> None:
-        observed = wave(late(0), connected(opened=1000))
-        assert judge(observed, summarise(observed)).limited_by is None
+        facts = wave(late(0), connected(opened=1000))
+        assert judge(facts, summarise(facts)).limited_by is None
         assert "connections_opened" not in found(wave(failing(600, "HttpError 500"), connected(opened=1000)))
 
     def test_a_full_pool_has_a_finding_of_its_own(self) -> None:
@@ -559,8 +559,8 @@ class TestHiddenRetries:
         retries = only(wave(late(0), connected(retries=1), connected(retries=1233)), "hidden_retries")
         assert retries.measured == "1,234 retries of the client library beneath 1,000 requests"
         assert (retries.severity, retries.limit) == ("warning", "0")
-        observed = wave(late(0), connected(retries=3))
-        assert judge(observed, summarise(observed)).limited_by is None
+        facts = wave(late(0), connected(retries=3))
+        assert judge(facts, summarise(facts)).limited_by is None
 
 
 def without(count: int) -> Callable[[RequestRecord], RequestRecord | None]:
@@ -612,8 +612,8 @@ class TestDescriptors:
         assert "allowed 90" in only(capped, "descriptors").measured
         failed = [r._replace(outcome="failed", error="OSError EMFILE") for r in on_time(PLAN)[2:7]] + on_time(PLAN)[7:]
         refused = replace(near, connections=Connections(refused={"EMFILE": 5}))
-        observed = observe(PLAN, failed, dropped=[2], caps=(90,), workers=(refused,))
-        assert "5 requests failed" in only(observed, "descriptors").measured
+        facts = observe(PLAN, failed, dropped=[2], caps=(90,), workers=(refused,))
+        assert "5 requests failed" in only(facts, "descriptors").measured
 
 
 class TestPorts:
@@ -625,8 +625,8 @@ class TestPorts:
         assert (ports.severity, ports.limit) == (severity, "1,000 ports")
 
     def test_without_a_host_the_limit_is_none_of_them(self) -> None:
-        observed = wave(failing(3, "OSError"), connected(refused={"EADDRINUSE": 3}), host=None)
-        assert only(observed, "ports").limit == "0"
+        facts = wave(failing(3, "OSError"), connected(refused={"EADDRINUSE": 3}), host=None)
+        assert only(facts, "ports").limit == "0"
 
     @pytest.mark.parametrize(("time_wait", "near"), [(None, False), (900, False), (901, True)])
     def test_near_the_limit_it_warns(self, time_wait: int | None, near: bool) -> None:
@@ -676,7 +676,7 @@ def queue(dues: Sequence[float], services: Iterable[float], servers: int) -> lis
     return latencies
 
 
-def answered(plan: WavePlan, latencies: Iterable[float], **more: Any) -> Observed:
+def answered(plan: WavePlan, latencies: Iterable[float], **more: Any) -> WaveFacts:
     """An open loop sent on time and answered after these latencies."""
     records = [
         r._replace(done=r.sent + round(latency * NS)) for r, latency in zip(on_time(plan), latencies, strict=True)
@@ -684,20 +684,20 @@ def answered(plan: WavePlan, latencies: Iterable[float], **more: Any) -> Observe
     return observe(plan, records, **{"caps": ROOMY, "host": HOST, **more})
 
 
-def queued(rate: int, number: int, share: float, servers: int) -> Observed:
+def queued(rate: int, number: int, share: float, servers: int) -> WaveFacts:
     """A wave against servers that together answer ``share`` of the arrival rate, each request in the same time."""
     plan = open_plan(str(rate), None, number)
     return answered(plan, queue([n / rate for n in range(number)], [servers / (share * rate)] * number, servers))
 
 
-def overloaded(**more: Any) -> Observed:
+def overloaded(**more: Any) -> WaveFacts:
     """400/s against an endpoint that answers 200/s; ``more`` is what else there was."""
     plan = more.pop("plan", open_plan("400", "2"))
     latencies = queue([n / 400 for n in range(800)], [0.02] * 800, 4)
     return answered(plan, latencies, **more)
 
 
-def capped(cap: int, *, far: bool = False, **more: Any) -> Observed:
+def capped(cap: int, *, far: bool = False, **more: Any) -> WaveFacts:
     """As ``overloaded``, but arrivals are dropped while so many are in flight; ``far``: each takes a second."""
     plan = more.pop("plan", open_plan("400", "2"))
     free, records = [0] * 4, []
@@ -746,8 +746,8 @@ class TestServerLimited:
         random = np.random.default_rng(7)
         plan = open_plan("200", None, 4000)
         services = random.exponential(servers / (share * 200), 4000)
-        observed = answered(plan, queue([n / 200 for n in range(4000)], services.tolist(), servers))
-        assert set(found(observed)) == {SERVER_LIMITED}
+        facts = answered(plan, queue([n / 200 for n in range(4000)], services.tolist(), servers))
+        assert set(found(facts)) == {SERVER_LIMITED}
 
     @pytest.mark.parametrize("share", [1.2, 1.5, 3.0])
     def test_a_queue_that_comes_and_goes_is_no_growth(self, share: float) -> None:
@@ -803,17 +803,17 @@ class TestServerLimited:
         self, worker: WorkerUse, more: dict[str, Any], code: str
     ) -> None:
         build_ns = more.pop("build_ns", 0)
-        observed = overloaded(workers=(worker,), **more)
+        facts = overloaded(workers=(worker,), **more)
         if build_ns:
-            plan = observed.plan
-            records = [r._replace(sent=r.sent + build_ns, build_ns=build_ns) for r in observed.records]
-            observed = observe(plan, records, workers=(worker,), caps=ROOMY, host=HOST)
-        findings = found(observed)
+            plan = facts.plan
+            records = [r._replace(sent=r.sent + build_ns, build_ns=build_ns) for r in facts.records]
+            facts = observe(plan, records, workers=(worker,), caps=ROOMY, host=HOST)
+        findings = found(facts)
         assert set(findings) == {code, SERVER_LIMITED}
-        summary = summarise(observed)
-        verdict = judge(observed, summary)
+        summary = summarise(facts)
+        verdict = judge(facts, summary)
         assert verdict.limited_by == "server"
-        text = to_text(observed, summary, verdict)
+        text = to_text(facts, summary, verdict)
         assert "BOTTLENECK" not in text
         for finding in findings.values():
             assert f"   ! {finding.code}: {finding.measured}" in text
@@ -821,8 +821,8 @@ class TestServerLimited:
 
     def test_a_cap_that_descriptors_set_does_not_hide_it(self) -> None:
         """At 200/s of 400/s half of the arrivals are dropped once 90 are in flight; the latency has grown by then."""
-        observed = capped(90)
-        findings = found(observed)
+        facts = capped(90)
+        findings = found(facts)
         assert set(findings) == {"descriptors", SERVER_LIMITED}
         assert "allowed 90 requests in flight" in findings["descriptors"].measured
         assert " with 90 in flight, at a schedule lag of p99" in findings[SERVER_LIMITED].measured
@@ -838,30 +838,30 @@ class TestServerLimited:
         ],
     )
     def test_what_makes_answers_late_here_is_the_only_one(self, worker: WorkerUse, code: str) -> None:
-        observed = overloaded(workers=(worker,))
-        assert set(found(observed)) == {code}
-        summary = summarise(observed)
-        verdict = judge(observed, summary)
+        facts = overloaded(workers=(worker,))
+        assert set(found(facts)) == {code}
+        summary = summarise(facts)
+        verdict = judge(facts, summary)
         assert verdict.limited_by == "client"
-        assert f"⚠️ CLIENT BOTTLENECK detected: {code}, " in to_text(observed, summary, verdict)
+        assert f"⚠️ CLIENT BOTTLENECK detected: {code}, " in to_text(facts, summary, verdict)
 
     def test_a_late_client_is_the_only_one(self) -> None:
-        observed = overloaded()
-        late_by = [r._replace(sent=r.sent + NS, done=r.done + NS) for r in observed.records]
-        assert set(found(observe(observed.plan, late_by, caps=ROOMY, host=HOST))) == {"schedule_lag"}
+        facts = overloaded()
+        late_by = [r._replace(sent=r.sent + NS, done=r.done + NS) for r in facts.records]
+        assert set(found(observe(facts.plan, late_by, caps=ROOMY, host=HOST))) == {"schedule_lag"}
 
     def test_payloads_that_failed_are_the_only_one(self) -> None:
-        observed = overloaded()
-        records = list(observed.records)
+        facts = overloaded()
+        records = list(facts.records)
         records[5] = records[5]._replace(outcome="failed", error="PayloadError KeyError")
-        assert set(found(observe(observed.plan, records, caps=ROOMY, host=HOST))) == {"payload_failed"}
+        assert set(found(observe(facts.plan, records, caps=ROOMY, host=HOST))) == {"payload_failed"}
 
     def test_retries_hide_no_endpoint(self) -> None:
         assert set(found(overloaded(workers=(connected(retries=7),)))) == {"hidden_retries", SERVER_LIMITED}
 
     def test_the_verdict_says_which_side(self) -> None:
-        observed = overloaded()
-        verdict = judge(observed, summarise(observed))
+        facts = overloaded()
+        verdict = judge(facts, summarise(facts))
         assert (verdict.limited_by, verdict.word, verdict.exit_code) == ("server", "VALID", 0)
 
     def test_latency_that_falls_is_no_growth(self) -> None:
@@ -894,8 +894,8 @@ class TestServerLimited:
             for n in range(800)
             for due in (n * 2_500_000,)
         ]
-        observed = observe(plan, records, stopped_at=2 * NS, host=HOST, caps=ROOMY)
-        assert set(found(observed)) == {SERVER_LIMITED}
+        facts = observe(plan, records, stopped_at=2 * NS, host=HOST, caps=ROOMY)
+        assert set(found(facts)) == {SERVER_LIMITED}
 
     @pytest.mark.parametrize(("dropped", "named"), [(0, False), (50, False), (51, True), (500, True)])
     def test_more_than_a_twentieth_dropped_while_latency_doubled_name_it(self, dropped: int, named: bool) -> None:
@@ -913,21 +913,21 @@ class TestServerLimited:
     def test_a_cap_too_low_for_an_endpoint_that_is_just_slow_names_nobody(self) -> None:
         """Every answer takes a second, first and last alike."""
         mine = replace(open_plan("400", "2"), max_in_flight=90)
-        observed = capped(90, far=True, plan=mine)
-        assert observed.ledger.dropped > 0.7 * observed.ledger.scheduled
-        assert found(observed) == {}
+        facts = capped(90, far=True, plan=mine)
+        assert facts.ledger.dropped > 0.7 * facts.ledger.scheduled
+        assert found(facts) == {}
 
     def test_a_cap_of_the_user_hides_no_queue(self) -> None:
-        observed = capped(90, plan=replace(open_plan("400", "2"), max_in_flight=90))
-        assert set(found(observed)) == {SERVER_LIMITED}
+        facts = capped(90, plan=replace(open_plan("400", "2"), max_in_flight=90))
+        assert set(found(facts)) == {SERVER_LIMITED}
 
     def test_a_wave_that_completed_what_arrived_names_nobody(self) -> None:
         """Latency grows tenfold and steadily, by 180 ms in ten seconds: that is two answers in a hundred too few."""
-        observed = wave(lambda r: r._replace(done=r.sent + 20 * MS * (1 + r.index // 100)))
-        summary = summarise(observed)
+        facts = wave(lambda r: r._replace(done=r.sent + 20 * MS * (1 + r.index // 100)))
+        summary = summarise(facts)
         assert summary.completed_share is not None
         assert summary.completed_share > 0.95
-        assert found(observed) == {}
+        assert found(facts) == {}
 
     @pytest.mark.parametrize(
         "error",
@@ -987,8 +987,8 @@ class TestServerLimited:
 
     def test_refusals_of_all_kinds_are_added_up(self) -> None:
         kinds = ("HTTPError 429", "HTTPError 503", "RequestTimeout")
-        observed = wave(lambda r: r._replace(outcome="failed", error=kinds[r.index % 3]) if r.index < 60 else r)
-        measured = only(observed, SERVER_LIMITED).measured
+        facts = wave(lambda r: r._replace(outcome="failed", error=kinds[r.index % 3]) if r.index < 60 else r)
+        measured = only(facts, SERVER_LIMITED).measured
         assert "60 of 1,000 requests were refused or timed out (HTTPError 429)" in measured
 
     def test_refusals_in_a_closed_loop_are_no_arrivals_left_unanswered(self) -> None:

@@ -83,7 +83,7 @@ class WorkerJournal:
         )
 
 
-class Journal:
+class SpoolState:
     """The state of a wave as its spool tells it; ``read`` takes in what was appended since."""
 
     def __init__(self, spools: Iterable[Path], workers: int) -> None:
