@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import house
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -90,6 +91,17 @@ def test_the_contract_of_the_project_is_kept() -> None:
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 broken" in done.stdout
+
+
+def test_the_picture_of_the_house_is_the_house() -> None:
+    assert house.PICTURE.read_text(encoding="utf-8") == house.picture(), "python -m tests.house"
+
+
+def test_every_arrow_of_the_picture_runs_down() -> None:
+    storey = {room: number for number, rooms in enumerate(house.contract()) for room in rooms}
+    drawn = house.arrows(house.import_graph(), house.contract())
+    assert len(drawn) >= len(house.contract()) - 1  # every storey stands on another
+    assert all(storey[a] < storey.get(b, len(storey)) for a, b in drawn)
 
 
 def test_only_the_command_line_prints_parses_and_exits() -> None:
