@@ -10,7 +10,6 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.embedded.queueing import DISCIPLINES, Rules
-from inference_benchmarker.embedded.service_times import SERVICE_KINDS
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.units import NS
 
@@ -33,6 +32,7 @@ PUBLISH_INTERVALS_S = (1, 10, 30, 60, 120, 180, 240, 300)
 _FATES = ("error_share", "close_share", "hang_share", "break_share")
 METRIC_FAULTS = ("PartialData", "InternalError", "Forbidden")
 LOGS_FAULTS = ("AccessDeniedException", "ResourceNotFoundException", "ThrottlingException")
+SERVICE_KINDS = ("none", "fixed", "exponential", "lognormal", "bimodal")
 
 
 @dataclass(frozen=True, slots=True)

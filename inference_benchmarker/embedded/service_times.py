@@ -6,14 +6,13 @@ import math
 import random
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.embedded.config import SERVICE_KINDS
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from inference_benchmarker.embedded.config import EndpointConfig
-
-SERVICE_KINDS = ("none", "fixed", "exponential", "lognormal", "bimodal")
 
 
 def service_times(config: EndpointConfig) -> Callable[[], int]:
