@@ -57,9 +57,9 @@ def test_every_example_loads_and_asks_for_documented_metrics(path: Path) -> None
             assert "add the dimension" not in hint(parsed.namespace, name, names, statistics)
 
 
-def test_the_readme_names_every_example() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    listed = readme.partition("`server_capacity/server_metrics_configs/`")[2].partition("\n\n")[0]
+def test_the_docs_name_every_example() -> None:
+    page = (ROOT / "docs" / "how-to" / "server-metrics.md").read_text(encoding="utf-8")
+    listed = page.partition("`server_capacity/server_metrics_configs/`")[2].partition("\n\n")[0]
     assert set(re.findall(r"`(\w+\.json)`", listed)) == {path.name for path in EXAMPLES}
 
 

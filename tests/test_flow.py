@@ -32,7 +32,7 @@ def named(facts: WaveFacts) -> bool:
 
 
 class TestOrdersOfService:
-    """docs/metrics.md has the shares of thousands of waves; these are few, and of the clear cases."""
+    """docs/reference/findings.md has the shares of thousands of waves; these are few, and of the clear cases."""
 
     @pytest.mark.parametrize("order", ORDERS)
     def test_below_capacity_nobody_is_named(self, order: str) -> None:

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -15,10 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.cli.compare import compare_parser
-from inference_benchmarker.cli.endpoint_flags import ENDPOINT_FLAGS
-from inference_benchmarker.cli.plot_flags import PLOT
-from inference_benchmarker.cli.wave import wave_parser
 from inference_benchmarker.embedded.running import listen
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, Sample, WorkerUse
 from inference_benchmarker.records.columns import SCHEMA
@@ -30,6 +27,7 @@ from inference_benchmarker.verdict.client import network as network_findings
 from inference_benchmarker.verdict.client import worker as worker_findings
 from inference_benchmarker.verdict.server import hardware_remarks, request_remarks, time_remarks
 from inference_benchmarker.verdict.server import hardware_use as uses
+from tests import flags_page
 from tests.bench import OF_A_BUSY_MACHINE
 from visualization.bars import all_bars
 
@@ -39,9 +37,12 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
-EXECUTED = (README, DOCS / "factories.md", DOCS / "clients.md")
-PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
-LAUNCHER_FLAGS = {"--init", "--venv", "--with-aiperf", "--self-test"}
+SITE = [DOCS / page for page in re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)]
+OTHERS = [ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "client_capacity" / "README.md"]
+PAGES = [README, *OTHERS, *sorted(DOCS.rglob("*.md"))]
+METRICS, FINDINGS, FILES = (DOCS / "reference" / f"{name}.md" for name in ("metrics", "findings", "files"))
+LAUNCHER_FLAGS = {"--init", "--venv", "--with-aiperf", "--self-test", "--compare"}
+OTHER_PROGRAMS_FLAGS = {"--quick", "--worker"}
 NOT_HERE = ("git clone ", "cd inference-benchmarker", "./benchmark --self-test", "pip install ")
 ENDPOINT_LINE = "benchmark endpoint --port 8080"
 PORTS = ("8080", "8081")
@@ -50,13 +51,19 @@ SIDE_BY_SIDE = 4
 JUDGES = (verdict, worker_findings, network_findings, endpoint_findings)
 RUN_DIR = re.compile(r"\.tmp/\d{8}T\d{6}Z_benchmark")
 SHORTER = (
+    (re.compile(rf"^{ENDPOINT_LINE}$"), f"{ENDPOINT_LINE} --publish-interval 1"),
+    (re.compile(r'"Period": 10'), '"Period": 1'),
     (re.compile(r"--obs-time \d+"), "--obs-time 0.5"),
-    (re.compile(r"^\./benchmark --demo$"), "./benchmark --demo --obs-time 0.5"),
     (re.compile(r"--num-requests \d+"), "--num-requests 25"),
     (re.compile(r"--warmup \d+"), "--warmup 0.2"),
     (re.compile(r"^obs-time = \d+", re.MULTILINE), "obs-time = 0.5"),
     (re.compile(r"duration_s=\d+"), "duration_s=0.5"),
+    (re.compile(r"^\./benchmark --demo$"), "./benchmark --demo --obs-time 0.5 --warmup 0.2 --sample-client-hw"),
 )
+
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,7 @@ class Block:
     ``named`` is the last file named in the line above it.
     """
 
+    page: str
     named: str
     language: str
     text: str
@@ -98,7 +106,7 @@ def blocks(page: Path) -> list[Block]:
     """The fenced blocks of a page, in order."""
     fence = r"(?:`([\w.]+)`[^`\n]*\n\n)?^```(\w+)\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?"
     found = re.findall(fence, page.read_text(), re.MULTILINE | re.DOTALL)
-    return [Block(*groups) for groups in found]
+    return [Block(page.name, *groups) for groups in found]
 
 
 @dataclass
@@ -124,13 +132,13 @@ class Result:
             self.code == verdict.EXIT_MISSED and "slo_missed: success" not in self.out and "slo_missed" in self.findings
         )
 
-    def check(self, expected: int, promised: str) -> None:
+    def check(self, block: Block) -> None:
         """Hold the exit code and the output against what the page promises."""
         slow = self.machine_was_slow
-        assert self.code == expected or slow, f"exit code {self.code}: {self.out}{self.err}"
+        assert self.code == block.exit_code or slow, f"{block.page}, exit code {self.code}: {self.out}{self.err}"
         told = [" ".join(line.split()) for line in (self.out + self.err).splitlines()]
         whole = " ".join(told)  # where a line is wrapped depends on its numbers
-        for line in promised.splitlines():
+        for line in block.promised.splitlines():
             words = " ".join(line.split())
             if words in ("VALID", "INVALID"):
                 assert any(told_line.split(" ")[0] == words for told_line in told) or slow, told
@@ -138,12 +146,12 @@ class Result:
             fixed = [part.strip() for part in re.split(r"[\d.,]+|…", words)]
             for part in fixed:
                 if len(part) > 3:
-                    assert part in whole, f"{part!r} is not in {told}"
+                    assert part in whole, f"{block.page}: {part!r} is not in {told}"
 
 
 @dataclass
 class Newcomer:
-    """Somebody who follows a page in an empty folder: what they saved, exported and started."""
+    """Somebody who follows the pages in one folder: what they saved, exported, started and were told."""
 
     folder: Path
     command: list[str]
@@ -152,6 +160,7 @@ class Newcomer:
     endpoints: list[subprocess.Popen[str]] = field(default_factory=list)
     pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(SIDE_BY_SIDE))
     running: list[tuple[Future[Result], Block]] = field(default_factory=list)
+    told: list[tuple[Block, Result]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         launcher = self.folder / "benchmark"
@@ -163,6 +172,12 @@ class Newcomer:
         """As in a new terminal, with the command on PATH."""
         path = os.pathsep.join([str(self.folder), str(Path(sys.executable).parent), os.environ["PATH"]])
         return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+
+    def read(self, page: Path) -> None:
+        """Follow a page from its beginning, in a new terminal; what it starts may go on beside the next page."""
+        self.exports.clear()
+        for block in blocks(page):
+            self.follow(block)
 
     def follow(self, block: Block) -> None:
         """Save, run or start what a block shows."""
@@ -181,9 +196,9 @@ class Newcomer:
         elif line.startswith("benchmark endpoint "):
             self.start_endpoint(line)
         elif line.startswith("benchmark factory "):  # a later line builds on it, but it on none
-            self.run(self.shell(line)).check(block.exit_code, block.promised)
+            self.run(self.shell(line)).check(block)
         elif not line.startswith(NOT_HERE):
-            if not line.startswith("benchmark --") or line.startswith(BUILT_ON_RUNS):  # what a later line builds on
+            if line.startswith(BUILT_ON_RUNS):
                 self.finish()
             self.begin(self.shell(line), block)
             if line.startswith("./benchmark"):
@@ -209,13 +224,15 @@ class Newcomer:
     def finish(self) -> None:
         """Wait for what runs and check it."""
         running, self.running = self.running, []
-        for result, block in running:
-            result.result().check(block.exit_code, block.promised)
+        for future, block in running:
+            result = future.result()
+            result.check(block)
+            self.told.append((block, result))
 
     def run(self, line: list[str]) -> Result:
         """Run a command to its end."""
         done = subprocess.run(
-            line, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=60, check=False
+            line, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=120, check=False
         )
         return Result(done.returncode, done.stdout, done.stderr)
 
@@ -246,65 +263,83 @@ def newcomer(tmp_path: Path, command: list[str]) -> Iterator[Newcomer]:
     newcomer.leave()
 
 
-@pytest.mark.timeout(300)
-def test_the_readme_can_be_followed(newcomer: Newcomer) -> None:
-    for block in blocks(README):
-        newcomer.follow(block)
+@pytest.mark.timeout(600)
+def test_the_readme_and_every_page_can_be_followed(newcomer: Newcomer) -> None:
+    newcomer.read(README)
+    newcomer.finish()  # the first tutorial has another my_endpoint.py
+    for page in SITE:
+        newcomer.read(page)
     newcomer.finish()
     assert len(newcomer.endpoints) == len(PORTS)
+    _check_latencies(newcomer)
+    _check_files(min((newcomer.folder / ".tmp").iterdir()))
 
 
-@pytest.mark.timeout(300)
-def test_the_page_on_factories_can_be_followed(newcomer: Newcomer) -> None:
-    page = DOCS / "factories.md"
-    assert ENDPOINT_LINE in page.read_text()
-    newcomer.start_endpoint()
-    for block in blocks(README):
-        if block.file_name == "my_endpoint.py":
-            newcomer.follow(block)
-    for block in blocks(page):
-        newcomer.follow(block)
-    newcomer.finish()
+def _check_latencies(newcomer: Newcomer) -> None:
+    """What the page on Python prints of the latencies: their number, and milliseconds of a wave of half a second."""
+    (printed,) = [result.out for block, result in newcomer.told if "describe()" in block.text]
+    described = dict(re.findall(r"^(\w+%?) +([\d.]+)$", printed, re.MULTILINE))
+    assert float(described["count"]) == 25
+    assert 20 <= float(described["min"]) <= float(described["mean"]) <= float(described["max"]) < 60_000
 
 
-@pytest.mark.timeout(300)
-def test_the_page_on_clients_can_be_followed(newcomer: Newcomer) -> None:
-    assert ENDPOINT_LINE in (DOCS / "clients.md").read_text()
-    newcomer.start_endpoint()
-    for block in blocks(DOCS / "clients.md"):
-        newcomer.follow(block)
-    newcomer.finish()
+def test_a_page_that_sends_to_the_endpoint_says_how_to_start_it() -> None:
+    for page in SITE:
+        text = "".join(block.text for block in blocks(page) if block.language != "text")
+        if re.search(r"--client-rps|--concurrency|--config|run_wave\(", text):
+            assert "`benchmark endpoint --port 8080`" in page.read_text() or "\nbenchmark endpoint " in page.read_text()
 
 
-def wave_flags() -> dict[str, str]:
-    """The flags of a wave as the command line has them, with what stands behind each."""
-    flags = {}
-    for action in wave_parser()._actions:
-        flag = action.option_strings[-1]
-        flags[flag] = f"{flag} {action.metavar}" if action.metavar else flag
-    return flags
+def test_no_file_is_shown_twice() -> None:
+    """The pages are followed side by side, in one folder; the README's own short file is the one exception."""
+    names = Counter(block.file_name for page in SITE for block in blocks(page) if block.file_name)
+    assert max(names.values()) == 1, names
 
 
-def endpoint_flags() -> set[str]:
-    """The flags of `benchmark endpoint`."""
-    return {flag for group in ENDPOINT_FLAGS.values() for flag, *_ in group}
+def test_a_command_that_a_page_only_shows_is_executed_on_another() -> None:
+    """But for searches, of which a page has the transcript, and for aiperf, which takes an environment of its own."""
+    shown = {line for each in _everything() if each.language == "text" for line in each.commands}
+    executed = {line for each in _everything() if each.language != "text" for line in each.commands}
+    commands = {line for line in shown - executed if re.match(r"(\./)?benchmark ", line)}
+    assert [line for line in commands if "aiperf" not in line] == []
 
 
-def test_the_table_of_flags_is_the_command_lines() -> None:
-    rows = re.findall(r"^\| (`--.+?`) \|", README.read_text(), re.MULTILINE)
-    documented = [flag for row in rows for flag in re.findall(r"`(.+?)`", row)]
-    assert sorted(documented) == sorted(wave_flags().values())
+def _everything() -> list[Block]:
+    return [block for page in (README, *SITE) for block in blocks(page)]
 
 
-@pytest.mark.parametrize("page", [*EXECUTED, DOCS / "metrics.md", ROOT / "CHANGELOG.md"], ids=lambda page: page.name)
-def test_no_flag_is_invented(page: Path) -> None:
-    comparison = {flag for action in compare_parser()._actions for flag in action.option_strings}
-    plot = {flag for group in PLOT.values() for flag, *_ in group}
-    known = {*LAUNCHER_FLAGS, *wave_flags(), *endpoint_flags(), *comparison, *plot, "--compare", "--plot"}
-    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text())) <= known
+def test_the_page_of_flags_is_the_command_lines() -> None:
+    assert flags_page.PAGE.read_text() == flags_page.flags_page(), "python -m tests.flags_page"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_page_of_flags_has_every_command() -> None:
+    told = re.findall(r"^  benchmark (--\w+|\w+)", str(flags_page.parser_of("").epilog), re.MULTILINE)
+    assert {command.split(" ")[0] for command in flags_page.COMMANDS} == {"", *told}
+
+
+@pytest.fixture(scope="module")
+def known_flags() -> set[str]:
+    """Every flag of every command, and those of other programs that the pages name."""
+    ours = {flag for command in flags_page.COMMANDS for flag in flags_page.flags_of(command)}
+    return ours | LAUNCHER_FLAGS | OTHER_PROGRAMS_FLAGS
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CONTRIBUTING.md"], ids=_name)
+def test_no_flag_is_invented(page: Path, known_flags: set[str]) -> None:
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text())) <= known_flags
+
+
+def test_every_page_stands_in_the_navigation_once() -> None:
+    assert sorted(SITE) == sorted(DOCS.rglob("*.md"))
+
+
+def test_every_example_is_documented() -> None:
+    examples = {str(path.relative_to(ROOT / "factories")) for path in (ROOT / "factories").glob("*/factories_*.py")}
+    assert set(first_cells((DOCS / "reference" / "examples.md").read_text())) == examples
+    assert f"[{len(examples)} examples to copy]" in README.read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
         if "://" in target:
@@ -312,16 +347,21 @@ def test_links_lead_somewhere(page: Path) -> None:
         path, _, anchor = target.partition("#")
         linked = (page.parent / path).resolve() if path else page
         assert linked.exists(), target
+        assert linked.is_relative_to(DOCS) or not page.is_relative_to(DOCS), f"{target} is not in the site"
         if anchor:
             headings = re.findall(r"^#+ (.+)$", linked.read_text(), re.MULTILINE)
-            slugs = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
-            assert anchor in slugs, target
+            assert [anchor, anchor] in [_anchors(heading) for heading in headings], target
 
 
-def section(heading: str) -> str:
-    """One section of docs/metrics.md."""
-    text = (DOCS / "metrics.md").read_text()
-    found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+def _anchors(heading: str) -> list[str]:
+    """The anchor of a heading, as code hosts make it and as the site does: they differ in rows of hyphens."""
+    slug = re.sub(r"[^\w -]", "", heading.lower())
+    return [slug.replace(" ", "-"), re.sub(r"[ -]+", "-", slug.encode("ascii", "ignore").decode()).strip("-")]
+
+
+def section(page: Path, heading: str) -> str:
+    """One section of a page."""
+    found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", page.read_text(), re.MULTILINE | re.DOTALL)
     assert found is not None, heading
     return found[1]
 
@@ -334,13 +374,13 @@ def first_cells(text: str) -> list[str]:
 def test_every_finding_is_documented() -> None:
     source = "".join(Path(str(module.__file__)).read_text() for module in JUDGES)
     codes = set(re.findall(r'Finding\(\s*"(\w+)"', source)) | bottleneck.SERVER_CODES
-    table = re.findall(r"^\| `(\w+)` \| (.*?) \|", section("Verdict"), re.MULTILINE)
+    table = re.findall(r"^\| `(\w+)` \| (.*?) \|", section(FINDINGS, "The findings"), re.MULTILINE)
     assert {code for code, _ in table if code.islower()} == codes
     for code, severity in table:
         name = code.upper() if code in bottleneck.SERVER_CODES else f'"{code}"'
         sometimes = " or " in severity or "," in severity
         assert sometimes or re.search(rf'{name},\s*"{severity}"', source), code
-    printed = section("Verdict").split("else `client` with one")[1].split("CLIENT BOTTLENECK")[0]
+    printed = section(FINDINGS, "Who was the limit").split("else `client` with one")[1].split("CLIENT BOTTLENECK")[0]
     assert set(re.findall(r"`(\w+)`", printed)) == bottleneck.CLIENT_CODES
 
 
@@ -349,28 +389,28 @@ def test_every_remark_is_documented() -> None:
     source = "".join(Path(str(module.__file__)).read_text() for module in modules)
     resources = {uses.CPU, uses.GPU, uses.MEMORY, uses.GPU_MEMORY, uses.DISK, uses.KV_CACHE}
     codes = set(re.findall(r'Remark\(\s*"(\w+)"', source)) | {hardware_remarks.code_of(each) for each in resources}
-    table = (DOCS / "server_metrics.md").read_text().partition("## What they say")[2]
+    table = (DOCS / "reference" / "server-metrics.md").read_text().partition("## What they say")[2]
     assert set(first_cells(table)) == codes
 
 
 def test_every_field_of_a_plot_is_documented() -> None:
-    documented = first_cells(section("Plots"))
-    of_source = dict(re.findall(r"^\| `(aiperf|client)` \| (.+?) \|$", section("Plots"), re.MULTILINE))
+    documented = first_cells(section(METRICS, "Plots"))
+    of_source = dict(re.findall(r"^\| `(aiperf|client)` \| (.+?) \|$", section(METRICS, "Plots"), re.MULTILINE))
     for known in all_bars(()):
         assert known.field in documented if known.source == "locust" else f"`{known.field}`" in of_source[known.source]
 
 
 def test_the_clients_evidence_is_documented() -> None:
-    assert first_cells(section("Client")) == [known.name for known in fields(WorkerUse)]
+    assert first_cells(section(METRICS, "Client")) == [known.name for known in fields(WorkerUse)]
     for known in (*fields(HostUse), *fields(ProcessUse)):
-        assert f"`{known.name}`" in section("Client"), known.name
+        assert f"`{known.name}`" in section(METRICS, "Client"), known.name
     for name in Sample._fields:
-        assert f"`{name}`" in section("client.csv"), name
+        assert f"`{name}`" in section(FILES, "client.csv"), name
 
 
 def test_the_columns_of_requests_are_documented() -> None:
-    assert sorted(first_cells(section("requests.parquet"))) == sorted(SCHEMA.names)
-    for names, kind in re.findall(r"^\| (`.+?) \| (.+?) \|", section("requests.parquet"), re.MULTILINE):
+    assert sorted(first_cells(section(FILES, "requests.parquet"))) == sorted(SCHEMA.names)
+    for names, kind in re.findall(r"^\| (`.+?) \| (.+?) \|", section(FILES, "requests.parquet"), re.MULTILINE):
         for name in re.findall(r"`(\w+)`", names):
             column = SCHEMA.field(name)
             assert ("nullable" in kind) == (column.nullable and name not in ("label", "outcome")), name
@@ -380,25 +420,22 @@ def test_the_columns_of_requests_are_documented() -> None:
 
 
 def test_the_columns_of_the_timeline_are_documented() -> None:
-    assert first_cells(section("timeline.csv")) == timeline.COLUMNS.split(",")
+    assert first_cells(section(FILES, "timeline.csv")) == timeline.COLUMNS.split(",")
 
 
-def test_the_files_of_a_wave_are_documented(newcomer: Newcomer) -> None:
-    flags = ["--client-rps", "20", "--obs-time", "1.2", "--warmup", "0.2", "--sample-client-hw", "--json"]
-    result = newcomer.run(["./benchmark", "--demo", *flags])
-    (run_dir,) = (newcomer.folder / ".tmp").iterdir()
-    table = README.read_text().split("## The run directory")[1].split("## ")[0]
-    documented = {name.rstrip("/") for name in first_cells(table)}
-    assert {path.name for path in run_dir.iterdir()} | {"server_metrics.json", "aiperf"} == documented
-    _check_summary(json.loads(result.out))
+def _check_files(run_dir: Path) -> None:
+    """The files, keys and columns of the demo's run against the page on files."""
+    documented = {name.rstrip("/") for name in first_cells(section(FILES, "The run directory"))}
+    assert {path.name for path in run_dir.iterdir()} | {"aiperf"} == documented
+    _check_summary(json.loads((run_dir / "summary.json").read_text()))
     for column in (run_dir / "client.csv").read_text().splitlines()[0].split(","):
-        assert f"`{column}`" in section("client.csv"), column
+        assert f"`{column}`" in section(FILES, "client.csv"), column
 
 
 def _check_summary(summary: dict[str, Any]) -> None:
-    assert sorted(first_cells(section("summary.json"))) == sorted(summary)
-    page = (DOCS / "metrics.md").read_text()
+    assert sorted(first_cells(section(FILES, "summary.json"))) == sorted(summary)
+    page = METRICS.read_text() + FILES.read_text()
     nested = [summary[key] for key in ("window", "environment", "rates", "latency", "warmup", "client")]
     for key in {key for part in nested for key in part}:
         assert f"`{key}`" in page or f".{key}`" in page, key
-    assert set(summary["ledger"]) - {"workers", "in_flight"} <= set(re.findall(r"\w+", section("The ledger")))
+    assert set(summary["ledger"]) - {"workers", "in_flight"} <= set(re.findall(r"\w+", section(METRICS, "The ledger")))

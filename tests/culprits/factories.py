@@ -256,10 +256,10 @@ def payload_factory():
 """
 
 
-def _of_the_readme() -> str:
-    text = (Path(__file__).parents[2] / "README.md").read_text()
+def _of_the_first_tutorial() -> str:
+    text = (Path(__file__).parents[2] / "docs" / "tutorials" / "first-endpoint.md").read_text()
     file = text.split("# my_endpoint.py\n")[1].split("```")[0]
     return "import os\n" + file.replace('URL = "http://127.0.0.1:8080"', 'URL = os.environ["TARGET"]')
 
 
-README = _of_the_readme()
+FIRST_TUTORIAL = _of_the_first_tutorial()

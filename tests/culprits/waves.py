@@ -129,7 +129,7 @@ CULPRITS = (
     _client("lock", ("lock_wait",), _rate(30, 10), factories.LOCK),
     _client("thread", LATE, _rate(30, 8), factories.THREAD),
     _client("few_workers", ("worker_cpu", "schedule_lag"), _rate(500, 5), factories.FEW_WORKERS),
-    _server("overload", _rate(300, 12), factories=factories.README),
+    _server("overload", _rate(300, 12), factories=factories.FIRST_TUTORIAL),
     _server("lifo_overload", _rate(180, 8, "--drain-timeout", 3), endpoint={"service_s": 0.03, "discipline": "lifo"}),
     _server("ps_overload", _rate(260, 7), endpoint={"discipline": "ps"}),
     _server(

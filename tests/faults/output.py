@@ -159,7 +159,7 @@ def three_times(running: Running) -> None:
 OUTPUT = (
     Fault(
         "tee-ends",
-        "`2>&1 \\| tee log`, and one Ctrl-C, which ends `tee` as well",
+        "<code>2>&1 &#124; tee log</code>, and one Ctrl-C, which ends `tee` as well",
         "the wave up to the Ctrl-C",
         "the printed report; `benchmark report` has it",
         130,
@@ -276,7 +276,7 @@ OUTPUT = (
     ),
     Fault(
         "head-1",
-        "`\\| head -1`: the reader of the report leaves",
+        "<code>&#124; head -1</code>: the reader of the report leaves",
         EVERYTHING,
         "what it did not read",
         0,

@@ -24,7 +24,7 @@ SECTIONS: dict[str, tuple[Fault, ...]] = {
     "The user's code": USER_CODE,
 }
 FAULTS = tuple(fault for faults in SECTIONS.values() for fault in faults)
-DOCS = ROOT / "docs" / "faults.md"
+DOCS = ROOT / "docs" / "reference" / "faults.md"
 _HEAD = """# What a wave survives
 
 Whatever happens, five things hold:

@@ -1,4 +1,6 @@
-"""How often the endpoint is named, by load, order of service and length of the wave: the table of docs/metrics.md.
+"""How often the endpoint is named, by load, order of service and length of the wave.
+
+The table of docs/reference/findings.md.
 
 Simulated queues, no clock: python -m tests.performance.blame [WAVES]. Of each cell's waves a quarter each has fixed,
 exponential, bimodal and lognormal service times; half have Poisson arrivals; a third each has 1, 4 and 16 servers.
