@@ -1,6 +1,6 @@
 """A wave's records as columns: one Arrow table, indexed by arrival, that numpy can compute on.
 
-This is the form of ``requests.parquet``; docs/metrics.md lists its columns.
+This is the form of ``requests.parquet``; docs/reference/files.md lists its columns.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the server's metrics say beside the client's numbers: remarks with their numbers and what to do. Pure.
 
-docs/metrics.md lists them with their limits.
+docs/reference/server-metrics.md lists them with their limits.
 """
 
 from __future__ import annotations
