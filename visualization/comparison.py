@@ -1,6 +1,6 @@
 """Holds a run against an earlier one: what changed, what did not, and what the records cannot tell. Pure.
 
-A change is ``new / base - 1``. docs/reference/metrics.md defines the outcomes; "Comparison" there is this module in words.
+A change is ``new / base - 1``. docs/reference/metrics.md, "Comparison", is this module in words.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Turns a wave's records into numbers. Pure; each metric's formula stands here once (and in docs/reference/metrics.md)."""
+"""Turns a wave's records into numbers. Pure; each formula stands here once (in words: docs/reference/metrics.md)."""
 
 from __future__ import annotations
 
