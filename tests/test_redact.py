@@ -38,7 +38,7 @@ LEAKS = [
     f'"apiKey": "{SECRET}"',
     f"x-api-key: {SECRET}",
     f"AWS_SECRET_ACCESS_KEY={SECRET}",
-    f"X-Amz-Security-Arrival={SECRET}&X-Amz-Date=1",
+    f"X-Amz-Security-Token={SECRET}&X-Amz-Date=1",
     f"https://host/?X-Amz-Signature={SECRET}",
     f"password = {SECRET}",
     f"{{'password': '{SECRET}'}}",
@@ -59,7 +59,7 @@ LEAKS = [
     f"{{b'X-API-KEY': b'{SECRET}'}}",
     f"Authorization=Bearer%20{SECRET}",
     f"AWS4-HMAC-SHA256 Credential={SECRET}/20260101/eu-west-1/x/aws4_request, Signature={SECRET}",
-    f"https://host/?X-Amz-Credential={SECRET}%2F20260101&X-Amz-Security-Arrival={SECRET}",
+    f"https://host/?X-Amz-Credential={SECRET}%2F20260101&X-Amz-Security-Token={SECRET}",
     f"https://host/?key={SECRET}&a=b",
     f"https://host/?sv=1&sig={SECRET}",
     f"https:\\/\\/user:{SECRET}@host",
@@ -140,7 +140,7 @@ BEGINNINGS = (
     *("eyJ", "eyJ-", "eyJ.", "eyJaaaaaaaaaaaa.", "-eyJ", "AKIA", "AKIA-", "AKIAa", "sk-", "hf_", "ya29.", "AIza-"),
     *("-----BEGIN ", "-----BEGIN A A A", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----a", "-----"),
     *("cookie:", "cookie: a", "cookie:a=", "cookie:=", "authorization: ", "authorization: a ", "authorization:Basic\t"),
-    *("Password>", "Arrival>a", "<Arrival>aaaa", "?key=", "&sig=a", "IQoJb3JpZ2lu", "FwoGZXIvYXdz-", "AQoDYXdz%"),
+    *("Password>", "Token>a", "<Token>aaaa", "?key=", "&sig=a", "IQoJb3JpZ2lu", "FwoGZXIvYXdz-", "AQoDYXdz%"),
     *(" ", "\n", "\\", '"', "'", ",", "=", "@", "%3A", "[", "a", "A", "9", "_", "-", "é", CUT),
 )
 ALL_HINTS = "secret token pass pwd signature bearer basic cookie authorization :// eyJ AKIA -----BEGIN sk- ?key= "

@@ -1,4 +1,4 @@
-"""Arrival streams (server-sent events) through geventhttpclient: each event is yielded as it comes.
+"""Token streams (server-sent events) through geventhttpclient: each event is yielded as it comes.
 
 BENCHMARK_PERF_URL is the server's address, BENCHMARK_PERF_N how many numbered payloads there are.
 """

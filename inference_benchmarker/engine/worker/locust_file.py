@@ -1,7 +1,7 @@
 """``--locust-file``: a Locust file's users as the requests of a wave; one task execution is one arrival, one record.
 
 Each slot's greenlet runs one User by Locust's own loop (on_start, task weights, nested and sequential task
-sets, on_stop); before every task that is a function, it waits for a arrival. In the open loop the schedule sets
+sets, on_stop); before every task that is a function, it waits for an arrival. In the open loop the schedule sets
 the pace, so ``wait_time`` is left out; in the closed loop it passes before the arrival goes back.
 """
 
@@ -114,7 +114,7 @@ class LocustRequests(Requests):
         return True
 
     def _run_task(self, task_set: TaskSet, task: Any, run: Callable[[TaskSet, Any], None]) -> None:
-        """Run one task when a arrival allows it. What it raises is Locust's to handle, as ever."""
+        """Run one task when an arrival allows it. What it raises is Locust's to handle, as ever."""
         user = task_set.user
         arrival = user.benchmark_slot.take()
         if arrival is None:
@@ -165,7 +165,7 @@ def _whole(length: Any) -> int:
 
 
 def _gate_tasks(run_task: Callable[..., None], *, keep_wait_time: bool) -> None:
-    """Make every task of the file's users wait for a arrival; task sets, which only hold tasks, run as ever."""
+    """Make every task of the file's users wait for an arrival; task sets, which only hold tasks, run as ever."""
     for holder in (TaskSet, DefaultTaskSet):
         holder.execute_task = _gated(holder.execute_task, run_task)
     if not keep_wait_time:

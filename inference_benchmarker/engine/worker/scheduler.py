@@ -92,7 +92,7 @@ class Scheduler:
         raise NotImplementedError
 
     def close(self) -> None:
-        """End the slots that wait for a arrival."""
+        """End the slots that wait for an arrival."""
         self.closing = True
 
     def leave(self) -> None:
