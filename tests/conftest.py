@@ -1,13 +1,12 @@
-"""What the tests share: which of them may be skipped, runs of the command, and tests that run side by side."""
+"""What the tests share: which of them may be skipped, and runs of the command."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 REQUIRE_ALL = "BENCHMARK_REQUIRE_ALL"
 ROOT = Path(__file__).parent.parent
-SIDE_BY_SIDE = 3  # of a file, and two files are tested at a time
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -45,51 +43,3 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     bench = Bench(tmp_path_factory.mktemp("bench"))
     yield bench
     bench.close()
-
-
-@pytest.fixture
-def alone() -> None:
-    """For a test whose wave must not share the machine with those of other tests."""
-
-
-class SideBySide:
-    """Runs the tests that take nothing but ``bench`` on threads, some at a time, in the order they are collected.
-
-    Most of a wave is waiting. The first such test of a module starts all of that module; each then reports
-    its own result in its turn.
-    """
-
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(SIDE_BY_SIDE)
-        self._futures: dict[str, Future[Any]] = {}
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
-        """Give the result of a test that runs, or ran, on a thread."""
-        if not _only_needs_bench(pyfuncitem):
-            return None
-        if pyfuncitem.nodeid not in self._futures:
-            bench = pyfuncitem.funcargs["bench"]
-            for item in pyfuncitem.session.items:
-                if isinstance(item, pytest.Function) and item.path == pyfuncitem.path and _only_needs_bench(item):
-                    self._futures[item.nodeid] = self._pool.submit(item.obj, bench=bench, **_parameters(item))
-        self._futures[pyfuncitem.nodeid].result()
-        return True
-
-    def pytest_sessionfinish(self) -> None:
-        """Start nothing more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _parameters(item: pytest.Function) -> dict[str, Any]:
-    return dict(item.callspec.params) if hasattr(item, "callspec") else {}
-
-
-def _only_needs_bench(item: pytest.Function) -> bool:
-    fixtures = set(item.fixturenames) - set(_parameters(item))
-    return "bench" in fixtures and fixtures <= {"bench", "tmp_path_factory", "request"}
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Let waves run side by side."""
-    config.pluginmanager.register(SideBySide(), "side_by_side")

@@ -51,7 +51,7 @@ from client_capacity.calibration import calibrate
 from inference_benchmarker.plan.plan import Bounds, OpenLoop, WavePlan
 
 open(FILE, "w").write("def invoke_factory(): 1 / 0\\ndef payload_factory(): 1 / 0\\n")
-plan = WavePlan(OpenLoop(Decimal(200)), Bounds(Decimal(600)), factories_file=Path(FILE), workers=2, port=PORT)
+plan = WavePlan(OpenLoop(Decimal(200)), Bounds(Decimal(600)), factories_file=Path(FILE), port=PORT)
 try:
     print(json.dumps(calibrate(plan).to_json()))
 except KeyboardInterrupt:
@@ -87,7 +87,7 @@ def test_both_runs_offer_the_plans_load_and_leave_nothing_behind(bench: Bench) -
     assert found.null is not None
     assert found.echo is not None
     for run in (found.null, found.echo):
-        assert (run.requests, run.workers, run.target_rate, run.rate) == (400, 2, 200.0, 200.0)
+        assert (run.requests, run.workers, run.target_rate, run.rate) == (400, 1, 200.0, 200.0)
         assert run.kept_up
         for times in (run.latency, run.response, run.lag):
             assert times is not None

@@ -242,6 +242,12 @@ def run(bench: Bench, source: str, *flags: object, **options: Any) -> Finished:
     return bench.run("check", "--factories-file", "f.py", *flags, factories=None, folder=folder, **options)
 
 
+def printed(done: Finished) -> list[str]:
+    """The lines of standard error, but for those that say what is waited for: a busy machine may have them said."""
+    waited = {"Loading the endpoint ...", "Waiting for the answer ..."}
+    return [line for line in done.err.splitlines() if line not in waited]
+
+
 @pytest.mark.process
 class TestProcess:
     def test_a_stream_runs_in_a_patched_process_and_is_understood(self, bench: Bench) -> None:
@@ -264,7 +270,7 @@ def payload_factory():
     return {"pre_computed": True, "input": [{"n": 5}, {"n": 1000}], "weights": [1, 0]}
 """
         done = run(bench, source, "--endpoint-name", "mine", "--json")
-        assert (done.code, done.err) == (0, "")
+        assert (done.code, printed(done)) == (0, [])
         told = json.loads(done.out)
         assert told["payload"] == {
             "pre_computed": 2,
@@ -306,7 +312,7 @@ def payload_factory():
 """
         done = run(bench, source, environment={"MY_PASSWORD": "correct-horse"})
         assert done.code == 1
-        assert done.err == "loading\npassword is [hidden]\n"
+        assert printed(done) == ["loading", "password is [hidden]"]
         assert row(done.out, "Payloads") == "built for each request"
         assert row(done.out, "Sent") == "bytes, 6,291,457 bytes"
         assert "Answer:" not in done.out
@@ -343,9 +349,9 @@ def payload_factory():
     def test_a_file_that_cannot_be_used_is_bad_input(self, bench: Bench, source: str, said: str) -> None:
         done = run(bench, source)
         assert (done.code, done.out) == (2, "")
-        *printed, told = done.err.splitlines()
+        *words, told = printed(done)
         assert said in told
-        assert printed == (["words"] if "words" in source else [])
+        assert words == (["words"] if "words" in source else [])
 
     def test_a_file_that_is_not_loaded_in_time_is_bad_input(self, bench: Bench) -> None:
         done = run(bench, HANGING, "--load-timeout", "3")
@@ -377,7 +383,7 @@ def payload_factory():
         assert done.code == 1
         assert f"FAILED: {key}" in done.out
         assert ("Times:" in done.out) == ("process ended" not in key)  # nothing is made up
-        assert done.err == ("last words\n" if "last words" in body else "")
+        assert printed(done) == (["last words"] if "last words" in body else [])
 
     def test_a_thread_that_never_ends_does_not_hold_it_up(self, bench: Bench) -> None:
         source = """
@@ -410,4 +416,4 @@ def payload_factory():
         running.signal(signal.SIGINT)
         done = running.finish()
         assert (done.code, done.out) == (130, "")
-        assert done.err == "waiting\nInterrupted before the request was over.\n"
+        assert printed(done) == ["waiting", "Interrupted before the request was over."]

@@ -1,4 +1,7 @@
-"""Waves with a known culprit: who is blamed, for what, and by which name. Each is a real wave of real processes."""
+"""Waves with a known culprit: who is blamed, for what, and by which name. Each is a real wave of real processes.
+
+A recorded wave of each slow one's kind is judged in the suite.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ import socket
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.bench import OF_A_BUSY_MACHINE
 
 if TYPE_CHECKING:
     from tests.bench import Bench, Finished
@@ -69,6 +74,7 @@ def test_an_invoke_that_computes_too_long_is_named(bench: Bench) -> None:
     assert (wave.code, wave.summary["verdict"]) == (3, "INVALID")
 
 
+@pytest.mark.slow
 def test_in_the_closed_loop_too(bench: Bench) -> None:
     """It has no schedule to be late for: without this, the client's own work would pass for the endpoint's latency."""
     with bench.endpoint(servers=50, service_s=0.001) as endpoint:
@@ -81,6 +87,7 @@ def test_in_the_closed_loop_too(bench: Bench) -> None:
     assert (wave.code, blocked["severity"]) == (3, "invalid")
 
 
+@pytest.mark.slow
 def test_a_call_that_gevent_cannot_switch_is_named(bench: Bench) -> None:
     """It takes no CPU: only the wall clock tells, and the frame that waits."""
     factories = SPIN.replace(
@@ -119,6 +126,7 @@ def payload_factory():
 """
 
 
+@pytest.mark.slow
 def test_building_payloads_is_named(bench: Bench) -> None:
     with bench.endpoint(servers=50) as endpoint:
         wave = bench.run("--client-rps", 300, "--obs-time", 2, factories=BUILD, target=endpoint)
@@ -128,6 +136,7 @@ def test_building_payloads_is_named(bench: Bench) -> None:
     assert "on average in build (factories.py:7)" in blames_the_client(wave, "payload_building")["measured"]
 
 
+@pytest.mark.slow
 def test_building_that_only_waits_is_named_though_nothing_is_late(bench: Bench) -> None:
     with bench.endpoint(servers=50) as endpoint:
         factories = BUILD.replace('"input": build', '"input": wait')
@@ -183,6 +192,7 @@ def test_a_pool_of_boto3_that_is_too_small_is_named(bench: Bench) -> None:
     assert log.count("Connection pool is full") == 1
 
 
+@pytest.mark.slow
 def test_a_pool_that_makes_requests_wait_is_named(bench: Bench) -> None:
     """Nothing fails and nothing is logged; the wait for a connection just looks like latency."""
     factories = """
@@ -206,8 +216,8 @@ def payload_factory():
     assert wave.summary["client"]["workers"][0]["connections"]["opened"] == 2
 
 
-@pytest.mark.slow  # a recorded wave of the same culprit is judged in the suite
-def test_a_pool_that_was_full_long_after_the_endpoint_fell_behind_is_a_consequence(bench: Bench, alone: None) -> None:
+@pytest.mark.slow
+def test_a_pool_that_was_full_long_after_the_endpoint_fell_behind_is_a_consequence(bench: Bench) -> None:
     """Three hundred a second at two hundred: two seconds pass until so many wait there that the pool is full."""
     factories = """
 import os
@@ -244,6 +254,7 @@ def test_retries_that_boto3_hides_are_counted(bench: Bench) -> None:
     assert "total_max_attempts" in retried["advice"]
 
 
+@pytest.mark.slow
 def test_descriptors_that_limit_the_requests_in_flight_are_named(bench: Bench) -> None:
     with bench.endpoint(servers=500, service_s=1) as endpoint:
         wave = bench.run("--client-rps", 150, "--obs-time", "1.5", target=endpoint, before="ulimit -n 128")
@@ -273,6 +284,15 @@ def test_connections_that_this_host_refuses_are_not_the_endpoints_failures(bench
     assert (refused["severity"], wave.code) == ("invalid", 3)
 
 
+def test_an_endpoint_at_twice_its_capacity_is_named_unless_the_machine_is_busy(bench: Bench) -> None:
+    with bench.endpoint() as endpoint:
+        wave = bench.run("--client-rps", 400, "--obs-time", 3, target=endpoint)
+    codes = {found["code"] for found in wave.summary["findings"]}
+    assert "server_limited" in codes or codes & OF_A_BUSY_MACHINE
+    assert (wave.summary["limited_by"] == "server") == ("server_limited" in codes)
+    assert wave.exit_code == 0
+
+
 PLAIN = ("--obs-time", 4, "--workers", 2)
 
 
@@ -286,7 +306,8 @@ def _wave_on_a_quiet_machine(bench: Bench, rate: int) -> Finished:
     return wave
 
 
-def test_an_endpoint_beyond_its_capacity_is_named(bench: Bench, alone: None) -> None:
+@pytest.mark.slow
+def test_an_endpoint_beyond_its_capacity_is_named(bench: Bench) -> None:
     wave = _wave_on_a_quiet_machine(bench, 400)
     assert wave.summary["limited_by"] == "server"
     limited = finding(wave, "server_limited")
@@ -298,7 +319,8 @@ def test_an_endpoint_beyond_its_capacity_is_named(bench: Bench, alone: None) -> 
     assert 180 <= wave.summary["rates"]["completed"] <= 210
 
 
-def test_an_endpoint_within_its_capacity_has_no_finding(bench: Bench, alone: None) -> None:
+@pytest.mark.slow
+def test_an_endpoint_within_its_capacity_has_no_finding(bench: Bench) -> None:
     wave = _wave_on_a_quiet_machine(bench, 150)
     assert (wave.summary["findings"], wave.summary["limited_by"]) == ([], None)
     assert (wave.code, wave.out.splitlines()[-2]) == (0, "VALID")
@@ -316,7 +338,8 @@ def _limited(bench: Bench, *flags: object, factories: str | None = None, **endpo
     return wave
 
 
-def test_an_overloaded_endpoint_is_named_though_the_clients_pool_overflows(bench: Bench, alone: None) -> None:
+@pytest.mark.slow
+def test_an_overloaded_endpoint_is_named_though_the_clients_pool_overflows(bench: Bench) -> None:
     """The pool is too small because so many requests wait at the endpoint; a larger one would change nothing."""
     factories = BOTO3.replace("ATTEMPTS", "1").replace("POOL", "10")
     wave = _limited(bench, "--client-rps", 100, "--obs-time", 4, factories=factories, servers=1, service_s=0.02)
@@ -326,11 +349,13 @@ def test_an_overloaded_endpoint_is_named_though_the_clients_pool_overflows(bench
     assert LINE not in wave.out
 
 
-def test_an_endpoint_that_lets_requests_time_out_is_named(bench: Bench, alone: None) -> None:
+@pytest.mark.slow
+def test_an_endpoint_that_lets_requests_time_out_is_named(bench: Bench) -> None:
     wave = _limited(bench, "--client-rps", 100, "--obs-time", 3, "--request-timeout", "0.5", servers=1, service_s=0.02)
     assert "were refused or timed out (RequestTimeout)" in finding(wave, "server_limited")["measured"]
 
 
+@pytest.mark.slow
 def test_one_request_at_a_time_waits_for_nobody(bench: Bench) -> None:
     factories = f"from sender import post\n{SPIN}".replace("spin(0.003)", "post(0)\n        spin(0.02)")
     with bench.endpoint(servers=1, service_s=0.08) as endpoint:
@@ -358,7 +383,7 @@ def invoke_factory():
 def payload_factory():
     return {"pre_computed": True, "input": [0]}
 """
-    wave = bench.run("--client-rps", 20, "--obs-time", 3, factories=factories)
-    assert wave.outcomes() == {"ok": 60}
+    wave = bench.run("--client-rps", 20, "--obs-time", 1, factories=factories)
+    assert wave.outcomes() == {"ok": 20}
     assert min(row["done"] - row["sent"] for row in wave.rows) >= 29_000_000
     assert wave.summary["client"]["workers"][0]["block"]["where"].startswith("invoke_factory.<locals>.invoke (")

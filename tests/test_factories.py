@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from types import GeneratorType
 from typing import TYPE_CHECKING
@@ -19,13 +18,10 @@ from tests.scripted_server import ScriptedServer, answer
 from tests.shipped import FACTORIES, NAMES, ExampleWave, run_example
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from concurrent.futures import Future
     from pathlib import Path
 
     from botocore.config import Config
 
-SIDE_BY_SIDE = 4
 # The route at which an example's requests must arrive; those not named here have a module of tests of their own.
 ROUTES = {
     "bedrock/factories_converse": "/model/{id}/converse",
@@ -60,7 +56,7 @@ ROUTES = {
 ELSEWHERE = {"kserve_v2/factories_grpc"}
 CONNECTS_ANEW = {"openai_compatible/factories_chat_stream_openai_package"}  # the package does, whatever is done here
 # What the server may count in a request of an example, and in each answer.
-TOKENS = {
+TOKENS: dict[str, tuple[set[int], int | None]] = {
     "bedrock/factories_converse": ({5, 6, 7, 8}, 64),
     "bedrock/factories_converse_stream": ({5, 6, 7, 8}, 64),
     "openai_compatible/factories_chat": ({201}, 128),
@@ -68,6 +64,11 @@ TOKENS = {
     "openai_compatible/factories_chat_stream_openai_package": ({201}, 128),
     "openai_compatible/factories_completions_stream": ({128, 512, 2048}, 64),
     "openai_compatible/factories_embeddings": ({404}, None),
+    "sagemakerai_realtime/factories_llm_textgeneration_stream": (set(), 64),
+}
+LABELS = {
+    "openai_compatible/factories_completions_stream": {"128 tokens", "512 tokens", "2048 tokens"},
+    "sagemakerai_multimodel/factories_few_popular_models": {"ten most popular", "next ninety", "all others"},
 }
 # Without which a container would refuse a request, or take it for another.
 FIRST_MODEL = {"content-type": "text/csv", "x-amzn-sagemaker-target-model": "model-0000.tar.gz"}
@@ -102,51 +103,31 @@ def test_no_example_is_forgotten() -> None:
     assert set(NAMES) == set(ROUTES) | ELSEWHERE
 
 
-@pytest.fixture(scope="module")
-def waves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], tuple[ExampleWave, list[str]]]]:
-    """The wave of an example and the routes at which its requests arrived; they run side by side."""
-
-    def run(name: str) -> tuple[ExampleWave, list[str]]:
-        with start(EndpointConfig()) as endpoint:
-            wave = run_example(name, endpoint.url, tmp_path_factory.mktemp("example"))
-            return wave, endpoint.arrivals()["route"]
-
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        futures: dict[str, Future[tuple[ExampleWave, list[str]]]] = {name: pool.submit(run, name) for name in ROUTES}
-        yield lambda name: futures[name].result()
-        pool.shutdown(cancel_futures=True)
-
-
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", ROUTES)
-def test_an_example_works_against_the_embedded_endpoint(
-    name: str, waves: Callable[[str], tuple[ExampleWave, list[str]]]
-) -> None:
-    wave, routes = waves(name)
+def test_an_example_works_against_the_embedded_endpoint(name: str, tmp_path: Path) -> None:
+    with start(EndpointConfig()) as endpoint:
+        wave = run_example(name, endpoint.url, tmp_path)
+        routes = endpoint.arrivals()["route"]
     assert wave.counts == (20, 0), wave.summary["errors"]
     assert routes == [ROUTES[name]] * 20
+    if name in TOKENS:
+        check_that_its_tokens_are_those_that_the_server_counted(name, wave)
+    if name in LABELS:
+        assert {row["label"] for row in wave.summary["labels"]} <= LABELS[name]
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", TOKENS)
-def test_an_example_tells_the_tokens_that_the_server_counted(
-    name: str, waves: Callable[[str], tuple[ExampleWave, list[str]]]
-) -> None:
-    wave, _ = waves(name)
+def check_that_its_tokens_are_those_that_the_server_counted(name: str, wave: ExampleWave) -> None:
     lengths, answered = TOKENS[name]
     tokens, ttft, itl = (wave.summary[part] for part in ("tokens", "ttft", "itl"))
-    assert {tokens["tokens_in_per_request"][bound] for bound in ("min", "max")} <= lengths
+    assert tokens["counted"] == ("usage" if answered else None)
+    if lengths:
+        assert {tokens["tokens_in_per_request"][bound] for bound in ("min", "max")} <= lengths
     assert tokens["tokens_out"] == (None if answered is None else 20 * answered)
     if "_stream" in name:
         assert answered is not None
         assert (ttft["count"], itl["count"]) == (20, 20 * (answered - 1))
     else:
         assert (ttft, itl) == (None, None)
-
-
-def test_the_rows_of_completions_are_their_lengths(waves: Callable[[str], tuple[ExampleWave, list[str]]]) -> None:
-    wave, _ = waves("openai_compatible/factories_completions_stream")
-    assert {row["label"] for row in wave.summary["labels"]} <= {"128 tokens", "512 tokens", "2048 tokens"}
 
 
 def ask(name: str, url: str, patch: pytest.MonkeyPatch, times: int = 1) -> None:

