@@ -8,11 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from client_capacity.search import LEAST_REPEATS
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import Problem, refuse
 from inference_benchmarker.plan.plan import MAX_RATE, MAX_WORKERS, Bounds, OpenLoop, WavePlan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 WARMUP_S = 1.0
 LEAST_ARRIVALS = 20
@@ -44,22 +47,29 @@ class Conditions:
     max_workers: int | None = None
     output_dir: Path = Path(".tmp")
 
-    def problems(self) -> list[str]:
-        """What is wrong, a sentence each; empty when the search can begin."""
+    def problems(self) -> list[Problem]:
+        """Everything that is wrong with them; empty when the search can begin."""
+        repeats = () if self.repeats == 0 else self._out_of_range("repeats", "--repeats", LEAST_REPEATS, 100, "(or 0)")
         return [
-            *_range_problems("--lag-limit", self.lag_limit_s, 0.0001, 10, "seconds"),
-            *_range_problems("--step-time", self.step_time_s, 0.2, 600, "seconds"),
-            *([] if self.repeats == 0 else _range_problems("--repeats", self.repeats, LEAST_REPEATS, 100, "(or 0)")),
-            *_range_problems("--max-rps", self.max_rps, 1, MAX_RATE, "requests/s"),
-            *_range_problems("--worker-rps", self.worker_rps, 0.5, MAX_RATE, "requests/s"),
-            *_range_problems("--client-rps", self.wanted_rps, 0.5, MAX_RATE, "requests/s"),
-            *_range_problems("--max-workers", self.max_workers, 1, MAX_WORKERS, "workers"),
+            *self._out_of_range("lag_limit_s", "--lag-limit", 0.0001, 10, "seconds"),
+            *self._out_of_range("step_time_s", "--step-time", 0.2, 600, "seconds"),
+            *repeats,
+            *self._out_of_range("max_rps", "--max-rps", 1, MAX_RATE, "requests/s"),
+            *self._out_of_range("worker_rps", "--worker-rps", 0.5, MAX_RATE, "requests/s"),
+            *self._out_of_range("wanted_rps", "--client-rps", 0.5, MAX_RATE, "requests/s"),
+            *self._out_of_range("max_workers", "--max-workers", 1, MAX_WORKERS, "workers"),
             *self._endpoint_problems(),
         ]
 
-    def _endpoint_problems(self) -> list[str]:
+    def _out_of_range(self, name: str, flag: str, least: float, most: float, unit: str) -> Iterator[Problem]:
+        value = getattr(self, name)
+        if value is not None and not (math.isfinite(value) and least <= value <= most):
+            yield Problem((name,), f"{flag} must be from {least:g} to {most:,} {unit}, not {value:g}.")
+
+    def _endpoint_problems(self) -> list[Problem]:
         if self.factories_file is None:
-            return ["No endpoint: give --factories-file FILE (or --demo to try it out)."]
+            text = "No endpoint: give --factories-file FILE (or --demo to try it out)."
+            return [Problem(("factories_file",), text)]
         return replace(self, step_time_s=1.0).plan(1.0, 1, self.output_dir).problems()
 
     def plan(self, rate: float, workers: int, folder: Path) -> WavePlan:
@@ -87,8 +97,7 @@ class Conditions:
 def numbers(**given: Any) -> dict[str, Any]:
     """Arguments of a search as plain numbers, or one BenchmarkError that names each of them that is none."""
     problems = [problem for name, value in given.items() if (problem := _number_problem(name, value))]
-    if problems:
-        raise BenchmarkError("\n".join(problems))
+    refuse(problems)
     plain = {name: int if name in WHOLE else float for name in given}
     return {name: None if value is None else plain[name](value) for name, value in given.items()}
 
@@ -106,9 +115,3 @@ def _number_problem(name: str, value: Any) -> str:
 def usable_cores() -> int:
     """How many cores this process may use: fewer than there are in many containers."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _range_problems(flag: str, value: float | None, least: float, most: float, unit: str) -> list[str]:
-    if value is None or (math.isfinite(value) and least <= value <= most):
-        return []
-    return [f"{flag} must be from {least:g} to {most:,} {unit}, not {value:g}."]

@@ -11,7 +11,7 @@ from client_capacity.search import PASSING, Cause, Phase, Step
 from client_capacity.staircase import rate_text
 from inference_benchmarker.engine.launch import resolve, run_wave
 from inference_benchmarker.engine.processes import Interrupts, counting_interrupts
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.redact import redact
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.client.endpoint import LAG_OF_IT, SERVER_LIMITED
@@ -45,8 +45,7 @@ def trials(conditions: Conditions, kind: str, say: Callable[[str], None]) -> Ite
 
     Raises BenchmarkError with every problem before anything is made; a folder in which nothing came about goes.
     """
-    if problems := conditions.problems():
-        raise BenchmarkError("\n".join(problems))
+    refuse([problem.text for problem in conditions.problems()])
     resolve(conditions.plan(1.0, 1, conditions.output_dir))
     folder = make_stamped_folder(conditions.output_dir, kind)
     try:

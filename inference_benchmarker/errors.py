@@ -1,11 +1,11 @@
-"""The one error a user can cause: bad input, told in one sentence with what to try."""
+"""The one error a user can cause: bad input, told in one sentence with what to try; and the problems it is made of."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 class BenchmarkError(Exception):
@@ -26,3 +26,16 @@ class BenchmarkError(Exception):
     def told(self, clean: Callable[[str], str]) -> dict[str, str]:
         """As it is told to another process; ``clean`` takes out what must not leave this one."""
         return {"message": clean(self.message), "hint": clean(self.hint)}
+
+
+class Problem(NamedTuple):
+    """Something that is wrong with a value: the fields that it comes from, and the sentence that a user reads."""
+
+    fields: tuple[str, ...]
+    text: str
+
+
+def refuse(problems: Sequence[str]) -> None:
+    """Raise one BenchmarkError that names every problem, if there is any."""
+    if problems:
+        raise BenchmarkError("\n".join(problems))

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.files import MIB, read_given
 from inference_benchmarker.json_text import parse_json
 from inference_benchmarker.verdict.server.known_metrics import nearest
@@ -63,8 +63,7 @@ def make_sources(blocks: list[dict[str, Any]], environment: Mapping[str, str]) -
             sources.append(_stream(name).make_source([b for b in blocks if b["stream"] == name], environment))
         except BenchmarkError as error:
             problems.append(str(error))
-    if problems:
-        raise BenchmarkError("\n".join(problems))
+    refuse(problems)
     return sources
 
 

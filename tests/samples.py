@@ -16,8 +16,8 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from inference_benchmarker.cli.flags import demo_factories
 from inference_benchmarker.embedded.running import EndpointConfig, start
+from inference_benchmarker.packaged import demo_factories
 
 SAMPLES = Path(__file__).parent.parent / "docs" / "samples"
 FIRST_ROW = "capacity.png"

@@ -14,11 +14,11 @@ import pytest
 
 from inference_benchmarker import cli
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.packaged import demo_tokenizer
 from server_capacity.aiperf import installation as aiperf
 from server_capacity.aiperf.arguments import ALIASES, FAMILIAR, problems_of_names
 from server_capacity.aiperf.inputs import first_input
 from server_capacity.aiperf.installation import BINARY, Installation
-from server_capacity.aiperf.options import DEMO_TOKENIZER
 from tests.bench import files_holding
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ def test_the_real_one_sends_the_waves_load_and_its_numbers_are_the_endpoints(ben
         done = bench.start(
             *("--client-rps", "20", "--num-requests", "40", "--success-threshold", "1"),
             *("--aiperf", "--url", endpoint.url, "--endpoint-config", config),
-            *("--aiperf-args", json.dumps({"tokenizer": str(DEMO_TOKENIZER)})),
+            *("--aiperf-args", json.dumps({"tokenizer": str(demo_tokenizer())})),
             factories=CHAT,
             target=endpoint,
             environment={BINARY: script, "BENCHMARK_API_KEY": KEY, "HF_ENDPOINT": NOBODY},

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
-from server_capacity.aiperf.export import AiperfResult, read_export, worst_exit_code
+from server_capacity.aiperf.export import AiperfResult, read_export
 from server_capacity.aiperf.report import aiperf_text
 
 if TYPE_CHECKING:
@@ -150,8 +150,3 @@ def test_a_stored_result_is_the_same_again(tmp_path: Path) -> None:
     assert AiperfResult.load(tmp_path) == result
     assert AiperfResult.load(tmp_path / "nowhere") is None
     assert "   m: Max=1" in aiperf_text(result)
-
-
-@pytest.mark.parametrize(("codes", "code"), [((0, 0), 0), ((0, 1), 1), ((3, 1), 3), ((3, 130), 130)])
-def test_the_heavier_exit_code_counts(codes: tuple[int, ...], code: int) -> None:
-    assert worst_exit_code(*codes) == code

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from inference_benchmarker.packaged import demo_tokenizer
 from server_capacity.aiperf import tokenizer as aiperf_tokenizer
 from server_capacity.aiperf.installation import BINARY, Installation
-from server_capacity.aiperf.options import DEMO_TOKENIZER
 from server_capacity.aiperf.tokenizer import Tokenizer, in_log, missing_folder
 from tests.test_aiperf import CHAT, NOBODY, STAND_IN, aiperf_here
 
@@ -139,7 +139,7 @@ def test_it_is_told_before_any_load_is_sent(bench: Bench, library: dict[str, str
 @pytest.mark.process
 def test_the_real_one_loads_the_demos_and_no_folder_without_one(tmp_path: Path) -> None:
     python = Installation.find({BINARY: aiperf_here()}).python
-    for folder, fails in ((DEMO_TOKENIZER, False), (tmp_path, True)):
+    for folder, fails in ((demo_tokenizer(), False), (tmp_path, True)):
         tokenizer = Tokenizer.of({"tokenizer": str(folder)})
         assert tokenizer is not None
         said = tokenizer.problem(python, {**os.environ, "HF_HUB_OFFLINE": "1"}, lambda _: None)

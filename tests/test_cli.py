@@ -20,8 +20,9 @@ import inference_benchmarker
 from client_capacity import rps_saturation, worker_saturation
 from client_capacity.conditions import Conditions
 from inference_benchmarker import cli
-from inference_benchmarker.cli import endpoint_flags, flags
+from inference_benchmarker.cli import demo
 from inference_benchmarker.cli.embedded import DEMO_URL
+from inference_benchmarker.cli.endpoint_flags import ENDPOINT_FLAGS
 from inference_benchmarker.cli.terminal import progress
 from inference_benchmarker.cli.wave import wave_options, wave_parser
 from inference_benchmarker.embedded.aws.boto3_settings import boto3_settings
@@ -418,8 +419,8 @@ class TestDemo:
         ],
     )
     def test_its_metrics_are_those_of_its_own_factories(self, given: dict[str, str], name: str | None) -> None:
-        options = {**vars(wave_parser().parse_args(["--demo"])), **given}
-        flags.fill_in_demo(options)
+        options = {**wave_options(wave_parser(), ["--demo"])[0], **given}
+        demo.fill_in_demo(options)
         config = options["endpoint_config"]
         assert (config and Path(config).name) == name
         assert name != "demo.json" or load_config(config)
@@ -551,7 +552,8 @@ class TestEndpoint:
         assert served == [EndpointConfig(**config)]
 
     def test_every_field_has_a_flag(self) -> None:
-        assert set(endpoint_flags._BY_FIELD) == {field.name for field in fields(EndpointConfig)}
+        described = {flag.field for flags in ENDPOINT_FLAGS.values() for flag in flags}
+        assert described - {"port"} == {field.name for field in fields(EndpointConfig)}
 
     @pytest.mark.usefixtures("served")
     def test_it_says_how_boto3_finds_it(self, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_benchmarker.cli.flags import parse_decimal, parse_int
+from inference_benchmarker.cli.flags import Flag, parse_decimal, parse_int, read_flags
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
 from inference_benchmarker.plan.slo import RequestLimit, Slo
@@ -57,6 +57,11 @@ def test_json_round_trip_changes_nothing(plan: WavePlan) -> None:
     assert WavePlan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
 
 
+def told(plan: WavePlan) -> list[str]:
+    """What a user reads."""
+    return [problem.text for problem in plan.problems()]
+
+
 def test_a_good_plan_has_no_problems() -> None:
     assert OPEN.problems() == []
     assert CLOSED.problems() == []
@@ -69,12 +74,12 @@ BAD_DECIMALS = [Decimal(text) for text in ("NaN", "sNaN", "Infinity", "-Infinity
 
 @pytest.mark.parametrize("rate", [*BAD_DECIMALS, Decimal(0), Decimal("1000000.1")])
 def test_a_rate_must_be_positive_and_possible(rate: Decimal) -> None:
-    (problem,) = replace(OPEN, load=OpenLoop(rate)).problems()
+    (problem,) = told(replace(OPEN, load=OpenLoop(rate)))
     assert problem == f"--client-rps must be above 0 and at most 1,000,000 requests/s, not {rate}."
 
 
 def test_a_rate_has_a_least_value() -> None:
-    (problem,) = replace(OPEN, load=OpenLoop(Decimal("9e-7"))).problems()
+    (problem,) = told(replace(OPEN, load=OpenLoop(Decimal("9e-7"))))
     assert "at least 0.000001" in problem
 
 
@@ -82,7 +87,7 @@ def test_a_rate_has_a_least_value() -> None:
 @pytest.mark.parametrize("flag", ["--obs-time", "--request-timeout"])
 def test_lengths_must_be_positive_and_at_most_a_month(flag: str, value: Decimal) -> None:
     plan = replace(OPEN, bounds=Bounds(value)) if flag == "--obs-time" else replace(OPEN, request_timeout_s=value)
-    assert plan.problems() == [f"{flag} must be from 0.001 to 2,592,000 seconds, not {value}."]
+    assert told(plan) == [f"{flag} must be from 0.001 to 2,592,000 seconds, not {value}."]
 
 
 @pytest.mark.parametrize("value", [*BAD_DECIMALS, Decimal("2592000.1")])
@@ -91,7 +96,7 @@ def test_waits_may_be_zero_but_not_negative(flag: str, field: str, value: Decima
     zero: dict[str, Any] = {field: Decimal(0)}
     wrong: dict[str, Any] = {field: value}
     assert replace(OPEN, **zero).problems() == []
-    assert replace(OPEN, **wrong).problems() == [f"{flag} must be from 0 to 2,592,000 seconds, not {value}."]
+    assert told(replace(OPEN, **wrong)) == [f"{flag} must be from 0 to 2,592,000 seconds, not {value}."]
 
 
 REGULAR: Any = "regular"
@@ -174,7 +179,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("changes", "problem"), CHANGES, ids=[problem[:50] for _, problem in CHANGES])
 def test_each_problem_is_one_sentence(changes: dict[str, Any], problem: str) -> None:
-    assert replace(OPEN, **changes).problems() == [problem]
+    assert told(replace(OPEN, **changes)) == [problem]
 
 
 def test_all_problems_come_at_once() -> None:
@@ -409,3 +414,25 @@ def test_a_plan_of_before_there_was_goodput_is_read() -> None:
     data = OPEN.to_json()
     del data["goodput"]
     assert WavePlan.from_json(data) == OPEN
+
+
+def test_what_only_follows_from_a_flag_that_cannot_be_read_is_not_told() -> None:
+    table = [Flag("--client-rps", "R", "", parse_decimal, sets="rate"), Flag("--num-requests", "N", "", parse_int)]
+    problems: list[str] = []
+    given = read_flags(table, {"client_rps": "many", "num_requests": "1000000000"}, problems)
+    plan = WavePlan(OpenLoop(Decimal(1)), Bounds(**given.of(Bounds)), factories_file=Path("nowhere.py"))
+    assert given.told(plan.problems()) == ["--factories-file nowhere.py: there is no such file."]
+    assert problems == ["--client-rps must be a number, not 'many'."]
+
+
+@pytest.mark.parametrize(
+    ("flag", "text"),
+    [
+        (Flag("--a", "A", "first"), "first"),
+        (Flag("--a", "A", "first", default=0.5), "first (default 0.5)"),
+        (Flag("--a", "A", "first (default {default}; best)", default=Decimal(60)), "first (default 60; best)"),
+        (Flag("--a", "A", "first", default=("x", "y")), "first (default x,y)"),
+    ],
+)
+def test_help_says_the_default_once(flag: Flag, text: str) -> None:
+    assert flag.help == text

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.embedded.running import listen
+from inference_benchmarker.exit_codes import INVALID, MISSED
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, Sample, WorkerUse
 from inference_benchmarker.records.columns import SCHEMA
 from inference_benchmarker.summary import timeline
@@ -126,11 +127,9 @@ class Result:
     @property
     def machine_was_slow(self) -> bool:
         """Whether this machine was too busy for the schedule or a time limit, which says nothing of a page."""
-        if self.code == verdict.EXIT_INVALID:
+        if self.code == INVALID:
             return not OF_A_BUSY_MACHINE.isdisjoint(self.findings)
-        return (
-            self.code == verdict.EXIT_MISSED and "slo_missed: success" not in self.out and "slo_missed" in self.findings
-        )
+        return self.code == MISSED and "slo_missed: success" not in self.out and "slo_missed" in self.findings
 
     def check(self, block: Block) -> None:
         """Hold the exit code and the output against what the page promises."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from contextlib import nullcontext
 
-from inference_benchmarker.cli.arguments import Parser, add_flags, parsed
+from inference_benchmarker.cli.arguments import Parser, command_parser
 from inference_benchmarker.cli.client_flags import CLIENT_HELP, SATURATION, SATURATION_EPILOG, make_conditions
 from inference_benchmarker.cli.embedded import embedded_endpoint
-from inference_benchmarker.cli.exit_codes import INTERRUPTED, NOTHING_FOUND
 from inference_benchmarker.cli.terminal import print_result, progress, say
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.exit_codes import INTERRUPTED, MISSED, OK
 
 
 def run(arguments: list[str]) -> int:
@@ -18,7 +17,7 @@ def run(arguments: list[str]) -> int:
     command, rest = (arguments or ["--help"])[0], arguments[1:]
     if command in ("-h", "--help"):
         print(CLIENT_HELP, end="")
-        return 0
+        return OK
     if command == "limits":
         return _limits(rest)
     if command not in SATURATION:
@@ -32,29 +31,36 @@ def run(arguments: list[str]) -> int:
     return _saturation(command, rest)
 
 
-def _limits(arguments: list[str]) -> int:
+def limits_parser() -> Parser:
+    """The flags and help of `benchmark client limits`."""
     parser = Parser(prog="benchmark client limits", description="File descriptors and ports, and what they allow.")
     parser.add_argument("--json", action="store_true", help="print the limits as JSON")
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def saturation_parser(command: str) -> Parser:
+    """The flags and help of a search."""
+    description, flags = SATURATION[command]
+    return command_parser(
+        f"benchmark client {command}",
+        flags,
+        usage=f"benchmark client {command} [--demo | --factories-file FILE] [options]",
+        description=description,
+        epilog=SATURATION_EPILOG,
+    )
+
+
+def _limits(arguments: list[str]) -> int:
+    options = limits_parser().parse_args(arguments)
     from client_capacity.limits import find_file_descriptors_limit
 
     print_result(find_file_descriptors_limit(), as_json=options.json)
-    return 0
+    return OK
 
 
 def _saturation(command: str, arguments: list[str]) -> int:
-    description, flags = SATURATION[command]
-    parser = Parser(
-        prog=f"benchmark client {command}",
-        description=description,
-        epilog=SATURATION_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage=f"benchmark client {command} [--demo | --factories-file FILE] [options]",
-        allow_abbrev=False,
-    )
-    add_flags(parser, flags)
-    options, problems = parsed(parser, arguments)
-    conditions = make_conditions(options, problems)
+    options, problems = saturation_parser(command).parsed(arguments)
+    conditions = make_conditions(command, options, problems)
     found, interrupted = None, False
     try:
         # what is measured against an endpoint without a service time is the client
@@ -73,4 +79,4 @@ def _saturation(command: str, arguments: list[str]) -> int:
     print_result(found, as_json=options["json"])
     if interrupted or found.limited_by == "interrupted":
         return INTERRUPTED
-    return 0 if found.rate else NOTHING_FOUND
+    return OK if found.rate else MISSED

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.arguments import Parser
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.exit_codes import INVALID, MISSED, OK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -36,7 +37,6 @@ def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     options = compare_parser().parse_intermixed_args([argument for argument in arguments if argument != "--compare"])
     from inference_benchmarker.plan.slo import MaxRegression
-    from inference_benchmarker.verdict.verdict import EXIT_INVALID, EXIT_MISSED, EXIT_VALID
     from inference_benchmarker.wave.wave import Wave
     from visualization import comparison_report
     from visualization.comparison import compare
@@ -49,8 +49,7 @@ def run(arguments: list[str]) -> int:
             "For any number side by side: `benchmark --plot DIR...`."
         )
     waves = list(_good(Wave.load, options.runs, problems))
-    if problems:
-        raise BenchmarkError("\n".join(problems))
+    refuse(problems)
     base, new = waves
     found = compare(base, new, limits)
     if options.json:
@@ -64,11 +63,11 @@ def run(arguments: list[str]) -> int:
     ):
         if path is not None:
             _write(path, text)
-    return {"invalid": EXIT_INVALID, "failed": EXIT_MISSED, "passed": EXIT_VALID}[found.outcome]
+    return {"invalid": INVALID, "failed": MISSED, "passed": OK}[found.outcome]
 
 
 def compare_parser() -> Parser:
-    """What it understands."""
+    """Its flags, and its help."""
     parser = Parser(
         prog="benchmark --compare",
         description=_DESCRIPTION,

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.cli.exit_codes import BAD_INPUT, BROKEN, FAILED, INTERRUPTED
 from inference_benchmarker.cli.outlet import READER_LEFT, outlets
 from inference_benchmarker.cli.terminal import say
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.exit_codes import BAD_INPUT, INTERRUPTED, INVALID, MISSED, OK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,9 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if argv is None:
             _heed_no_more()
         out.flush()
-        if out.error is not None and out.error.errno not in READER_LEFT and code in (0, FAILED):
+        if out.error is not None and out.error.errno not in READER_LEFT and code in (OK, MISSED):
             say(f"benchmark: the result could not be written to standard output ({out.error.strerror}).")
-            return BROKEN
+            return INVALID
         return code
 
 
@@ -49,7 +49,7 @@ def _guarded(arguments: list[str]) -> int:
         return INTERRUPTED
     except Exception:  # a fault of ours keeps its traceback, but not Python's exit code 1: nobody missed a threshold
         say(traceback.format_exc().rstrip())
-        return BROKEN
+        return INVALID
 
 
 @contextmanager

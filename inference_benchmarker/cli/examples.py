@@ -8,12 +8,14 @@ from __future__ import annotations
 import ast
 import textwrap
 from difflib import get_close_matches
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from inference_benchmarker.cli.flags import packaged
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.packaged import packaged
 from inference_benchmarker.wording import INDENT
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FACTORY_DESCRIPTION = """\
 Lists the shipped examples, or copies one to standard output, to be changed into your own endpoint:
@@ -40,7 +42,7 @@ class Example(NamedTuple):
 
 def shipped(folder: Path | None = None) -> list[Example]:
     """The examples below a folder, by name; without one, those that came with this tool."""
-    folder = packaged("factories", Path()) if folder is None else folder
+    folder = packaged("factories") if folder is None else folder
     sources = {path: path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.py"))}
     return [
         Example(path.relative_to(folder).with_suffix("").as_posix(), path, _about(source))

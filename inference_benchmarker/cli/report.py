@@ -9,6 +9,7 @@ from inference_benchmarker.cli.aiperf import print_aiperf
 from inference_benchmarker.cli.arguments import Parser
 from inference_benchmarker.cli.server_metrics import print_with_metrics, sources_of
 from inference_benchmarker.cli.terminal import print_wave
+from inference_benchmarker.exit_codes import OK, worst_exit_code
 
 if TYPE_CHECKING:
     from inference_benchmarker.wave.run_dir import RunDir
@@ -17,15 +18,10 @@ if TYPE_CHECKING:
 
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
-    parser = Parser(prog="benchmark report", description="Print a run again; finalise one that was cut off.")
-    parser.add_argument("dir", metavar="DIR", type=Path, help="a run directory")
-    parser.add_argument("--json", action="store_true", help="print summary.json instead of the report")
-    again = "ask for the server's metrics of the wave's window once more, and store them with it"
-    parser.add_argument("--endpoint-config", metavar="FILE", help=again)
-    options = parser.parse_args(arguments)
+    options = report_parser().parse_args(arguments)
     from inference_benchmarker.wave.run_dir import RunDir
     from inference_benchmarker.wave.wave import Wave
-    from server_capacity.aiperf.export import AiperfResult, worst_exit_code
+    from server_capacity.aiperf.export import AiperfResult
 
     sources = sources_of(options.endpoint_config, afterwards=True)
     run_dir = RunDir.find(options.dir)
@@ -39,7 +35,17 @@ def run(arguments: list[str]) -> int:
         print_aiperf(wave, result, as_json=options.json)
     elif wave is not None and options.json:
         print_wave(wave, as_json=True)
-    return worst_exit_code(0 if wave is None else wave.verdict.exit_code, 0 if result is None else result.exit_code)
+    return worst_exit_code(OK if wave is None else wave.verdict.exit_code, OK if result is None else result.exit_code)
+
+
+def report_parser() -> Parser:
+    """Its flags, and its help."""
+    parser = Parser(prog="benchmark report", description="Print a run again; finalise one that was cut off.")
+    parser.add_argument("dir", metavar="DIR", type=Path, help="a run directory")
+    parser.add_argument("--json", action="store_true", help="print summary.json instead of the report")
+    again = "ask for the server's metrics of the wave's window once more, and store them with it"
+    parser.add_argument("--endpoint-config", metavar="FILE", help=again)
+    return parser
 
 
 def _cut_off(run_dir: RunDir) -> AiperfResult | None:

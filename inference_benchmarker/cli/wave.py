@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.aiperf import aiperf_stage, run_aiperf
-from inference_benchmarker.cli.arguments import Parser, add_flags, parsed
+from inference_benchmarker.cli.aiperf_flags import take_aiperf
+from inference_benchmarker.cli.arguments import Parser, command_parser
+from inference_benchmarker.cli.config_file import with_config
+from inference_benchmarker.cli.demo import fill_in_demo
 from inference_benchmarker.cli.embedded import embedded_endpoint
-from inference_benchmarker.cli.exit_codes import BROKEN
-from inference_benchmarker.cli.flags import FLAGS, fill_in_demo, make_plan, read_config
 from inference_benchmarker.cli.server_metrics import print_with_metrics, say_warnings, sources_of
 from inference_benchmarker.cli.terminal import live_view, print_wave
+from inference_benchmarker.cli.wave_flags import WAVE_FLAGS, make_plan
+from inference_benchmarker.exit_codes import INVALID, OK, worst_exit_code
 from inference_benchmarker.version import __version__
-from server_capacity.aiperf.options import API_KEY, take_aiperf
+from server_capacity.aiperf.options import API_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.server_metric import Source
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.wave import Wave
-
-ALTERNATIVES = (("client_rps", "concurrency"), ("arrivals", "concurrency"), ("factories_file", "locust_file"))
+    from server_capacity.aiperf.options import AiperfOptions
 
 _DESCRIPTION = """\
 Sends an evenly paced wave of requests to an inference endpoint and prints a result that can be trusted.
@@ -55,8 +55,22 @@ def run(arguments: list[str]) -> int:
     parser = wave_parser()
     if not arguments:
         parser.print_help()
-        return 0
+        return OK
     options, problems = wave_options(parser, arguments)
+    plan, aiperf = _understood(options, problems)
+    with (
+        _embedded_endpoint(plan) if options["demo"] else nullcontext(plan) as plan,
+        aiperf_stage(aiperf, plan, options) as stage,
+    ):
+        sources = sources_of(options["endpoint_config"])
+        if stage is None:
+            return _exit_code(_offered(plan, sources, options, last=True))
+        wave = None if stage.options.only else _offered(stage.plan, sources, options, last=False)
+        return run_aiperf(stage, wave, sources, options)
+
+
+def _understood(options: dict[str, Any], problems: list[str]) -> tuple[WavePlan, AiperfOptions | None]:
+    """The wave and the run of aiperf that the flags describe, or one error with everything that is wrong with them."""
     if options["demo"]:
         fill_in_demo(options)
     if options["calibrate"] and options["locust_file"]:
@@ -64,53 +78,30 @@ def run(arguments: list[str]) -> int:
     if options["api_key"]:
         os.environ[API_KEY] = options["api_key"]  # where invoke may read it, and where what hides secrets looks
     aiperf = take_aiperf(options, problems, os.environ)
-    plan = make_plan(options, problems, endpoint_needed=aiperf is None or not aiperf.stands_alone)
-    with (
-        _embedded_endpoint(plan) if options["demo"] else nullcontext(plan) as plan,
-        aiperf_stage(aiperf, plan, options) as stage,
-    ):
-        sources = sources_of(options["endpoint_config"])
-        wave = (
-            None
-            if aiperf is not None and aiperf.only
-            else _offered(stage.plan if stage else plan, sources, options, last=stage is None)
-        )
-        if stage is None:
-            assert wave is not None
-            return _exit_code(wave)
-        return run_aiperf(stage, wave, sources, options)
+    return make_plan(options, problems, endpoint_needed=aiperf is None or not aiperf.stands_alone), aiperf
 
 
 def wave_parser() -> Parser:
-    """What it understands."""
-    parser = Parser(
-        prog="benchmark",
+    """Its flags, and its help."""
+    parser = command_parser(
+        "benchmark",
+        {},
+        usage="benchmark [--demo | --factories-file FILE] [options]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="benchmark [--demo | --factories-file FILE] [options]",
-        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"benchmark {__version__}")
-    add_flags(parser, FLAGS)
+    parser.add_flags(WAVE_FLAGS)
     return parser
 
 
 def wave_options(parser: Parser, arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
     """Flags as text (nothing converted yet), from the command line and the configuration file."""
-    options, problems = parsed(parser, arguments)
-    if options["config"] is not None:
-        configured, found = read_config(Path(options["config"]), options)
-        problems += found
-        for one, other in ALTERNATIVES:
-            if options[one] is not None:
-                configured.pop(other, None)
-            if options[other] is not None:
-                configured.pop(one, None)
-        options = {key: configured.get(key) if value is None else value for key, value in options.items()}
-        if found:  # what it should have said is not missing
-            fill_in_demo(options)
-    return options, problems
+    options, problems = parser.parsed(arguments)
+    options, found = with_config(options, parser.flags)
+    if found:  # what the file should have said is not missing
+        fill_in_demo(options)
+    return options, problems + found
 
 
 @contextmanager
@@ -127,9 +118,7 @@ def _exit_code(wave: Wave) -> int:
     """The verdict's; a wave that could be stored nowhere is a broken harness."""
     if wave.run_dir is not None:
         return wave.verdict.exit_code
-    from server_capacity.aiperf.export import worst_exit_code
-
-    return worst_exit_code(wave.verdict.exit_code, BROKEN)
+    return worst_exit_code(wave.verdict.exit_code, INVALID)
 
 
 def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], *, last: bool) -> Wave:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from os import PathLike
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
 import gevent.ssl
 from gevent import Timeout
 from gevent.socket import IPPROTO_TCP, TCP_NODELAY, create_connection
 
 from inference_benchmarker.clients.connection import Connection
+from inference_benchmarker.url import PORTS, http_address
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
     from gevent.socket import socket
-
-_PORTS = {"http": 80, "https": 443}
 
 
 class ConnectTimeoutError(TimeoutError):
@@ -48,8 +46,8 @@ class Pool:
     """
 
     def __init__(self, url: str, verify: bool | str | PathLike[str] | SSLContext, limits: Limits) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in _PORTS or not parts.hostname:
+        parts = http_address(url)
+        if parts is None or parts.hostname is None:
             raise ValueError(f"{url!r} is no URL of a server: it must look like https://host:port/path")
         if parts.query:
             raise ValueError(f"the URL of {parts.hostname} has a query; give it with a request's path, as in '/v1?x=1'")
@@ -58,13 +56,13 @@ class Pool:
                 f"the URL of {parts.hostname} names a user; give a header instead: Authorization: Basic ..."
             )
         self._context = tls_context(verify) if parts.scheme == "https" else None
-        self._address = (parts.hostname, parts.port or _PORTS[parts.scheme])
+        self._address = (parts.hostname, parts.port or PORTS[parts.scheme])
         self._limits = limits
         self._idle: list[Connection] = []
         self.path = parts.path.rstrip("/")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         self._place = f"{host}:{self._address[1]}"
-        self.host = host if parts.port in (None, _PORTS[parts.scheme]) else self._place
+        self.host = host if parts.port in (None, PORTS[parts.scheme]) else self._place
 
     def exchange(self, method: str, request: bytes) -> Answer:
         """Send a request and read the whole answer."""

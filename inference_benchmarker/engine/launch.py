@@ -18,7 +18,7 @@ from inference_benchmarker.engine.conductor import Conductor
 from inference_benchmarker.engine.endpoint import source_problems
 from inference_benchmarker.engine.live import Live, Nobody, Undisturbed
 from inference_benchmarker.engine.processes import Processes, counting_interrupts
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.host import raise_descriptor_limit
 from inference_benchmarker.wave.run_dir import RunDir, cannot_write, write_json
 from inference_benchmarker.wave.wave import Wave, describe_environment
@@ -68,10 +68,9 @@ def run_wave(plan: WavePlan, live: Live | None = None, calibration: dict[str, An
 
 def resolve(plan: WavePlan) -> WavePlan:
     """A checked plan whose file is absolute and whose seed is drawn; every cheap problem is raised here."""
-    problems = plan.problems() + source_problems(plan.factories_file, plan.locust_file)
-    problems += _descriptor_problems(plan.workers)
-    if problems:
-        raise BenchmarkError("\n".join(problems))
+    found = [problem.text for problem in plan.problems()]
+    found += source_problems(plan.factories_file, plan.locust_file)
+    refuse([*found, *_descriptor_problems(plan.workers)])
     return replace(
         plan,
         seed=secrets.randbits(32) if plan.seed is None else plan.seed,

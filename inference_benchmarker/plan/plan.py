@@ -7,17 +7,20 @@ reads every problem at once, and it survives a round trip through JSON (``plan.j
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import Problem, refuse
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.redact import redact
 from inference_benchmarker.units import MAX_SECONDS, NS
+from inference_benchmarker.url import url_problem
 from inference_benchmarker.version import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MAX_RATE = 1_000_000
 MAX_CONCURRENCY = 1_000_000
@@ -26,6 +29,11 @@ DEFAULT_MAX_IN_FLIGHT = 10_000
 _MOST_DIGITS = 100
 
 Arrivals = Literal["constant", "poisson"]
+
+_NO_ENDPOINT = Problem(
+    ("factories_file", "locust_file"),
+    "No endpoint: give --factories-file FILE (or --locust-file FILE, or --demo to try it out).",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +46,15 @@ class OpenLoop:
     def __post_init__(self) -> None:
         _take_exactly(self, "rate")
 
-    def problems(self) -> list[str]:
-        """What is wrong, a sentence each."""
-        found = []
+    def problems(self) -> Iterator[Problem]:
+        """Everything that is wrong with it."""
         if not self.rate.is_finite() or not 0 < self.rate <= MAX_RATE:
-            found.append(f"--client-rps must be above 0 and at most {MAX_RATE:,} requests/s, not {self.rate}.")
+            text = f"--client-rps must be above 0 and at most {MAX_RATE:,} requests/s, not {self.rate}."
+            yield Problem(("rate",), text)
         elif self.rate < Decimal("1e-6"):
-            found.append(f"--client-rps must be at least 0.000001 requests/s, not {self.rate}.")
+            yield Problem(("rate",), f"--client-rps must be at least 0.000001 requests/s, not {self.rate}.")
         if self.arrivals not in ("constant", "poisson"):
-            found.append(f"--arrivals must be constant or poisson, not {self.arrivals!r}.")
-        return found
+            yield Problem(("arrivals",), f"--arrivals must be constant or poisson, not {self.arrivals!r}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +63,11 @@ class ClosedLoop:
 
     concurrency: int
 
-    def problems(self) -> list[str]:
-        """What is wrong, a sentence each."""
+    def problems(self) -> Iterator[Problem]:
+        """Everything that is wrong with it."""
         if not 1 <= self.concurrency <= MAX_CONCURRENCY:
-            return [f"--concurrency must be from 1 to {MAX_CONCURRENCY:,}, not {self.concurrency}."]
-        return []
+            text = f"--concurrency must be from 1 to {MAX_CONCURRENCY:,}, not {self.concurrency}."
+            yield Problem(("concurrency",), text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +85,16 @@ class Bounds:
         """The time bound in nanoseconds after wave start."""
         return None if self.duration_s is None else int(self.duration_s * NS)
 
-    def problems(self) -> list[str]:
-        """What is wrong, a sentence each."""
-        found = []
+    def problems(self) -> Iterator[Problem]:
+        """Everything that is wrong with them."""
         if self.duration_s is None and self.num_requests is None:
-            found.append("A wave needs an end: give --obs-time SECONDS, --num-requests N, or both.")
+            text = "A wave needs an end: give --obs-time SECONDS, --num-requests N, or both."
+            yield Problem(("duration_s", "num_requests"), text)
         if self.duration_s is not None:
-            found += _seconds_problems("--obs-time", self.duration_s, least=Decimal("0.001"))
+            yield from _seconds_problems("duration_s", "--obs-time", self.duration_s, least=Decimal("0.001"))
         if self.num_requests is not None and not 1 <= self.num_requests <= 10**9:
-            found.append(f"--num-requests must be from 1 to 1,000,000,000, not {self.num_requests}.")
-        return found
+            text = f"--num-requests must be from 1 to 1,000,000,000, not {self.num_requests}."
+            yield Problem(("num_requests",), text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +130,15 @@ class WavePlan:
             if isinstance(value := getattr(self, field_name), str):
                 object.__setattr__(self, field_name, Path(value))
 
-    def problems(self) -> list[str]:
-        """Everything that is wrong with this plan, a sentence each; empty when it can run."""
-        return [*self.problems_of_values(), *self._endpoint_problems()]
+    def problems(self, *, endpoint_needed: bool = True) -> list[Problem]:
+        """Everything that is wrong with this plan; empty when it can run.
 
-    def problems_of_values(self) -> list[str]:
+        Without ``endpoint_needed`` it may name no file: whoever asks has its requests from elsewhere.
+        """
+        missing = [] if self.factories_file or self.locust_file or not endpoint_needed else [_NO_ENDPOINT]
+        return [*self.problems_of_values(), *missing, *self._endpoint_problems()]
+
+    def problems_of_values(self) -> list[Problem]:
         """What is wrong with its numbers, whatever became of its endpoint: a plan that is read back has none."""
         return [
             *self.load.problems(),
@@ -140,8 +151,7 @@ class WavePlan:
 
     def check(self) -> None:
         """Raise one BenchmarkError that names every problem."""
-        if problems := self.problems():
-            raise BenchmarkError("\n".join(problems))
+        refuse([problem.text for problem in self.problems()])
 
     @property
     def warmup_ns(self) -> int:
@@ -167,88 +177,93 @@ class WavePlan:
             ends.append(float(number / self.load.rate))
         return min(ends, default=None)
 
-    def _length_problems(self) -> list[str]:
+    def _length_problems(self) -> Iterator[Problem]:
         """A wave that no bound ends within the longest time a wave may last."""
         number = self.bounds.num_requests
         if isinstance(self.load, ClosedLoop) or number is None or self.bounds.duration_s is not None:
-            return []
-        if self.load.problems() or self.bounds.problems() or number <= self.load.rate * MAX_SECONDS:
-            return []
-        return [
+            return
+        if any(self.load.problems()) or any(self.bounds.problems()) or number <= self.load.rate * MAX_SECONDS:
+            return
+        text = (
             f"--num-requests {number} at {self.load.rate} requests/s would take longer than {MAX_SECONDS:,} seconds: "
             "give a higher --client-rps, fewer requests, or an --obs-time."
-        ]
+        )
+        yield Problem(("num_requests", "rate"), text)
 
-    def _endpoint_problems(self) -> list[str]:
-        found = []
-        if self.factories_file is None and self.locust_file is None:
-            found.append("No endpoint: give --factories-file FILE (or --locust-file FILE, or --demo to try it out).")
+    def _endpoint_problems(self) -> Iterator[Problem]:
         if self.factories_file is not None and self.locust_file is not None:
-            found.append("Give either --factories-file or --locust-file, not both.")
-        for flag, path in (("--factories-file", self.factories_file), ("--locust-file", self.locust_file)):
+            text = "Give either --factories-file or --locust-file, not both."
+            yield Problem(("factories_file", "locust_file"), text)
+        files = {"factories_file": self.factories_file, "locust_file": self.locust_file}
+        for name, path in files.items():
             if path is not None and not _is_file(path):
-                found.append(f"{flag} {path}: there is no such file.")
+                yield Problem((name,), f"--{name.replace('_', '-')} {path}: there is no such file.")
         if self.endpoint_name is not None and not self.endpoint_name.strip():
-            found.append("--endpoint-name must not be empty.")
+            yield Problem(("endpoint_name",), "--endpoint-name must not be empty.")
         if self.endpoint_name is not None and self.factories_file is None and self.locust_file is not None:
-            found.append("--endpoint-name goes to invoke_factory; with --locust-file use --url.")
-        if self.url is not None and self.locust_file is None:
-            found.append("--url is the host of a --locust-file; a factories file names its endpoint itself.")
-        if self.url is not None and not re.match(r"^https?://[^\s/]+", self.url):
-            found.append(f"--url must start with http:// or https://, not {redact(self.url)!r}.")
-        return found
+            text = "--endpoint-name goes to invoke_factory; with --locust-file use --url."
+            yield Problem(("endpoint_name", "factories_file"), text)
+        if self.url is not None:
+            yield from self._url_problems(self.url)
 
-    def _process_problems(self) -> list[str]:
-        found = []
+    def _url_problems(self, url: str) -> Iterator[Problem]:
+        if self.locust_file is None:
+            text = "--url is the host of a --locust-file; a factories file names its endpoint itself."
+            yield Problem(("url", "locust_file"), text)
+        if problem := url_problem("--url", url):
+            yield Problem(("url",), problem)
+
+    def _process_problems(self) -> Iterator[Problem]:
         if not 1 <= self.workers <= MAX_WORKERS:
-            found.append(f"--workers must be from 1 to {MAX_WORKERS:,}, not {self.workers}.")
+            yield Problem(("workers",), f"--workers must be from 1 to {MAX_WORKERS:,}, not {self.workers}.")
         if self.port is not None and not 1 <= self.port <= 65535:
-            found.append(f"--port must be from 1 to 65535, not {self.port}.")
+            yield Problem(("port",), f"--port must be from 1 to 65535, not {self.port}.")
         if self.max_in_flight is not None and self.max_in_flight < self.workers:
-            found.append(f"--max-in-flight must be at least one a worker ({self.workers}), not {self.max_in_flight}.")
+            text = f"--max-in-flight must be at least one a worker ({self.workers}), not {self.max_in_flight}."
+            yield Problem(("max_in_flight", "workers"), text)
         if isinstance(self.load, ClosedLoop):
-            if 1 <= self.load.concurrency < self.workers:
-                found.append(
-                    f"--concurrency {self.load.concurrency} cannot be split over {self.workers} workers: "
-                    f"use --workers {self.load.concurrency} or fewer."
-                )
-            if self.max_in_flight is not None:
-                found.append("--max-in-flight caps an open loop; with --concurrency the cap is the concurrency.")
+            yield from self._closed_loop_problems(self.load.concurrency)
         if self.seed is not None and not 0 <= self.seed < 2**63:
-            found.append(f"--seed must be a whole number from 0 to 2^63 - 1, not {self.seed}.")
-        return found
+            yield Problem(("seed",), f"--seed must be a whole number from 0 to 2^63 - 1, not {self.seed}.")
 
-    def _timing_problems(self) -> list[str]:
-        found = _seconds_problems("--warmup", self.warmup_s)
-        found += _seconds_problems("--drain-timeout", self.drain_timeout_s)
+    def _closed_loop_problems(self, concurrency: int) -> Iterator[Problem]:
+        if 1 <= concurrency < self.workers:
+            text = (
+                f"--concurrency {concurrency} cannot be split over {self.workers} workers: "
+                f"use --workers {concurrency} or fewer."
+            )
+            yield Problem(("concurrency", "workers"), text)
+        if self.max_in_flight is not None:
+            text = "--max-in-flight caps an open loop; with --concurrency the cap is the concurrency."
+            yield Problem(("max_in_flight",), text)
+
+    def _timing_problems(self) -> Iterator[Problem]:
+        yield from _seconds_problems("warmup_s", "--warmup", self.warmup_s)
+        yield from _seconds_problems("drain_timeout_s", "--drain-timeout", self.drain_timeout_s)
         if self.request_timeout_s is not None:
-            found += _seconds_problems("--request-timeout", self.request_timeout_s, least=Decimal("0.001"))
-        found += _seconds_problems("--load-timeout", self.load_timeout_s, least=Decimal(1))
-        return found
+            least = Decimal("0.001")
+            yield from _seconds_problems("request_timeout_s", "--request-timeout", self.request_timeout_s, least)
+        yield from _seconds_problems("load_timeout_s", "--load-timeout", self.load_timeout_s, least=Decimal(1))
 
-    def _threshold_problems(self) -> list[str]:
-        found = []
+    def _threshold_problems(self) -> Iterator[Problem]:
         if not (math.isfinite(self.success_threshold) and 0 <= self.success_threshold <= 1):
-            found.append(f"--success-threshold must be a share from 0 to 1, not {self.success_threshold}.")
-        if not self.goodput:
-            found += [
-                f"--slo {slo.expression}: say what a good request is, e.g. --goodput 'ttft<1s,itl<50ms'."
-                for slo in self.slos
-                if slo.metric == "goodput"
-            ]
+            text = f"--success-threshold must be a share from 0 to 1, not {self.success_threshold}."
+            yield Problem(("success_threshold",), text)
+        for slo in self.slos:
+            if slo.metric == "goodput" and not self.goodput:
+                text = f"--slo {slo.expression}: say what a good request is, e.g. --goodput 'ttft<1s,itl<50ms'."
+                yield Problem(("slos", "goodput"), text)
         if isinstance(self.load, ClosedLoop):
-            found += [
-                f"--goodput {limit.expression}: a closed loop has no response time; limit latency instead."
-                for limit in self.goodput
-                if limit.metric == "response_time"
-            ]
-            found += [
-                f"--slo {slo.expression}: a closed loop has no {what}; limit latency instead."
-                for slo in self.slos
-                for what in (_open_loop_only(slo),)
-                if what
-            ]
-        return found
+            yield from self._open_loop_only_problems()
+
+    def _open_loop_only_problems(self) -> Iterator[Problem]:
+        for limit in self.goodput:
+            if limit.metric == "response_time":
+                text = f"--goodput {limit.expression}: a closed loop has no response time; limit latency instead."
+                yield Problem(("goodput",), text)
+        for slo in self.slos:
+            if what := _open_loop_only(slo):
+                yield Problem(("slos",), f"--slo {slo.expression}: a closed loop has no {what}; limit latency instead.")
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object; decimals and paths become strings, so nothing is rounded."""
@@ -301,10 +316,9 @@ def _open_loop_only(slo: Slo) -> str:
     return ""
 
 
-def _seconds_problems(flag: str, value: Decimal, least: Decimal = Decimal(0)) -> list[str]:
+def _seconds_problems(field: str, flag: str, value: Decimal, least: Decimal = Decimal(0)) -> Iterator[Problem]:
     if not value.is_finite() or not least <= value <= MAX_SECONDS:
-        return [f"{flag} must be from {least} to {MAX_SECONDS:,} seconds, not {value}."]
-    return []
+        yield Problem((field,), f"{flag} must be from {least} to {MAX_SECONDS:,} seconds, not {value}.")
 
 
 def _decimal(text: str | None) -> Decimal | None:

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.text import one_line
 from inference_benchmarker.verdict.client.limits_found import limited_by, limits_found
 from inference_benchmarker.verdict.finding import Finding
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.summary.summary import Summary
 
 LEAST_SENT_SHARE = 0.99
-
-EXIT_VALID, EXIT_MISSED, EXIT_BAD_INPUT, EXIT_INVALID, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +53,10 @@ class Verdict:
     def exit_code(self) -> int:
         """130 interrupted, 3 INVALID, 1 a threshold missed, 0 neither."""
         if self.interrupted:
-            return EXIT_INTERRUPTED
+            return INTERRUPTED
         if not self.valid:
-            return EXIT_INVALID
-        return EXIT_MISSED if any(finding.severity == "missed" for finding in self.findings) else EXIT_VALID
+            return INVALID
+        return MISSED if any(finding.severity == "missed" for finding in self.findings) else OK
 
     def to_json(self) -> dict[str, Any]:
         """The verdict's part of summary.json."""

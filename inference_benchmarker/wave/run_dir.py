@@ -180,7 +180,7 @@ def read_plan(run_dir: RunDir) -> WavePlan:
     except (BenchmarkError, *UNREADABLE) as error:
         raise foreign(run_dir.plan, error) from None
     if problems:
-        raise foreign(run_dir.plan, ValueError(problems[0]))
+        raise foreign(run_dir.plan, ValueError(problems[0].text))
     return plan
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from inference_benchmarker.exit_codes import INTERRUPTED, MISSED, OK
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from inference_benchmarker.files import is_file, opened, read_bytes
 from inference_benchmarker.json_text import MOST_BYTES, parse_json
@@ -79,7 +80,9 @@ class AiperfResult:
     @property
     def exit_code(self) -> int:
         """130 where it was interrupted, 1 where too few requests succeeded or nobody knows how few, else 0."""
-        return 130 if self.interrupted else int(self.gave_up or self.success_rate < self.success_threshold)
+        if self.interrupted:
+            return INTERRUPTED
+        return MISSED if self.gave_up or self.success_rate < self.success_threshold else OK
 
     def with_server_metrics(self, metrics: Iterable[ServerMetric]) -> Self:
         """The same with what its server's metrics say."""
@@ -117,11 +120,6 @@ class AiperfResult:
         except UNREADABLE as error:
             raise foreign(folder / SUMMARY, error) from None
         return result
-
-
-def worst_exit_code(*codes: int) -> int:
-    """The exit code that weighs more: interrupted, INVALID or broken, a limit missed, none of these."""
-    return next(code for code in (130, 3, 1, 0) if code in codes)
 
 
 def read_export(folder: Path, success_threshold: float, *, interrupted: bool) -> tuple[AiperfResult, Interval] | None:

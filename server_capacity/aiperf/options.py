@@ -1,46 +1,20 @@
-"""The flags of aiperf, and what they ask for."""
+"""What is asked of aiperf."""
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from inference_benchmarker import embedded
-from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.redact import redact
-from server_capacity.aiperf.arguments import OURS, brings_input, named
-from server_capacity.aiperf.installation import Installation
-from server_capacity.aiperf.tokenizer import missing_folder
+from server_capacity.aiperf.arguments import brings_input
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from server_capacity.aiperf.arguments import Value
+    from server_capacity.aiperf.installation import Installation
 
 API_KEY = "BENCHMARK_API_KEY"
 MOST_PAUSE_S = 86_400
-DEMO_TOKENIZER = Path(embedded.__file__).parent / "tokenizer"
-"""A token for each word and sign; the embedded endpoint's model has none on the hub."""
-
-AIPERF_FLAGS: list[tuple[str, str | None, str]] = [
-    ("--aiperf", None, "after the wave the same load by aiperf, for its token metrics; needs --url"),
-    ("--aiperf-only", None, "aiperf without a wave before it"),
-    (
-        "--aiperf-args",
-        "JSON",
-        'flags of `aiperf profile`, replaced or added: {"model": "Qwen/Qwen2.5-0.5B", "concurrency": 50}',
-    ),
-    (
-        "--aiperf-pause",
-        "S",
-        "seconds between wave and aiperf (default: until the server's metrics are at their baseline)",
-    ),
-    ("--api-key", "KEY", f"the endpoint's key; better as {API_KEY}, because arguments can be seen"),
-]
-_OF_THE_WAVE = ("slo", "calibrate", "sample_client_hw", "ui")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,98 +36,3 @@ class AiperfOptions:
     def stands_alone(self) -> bool:
         """Whether no endpoint need be described: there is no wave, and the requests are named."""
         return self.only and self.brings_input
-
-
-def take_aiperf(options: dict[str, Any], problems: list[str], environment: Mapping[str, str]) -> AiperfOptions | None:
-    """What the flags ask of aiperf; None where it is not to run. Its ``--url`` is taken away: the wave has none."""
-    if not options["aiperf"] and not options["aiperf_only"]:
-        stray = [name for name in ("aiperf_args", "aiperf_pause") if options[name] is not None]
-        problems += [f"{_flag(name)} is for --aiperf or --aiperf-only." for name in stray]
-        return None
-    problems += _conflicts(options)
-    given = _given(options["aiperf_args"], problems)
-    if options["demo"] and not given.keys() & {"tokenizer", "model"}:
-        given["tokenizer"] = str(DEMO_TOKENIZER)
-    url = options["url"]
-    if url is None and not options["demo"]:
-        problems.append("aiperf needs the endpoint's address: give --url URL.")
-    if options["locust_file"] is None:
-        options["url"] = None
-        problems += _url_problems(url)
-    if options["locust_file"] is not None and not brings_input(given):
-        problems.append(
-            "aiperf takes its requests from payload_factory, and a --locust-file has none: "
-            'give --aiperf-args \'{"input-file": "FILE"}\'.'
-        )
-    pause_s = _pause(options["aiperf_pause"], problems)
-    try:
-        installation = Installation.find(environment)
-    except BenchmarkError as error:
-        problems.append(str(error))
-        return None
-    return AiperfOptions(installation, url, bool(options["aiperf_only"]), given, pause_s)
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
-def _conflicts(options: dict[str, Any]) -> Iterator[str]:
-    if not options["aiperf_only"]:
-        return
-    if options["aiperf"]:
-        yield "Give either --aiperf (after a wave) or --aiperf-only, not both."
-    for name in (*_OF_THE_WAVE, "aiperf_pause"):
-        if options[name]:
-            yield f"{_flag(name)} is for a wave, and --aiperf-only has none."
-
-
-def _url_problems(url: str | None) -> Iterator[str]:
-    if url is not None and not re.match(r"^https?://[^\s/]+", url):
-        yield f"--url must start with http:// or https://, not {redact(url)!r}."
-
-
-def _given(text: str | None, problems: list[str]) -> dict[str, Value]:
-    if text is None:
-        return {}
-    try:
-        data = json.loads(text)
-    except ValueError as error:
-        problems.append(f'--aiperf-args is not valid JSON ({error}). Example: \'{{"model": "NAME"}}\'.')
-        return {}
-    if not isinstance(data, dict):
-        problems.append(
-            f"--aiperf-args must be a JSON object, not {type(data).__name__}. Example: '{{\"concurrency\": 50}}'."
-        )
-        return {}
-    given = named(data)
-    problems += [
-        f"--aiperf-args: {name} is ours, because the results are read from there." for name in OURS if name in given
-    ]
-    problems += [
-        f"--aiperf-args: {name} must be a text, a number, true, false, or a list of those."
-        for name, value in given.items()
-        if not all(isinstance(each, str | int | float) for each in (value if isinstance(value, list) else [value]))
-    ]
-    problems += _missing(given)
-    if given.get("export-level") == "summary":
-        problems.append("--aiperf-args: export-level must be records or raw, because the results are read from these.")
-    return given
-
-
-def _missing(given: Mapping[str, Value]) -> Iterator[str]:
-    inputs, tokenizer = given.get("input-file"), given.get("tokenizer")
-    if isinstance(inputs, str) and not Path(inputs).exists():
-        yield f"--aiperf-args: input-file {inputs}: there is no such file."
-    if isinstance(tokenizer, str) and (problem := missing_folder(tokenizer)):
-        yield f"--aiperf-args: {problem}"
-
-
-def _pause(text: str | None, problems: list[str]) -> float | None:
-    try:
-        pause_s = None if text is None else float(text)
-    except ValueError:
-        pause_s = -1.0
-    if pause_s is not None and not 0 <= pause_s <= MOST_PAUSE_S:
-        problems.append(f"--aiperf-pause must be from 0 to {MOST_PAUSE_S:,} seconds, not {text!r}.")
-    return pause_s

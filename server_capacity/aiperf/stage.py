@@ -21,7 +21,8 @@ from inference_benchmarker.engine.launch import facts_of, make_run_dir
 from inference_benchmarker.engine.leftovers import MARK, end_leftovers, new_mark
 from inference_benchmarker.engine.processes import child_environment, counting_interrupts, until_interrupted
 from inference_benchmarker.engine.scratch import scratch_folder
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, OK, worst_exit_code
 from inference_benchmarker.facts.server_metric import collected
 from inference_benchmarker.plan.plan import OpenLoop, WavePlan
 from inference_benchmarker.redact import redact, secret_values
@@ -29,7 +30,7 @@ from inference_benchmarker.wave.run_dir import OWNER_ONLY
 from server_capacity.aiperf import installation as aiperf
 from server_capacity.aiperf.arguments import flags, problems_of, problems_of_names, strange, words
 from server_capacity.aiperf.baseline import PAUSE_S, wait_for_baseline
-from server_capacity.aiperf.export import AiperfResult, read_export, worst_exit_code
+from server_capacity.aiperf.export import AiperfResult, read_export
 from server_capacity.aiperf.inputs import first_input, streams_differ
 from server_capacity.aiperf.options import API_KEY, AiperfOptions
 from server_capacity.aiperf.tokenizer import ADVICE, Tokenizer
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 MOST_INPUTS = 10_000
 """Requests that are made ready for aiperf; a longer run sends them again."""
 
-BROKEN, INTERRUPTED = 3, 130
 KEY = "api-key"
 _TELL_AFTER_S = 2.0
 _INPUTS = "inputs.json"
@@ -80,7 +80,7 @@ class AiperfStage:
 
     def follow(self, wave: Wave | None, sources: Sequence[Source]) -> Outcome:
         """Rest after the wave, where there is one, run aiperf and say how the whole ended."""
-        before = 0 if wave is None else wave.verdict.exit_code
+        before = OK if wave is None else wave.verdict.exit_code
         if before == INTERRUPTED:
             return Outcome(before)
         run_dir = make_run_dir(self.plan, facts_of(self.plan)) if wave is None or wave.run_dir is None else wave.run_dir
@@ -91,9 +91,9 @@ class AiperfStage:
         except KeyboardInterrupt:
             return Outcome(INTERRUPTED, problem="Interrupted: aiperf measured nothing.")
         except OSError as error:
-            return Outcome(worst_exit_code(before, BROKEN), problem=f"aiperf's run was lost: {error}.")
+            return Outcome(worst_exit_code(before, INVALID), problem=f"aiperf's run was lost: {error}.")
         except aiperf.AiperfFailedError as error:
-            return Outcome(worst_exit_code(before, BROKEN), problem=str(error))
+            return Outcome(worst_exit_code(before, INVALID), problem=str(error))
         return Outcome(worst_exit_code(before, result.exit_code), result)
 
     def _rest(self, sources: Sequence[Source], wave: Wave) -> None:
@@ -172,8 +172,7 @@ def prepared(
             body = first_input(inputs)
             if "streaming" not in options.given and streams_differ(inputs):
                 raise BenchmarkError(_STREAMS_DIFFER, _TAKE_THEM_ALIKE)
-        if problems := [*_misspelt(options, environment, say), *problems_of(options.given, body)]:
-            raise BenchmarkError("\n".join(problems))
+        refuse([*_misspelt(options, environment, say), *problems_of(options.given, body)])
         tokenizer = Tokenizer.of(flags(plan, url, options.given, inputs, body))
         if tokenizer and (problem := tokenizer.problem(options.installation.python, environment, say)):
             raise BenchmarkError(problem, ADVICE)

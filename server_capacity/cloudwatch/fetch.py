@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.redact import redact
 from server_capacity.cloudwatch.buckets import MINUTE
 
@@ -87,8 +87,7 @@ def make_client(attempts: int = ATTEMPTS) -> Any:
     try:
         session = boto3.Session()
         problems = [*_credential_problems(session.get_credentials()), *_region_problems(session.region_name)]
-        if problems:
-            raise BenchmarkError("\n".join(problems))
+        refuse(problems)
         return session.client("cloudwatch", config=Config(retries=retries, connect_timeout=5, read_timeout=20))
     except (BotoCoreError, ValueError) as error:
         raise BenchmarkError(

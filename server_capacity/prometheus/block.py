@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
+from inference_benchmarker.url import http_address
 from inference_benchmarker.verdict.server.known_metrics import nearest
 from server_capacity.prometheus.exposition import ExpositionError, Labels, parse_selector
 from server_capacity.prometheus.presets import PRESETS, Item
@@ -109,12 +109,8 @@ def _address(block: dict[str, Any]) -> Iterator[str]:
 
 def _wrong_url(key: str, url: Any) -> Iterator[str]:
     example = "http://127.0.0.1:9090" if key == "url" else "http://127.0.0.1:8000/metrics"
-    try:
-        parts = urlsplit(url) if isinstance(url, str) else None
-        host = parts.hostname and (parts.port or parts.hostname) if parts else None
-    except ValueError:
-        parts = host = None
-    if not parts or parts.scheme not in ("http", "https") or not host or re.search(r"[\s\x00-\x1f]", url):
+    parts = http_address(url)
+    if parts is None:
         yield f"is {url!r}: it must be an address that begins with http:// or https://, as {example}."
     elif parts.username is not None or parts.password is not None:
         yield 'holds credentials: leave them out, and give "bearer_token_env", or "username" and "password_env".'

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, refuse
 from server_capacity.prometheus.block import wanted_of
 from server_capacity.prometheus.reading import all_missing, read, sample_names, window_of
 from server_capacity.prometheus.scraper import Scraper, fetch_page
@@ -36,8 +36,7 @@ def make_source(blocks: list[dict[str, Any]], environment: Mapping[str, str] | N
             parts.append(Server(PrometheusServer(block, web)) if "url" in block else Page(block, web))
         except BenchmarkError as error:
             problems.append(str(error))
-    if problems:
-        raise BenchmarkError("\n".join(problems))
+    refuse(problems)
     return Prometheus(parts)
 
 

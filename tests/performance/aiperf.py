@@ -20,9 +20,9 @@ import numpy as np
 import psutil
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.packaged import demo_tokenizer
 from server_capacity.aiperf import installation as aiperf
 from server_capacity.aiperf.export import read_export
-from server_capacity.aiperf.options import DEMO_TOKENIZER
 from tests.performance import clients
 from tests.performance.awake import kept_awake
 from tests.performance.clients import TOKENS
@@ -125,7 +125,7 @@ def _arguments(url: str, rate: int, count: int, folder: Path) -> list[str]:
     given = {
         "url": url,
         "model": "words",
-        "tokenizer": str(DEMO_TOKENIZER),
+        "tokenizer": str(demo_tokenizer()),
         "endpoint-type": "chat",
         "input-file": inputs,
         "custom-dataset-type": "inputs_json",

@@ -1,0 +1,26 @@
+"""``--demo``: what stands in for the flags that are not given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inference_benchmarker.packaged import demo_factories, demo_metrics
+
+DEMO_DEFAULTS = {"client_rps": "100", "obs_time": "10", "workers": "2"}
+# aiperf takes milliseconds of CPU for a stream: at 100/s it would measure itself
+DEMO_WITH_AIPERF = {**DEMO_DEFAULTS, "client_rps": "20"}
+
+
+def fill_in_demo(options: dict[str, Any]) -> None:
+    """Defaults of the demo for what is not given."""
+    if options["workers"] is None and "1" in (options["concurrency"], options["max_in_flight"]):
+        options["workers"] = "1"
+    with_aiperf = bool(options["aiperf"] or options["aiperf_only"])
+    for name, value in (DEMO_WITH_AIPERF if with_aiperf else DEMO_DEFAULTS).items():
+        replaced = {"client_rps": "concurrency", "obs_time": "num_requests"}.get(name, name)
+        if options[name] is None and options[replaced] is None:
+            options[name] = value
+    if options["factories_file"] is None and options["locust_file"] is None:
+        options["factories_file"] = str(demo_factories(chat=with_aiperf))
+        if options["endpoint_config"] is None:
+            options["endpoint_config"] = str(demo_metrics())

@@ -1,0 +1,177 @@
+"""The flags of a wave, and the plan that they describe."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from decimal import Decimal
+from typing import Any
+
+from inference_benchmarker.cli.aiperf_flags import AIPERF_FLAGS
+from inference_benchmarker.cli.flags import (
+    Flag,
+    Reading,
+    parse_decimal,
+    parse_int,
+    parse_number,
+    parse_path,
+    read_flags,
+    table_for,
+)
+from inference_benchmarker.errors import refuse
+from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.plan.slo import RequestLimit, Slo
+from inference_benchmarker.redact import redact
+
+_OF_A_PLAN = (WavePlan, Bounds, OpenLoop, ClosedLoop)
+
+
+def _slo(_: str, text: str) -> Slo:
+    return Slo.parse(text)
+
+
+def _request_limit(_: str, text: str) -> RequestLimit:
+    return RequestLimit.parse(text)
+
+
+def _without_secrets(_: str, text: str) -> str:
+    return redact(text)
+
+
+WAVE_FLAGS = table_for(
+    *_OF_A_PLAN,
+    table={
+        "endpoint": [
+            Flag(
+                "--factories-file",
+                "FILE",
+                "the endpoint in two Python functions: invoke_factory and payload_factory",
+                parse_path,
+            ),
+            Flag("--endpoint-name", "NAME", "passed to invoke_factory"),
+            Flag("--locust-file", "FILE", "a self-contained Locust file instead of factories", parse_path),
+            Flag("--url", "URL", "host of a --locust-file that has none; where aiperf sends to"),
+            Flag(
+                "--demo",
+                None,
+                "the embedded endpoint, its factories and its server metrics stand in for what is not given",
+            ),
+        ],
+        "load": [
+            Flag("--client-rps", "R", "open loop: R arrivals a second, fractions allowed", parse_decimal, sets="rate"),
+            Flag("--concurrency", "C", "closed loop instead: exactly C requests in flight", parse_int),
+            Flag("--arrivals", "KIND", "spacing of the open loop: {default} (default) or poisson"),
+            Flag("--seed", "N", "seed of everything drawn (default: a new one, noted in summary.json)", parse_int),
+            Flag("--obs-time", "S", "send for S seconds", parse_decimal, sets="duration_s"),
+            Flag("--num-requests", "N", "send N requests; with --obs-time: whichever comes first", parse_int),
+            Flag(
+                "--warmup",
+                "S",
+                "seconds of the same load before the window, reported apart",
+                parse_decimal,
+                sets="warmup_s",
+            ),
+            Flag(
+                "--drain-timeout",
+                "S",
+                "how long to wait for requests in flight after the last arrival",
+                parse_decimal,
+                sets="drain_timeout_s",
+            ),
+            Flag(
+                "--request-timeout",
+                "S",
+                "end and fail a request that takes longer (default: none)",
+                parse_decimal,
+                sets="request_timeout_s",
+            ),
+            Flag(
+                "--load-timeout",
+                "S",
+                "how long loading the factories file may take",
+                parse_decimal,
+                sets="load_timeout_s",
+            ),
+            Flag(
+                "--max-in-flight",
+                "N",
+                "cap over all workers (default: what descriptors allow, 10,000 at most)",
+                parse_int,
+            ),
+            Flag("--workers", "W", "worker processes (default {default}; about one a core)", parse_int),
+        ],
+        "limits": [
+            Flag("--success-threshold", "F", "least share of sent requests that must succeed, 0 to 1", parse_number),
+            Flag(
+                "--slo",
+                "EXPR",
+                "a limit, repeatable: p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99",
+                _slo,
+                sets="slos",
+                repeatable=True,
+            ),
+            Flag(
+                "--goodput",
+                "LIMITS",
+                "count the requests that meet every limit, repeatable: ttft<1s,itl<50ms (latency, response_time, tpot)",
+                _request_limit,
+                repeatable=True,
+            ),
+        ],
+        "server metrics": [
+            Flag(
+                "--endpoint-config",
+                "FILE",
+                "server metrics over the wave: a JSON list of CloudWatch and Prometheus blocks",
+            ),
+        ],
+        "aiperf": AIPERF_FLAGS,
+        "processes and output": [
+            Flag("--sample-client-hw", None, "record CPU, memory and network of this client during the wave"),
+            Flag(
+                "--calibrate",
+                None,
+                "measure first what this tool itself adds at this rate on this host (a few seconds)",
+            ),
+            Flag("--port", "P", "the primary's port on loopback (default: any free one)", parse_int),
+            Flag("--ui", None, "Locust's web page while the wave runs, on loopback, port 8089 or the next free one"),
+            Flag("--output-dir", "DIR", "where the run directory goes", parse_path),
+            Flag("--name", "TEXT", "how the run is called in reports", _without_secrets),
+            Flag("--json", None, "print the summary as JSON"),
+            Flag("--quiet", None, "no progress"),
+            Flag("--debug", None, "verbose logs"),
+            Flag("--config", "FILE.toml", "the same flags as keys; the command line wins"),
+        ],
+    },
+)
+
+
+def make_plan(options: dict[str, Any], problems: list[str], *, endpoint_needed: bool = True) -> WavePlan:
+    """The plan that the flags describe, or one error with everything that is wrong with them."""
+    several = [text for given in options["goodput"] or () for text in given.split(",")]
+    given = read_flags(_flags_of_a_plan(), {**options, "goodput": several or None}, problems)
+    plan = WavePlan(_load(options, given, problems), Bounds(**given.of(Bounds)), **given.of(WavePlan))
+    problems += given.told(plan.problems(endpoint_needed=endpoint_needed))
+    if problems:
+        from inference_benchmarker.engine.endpoint import source_problems
+
+        problems += source_problems(plan.factories_file, plan.locust_file)
+    refuse(problems)
+    return plan
+
+
+def _flags_of_a_plan() -> list[Flag]:
+    names = {each.name for kind in _OF_A_PLAN for each in fields(kind)}
+    return [flag for flags in WAVE_FLAGS.values() for flag in flags if flag.field in names]
+
+
+def _load(options: dict[str, Any], given: Reading, problems: list[str]) -> OpenLoop | ClosedLoop:
+    """The load model; where there is no good one, something in its place, whose own problems are not told."""
+    if options["concurrency"] is not None:
+        others = {"--client-rps": "client_rps", "--arrivals": "arrivals"}
+        both = [flag for flag, name in others.items() if options[name] is not None]
+        problems += [f"Give either --concurrency or {flag}, not both." for flag in both]
+        return ClosedLoop(**{"concurrency": 1, **given.of(ClosedLoop)})
+    if options["client_rps"] is None:
+        problems.append("No load: give --client-rps R (open loop) or --concurrency C (closed loop).")
+        given.unread.add("rate")
+    return OpenLoop(**{"rate": Decimal(1), **given.of(OpenLoop)})

@@ -1,0 +1,37 @@
+"""Files that come with the packages: the shipped factories, configurations and the tokenizer of the embedded endpoint.
+
+A package is found without being imported.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+DEMO_FACTORIES = "demo/factories_demo.py"
+DEMO_CHAT_FACTORIES = "openai_compatible/factories_chat_stream.py"
+DEMO_METRICS = "server_metrics_configs/demo.json"
+DEMO_TOKENIZER = "embedded/tokenizer"
+
+
+def packaged(package: str, name: str = "") -> Path:
+    """The path of a file or folder of a top-level package; without a name, of the package itself."""
+    spec = find_spec(package)
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    return Path(next(iter(spec.submodule_search_locations))) / name
+
+
+def demo_factories(*, chat: bool = False) -> Path:
+    """The factories file of the embedded endpoint; as a chat, which is what aiperf can send."""
+    return packaged("factories", DEMO_CHAT_FACTORIES if chat else DEMO_FACTORIES)
+
+
+def demo_metrics() -> Path:
+    """The configuration of the embedded endpoint's server metrics."""
+    return packaged("server_capacity", DEMO_METRICS)
+
+
+def demo_tokenizer() -> Path:
+    """The folder with a tokenizer that makes a token of each word and sign: the embedded model has none on the hub."""
+    return packaged("inference_benchmarker", DEMO_TOKENIZER)
