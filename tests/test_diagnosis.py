@@ -21,7 +21,7 @@ from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.server import diagnose, log_since
 from inference_benchmarker.verdict.server.cold_start import cold_start
-from inference_benchmarker.verdict.server.hardware_use import Use, uses
+from inference_benchmarker.verdict.server.hardware_use import Use, used_hardware
 from inference_benchmarker.verdict.verdict import judge
 from tests.test_summary import MS, observe, on_time, open_plan
 
@@ -312,19 +312,19 @@ class TestHardware:
         ],
     )
     def test_others_give_a_share_already(self, namespace: str, name: str, resource: str) -> None:
-        (use,) = uses([row(name, namespace, Average=55, Maximum=60)])
+        (use,) = used_hardware([row(name, namespace, Average=55, Maximum=60)])
         assert (use.resource, use.share, use.peak) == (resource, 0.55, 0.6)
 
     def test_several_endpoints_are_told_apart(self) -> None:
         rows = [replace(cpu(480), dimensions={"EndpointName": name, "VariantName": "AllTraffic"}) for name in "ab"]
-        assert [use.of for use in uses(rows)] == ["a", "b"]
+        assert [use.of for use in used_hardware(rows)] == ["a", "b"]
 
     def test_what_has_no_value_is_no_use(self) -> None:
-        assert uses([cpu(None, None)]) == []
+        assert used_hardware([cpu(None, None)]) == []
 
     def test_inference_servers_tell_of_each_gpu(self) -> None:
         rows = [row("gpu_use", "dcgm", unit="Percent", Average=a, Maximum=m) for a, m in ((80, 90), (20, 100))]
-        assert uses(rows) == [Use("GPU", 50.0, 100, 100.0, of="2 GPUs")]
+        assert used_hardware(rows) == [Use("GPU", 50.0, 100, 100.0, of="2 GPUs")]
         assert remarks(wave(*rows))["gpu"] == "GPU (2 GPUs): 50%, at most 100%."
 
     def test_two_who_tell_of_the_same_gpu_are_not_mixed(self) -> None:
@@ -337,7 +337,7 @@ class TestHardware:
             row("gpu_memory_used", "dcgm", unit="Mebibytes", Average=19_000),
             row("gpu_memory_free", "dcgm", unit="Mebibytes", Average=1_000),
         ]
-        assert [(use.resource, use.of, use.share) for use in uses(rows)] == [
+        assert [(use.resource, use.of, use.share) for use in used_hardware(rows)] == [
             ("GPU", "triton", 0.9),
             ("GPU", "dcgm", 0.91),
             ("GPU memory", "triton", 0.8),
@@ -351,7 +351,7 @@ class TestHardware:
     @pytest.mark.parametrize("beside", [("gpu_memory_total", 40.0), ("gpu_memory_free", 30.0)])
     def test_memory_that_is_used_is_a_share_of_what_there_is(self, beside: tuple[str, float]) -> None:
         rows = [row("gpu_memory_used", "x", Average=10.0), row(beside[0], "x", Average=beside[1])]
-        assert [use.share for use in uses(rows)] == [0.25]
+        assert [use.share for use in used_hardware(rows)] == [0.25]
 
 
 class TestErrors:

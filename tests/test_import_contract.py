@@ -38,7 +38,8 @@ ENVIRONMENT = (  # who hands the environment on, or reads its secrets to hide th
     "inference_benchmarker/engine/worker/check.py",
 )
 LIGHT = {  # what tells whether arguments are good
-    *(f"inference_benchmarker.{name}" for name in ("errors", "redact", "text", "version", "wording")),
+    *(f"inference_benchmarker.{name}" for name in ("errors", "exit_codes", "files", "packaged", "redact", "text")),
+    *(f"inference_benchmarker.{name}" for name in ("version", "wording")),
     "server_capacity.aiperf.options",
 }
 LATE = {"progress"}  # imported when a wave begins

@@ -75,7 +75,7 @@ def closed(*workers: WorkerUse, users: int = 2, latency_ns: int = 20 * MS, sent:
 def found(facts: WaveFacts) -> dict[str, Finding]:
     """The findings by their code, each of them once."""
     findings = limits_found(facts, summarise(facts))
-    by_code = {finding.code: finding for finding in findings}
+    by_code: dict[str, Finding] = {finding.code: finding for finding in findings}
     assert len(by_code) == len(findings)
     return by_code
 

@@ -12,7 +12,7 @@ from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
@@ -21,13 +21,9 @@ from inference_benchmarker.exit_codes import INVALID, MISSED
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, Sample, WorkerUse
 from inference_benchmarker.records.columns import SCHEMA
 from inference_benchmarker.summary import timeline
-from inference_benchmarker.verdict import verdict
-from inference_benchmarker.verdict.client import endpoint as endpoint_findings
-from inference_benchmarker.verdict.client import limits_found as bottleneck
-from inference_benchmarker.verdict.client import network as network_findings
-from inference_benchmarker.verdict.client import worker as worker_findings
-from inference_benchmarker.verdict.server import hardware_remarks, request_remarks, time_remarks
-from inference_benchmarker.verdict.server import hardware_use as uses
+from inference_benchmarker.verdict.client import limits_found
+from inference_benchmarker.verdict.finding import FindingCode
+from inference_benchmarker.verdict.server.platform_metrics import RemarkCode
 from tests import flags_page
 from tests.bench import OF_A_BUSY_MACHINE
 from visualization.bars import all_bars
@@ -49,7 +45,6 @@ ENDPOINT_LINE = "benchmark endpoint --port 8080"
 PORTS = ("8080", "8081")
 BUILT_ON_RUNS = ("benchmark --compare", "benchmark --plot")
 SIDE_BY_SIDE = 4
-JUDGES = (verdict, worker_findings, network_findings, endpoint_findings)
 RUN_DIR = re.compile(r"\.tmp/\d{8}T\d{6}Z_benchmark")
 SHORTER = (
     (re.compile(rf"^{ENDPOINT_LINE}$"), f"{ENDPOINT_LINE} --publish-interval 1"),
@@ -371,25 +366,32 @@ def first_cells(text: str) -> list[str]:
 
 
 def test_every_finding_is_documented() -> None:
-    source = "".join(Path(str(module.__file__)).read_text() for module in JUDGES)
-    codes = set(re.findall(r'Finding\(\s*"(\w+)"', source)) | bottleneck.SERVER_CODES
     table = re.findall(r"^\| `(\w+)` \| (.*?) \|", section(FINDINGS, "The findings"), re.MULTILINE)
-    assert {code for code, _ in table if code.islower()} == codes
+    assert [code for code, _ in table] == list(get_args(FindingCode))
+    found = severities()
     for code, severity in table:
-        name = code.upper() if code in bottleneck.SERVER_CODES else f'"{code}"'
         sometimes = " or " in severity or "," in severity
-        assert sometimes or re.search(rf'{name},\s*"{severity}"', source), code
+        assert sometimes or found[code] == {severity}, code
     printed = section(FINDINGS, "Who was the limit").split("else `client` with one")[1].split("CLIENT BOTTLENECK")[0]
-    assert set(re.findall(r"`(\w+)`", printed)) == bottleneck.CLIENT_CODES
+    assert set(re.findall(r"`(\w+)`", printed)) == limits_found.CLIENT_CODES
+
+
+def severities() -> dict[str, set[str]]:
+    """The severities that each code has in the sources; a code that no one yields is not there."""
+    found: dict[str, set[str]] = {}
+    for path in (ROOT / "inference_benchmarker" / "verdict").rglob("*.py"):
+        for code, severity in re.findall(r'\bFinding\(\s*"?(\w+)"?,\s*"?(\w*)', path.read_text()):
+            found.setdefault(code.lower(), set()).add(severity)
+    return found
+
+
+def test_every_finding_is_found_somewhere() -> None:
+    assert set(severities()) == set(get_args(FindingCode))
 
 
 def test_every_remark_is_documented() -> None:
-    modules = (time_remarks, hardware_remarks, request_remarks)
-    source = "".join(Path(str(module.__file__)).read_text() for module in modules)
-    resources = {uses.CPU, uses.GPU, uses.MEMORY, uses.GPU_MEMORY, uses.DISK, uses.KV_CACHE}
-    codes = set(re.findall(r'Remark\(\s*"(\w+)"', source)) | {hardware_remarks.code_of(each) for each in resources}
     table = (DOCS / "reference" / "server-metrics.md").read_text().partition("## What they say")[2]
-    assert set(first_cells(table)) == codes
+    assert set(first_cells(table)) == set(get_args(RemarkCode))
 
 
 def test_every_field_of_a_plot_is_documented() -> None:

@@ -15,7 +15,7 @@ from inference_benchmarker.records.record import Ledger, RequestRecord
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.client.worker import lag_limit_s
-from inference_benchmarker.verdict.finding import Finding
+from inference_benchmarker.verdict.finding import Finding, FindingCode
 from inference_benchmarker.verdict.verdict import Verdict, judge
 from inference_benchmarker.wording import duration_text, percent_text
 from tests.test_summary import MS, closed_plan, observe, on_time, open_plan, streamed
@@ -178,7 +178,7 @@ def test_findings_verdict_and_exit_code(name: str) -> None:
         (("connection_pool", "worker_cpu", "server_limited"), "server"),
     ],
 )
-def test_the_endpoint_where_it_is_named_is_the_limit(codes: tuple[str, ...], side: str | None) -> None:
+def test_the_endpoint_where_it_is_named_is_the_limit(codes: tuple[FindingCode, ...], side: str | None) -> None:
     verdict = Verdict(tuple(Finding(code, "warning", "1", "0", "a") for code in codes))
     assert verdict.limited_by == verdict.to_json()["limited_by"] == side
 
@@ -186,7 +186,7 @@ def test_the_endpoint_where_it_is_named_is_the_limit(codes: tuple[str, ...], sid
 def test_exit_codes_go_by_precedence() -> None:
     for invalid, missed, warning, interrupted in itertools.product((False, True), repeat=4):
         severities = [("invalid", invalid), ("missed", missed), ("warning", warning)]
-        findings = tuple(Finding("c", severity, "1", "0", "a") for severity, there in severities if there)  # type: ignore[arg-type]
+        findings = tuple(Finding("worker_lost", severity, "1", "0", "a") for severity, there in severities if there)  # type: ignore[arg-type]
         expected = 130 if interrupted else 3 if invalid else 1 if missed else 0
         assert Verdict(findings, interrupted).exit_code == expected
 

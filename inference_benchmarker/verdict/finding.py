@@ -6,13 +6,45 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 Severity = Literal["invalid", "missed", "warning"]
+FindingCode = Literal[
+    "primary_lost",
+    "worker_lost",
+    "foreign_connections",
+    "processes_left",
+    "disk_full",
+    "ledger_broken",
+    "dropped_arrivals",
+    "rate_missed",
+    "schedule_lag",
+    "loop_blocked",
+    "heartbeats_missed",
+    "worker_cpu",
+    "payload_building",
+    "payload_failed",
+    "connection_pool",
+    "descriptors",
+    "ports",
+    "local_network",
+    "server_metrics",
+    "lock_wait",
+    "connections_opened",
+    "hidden_retries",
+    "server_limited",
+    "endpoint_stalled",
+    "nothing_sent",
+    "success_below_threshold",
+    "slo_missed",
+    "unfinished_requests",
+    "too_few_samples",
+]
+"""The closed list of findings; docs/reference/findings.md has a row for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Something a reader of the numbers must know: what was measured, against which limit, and what to do."""
 
-    code: str
+    code: FindingCode
     severity: Severity
     measured: str
     limit: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from inference_benchmarker.summary.summary import ErrorRow, Summary
     from inference_benchmarker.verdict.client.evidence import Evidence
 
-SERVER_LIMITED, ENDPOINT_STALLED = "server_limited", "endpoint_stalled"
+SERVER_LIMITED: Final = "server_limited"
+ENDPOINT_STALLED: Final = "endpoint_stalled"
 LAG_OF_IT = ", at a schedule lag of"
 KEPT_UP_SHARE = 0.96
 ANSWERED_SHARE = 0.95

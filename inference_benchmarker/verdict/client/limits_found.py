@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.summary import Summary
-    from inference_benchmarker.verdict.finding import Finding
+    from inference_benchmarker.verdict.finding import Finding, FindingCode
 
-CLIENT_CODES = frozenset(
+CLIENT_CODES: frozenset[FindingCode] = frozenset(
     {
         "schedule_lag",
         "worker_cpu",
@@ -40,10 +40,12 @@ CLIENT_CODES = frozenset(
         "heartbeats_missed",
     }
 )
-SERVER_CODES = frozenset({SERVER_LIMITED, ENDPOINT_STALLED})
+SERVER_CODES: frozenset[FindingCode] = frozenset({SERVER_LIMITED, ENDPOINT_STALLED})
 # With these the client itself made answers late or missing. The others also follow from an endpoint that is too slow:
 # more requests in flight overflow pools and take more descriptors.
-CAUSES = frozenset({SCHEDULE_LAG, "loop_blocked", "payload_failed", "local_network", "heartbeats_missed"})
+CAUSES: frozenset[FindingCode] = frozenset(
+    {SCHEDULE_LAG, "loop_blocked", "payload_failed", "local_network", "heartbeats_missed"}
+)
 
 
 def limits_found(facts: WaveFacts, summary: Summary) -> list[Finding]:

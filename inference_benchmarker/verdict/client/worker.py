@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.client.evidence import Evidence
 
-SCHEDULE_LAG = "schedule_lag"
+SCHEDULE_LAG: Final = "schedule_lag"
 LAG_FLOOR_S = 0.005
 LAG_SHARE_OF_LATENCY = 0.1
 CPU_LIMIT = 0.9  # of a core, as Locust's own warning; but over the whole wave, not ten seconds of it
@@ -49,7 +49,7 @@ def _schedule_lag(evidence: Evidence) -> Iterator[Finding]:
     if _is_late(evidence) and summary.lag is not None:
         lag, limit = summary.lag.percentile(99), lag_limit_s(summary)
         measured = f"p99 {duration_text(lag, limit)}"
-        yield Finding("schedule_lag", "invalid", measured, duration_text(limit), _lag_advice(evidence))
+        yield Finding(SCHEDULE_LAG, "invalid", measured, duration_text(limit), _lag_advice(evidence))
 
 
 def in_time_until_ns(evidence: Evidence) -> int:

@@ -23,6 +23,18 @@ from inference_benchmarker.verdict.server.platform_metrics import PlatformMetric
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from inference_benchmarker.verdict.server.hardware_use import Resource
+    from inference_benchmarker.verdict.server.platform_metrics import RemarkCode
+
+CODES: dict[Resource, RemarkCode] = {
+    CPU: "cpu",
+    GPU: "gpu",
+    MEMORY: "memory",
+    GPU_MEMORY: "gpu_memory",
+    DISK: "disk",
+    KV_CACHE: "kv_cache",
+}
+
 _FULL_ADVICE = {
     CPU: "use more or larger instances, or let automatic scaling act before it gets there",
     GPU: "use a larger GPU or more instances, or larger batches",
@@ -39,8 +51,8 @@ _IDLE_ADVICE = {CPU: _IDLE, GPU: _IDLE, MEMORY: "Most of it is unused at this ra
 
 def hardware_remarks(platform: PlatformMetrics) -> Iterator[Remark]:
     """Each resource as a share of the whole."""
-    for use in platform.uses:
-        code = code_of(use.resource)
+    for use in platform.used_hardware:
+        code = CODES[use.resource]
         name = use.resource[:1].upper() + use.resource[1:] + (f" ({use.of})" if use.of else "")
         if use.whole is None:
             yield Remark(code, f"{name}: {_amounts(use)}; of how much is not known", _UNKNOWN)
@@ -49,11 +61,6 @@ def hardware_remarks(platform: PlatformMetrics) -> Iterator[Remark]:
         note = "; idle time around the wave is in it" if around else ""
         idle = not around and platform.healthy  # who fails or is too slow is not too large
         yield Remark(code, f"{name}: {_amounts(use)}{note}", _advice(use, around=around, idle=idle))
-
-
-def code_of(resource: str) -> str:
-    """The remark's code: gpu_memory."""
-    return resource.lower().replace(" ", "_")
 
 
 def _amounts(use: Use) -> str:

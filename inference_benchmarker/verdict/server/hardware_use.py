@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from inference_benchmarker.verdict.server.known_metrics import COMPONENTS, ECS, INSTANCES
 
@@ -20,10 +20,17 @@ if TYPE_CHECKING:
 IDLE, PLANNED, TIGHT, NEAR, FULL = 0.3, 0.6, 0.7, 0.8, 0.9
 """Shares of a resource: below the first it idles; from the second to the third is where to run it; then it fills up."""
 
-CPU, GPU, MEMORY, GPU_MEMORY, DISK, KV_CACHE = "CPU", "GPU", "memory", "GPU memory", "disk", "KV cache"
+Resource = Literal["CPU", "GPU", "memory", "GPU memory", "disk", "KV cache"]
+CPU: Final = "CPU"
+GPU: Final = "GPU"
+MEMORY: Final = "memory"
+GPU_MEMORY: Final = "GPU memory"
+DISK: Final = "disk"
+KV_CACHE: Final = "KV cache"
 
+_NORMALIZED: dict[str, Resource] = {"CPU": CPU, "GPU": GPU, "GPUMemory": GPU_MEMORY, "Memory": MEMORY}
 # CloudWatch: (namespace, metric) -> resource, and what of the hardware 100% stands for.
-_CLOUDWATCH = {
+_CLOUDWATCH: dict[tuple[str, str], tuple[Resource, str | None]] = {
     (INSTANCES, "CPUUtilization"): (CPU, "vcpus"),
     (INSTANCES, "GPUUtilization"): (GPU, "gpus"),
     (INSTANCES, "GPUMemoryUtilization"): (GPU_MEMORY, "gpus"),
@@ -34,11 +41,11 @@ _CLOUDWATCH = {
     **{
         (namespace, f"{name}UtilizationNormalized"): (resource, None)
         for namespace in (INSTANCES, COMPONENTS)
-        for name, resource in (("CPU", CPU), ("GPU", GPU), ("GPUMemory", GPU_MEMORY), ("Memory", MEMORY))
+        for name, resource in _NORMALIZED.items()
     },
 }
 # Prometheus' presets: item -> resource, by unit; what is used, beside what is free or there.
-_PRESET = {
+_PRESET: dict[str, Resource] = {
     "gpu_use": GPU,
     "gpu_memory_use": GPU_MEMORY,
     "kv_cache_use": KV_CACHE,
@@ -57,7 +64,7 @@ class Use:
     of the time that the values cover.
     """
 
-    resource: str
+    resource: Resource
     average: float | None
     maximum: float | None
     whole: float | None
@@ -77,7 +84,7 @@ class Use:
         return self.maximum / self.whole if self.maximum is not None and self.whole else None
 
 
-def uses(metrics: Sequence[ServerMetric]) -> list[Use]:
+def used_hardware(metrics: Sequence[ServerMetric]) -> list[Use]:
     """Every resource that the metrics tell of, in their order."""
     return [*_by_cloudwatch(metrics), *_by_presets(metrics)]
 
@@ -142,7 +149,7 @@ def _of_preset(metrics: Sequence[ServerMetric]) -> Iterator[Use]:
         yield Use(GPU_MEMORY, 100 * used / whole_memory, None, 100.0)
 
 
-def _gpus(rows: Sequence[ServerMetric], resource: str) -> str:
+def _gpus(rows: Sequence[ServerMetric], resource: Resource) -> str:
     return f"{len(rows)} GPUs" if resource in (GPU, GPU_MEMORY) and len(rows) > 1 else ""
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from inference_benchmarker.units import NS
-from inference_benchmarker.verdict.server.hardware_use import CPU, GPU, GPU_MEMORY, NEAR, Use, uses
+from inference_benchmarker.verdict.server.hardware_use import CPU, GPU, GPU_MEMORY, NEAR, Use, used_hardware
 from inference_benchmarker.verdict.server.known_metrics import BALANCER, BEDROCK, LAMBDA, SAGEMAKER
 
 if TYPE_CHECKING:
@@ -39,6 +39,28 @@ _COUNTS: tuple[Place, ...] = (
 )
 
 
+RemarkCode = Literal[
+    "time",
+    "model_latency",
+    "overhead_latency",
+    "network",
+    "cpu",
+    "gpu",
+    "memory",
+    "gpu_memory",
+    "disk",
+    "kv_cache",
+    "server_errors",
+    "refused",
+    "server_log",
+    "queueing",
+    "model_cache",
+    "cold_start",
+    "foreign_traffic",
+]
+"""The closed list of remarks; docs/reference/server-metrics.md has a row for each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Remark:
     """One thing that the numbers say: ``measured`` states it with them, ``advice`` says what to do, where there is.
@@ -46,7 +68,7 @@ class Remark:
     ``lines``: of the server's log, to be shown below as they are.
     """
 
-    code: str
+    code: RemarkCode
     measured: str
     advice: str = ""
     lines: tuple[str, ...] = ()
@@ -149,9 +171,9 @@ class PlatformMetrics:
         return self.facts.plan.locust_file is None or self.invocations == sent
 
     @cached_property
-    def uses(self) -> list[Use]:
+    def used_hardware(self) -> list[Use]:
         """What was used of the hardware."""
-        return uses(self.metrics)
+        return used_hardware(self.metrics)
 
     @property
     def too_slow(self) -> bool:
@@ -168,14 +190,16 @@ class PlatformMetrics:
     @property
     def has_gpu(self) -> bool:
         """Whether it runs on GPUs, as far as that is known."""
-        return any(use.resource in (GPU, GPU_MEMORY) or (use.hardware and use.hardware.gpus) for use in self.uses)
+        return any(
+            use.resource in (GPU, GPU_MEMORY) or (use.hardware and use.hardware.gpus) for use in self.used_hardware
+        )
 
     @property
     def shares(self) -> list[float]:
         """The known shares of CPUs and GPUs; one that idle time dilutes is known only where it is high all the same."""
         return [
             use.share
-            for use in self.uses
+            for use in self.used_hardware
             if use.resource in (CPU, GPU) and use.share is not None and (use.share >= NEAR or not self.is_diluted(use))
         ]
 
