@@ -1,4 +1,4 @@
-"""What this client can do: its limits, what it used up during a wave, and who was the limit."""
+"""The client's abilities: its limits, what it used up during a wave, and who was the limit."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _heed(interrupts: Interrupts) -> None:
 
 
 def _check(wave: Wave) -> None:
-    """What would make a calibration's numbers someone else's is no result."""
+    """Refuse a wave that would make a calibration's numbers someone else's."""
     if wave.interrupted:
         raise KeyboardInterrupt
     if wave.disk_error is not None:

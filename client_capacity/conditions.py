@@ -1,4 +1,4 @@
-"""What a search for this client's capacity is asked for. Light: nothing is loaded that sends."""
+"""The conditions of a search for this client's capacity. Light: nothing is loaded that sends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WHOLE = frozenset({"repeats", "max_workers"})
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Who is sent to, how a rate is tried and how far to go; rates are requests/s.
+    """The endpoint, how a rate is tried and how far to go; rates are requests/s.
 
     ``lag_limit_s`` limits p99 of the schedule lag. ``step_time_s`` is how long a rate is sent, ``repeats`` how
     often the found one is tried again, ``max_rps`` the most that is tried with one worker. For several workers:
@@ -113,5 +113,5 @@ def _number_problem(name: str, value: Any) -> str:
 
 
 def usable_cores() -> int:
-    """How many cores this process may use: fewer than there are in many containers."""
+    """The number of cores this process may use: fewer than there are in many containers."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

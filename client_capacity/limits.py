@@ -1,4 +1,4 @@
-"""What the operating system lets this client open, and how much load that allows: ``find_file_descriptors_limit``."""
+"""The operating system's limits of this client, and how much load they allow: ``find_file_descriptors_limit``."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Limits:
 
     @property
     def ephemeral_ports(self) -> int | None:
-        """How many local ports the kernel has for connections to one address."""
+        """The number of local ports the kernel has for connections to one address."""
         if self.first_port is None or self.last_port is None:
             return None
         return self.last_port - self.first_port + 1
@@ -74,7 +74,7 @@ class Limits:
         return None if self.ephemeral_ports is None else self.ephemeral_ports / TIME_WAIT_S
 
     def advice(self) -> tuple[str, ...]:
-        """What is tight and what to do, a line each; or that nothing is."""
+        """Advice on what is tight, a line each; or that nothing is."""
         return tuple(_advice(self)) or (f"Nothing is tight for {DEFAULT_MAX_IN_FLIGHT:,} requests in flight.",)
 
     def to_json(self) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def _own_limits() -> tuple[int, int]:
 
 
 def _usable() -> int:
-    """What a worker gets when it raises its limit: tried out, because macOS grants less than it names."""
+    """The limit that a worker gets when it raises its own: tried out, because macOS grants less than it names."""
     before = _own_limits()
     usable = raise_descriptor_limit()
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
@@ -154,7 +154,7 @@ def _usable() -> int:
 
 
 def _open_now(root: Path) -> int | None:
-    """How many descriptors this process has open; the one that lists them is not counted."""
+    """The number of descriptors this process has open; the one that lists them is not counted."""
     for folder in ("proc/self/fd", "dev/fd"):
         try:
             return sum(1 for _ in (root / folder).iterdir()) - 1

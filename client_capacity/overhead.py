@@ -1,4 +1,4 @@
-"""What this tool itself adds to a time it measures, on this host and at a plan's load: the outcome of a calibration.
+"""The time that this tool itself adds to one it measures, on this host and at a plan's load: a calibration's outcome.
 
 Pure; ``calibration`` makes it.
 """
@@ -92,7 +92,7 @@ class Run:
 
     @property
     def kept_up(self) -> bool:
-        """Whether its times are those of single requests, and not of a backlog."""
+        """Tells whether its times are those of single requests, and not of a backlog."""
         return self.in_time_share >= LEAST_IN_TIME
 
     @property
@@ -107,7 +107,7 @@ class Run:
 
     @property
     def missed_text(self) -> str:
-        """How far it was from keeping up."""
+        """The words for how far it was from keeping up."""
         return f"{self.in_time_share:.0%} of {self.count_text} answered in time"
 
 
@@ -128,7 +128,7 @@ class Calibration:
         return cls(*(data[name] and Run.from_json(data[name]) for name in ("null", "echo")))
 
     def lines(self) -> tuple[str, ...]:
-        """What a reader of the wave's numbers must know, a sentence each."""
+        """The sentences that a reader of the wave's numbers must know."""
         if self.null is None and self.echo is None:
             return ("what this tool adds is not known: no request fell into the calibration at this rate",)
         return (*_null_lines(self.null), *_echo_lines(self.echo))

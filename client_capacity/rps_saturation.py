@@ -42,7 +42,7 @@ GROWTH = 1.25
 
 @dataclass(frozen=True, slots=True)
 class WorkersRow:
-    """What that many workers hold together, in requests/s. CPU shares are those of the highest step held.
+    """The rate that so many workers hold together, in requests/s. CPU shares are those of the highest step held.
 
     ``limited_by`` None: the rate was given, not measured.
     """
@@ -79,7 +79,7 @@ class WorkersRow:
 
 @dataclass(frozen=True, slots=True)
 class RpsSaturation:
-    """What this client holds, in requests/s, and the fewest workers that hold it.
+    """The rate that this client holds, in requests/s, and the fewest workers that hold it.
 
     ``limited_by`` "client": more workers do not send more. Otherwise the client holds at least ``rate``.
     """
@@ -113,7 +113,7 @@ class RpsSaturation:
         return next(iter(roomy + tight), None)
 
     def advice_for(self, rate: float) -> str:
-        """What to do for a rate, in a sentence."""
+        """The advice for a rate, in a sentence."""
         workers = self.workers_for(rate)
         if workers is None:
             return self._beyond(rate)
@@ -181,12 +181,12 @@ class RpsSaturation:
             yield f"{at_least_text('This client', self.rate)} {self._reason()}"
         if self.conditions.wanted_rps is not None:
             yield self.advice_for(self.conditions.wanted_rps)
-        yield from self._doubts()
+        yield from self._disturbances()
         if self.run_dir is not None:
             yield f"Run directory: {self.run_dir}"
 
-    def _doubts(self) -> Iterator[str]:
-        """What speaks for a machine that was not quiet."""
+    def _disturbances(self) -> Iterator[str]:
+        """The signs of a machine that was not quiet."""
         steps = [step for row in self.rows for step in row.steps]
         yield from disturbed_text(steps, crowded=self.cores is not None and self.rows[-1].workers >= self.cores)
         for before, row in pairwise(self.rows):

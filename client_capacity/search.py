@@ -50,12 +50,12 @@ class Step:
 
     @property
     def held(self) -> bool:
-        """Whether this rate was sent on time and answered."""
+        """Tells whether this rate was sent on time and answered."""
         return self.cause is None
 
     @property
     def proven_rate(self) -> float:
-        """What this step proves the client can do: where it kept its schedule, the rate at which answers came."""
+        """The rate that this step proves for the client: where it kept its schedule, the rate at which answers came."""
         return 0.0 if self.cause == "client" else min(self.rate, self.completed_rate)
 
     def to_json(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """Where a search begins, how far it goes and how fine it ends.
+    """The settings of a search: where it begins, how far it goes and how fine it ends.
 
     ``growth``: factor between rates while they are held; its square while a worker is all but idle.
     ``resolution``: the factor between held and not held at which bisecting ends. ``repeats`` 0: no repeating.
@@ -163,7 +163,7 @@ class _Seeker:
         return level
 
     def at_least(self, limited_by: LimitedBy) -> Found:
-        """What the steps prove where the client's own limit was not found."""
+        """The rate that the steps prove where the client's own limit was not found."""
         rate = max((step.proven_rate for step in self.steps), default=0.0)
         high = min((step.rate for step in self.steps), default=None) if limited_by == "client" else None
         return Found(rate, rate, high, limited_by, tuple(self.steps))

@@ -70,7 +70,7 @@ class Trials:
         self._interrupts = interrupts
 
     def measure(self, workers: int) -> Callable[[float, Phase], Step]:
-        """What tries a rate with that many workers.
+        """The function that tries a rate with that many workers.
 
         It raises KeyboardInterrupt after an interrupt; the wave that was cut short is no step.
         """
@@ -131,7 +131,7 @@ class _Spoken:
 
 
 def step_of(wave: Wave, phase: Phase, lag_limit_s: float) -> Step:
-    """What a wave says about its rate."""
+    """The step that a wave makes of its rate."""
     cause, reason = shortfall(wave, lag_limit_s)
     found = blamed(wave) if cause == "client" and not reason.startswith(LATE) else None
     summary, lag = wave.summary, wave.summary.lag
@@ -157,7 +157,7 @@ def step_of(wave: Wave, phase: Phase, lag_limit_s: float) -> Step:
 
 
 def shortfall(wave: Wave, lag_limit_s: float) -> tuple[Cause | None, str]:
-    """Who kept a rate from being held, and what was seen of it; (None, "") where it was held.
+    """The cause that kept a rate from being held, and what was seen of it; (None, "") where it was held.
 
     Held: lag p99 within its limit, nothing dropped, 99% sent, 95% of them answered without an error; and the wave's
     verdict names nobody who kept the completed rate below 95%. A client that is late can look like a slow endpoint,
@@ -203,7 +203,7 @@ def blamed(wave: Wave) -> Finding | None:
 
 
 def _seen(finding: Finding | None) -> str:
-    """What was found; a step's row shows the lag itself."""
+    """The words for what was found; a step's row shows the lag itself."""
     if finding is None:
         return ""
     code = "" if finding.code == SERVER_LIMITED else f"{finding.code}: "
@@ -227,7 +227,7 @@ def _lateness(wave: Wave, lag_limit_s: float) -> str:
 
 
 def _is_disturbed(wave: Wave) -> bool:
-    """Whether a worker waited for a core, or others took what there was."""
+    """Tells whether a worker waited for a core, or others took what there was."""
     return _starved_share(wave) > NOTEWORTHY_STARVED_SHARE or others_took_cores(wave)
 
 

@@ -29,7 +29,7 @@ TITLE = "WORKER SATURATION – InferenceBenchmarker"
 
 @dataclass(frozen=True, slots=True)
 class WorkerSaturation:
-    """What one worker holds, in requests/s, with a 95% interval; ``high`` is None where no end was found.
+    """The rate that one worker holds, in requests/s, with a 95% interval; ``high`` is None where no end was found.
 
     Without repeats the interval's ends are the highest rate held and the lowest that was not.
 
@@ -85,7 +85,7 @@ class WorkerSaturation:
         return f"95% interval {rate_text(self.low)} to {rate_text(self.high or 0)}/s"
 
     def _cause(self) -> str:
-        """What held the client up in most of the steps."""
+        """The cause that held the client up in most of the steps."""
         places = [step.blocked_by for step in self.steps if step.blocked_by]
         found = [step.finding for step in self.steps if step.finding]
         if found and len(found) >= len(places):
@@ -174,7 +174,7 @@ def store(result: Any, folder: Path) -> None:
 
 
 def at_least_text(who: str, rate: float) -> str:
-    """What is known where the client's own limit was not found."""
+    """The words for what is known where the client's own limit was not found."""
     return f"{who} holds at least {rate_text(rate)}/s." if rate else "No rate was held."
 
 

@@ -35,12 +35,12 @@ _KINDS = (
 
 
 def is_file(path: Path, inside: Path | None = None) -> bool:
-    """Whether it is a regular file; a link to one is not, nor is a file behind a linked folder."""
+    """Tells whether it is a regular file; a link to one is not, nor is a file behind a linked folder."""
     return _is(stat.S_ISREG, path, inside)
 
 
 def is_folder(path: Path, inside: Path | None = None) -> bool:
-    """Whether it is a folder; a link to one is not."""
+    """Tells whether it is a folder; a link to one is not."""
     return _is(stat.S_ISDIR, path, inside)
 
 
@@ -121,12 +121,12 @@ def replace_file(path: Path, text: str, inside: Path | None = None, mode: int = 
 
 
 def most_in_memory() -> int:
-    """How many bytes of one file's content this machine can be asked to hold: half of its memory."""
+    """The most bytes of one file's content that this machine can be asked to hold: half of its memory."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
 def _piece(file: FileIO, deadline: float) -> bytes:
-    """What comes next; empty at the end, and of a pipe that nobody writes to."""
+    """The bytes that come next; empty at the end, and of a pipe that nobody writes to."""
     while (piece := file.read(MIB)) is None:
         if time.monotonic() >= deadline:
             raise OSError(errno.ETIMEDOUT, f"is a pipe that brought no end within {_PIPE_S:g} s")

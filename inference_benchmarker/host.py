@@ -1,4 +1,4 @@
-"""What our processes ask of their host: an end with their parent, and as many descriptors as they may have."""
+"""The requests of our processes to their host: an end with their parent, and as many descriptors as they may have."""
 
 from __future__ import annotations
 

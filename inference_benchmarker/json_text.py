@@ -18,7 +18,7 @@ Pairs = list[tuple[str, Any]]
 
 
 def no_number(text: str) -> float:
-    """What becomes of NaN and Infinity, which are no JSON: an error."""
+    """NaN and Infinity are no JSON: an error."""
     raise ValueError(f"holds {text}, which is no number")
 
 
@@ -49,7 +49,7 @@ def parse_json(
 
 
 def _check_depth(value: Any) -> None:
-    """What is nested deeply could be read, and not written again."""
+    """Refuse what is nested so deeply that it could be read, and not written again."""
     level = [value]
     for _ in range(_MOST_DEPTH):
         members = (

@@ -49,7 +49,7 @@ def time_wait(root: Path = ROOT) -> int | None:
 
 
 def cpu_seconds(cores: set[int], root: Path = ROOT) -> tuple[float, float | None] | None:
-    """How long these cores were busy since the system started, and how long they were stolen by other guests.
+    """The time that these cores were busy since the system started, and the time stolen by other guests.
 
     Stolen time is no busy time here. The times of guests of our own are part of user time.
     """
@@ -68,7 +68,7 @@ def cpu_seconds(cores: set[int], root: Path = ROOT) -> tuple[float, float | None
 
 
 class Throttling:
-    """How long this process's cgroup, and those around it, were held back by their CPU limits."""
+    """The time that CPU limits held back this process's cgroup, and those around it."""
 
     def __init__(self, root: Path = ROOT) -> None:
         places = _cpu_cgroup(read(root / "proc/self/cgroup") or "", read(root / "proc/self/mountinfo") or "")

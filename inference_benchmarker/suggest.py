@@ -1,4 +1,4 @@
-"""What a flag, key or command that does not exist was meant to be. Pure."""
+"""Finds what a flag, key or command that does not exist was meant to be. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def question(flags: Sequence[str]) -> str:
 
 
 def as_file(argument: str) -> str:
-    """How to give a factories file that was given without its flag, after a blank; nothing where it is none."""
+    """The way to give a factories file that was given without its flag, after a blank; nothing where it is none."""
     lone = argument.endswith(".py") and not argument.startswith("-")
     return f" Give it as --factories-file {argument}." if lone else ""
 
@@ -56,5 +56,5 @@ def _name(argument: str) -> str:
 
 
 def _takes(flag: str, value: str) -> bool:
-    """Whether the one may be a flag and the other its value."""
+    """Tells whether the one may be a flag and the other its value."""
     return flag.startswith("--") and "=" not in flag and not value.startswith("-")

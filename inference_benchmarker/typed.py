@@ -41,7 +41,7 @@ def _misfits(value: Any, kind: Any, name: str) -> Iterator[str]:
 
 
 def _parts(value: Any, kind: Any, name: str) -> Iterator[tuple[Any, Any, str]]:
-    """What a value of that type is made of: each part with its type and its place."""
+    """The parts of a value of that type: each part with its type and its place."""
     origin, arguments = get_origin(kind) or kind, get_args(kind)
     if is_dataclass(origin) or hasattr(origin, "_fields"):
         for key, part_kind in _hints(origin).items():

@@ -23,5 +23,5 @@ def http_address(url: object) -> SplitResult | None:
 
 
 def url_problem(flag: str, url: str) -> str:
-    """What is wrong with the address that a flag gives, as a user reads it; nothing where it is one."""
+    """The sentence that a user reads of an address that a flag gives and that is none; nothing where it is one."""
     return "" if http_address(url) else f"{flag} must start with http:// or https://, not {redact(url)!r}."

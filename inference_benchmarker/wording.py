@@ -1,4 +1,4 @@
-"""How numbers, shares, times and tables are written wherever a person reads them. Pure."""
+"""Numbers, shares, times and tables are written like this wherever a person reads them. Pure."""
 
 from __future__ import annotations
 

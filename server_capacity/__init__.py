@@ -1,1 +1,1 @@
-"""What the server did and can do: its metrics over the wave window, and the capacity decisions they allow."""
+"""The server's deeds and capacity: its metrics over the wave window, and the capacity decisions they allow."""

@@ -28,7 +28,7 @@ _EXAMPLES = "Examples are in server_capacity/server_metrics_configs/."
 
 
 class Stream(Protocol):
-    """What the module of a stream gives."""
+    """The functions that the module of a stream gives."""
 
     def check_block(self, block: dict[str, Any], where: str) -> list[str]:
         """Everything wrong with a block, each sentence beginning with ``where``."""

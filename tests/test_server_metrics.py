@@ -1,4 +1,4 @@
-"""--endpoint-config: the wave and its server's metrics in one report, against the stand-in that knows the truth."""
+"""--endpoint-config: the wave and its server's metrics in one report; the embedded endpoint knows the truth."""
 
 from __future__ import annotations
 

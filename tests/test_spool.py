@@ -226,7 +226,7 @@ def wave(tmp_path: Path) -> Wave:
     return Wave(tmp_path / "spool.bin")
 
 
-class TestJournal:
+class TestSpoolState:
     def test_events_tell_the_state_of_the_wave(self, wave: Wave) -> None:
         wave.spool_state.read()
         assert (wave.spool_state.start, wave.spool_state.stop_at, wave.spool_state.ended) == (None, None, False)

@@ -82,7 +82,7 @@ CPU = {"CPUUtilization": ["Average"], "GPUUtilization": ["Average"]}
         ("AWS/ApplicationELB", "ProcessedBytes", ["LoadBalancer"], ["Sum"], ""),
     ],
 )
-def test_what_documentation_doubts(
+def test_what_documentation_warns_of(
     namespace: str, name: str, dimensions: list[str], statistics: list[str], expected: str
 ) -> None:
     said = warning(namespace, name, dimensions, statistics)
@@ -95,7 +95,7 @@ def of(*blocks: dict[str, Any], seconds: float | None = None) -> list[str]:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_no_example_is_doubted(path: Path) -> None:
+def test_no_example_is_warned_of(path: Path) -> None:
     blocks = [block for block in load_config(path) if block["stream"] == "cloudwatch"]
     assert of(*blocks, seconds=180) == []
 
@@ -183,7 +183,7 @@ def test_a_page_out_of_reach_is_said_and_a_server_is_not_asked() -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("flag", ["--json", "--quiet"])
-def test_doubts_come_before_the_first_request_and_stop_nothing(bench: Bench, flag: str) -> None:
+def test_warnings_come_before_the_first_request_and_stop_nothing(bench: Bench, flag: str) -> None:
     folder = bench.folder()
     asked = cloudwatch_block(INSTANCES, {"CPUUtilisation": ["Average"]}, endpoint="other", period=1)
     page = {"stream": "prometheus", "scrape_url": "http://127.0.0.1:1/metrics", "metrics": ["a"]}

@@ -40,7 +40,7 @@ from inference_benchmarker.engine.worker.watch import Watch
 from inference_benchmarker.facts.client_use import Connections
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.records.record import BatchWriter
-from inference_benchmarker.wave.spool_state import WorkerJournal
+from inference_benchmarker.wave.spool_state import WorkerState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -879,14 +879,14 @@ class TestWatch:
         assert facts["delays_us"] == []
         assert "cpu_share" not in facts
 
-    def test_its_facts_are_read_by_the_journal(self, watch: Watch) -> None:
+    def test_its_facts_are_read_from_the_spool(self, watch: Watch) -> None:
         watch.start()
         watch.begin()
         some_of(watch)
         spin(2)
         facts = facts_of(watch, sending=True)
         delays = facts.pop("delays_us")
-        use = WorkerJournal(use=facts, delays_us=delays).worker_use
+        use = WorkerState(use=facts, delays_us=delays).worker_use
         assert use.loop_delay is not None
         assert use.loop_delay.count == len(delays) >= 3
         assert use.cpu_share is not None

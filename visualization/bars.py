@@ -181,7 +181,7 @@ def by_title(run: Run) -> dict[str, dict[str, Any]]:
 
 
 def factor_of(row: Mapping[str, Any]) -> float:
-    """What a server's value is multiplied by to have the unit it is shown in."""
+    """The factor that gives a server's value the unit it is shown in."""
     return 1e-3 if str(row.get("unit")).lower() == "microseconds" else 1
 
 

@@ -56,7 +56,7 @@ class Row:
 
     @property
     def measured(self) -> bool:
-        """Whether both runs have it."""
+        """Tells whether both runs have it."""
         return self.base is not None and self.new is not None
 
     @property
@@ -74,7 +74,7 @@ class Row:
 
     @property
     def significant(self) -> bool:
-        """Whether the interval excludes no change."""
+        """Tells whether the interval excludes no change."""
         return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
     @property
@@ -138,13 +138,13 @@ class Comparison:
 
     @property
     def of_one_run(self) -> bool:
-        """Whether both are the same run directory."""
+        """Tells whether both are the same run directory."""
         base, new = self.base.run_dir, self.new.run_dir
         return base is not None and new is not None and base.path.resolve() == new.path.resolve()
 
     @property
     def outcome(self) -> Literal["invalid", "failed", "passed"]:
-        """Whether either run is INVALID, else whether a limit is broken."""
+        """Tells whether either run is INVALID, else whether a limit is broken."""
         if not (self.base.verdict.valid and self.new.verdict.valid):
             return "invalid"
         return "failed" if any(check.broken for check in self.checks) else "passed"

@@ -144,7 +144,7 @@ def _percent(change: float | None) -> str:
 
 
 def _interval(row: Row) -> str:
-    """What the records do not bound is left open."""
+    """The interval as text; an end that the records do not bound is left open."""
     if row.low is None or row.high is None:
         return "-"
     if math.isinf(row.high):

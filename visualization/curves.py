@@ -46,7 +46,7 @@ def capacity(runs: Sequence[Run]) -> Iterator[Curves]:
 
 
 def _ideal(targets: Sequence[float | None]) -> Iterator[Line]:
-    """Where completed equals target."""
+    """The line on which completed equals target."""
     most = max((target for target in targets if target is not None), default=None)
     if most is not None:
         yield Line(None, "all of it", ((0.0, 0.0), (most, most)), dashed=True)
@@ -76,13 +76,13 @@ def _one_a_load(loads: Sequence[float], points: Points) -> Points:
 
 
 def _target(run: Run) -> tuple[str, ...]:
-    """What was tested, how: runs of the same make one capacity curve. Rates and requests in flight have no order."""
+    """Endpoint and load model: runs of the same make one capacity curve. Rates and requests in flight have no order."""
     what, how = below(run.facts, "environment", "file_sha256"), below(run.plan, "load", "kind")
     return str(what), str(how), *(str(run.plan.get(key)) for key in ("endpoint_name", "url"))
 
 
 def _load(run: Run) -> tuple[str, float]:
-    """What was offered; a rate and as many requests in flight are two loads."""
+    """The load that was offered; a rate and as many requests in flight are two loads."""
     return str(below(run.plan, "load", "kind")), _offered(run)
 
 
@@ -96,7 +96,7 @@ def _offered(run: Run) -> float:
 
 
 def _knee(points: Points) -> tuple[float, float] | None:
-    """Where the curve turns up: the point farthest below the chord from the first to the slowest one, both axes 0 to 1.
+    """The point where the curve turns up: farthest below the chord from the first to the slowest one, both axes 0 to 1.
 
     (Satopää and others, "Finding a 'kneedle' in a haystack", 2011.) None for fewer than four points, a time that
     never doubles, or a curve without a bend.

@@ -1,4 +1,4 @@
-"""What there is to draw, with every number, and nothing of how.
+"""The figures to draw, with every number, and nothing of how.
 
 A figure is a set of bars (one a run) or of curves. Units are those a reader sees: ms, %, requests a second.
 """
@@ -41,13 +41,13 @@ class Bars:
 
     @property
     def measured(self) -> bool:
-        """Whether any run has a value."""
+        """Tells whether any run has a value."""
         return any(bar.value is not None for bars in self.statistics.values() for bar in bars)
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What is along an axis. ``nines``: a percentile on a scale where 90, 99, 99.9 are equally far apart."""
+    """The quantity along an axis. ``nines``: a percentile on a scale where 90, 99, 99.9 are equally far apart."""
 
     title: str
     unit: str
@@ -94,7 +94,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What is said of a run above all figures. ``headline``: the numbers to know first, by name.
+    """The words on a run above all figures. ``headline``: the numbers to know first, by name.
 
     ``doubtful``: the numbers are not the endpoint's. ``missed``: a threshold was.
     """

@@ -1,4 +1,4 @@
-"""How far one run's metrics may be from those of the same load without end: estimates from one-second blocks.
+"""The distance of one run's metrics from those of the same load without end: estimates from one-second blocks.
 
 Requests that are neighbours in time are not independent (a queue, a pause, a cache): what is drawn again and again
 is a second of load. So each metric is written as a ratio of sums over seconds, and its error follows from how
@@ -66,7 +66,7 @@ class Percentile:
 
     @property
     def is_lower_bound(self) -> bool:
-        """Whether it is the age of an abandoned request."""
+        """Tells whether it is the age of an abandoned request."""
         return self.distribution.is_lower_bound(self.value)
 
     def ends(self, t: float) -> tuple[float, float]:

@@ -87,7 +87,7 @@ class Run:
 
     @property
     def doubtful(self) -> bool:
-        """Whether its numbers must not be taken for the endpoint's."""
+        """Tells whether its numbers must not be taken for the endpoint's."""
         return self.has_wave and not self.verdict.startswith("VALID")
 
 
@@ -168,7 +168,7 @@ class _Attempts:
         return tuple(dict.fromkeys(self.problems))
 
     def read(self, path: Path, reader: Callable[[Path], T], otherwise: T, *, expected: bool = True) -> T:
-        """What the reader makes of a file. ``expected``: its absence is a damage."""
+        """The reader's outcome for a file. ``expected``: its absence is a damage."""
         try:
             return reader(path) if expected or os.path.lexists(path) else otherwise
         except BenchmarkError as error:

@@ -96,12 +96,12 @@ def _draw(section: Section, figures: Figures) -> Figure:
 
 
 def _is_grouped(chart: Bars | Curves) -> bool:
-    """Whether each statistic has a group of bars, standing."""
+    """Tells whether each statistic has a group of bars, standing."""
     return isinstance(chart, Bars) and len(chart.statistics) > 1
 
 
 def _is_lying(chart: Bars | Curves) -> bool:
-    """Whether each run has one bar, with its name beside it."""
+    """Tells whether each run has one bar, with its name beside it."""
     return isinstance(chart, Bars) and len(chart.statistics) == 1
 
 
@@ -137,7 +137,7 @@ def _legend(drawn: Figure, section: Section, figures: Figures) -> None:
 
 
 def _in_legend(figures: Figures) -> int:
-    """How many runs stand in a line of the legend."""
+    """The number of runs in a line of the legend."""
     longest = max(len(_name(figures, run)) for run in range(len(figures.runs)))
     return max(int(_WIDTH / (0.75 + 0.085 * longest)), 1)
 
@@ -294,7 +294,7 @@ def _title(title: str, unit: str) -> str:
 
 
 def _row(figures: Figures, run: int) -> str:
-    """What stands beside a bar: the label, cut in its middle, with a mark where the run is not VALID."""
+    """The text beside a bar: the label, cut in its middle, with a mark where the run is not VALID."""
     short = _shortened(figures.runs[run].label, 22)
     return short if _valid(figures, run) else f"✗ {short}"
 

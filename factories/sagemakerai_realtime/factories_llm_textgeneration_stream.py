@@ -21,7 +21,7 @@ TOPICS = ["rivers", "bridges", "winter", "markets", "clocks", "bread", "trains",
 
 
 class StreamError(Exception):
-    """What went wrong after the stream had begun, with status 200."""
+    """The stream broke after it had begun, with status 200."""
 
 
 def invoke_factory(endpoint_name):
@@ -63,7 +63,7 @@ def lines(parts):
 
 
 def data(line):
-    """What a line says: nothing where it is empty, a comment, an event's name or the end mark."""
+    """The data of a line: nothing where it is empty, a comment, an event's name or the end mark."""
     if line.startswith((b":", b"event:", b"id:", b"retry:")):
         return b""
     said = line.removeprefix(b"data:").strip()

@@ -52,7 +52,7 @@ AIPERF_FLAGS: list[Flag] = [
 
 
 def take_aiperf(options: dict[str, Any], problems: list[str], environment: Mapping[str, str]) -> AiperfOptions | None:
-    """What the flags ask of aiperf; None where it is not to run. Its ``--url`` is taken away: the wave has none."""
+    """Reads what is asked of aiperf; None where it is not to run. Its ``--url`` is taken away: the wave has none."""
     if not options["aiperf"] and not options["aiperf_only"]:
         stray = [name for name in ("aiperf_args", "aiperf_pause") if options[name] is not None]
         problems += [f"{_flag(name)} is for --aiperf or --aiperf-only." for name in stray]

@@ -86,7 +86,7 @@ def compare_parser() -> Parser:
 
 
 def _good(read: Callable[[Any], Any], given: Iterable[Any], problems: list[str]) -> Iterator[Any]:
-    """What can be read of what was given; the rest becomes problems."""
+    """Yields those that can be read; the rest becomes problems."""
     for one in given:
         try:
             yield read(one)

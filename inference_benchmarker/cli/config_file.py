@@ -64,7 +64,7 @@ def _asked(key: str, flags: Collection[str]) -> str:
 
 
 def _is_plain(value: Any, *, several: bool) -> bool:
-    """Whether a value of the file is one that a flag could have, or a list of such where a flag may repeat."""
+    """Tells whether a value of the file is one that a flag could have, or a list of such where a flag may repeat."""
     if several and isinstance(value, list):
         return all(isinstance(item, str) for item in value)
     return isinstance(value, (str, int, float))

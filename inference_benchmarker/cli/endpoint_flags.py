@@ -161,6 +161,6 @@ def _by_metric(faults: Iterable[tuple[str, str]], problems: list[str]) -> dict[s
 
 
 def invitation(port: int) -> str:
-    """What to paste into a terminal whose programs are to take the endpoint for AWS."""
+    """The line to paste into a terminal whose programs are to take the endpoint for AWS."""
     settings = boto3_settings(f"http://127.0.0.1:{port}")
     return "export " + " ".join(f"{name}={value}" for name, value in settings.items())

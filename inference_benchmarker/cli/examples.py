@@ -35,7 +35,7 @@ class Example(NamedTuple):
 
     @property
     def short_names(self) -> tuple[str, str, str]:
-        """What it may be called where no other one is."""
+        """The names it may be called by where no other one is."""
         stem = self.path.stem
         return _short(self.name), stem, _short(stem)
 

@@ -55,7 +55,7 @@ class Outlet(io.TextIOBase):
             self._try(self._stream.flush)
 
     def isatty(self) -> bool:
-        """Whether a person looks at it."""
+        """Tells whether a person looks at it."""
         with suppress(ValueError, OSError):
             return self._stream.isatty()
         return False
@@ -149,7 +149,7 @@ def _write_whole(stream: TextIO, text: str, patience_s: float | None) -> None:
 
 
 def _point_nowhere(stream: TextIO) -> None:
-    """What is buffered still goes somewhere when Python ends."""
+    """Give Python a place to write what is still buffered when it ends."""
     with suppress(OSError, ValueError):
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, stream.fileno())
@@ -157,7 +157,7 @@ def _point_nowhere(stream: TextIO) -> None:
 
 
 def _writable(stream: TextIO, patience_s: float | None) -> bool:
-    """Whether its reader takes something within that time (None: however long); where it cannot be asked, yes."""
+    """Tells whether its reader takes something within that time (None: however long); where it cannot be asked, yes."""
     try:
         poll = select.poll()
         poll.register(stream.fileno(), select.POLLOUT)

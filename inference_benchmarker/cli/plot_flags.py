@@ -75,7 +75,7 @@ PLOT: Table = {
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """What is to be compared: the runs, what is said of them (by directory name), the bars wanted (None: all)."""
+    """The comparison asked for: the runs, what is said of them (by directory name), the bars wanted (None: all)."""
 
     runs: tuple[Path, ...]
     output_dir: Path

@@ -80,7 +80,7 @@ class Meter:
         return (ok["done"] - ok["sent"]) / NS, lag
 
     def _share(self, now_ns: int, arrivals: int) -> float:
-        """How much of the wave is over, by whichever bound is nearer."""
+        """The share of the wave that is over, by whichever bound is nearer."""
         bounds = self._plan.bounds
         shares = [0.0]
         if bounds.duration_ns is not None:
@@ -102,7 +102,7 @@ class Meter:
 
 
 def headline(plan: WavePlan) -> str:
-    """What the wave is going to do, in one sentence."""
+    """One sentence that says what the wave is going to do."""
     if isinstance(plan.load, OpenLoop):
         what = f"Sending {plan.load.rate:f} requests/s"
     else:

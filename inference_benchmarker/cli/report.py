@@ -49,7 +49,7 @@ def report_parser() -> Parser:
 
 
 def _cut_off(run_dir: RunDir) -> AiperfResult | None:
-    """What aiperf had done by the time it was cut off, if it was."""
+    """Reads what aiperf had done by the time it was cut off, if it was."""
     from inference_benchmarker.files import is_folder
     from inference_benchmarker.wave.run_dir import read_plan
     from server_capacity.aiperf.export import read_export

@@ -29,7 +29,7 @@ def sources_of(config: str | None, *, afterwards: bool = False) -> list[Source]:
 
 
 def say_warnings(config: str | None, sources: list[Source], plan: WavePlan) -> None:
-    """What will probably bring nothing is said while it costs nothing yet; only the user knows, so nothing ends."""
+    """Say while it costs nothing yet what will probably bring nothing; only the user knows, so nothing ends."""
     for source in sources:
         for warning in source.warnings(plan.expected_s):
             say(f"{config}: {warning}")
@@ -65,7 +65,7 @@ def print_with_metrics(wave: Wave, sources: list[Source], options: dict[str, Any
 def _logs(
     wave: Wave, metrics: list[ServerMetric], sources: list[Source], tell: Callable[[str], None]
 ) -> Iterator[ServerLog]:
-    """What the server's logs say where requests ended in its errors; elsewhere nobody is asked."""
+    """The lines of the server's logs where requests ended in its errors; elsewhere nobody is asked."""
     from inference_benchmarker.facts.server_metric import logged
     from inference_benchmarker.verdict.server import log_since
 

@@ -1,4 +1,4 @@
-"""What is printed: results on standard output, everything else on standard error."""
+"""Printing: results go to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def say_nothing(_: str) -> None:
 
 
 def print_result(found: Any, *, as_json: bool | None) -> None:
-    """What a search or a check found."""
+    """Print the outcome of a search or a check."""
     print(json.dumps(found.to_json(), indent=2) + "\n" if as_json else found.to_text(), end="", flush=True)
 
 
@@ -46,7 +46,7 @@ def write_file(data: bytes) -> None:
 
 
 def live_view(plan: WavePlan, *, quiet: bool | None) -> Live:
-    """What is shown while a wave runs: a panel on a terminal, plain lines elsewhere."""
+    """The view of a running wave: a panel on a terminal, plain lines elsewhere."""
     from inference_benchmarker.cli.progress import PanelView, PlainView
     from inference_benchmarker.engine.live import Nobody
 
@@ -72,7 +72,7 @@ def _styled() -> TextIO:
 
 @contextmanager
 def progress(quiet: bool | None) -> Iterator[Callable[[str], None]]:
-    """What says how a search goes on: on a terminal the next line overwrites what is being tried."""
+    """Yields a function that says how a search goes on: on a terminal the next line overwrites what is being tried."""
     from client_capacity.search import PASSING
 
     passing = ""

@@ -1,4 +1,4 @@
-"""What a server answers on one connection, one answer after the other, through llhttp (geventhttpclient's parser)."""
+"""The answers of a server on one connection, one after the other, through llhttp (geventhttpclient's parser)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class AnswerParser(HTTPResponseParser):
 
     @property
     def reusable(self) -> bool:
-        """Whether another answer may follow: this one is complete, and both sides keep the connection."""
+        """Tells whether another answer may follow: this one is complete, and both sides keep the connection."""
         return self.complete and not self._spoilt and bool(self.should_keep_alive())
 
     def parse(self, data: bytes) -> None:
@@ -72,7 +72,7 @@ class AnswerParser(HTTPResponseParser):
 
     @property
     def begun(self) -> bool:
-        """Whether anything of the answer has come."""
+        """Tells whether anything of the answer has come."""
         return self.head_read or bool(self._names)
 
     # What llhttp calls.

@@ -1,4 +1,4 @@
-"""What boto3 would raise: failures in botocore's classes and words, so that they are counted under the same keys."""
+"""The errors that boto3 would raise, in botocore's classes and words, so that they are counted under the same keys."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Connection(AnswerParser):
         self._heard = 0.0
 
     def is_quiet(self) -> bool:
-        """Whether the server has left an idle connection as it was: neither closed it nor sent anything."""
+        """Tells whether the server has left an idle connection as it was: neither closed it nor sent anything."""
         return not self._readable.poll(0)
 
     def send(self, method: str, request: bytes) -> None:
@@ -80,7 +80,7 @@ class Connection(AnswerParser):
             self._read()
 
     def read_piece(self) -> bytes:
-        """What has come of the body since the last call, waiting for it; nothing at its end."""
+        """The bytes of the body that came since the last call, waiting for some; nothing at its end."""
         while not self.pieces:
             if self.complete:
                 return b""

@@ -28,7 +28,7 @@ class FrameReader:
 
     @property
     def between_frames(self) -> bool:
-        """Whether what came so far is whole frames."""
+        """Tells whether what came so far is whole frames."""
         return not self._buffer
 
     def feed(self, data: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
@@ -91,7 +91,7 @@ class EventStream:
         return self._rare_event(headers, payload)
 
     def _rare_event(self, headers: dict[str, Any], payload: bytes) -> dict[str, Any]:
-        """What is no part of the answer, in botocore's own words; empty for what its model does not know."""
+        """An event that is no part of the answer, in botocore's own words; empty for what its model does not know."""
         from botocore.exceptions import EventStreamError
         from botocore.parsers import EventStreamJSONParser
 

@@ -130,7 +130,7 @@ class OpenAIClient:
 
 
 class _StreamedAnswer:
-    """What a stream's events have told so far, beside the text they brought."""
+    """The facts that a stream's events have told so far, beside the text they brought."""
 
     def __init__(self) -> None:
         self._usage: dict[str, Any] | None = None
@@ -138,7 +138,7 @@ class _StreamedAnswer:
         self._finished = False
 
     def take(self, data: bytes) -> str:
-        """What the model generated, of an event's data. Raises APIError for an error in it."""
+        """The text that the model generated, of an event's data. Raises APIError for an error in it."""
         if data.startswith(_DONE):
             self._finished = True
             return ""
@@ -171,7 +171,7 @@ def _no_stream(body: bytes) -> APIError:
 
 
 def _text(choice: dict[str, Any]) -> str:
-    """What the model generated of a choice."""
+    """The text that the model generated of a choice."""
     delta: dict[str, Any] | None = choice.get("delta")
     if delta is None:
         return choice.get("text") or ""

@@ -23,7 +23,7 @@ class ConnectTimeoutError(TimeoutError):
 
 
 class Limits(NamedTuple):
-    """How long to wait, in seconds; None: for ever."""
+    """The longest waits, in seconds; None: for ever."""
 
     connect_timeout_s: float | None = 5.0
     read_timeout_s: float | None = 60.0

@@ -27,7 +27,7 @@ _FIRST_ERROR = 301  # as botocore has it
 
 
 class _Operation:
-    """What botocore's model says of a call: its path, and which parameters and results are which headers."""
+    """A call as botocore's model has it: its path, and which parameters and results are which headers."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -88,7 +88,7 @@ class SageMakerClient:
         self._streamed = _Operation(model.operation_model("InvokeEndpointWithResponseStream"))
 
     def invoke_endpoint(self, **parameters: Any) -> dict[str, Any]:
-        """What boto3's ``invoke_endpoint`` takes and gives."""
+        """Takes and gives what boto3's ``invoke_endpoint`` does."""
         from botocore.response import StreamingBody
 
         answer = self._send(self._pool.exchange, self._whole, parameters)
@@ -97,7 +97,7 @@ class SageMakerClient:
         return result
 
     def invoke_endpoint_with_response_stream(self, **parameters: Any) -> dict[str, Any]:
-        """What boto3's ``invoke_endpoint_with_response_stream`` takes and gives."""
+        """Takes and gives what boto3's ``invoke_endpoint_with_response_stream`` does."""
         connection = self._send(self._pool.ask, self._streamed, parameters)
         events = EventStream(self._pool, connection, self._streamed.model)
         try:

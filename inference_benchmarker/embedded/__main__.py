@@ -1,4 +1,4 @@
-"""The process in which ``demo_endpoint.start`` has the endpoint run: it is told on standard input what to be."""
+"""The process in which ``running.start`` has the endpoint run: it is told on standard input what to be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the embedded endpoint is like: its capacity, and how often it misbehaves."""
+"""The properties of the embedded endpoint: its capacity, and how often it misbehaves."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SERVICE_KINDS = ("none", "fixed", "exponential", "lognormal", "bimodal")
 
 @dataclass(frozen=True, slots=True)
 class EndpointConfig:
-    """What the endpoint is like. Raises WrongEndpointError naming everything that is wrong.
+    """The properties of the endpoint. Raises WrongEndpointError naming everything that is wrong.
 
     ``servers`` requests are in service at a time, for ``service_s`` seconds on average (``service``: none,
     fixed, exponential, lognormal or bimodal; ``cv`` = standard deviation / mean of the lognormal; of the bimodal,
@@ -107,7 +107,7 @@ class EndpointConfig:
 
     @property
     def rules(self) -> Rules:
-        """How its servers work, for the queueing model."""
+        """The rules by which its servers work, for the queueing model."""
         return Rules(
             servers=self.servers,
             discipline=self.discipline,
@@ -123,7 +123,7 @@ class EndpointConfig:
         )
 
     def _wrong_together(self) -> list[tuple[str, str]]:
-        """What is wrong with fields that are right for themselves."""
+        """Fields that are right for themselves and wrong together."""
         problems = []
         if self.service != "none" and self.service_s == 0:
             problems.append(("service_s", "is 0: for no service time at all, service is 'none'"))
@@ -170,7 +170,7 @@ class EndpointConfig:
         ]
 
     def _wrong_names(self) -> list[tuple[str, str]]:
-        """What is wrong with what only AWS's clients see."""
+        """Fields that only AWS's clients see and that are wrong."""
         name, kind, interval = self.endpoint_name, self.instance_type, self.publish_interval_s
         problems = []
         if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -188,7 +188,7 @@ class EndpointConfig:
 
 
 class WrongEndpointError(BenchmarkError):
-    """What no endpoint can be like: each field that is wrong, and what is wrong with it."""
+    """No endpoint can be like that: each field that is wrong, and what is wrong with it."""
 
     def __init__(self, problems: list[tuple[str, str]]) -> None:
         told = "; ".join(f"{field} {problem}" for field, problem in problems)
@@ -197,7 +197,7 @@ class WrongEndpointError(BenchmarkError):
 
 
 class Fate(Enum):
-    """What becomes of an accepted request."""
+    """The fate of an accepted request."""
 
     ANSWER = "answer"
     ERROR = "error"

@@ -1,4 +1,4 @@
-"""What the embedded endpoint saw: one row a queued request, and the counters Prometheus reads.
+"""The log of the embedded endpoint: one row a queued request, and the counters Prometheus reads.
 
 Rows lie in packed arrays (about 50 bytes each, and the request's id), so that a million of them fit anywhere.
 """
@@ -68,7 +68,7 @@ class ArrivalLog:
             self._finish[row] = _PENDING if finish_ns is None else finish_ns
 
     def close(self, sequence: int, status: int, answered_ns: int | None) -> None:
-        """What became of a row: the status sent (0: closed or hung) and when its last byte was written."""
+        """Note the end of a row: the status sent (0: closed or hung) and when its last byte was written."""
         row = sequence - self._first
         if row >= 0:
             self._status[row] = status

@@ -27,7 +27,7 @@ _NEVER = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How the servers work.
+    """The rules by which the servers work.
 
     ``discipline``: who is taken up next, the first come (``fifo``) or the last (``lifo``), whose service then is not
     interrupted; or all are in service at once and share the servers evenly, none with more than one (``ps``).
@@ -213,7 +213,7 @@ class QueueModel:
         return at
 
     def _time_for(self, work: int) -> int:
-        """How long each service under way takes to get on by that much."""
+        """The time that each service under way takes to get on by that much."""
         servers, services = self.rules.servers, self._services
         return work if services <= servers else -((self._work_rest - work * services) // servers)
 
@@ -229,7 +229,7 @@ class QueueModel:
         self._now = at
 
     def _work_of(self, passed: int) -> int:
-        """How far each service under way gets in that time."""
+        """The work that each service under way gets done in that time."""
         servers, services = self.rules.servers, self._services
         if services <= servers:
             return passed
@@ -251,7 +251,7 @@ class QueueModel:
             self._begin([self._take() for _ in range(min(self.rules.batch_size, len(self._waiting)))])
 
     def _may_begin(self) -> bool:
-        """Whether a batch is full, or has waited for long enough."""
+        """Tells whether a batch is full, or has waited for long enough."""
         full = len(self._waiting) >= self.rules.batch_size
         return full or self._waiting[0].arrival_ns + self.rules.batch_delay_ns <= self._now
 
@@ -268,7 +268,7 @@ class QueueModel:
         batch[-1].frees = True
 
     def _length(self, service_ns: int) -> int:
-        """How long a service takes that begins now."""
+        """The length of a service that begins now."""
         rules = self.rules
         assert self._first_ns is not None
         if self._begun < rules.slow_start_requests or self._now - self._first_ns < rules.slow_start_ns:

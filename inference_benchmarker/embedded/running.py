@@ -1,6 +1,6 @@
 """The embedded endpoint as its callers see it: an inference server on loopback, in a process of its own.
 
-What it is and does there is in ``demo``.
+What it is and does there is in the modules beside this one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long each request of the embedded endpoint is in service, drawn from a seed. Pure."""
+"""The service time of each request of the embedded endpoint, drawn from a seed. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a wave's processes print, on its way to their logs: secrets are hidden before a byte of it touches a disk."""
+"""The output of a wave's processes on its way to their logs: secrets are hidden before a byte of it touches a disk."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class _Log:
         self.over = threading.Event()
 
     def take(self, data: bytes) -> None:
-        """What was printed; a line is written when it is whole."""
+        """Take what was printed; a line is written when it is whole."""
         whole, newline, rest = (self._pending + data).rpartition(b"\n")
         whole, held = _held_back(whole)
         self._pending = (held and held + b"\n") + rest

@@ -84,7 +84,7 @@ class Conductor:
     def finalise(self, facts: dict[str, Any]) -> Wave:
         """Put the wave together from its spool; ``facts`` are those of ``plan.json``."""
         self.spool_state.read()
-        return Wave.of_journal(
+        return Wave.of_spool(
             self.plan,
             self.spool_state,
             self.run_dir,
@@ -187,7 +187,7 @@ class Conductor:
         )
 
     def _place(self, number: int, file: str) -> str:
-        """Where in the user's file a worker is, if it can tell: its innermost line."""
+        """The innermost line of the user's file that a worker is in, if it can tell."""
         self._processes.workers[number].send_signal(signal.SIGUSR1)
         deadline = time.monotonic() + WHERE_S
         while time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Who may speak on the primary's socket: ZeroMQ's CURVE in both directions, with keys made for each wave.
+"""The keys of those who may speak on the primary's socket: ZeroMQ's CURVE in both directions, new for each wave.
 
 The primary and each worker have a key pair of their own. They get it, and the public keys of those they may speak
 with, through their standard input. Whoever has no such key cannot say a word to either side.
@@ -45,7 +45,7 @@ class KeyPair:
 
 @dataclass(frozen=True, slots=True)
 class PrimaryKeys:
-    """What the primary knows: its own pair, and the public key of each worker, by the worker's number."""
+    """The primary's keys: its own pair, and the public key of each worker, by the worker's number."""
 
     own: KeyPair
     workers: tuple[str, ...]
@@ -85,7 +85,7 @@ class PrimaryKeys:
 
 @dataclass(frozen=True, slots=True)
 class WorkerKeys:
-    """What a worker knows: its own pair and the primary's public key."""
+    """A worker's keys: its own pair and the primary's public key."""
 
     own: KeyPair
     primary: str

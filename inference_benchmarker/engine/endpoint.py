@@ -92,7 +92,7 @@ def check_source(path: Path, *, functions: Iterable[str] = ()) -> None:
 
 
 def source_problems(factories_file: Path | None, locust_file: Path | None) -> list[str]:
-    """What the cheap checks find wrong with the files of a plan; a file that is not there is the plan's to tell."""
+    """The problems that cheap checks find in the files of a plan; a file that is not there is the plan's to tell."""
     problems = []
     files = ((factories_file, ("invoke_factory", "payload_factory")), (locust_file, ()))
     for path, functions in files:
@@ -233,7 +233,7 @@ def _call(path: Path, name: str, function: Callable[..., Any], *arguments: Any) 
 
 
 def describe_error(path: Path, doing: str, error: BaseException) -> BenchmarkError:
-    """What the user's own code raised, with the line of their file it came from."""
+    """The error that the user's own code raised, with the line of their file it came from."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == path.resolve()]
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
     place = f"{path}, line {line}" if line else str(path)
@@ -264,7 +264,7 @@ def _requires_argument(function: Callable[..., Any]) -> bool:
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
-    """Whether calling it gives a coroutine or an asynchronous generator; an instance's ``__call__`` counts."""
+    """Tells whether calling it gives a coroutine or an asynchronous generator; an instance's ``__call__`` counts."""
     call = getattr(function, "__call__", None)  # noqa: B004 - what it is matters, not whether it is there
     return any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in (function, call))
 

@@ -147,7 +147,7 @@ def _take_back(run_dir: RunDir) -> None:
 
 
 def _descriptor_problems(workers: int) -> list[str]:
-    """What each worker takes, here and in the primary."""
+    """A problem where the workers need more descriptors than there are, here and in the primary."""
     allowed, needed = raise_descriptor_limit(), DESCRIPTORS_A_WORKER * workers + DESCRIPTORS_BESIDE_WORKERS
     if needed > allowed:
         return [f"--workers {workers} needs {needed} file descriptors; this process may have {allowed} (ulimit -n)."]

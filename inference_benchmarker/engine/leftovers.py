@@ -1,4 +1,4 @@
-"""What the user's code started and left behind: processes that would go on sending after the wave."""
+"""The processes that the user's code started and left behind: they would go on sending after the wave."""
 
 from __future__ import annotations
 

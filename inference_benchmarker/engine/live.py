@@ -1,4 +1,4 @@
-"""Who watches a wave."""
+"""The watchers of a wave."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Live(Protocol):
-    """Who watches a wave: the live view on a terminal, plain lines elsewhere, or nobody."""
+    """A watcher of a wave: the live view on a terminal, plain lines elsewhere, or nobody."""
 
     def say(self, message: str) -> None:
         """A sentence about what happens now."""

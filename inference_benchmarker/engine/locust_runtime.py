@@ -1,4 +1,4 @@
-"""What primary and worker processes share of Locust. Importing this patches the process, so it comes first there.
+"""The part of Locust that primary and workers share. Importing this patches the process, so it comes first there.
 
 Nothing from the user's ``LOCUST_*`` variables, ``locust.conf`` or ``pyproject.toml`` reaches Locust: the
 options are its defaults, parsed from an empty command line without configuration files.
@@ -27,7 +27,7 @@ locust.runners.MASTER_HEARTBEAT_TIMEOUT = 24 * 3600
 
 
 class WaveUser(User):
-    """The one Locust user of each worker: alive while the bucket has tokens; requests are greenlets of its pool."""
+    """The one Locust user of each worker: alive while the bucket has arrivals; requests are greenlets of its pool."""
 
     abstract = False
 

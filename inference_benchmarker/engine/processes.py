@@ -126,7 +126,7 @@ class Processes:
             _write_line(worker, str(port))
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """What the primary said since the last call."""
+        """The events that the primary told since the last call."""
         with suppress(BlockingIOError):
             while data := os.read(self.status, 65536):
                 self._buffer += data
@@ -138,7 +138,7 @@ class Processes:
 
 @dataclass(slots=True)
 class Interrupts:
-    """How often Ctrl-C (or SIGTERM, or the terminal's end) came."""
+    """A count of how often Ctrl-C (or SIGTERM, or the terminal's end) came."""
 
     count: int = 0
 
@@ -163,7 +163,7 @@ def counting_interrupts() -> Iterator[Interrupts]:
 
 
 def until_interrupted(act: Callable[[], list[Found]]) -> list[Found]:
-    """What ``act`` returns; nothing where KeyboardInterrupt ended it. To be called in a context that counts.
+    """The result of ``act``; nothing where KeyboardInterrupt ended it. To be called in a context that counts.
 
     While ``act`` runs an interrupt raises, and so does a second one; none does once it is over.
     """

@@ -1,1 +1,1 @@
-"""What is known of a finished wave beside its records. Pure values."""
+"""The facts of a finished wave beside its records. Pure values."""

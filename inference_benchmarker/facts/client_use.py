@@ -1,4 +1,4 @@
-"""What a wave used up on this client, per worker and of the host: the evidence for or against the client. Pure."""
+"""The use that a wave made of this client, per worker and of the host: evidence for or against the client. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoopDelay:
-    """How long an event that is ready waits for the event loop, asked at random instants."""
+    """The time an event that is ready waits for the event loop, asked at random instants."""
 
     count: int
     p50_s: float
@@ -45,7 +45,7 @@ class LoopDelay:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What held the event loop up: the place most often found running while it was late.
+    """A block of the event loop: the place most often found running while it was late.
 
     ``part``: the user's ``invoke``, the building of a payload, or the tool itself. ``share`` of the looks at
     late moments that found this place; ``stack`` of the longest block, outermost first.
@@ -69,7 +69,7 @@ class Collections:
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """What the client's libraries did beneath ``invoke``.
+    """The connections of the client's libraries beneath ``invoke``.
 
     ``discarded``: by a full pool of urllib3. Of ``looked_at`` requests in flight ``waiting`` stood in a queue
     for a connection of their own client's pool, ``locked`` before a lock; ``clear_until_s``: when the last look was
@@ -89,7 +89,7 @@ class Connections:
 
 @dataclass(frozen=True, slots=True)
 class WorkerUse:
-    """What one worker process used between wave start and its last report.
+    """One worker process's use between wave start and its last report.
 
     ``cpu_share`` of one core, and ``starved_share``, the time it could have run but no core was free, are of
     the time it sent; ``silence_s`` is the longest time between two of its reports. None where it is not known.
@@ -129,7 +129,7 @@ class WorkerUse:
 
 @dataclass(frozen=True, slots=True)
 class HostUse:
-    """What the host did during the wave, all its processes together. Shares are of all ``cores``."""
+    """The host's use during the wave, all its processes together. Shares are of all ``cores``."""
 
     cores: int
     cpu_share_mean: float

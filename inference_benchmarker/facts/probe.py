@@ -1,4 +1,4 @@
-"""What `benchmark check` learns of a request besides its record: the payload, and what ``invoke`` made of it."""
+"""The facts that `benchmark check` learns beside the record: the payload, and what ``invoke`` made of it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Probe:
             yield piece
 
     def seen(self, payloads: Sequence[Any] | None, excerpt: Callable[[str, int], str]) -> Seen:
-        """What it saw, when the request is over; ``excerpt`` is a text's beginning without secrets."""
+        """The facts it saw, when the request is over; ``excerpt`` is a text's beginning without secrets."""
         sizes = [] if payloads is None else [size for size in map(size_of, payloads) if size is not None]
         return Seen(
             payloads=None if payloads is None else len(payloads),

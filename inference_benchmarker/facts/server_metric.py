@@ -1,4 +1,4 @@
-"""What every stream of server metrics shares: what was asked for, what came back, and where configs are read.
+"""The part that all streams of server metrics share: what was asked for, what came back, and where configs are read.
 
 A stream (CloudWatch, Prometheus) is one module that turns its blocks of the endpoint configuration into a
 ``Source``; the wave's window goes in, ``ServerMetric`` rows come out, and nothing is ever made up: what is
@@ -42,7 +42,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What serves: ``instances`` machines of one type, each with so many cores and GPUs; None: not known."""
+    """The serving hardware: ``instances`` machines of one type, each with so many cores and GPUs; None: not known."""
 
     instance_type: str
     instances: int | None = None
@@ -88,7 +88,7 @@ class ServerMetric:
 
     @property
     def tells(self) -> bool:
-        """Whether any value came."""
+        """Tells whether any value came."""
         return any(value is not None for value in self.statistics.values())
 
     def to_json(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class ServerLog:
-    """What a log of the server's had from ``start`` to ``end`` (unix seconds), while requests ended in server errors.
+    """The lines of a server's log from ``start`` to ``end`` (unix seconds), while requests ended in server errors.
 
     ``events``: how many were read; ``lines``: the most frequent kinds of line in them, of those that look like errors
     (``errors``) or, where none does, of all. ``reason``: why nothing, or not everything, was read.
@@ -164,7 +164,7 @@ class Source(Protocol):
     """One stream's blocks, checked and ready to be asked."""
 
     def warnings(self, seconds: float | None) -> list[str]:
-        """What will probably bring nothing, a sentence each, before a wave of that length (None: nobody knows).
+        """Sentences on what will probably bring nothing, before a wave of that length (None: nobody knows).
 
         Takes a few seconds at most. Raises nothing for what the service does: who does not answer leaves no doubt.
         """
@@ -180,7 +180,7 @@ class Source(Protocol):
         """
 
     def logs(self, interval: Interval, say: Callable[[str], None]) -> list[ServerLog]:
-        """What the server's logs say from ``start`` to ``end``; nothing of a stream that has none.
+        """The lines of the server's logs from ``start`` to ``end``; nothing of a stream that has none.
 
         Asked after ``collect``, and only where requests ended in server errors. Takes a bounded time and raises
         nothing for what the service does; Ctrl-C ends it with what there is.
@@ -188,7 +188,7 @@ class Source(Protocol):
 
 
 def collected(source: Source, interval: Interval, say: Callable[[str], None]) -> list[ServerMetric]:
-    """What the source tells; a fault of ours in it keeps its traceback, and whoever asks the rest of the results."""
+    """The source's rows; a fault of ours in it keeps its traceback, and whoever asks the rest of the results."""
     try:
         return source.collect(interval, say)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What a wave left behind, before anyone computes on it: facts only."""
+"""The facts that a wave left behind, before anyone computes on them."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class WaveFacts:
 
     @property
     def open_loop(self) -> bool:
-        """Whether arrivals were independent of completions."""
+        """Tells whether arrivals were independent of completions."""
         return isinstance(self.plan.load, OpenLoop)
 
 

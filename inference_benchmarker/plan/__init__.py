@@ -1,1 +1,1 @@
-"""What load to offer: the plan, its schedule of arrivals, its limits. Pure."""
+"""The load to offer: the plan, its schedule of arrivals, its limits. Pure."""

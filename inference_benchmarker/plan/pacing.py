@@ -39,7 +39,7 @@ class TokenBucket:
     """The wave's arrivals, the same for any number of workers.
 
     Open loop: the schedule fills the bucket; ``arrivals(worker)`` are one worker's stripe in order of due time.
-    Closed loop: the bucket starts with C tokens and gets one back for each completion; ``stripe(worker)`` is
+    Closed loop: the bucket starts with C arrivals and gets another for each completion; ``stripe(worker)`` is
     one worker's share of them.
     """
 
@@ -79,7 +79,7 @@ class TokenBucket:
         return ClosedStripe(self, worker)
 
     def count(self, until_ns: int | None = None) -> list[int]:
-        """How many open-loop arrivals each worker has that are due before ``until_ns`` (default: the plan's end)."""
+        """The open-loop arrivals of each worker that are due before ``until_ns`` (default: the plan's end)."""
         assert isinstance(self.load, OpenLoop)
         until = self.end_ns if until_ns is None else min(until_ns, self.end_ns)
         total = self._constant_count(until) if self.load.arrivals == "constant" else self._poisson_count(until)
@@ -122,7 +122,7 @@ class TokenBucket:
         return min(most, default=None)
 
     def counts(self, instants_ns: Iterable[int]) -> list[int]:
-        """How many open-loop arrivals are due before each of these increasing instants."""
+        """The number of open-loop arrivals that are due before each of these increasing instants."""
         assert isinstance(self.load, OpenLoop)
         if self.load.arrivals == "constant":
             return [self._constant_count(min(instant, self.end_ns)) for instant in instants_ns]
@@ -141,12 +141,12 @@ class TokenBucket:
             numerator, denominator = self._period_parts
             return min(end_ns, self.num_requests * numerator // denominator)
         before = 0
-        for chunk in self._poisson_chunks():
-            if before + len(chunk) > self.num_requests:
-                return min(end_ns, int(chunk[self.num_requests - before]))
-            if chunk[-1] >= end_ns:
+        for block in self._poisson_blocks():
+            if before + len(block) > self.num_requests:
+                return min(end_ns, int(block[self.num_requests - before]))
+            if block[-1] >= end_ns:
                 break
-            before += len(chunk)
+            before += len(block)
         return end_ns
 
     def _period(self) -> Fraction:
@@ -188,18 +188,18 @@ class TokenBucket:
         return next(self._poisson_counts([until_ns]))
 
     def _poisson_counts(self, instants_ns: Iterable[int]) -> Iterator[int]:
-        """How many arrivals are due before each of these increasing instants, of as many as are planned."""
+        """The number of arrivals that are due before each of these increasing instants, of as many as are planned."""
         most = self.num_requests
-        chunks = self._poisson_chunks()
-        before, chunk = 0, next(chunks)
+        blocks = self._poisson_blocks()
+        before, block = 0, next(blocks)
         for instant in instants_ns:
-            while chunk[-1] < instant and (most is None or before < most):
-                before += len(chunk)
-                chunk = next(chunks)
-            count = before + bisect_left(chunk, instant)
+            while block[-1] < instant and (most is None or before < most):
+                before += len(block)
+                block = next(blocks)
+            count = before + bisect_left(block, instant)
             yield count if most is None else min(count, most)
 
-    def _poisson_chunks(self) -> Iterator[list[float]]:
+    def _poisson_blocks(self) -> Iterator[list[float]]:
         """The due times of ``_poisson_stream``, not yet cut to whole ns, drawn several times as fast: many at once."""
         period = float(self._period())
         draw = Random(self.seed * 256).random
@@ -238,7 +238,7 @@ class TokenBucket:
 
 
 class ClosedStripe:
-    """One worker's share of a closed loop's C tokens; each completion takes the next one, due at that instant."""
+    """One worker's share of a closed loop's first C arrivals; each completion takes the next, due at that instant."""
 
     def __init__(self, bucket: TokenBucket, worker: int) -> None:
         assert isinstance(bucket.load, ClosedLoop)
@@ -270,7 +270,7 @@ class ClosedStripe:
 
     @property
     def spent(self) -> bool:
-        """Whether every request of the plan's number has been handed out."""
+        """Tells whether every request of the plan's number has been handed out."""
         return self._num_requests is not None and self._next >= self._num_requests
 
     def stop(self, at_ns: int) -> None:

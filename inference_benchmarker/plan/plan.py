@@ -1,4 +1,4 @@
-"""What load to offer: the wave plan, a value that knows every conflict between its parts.
+"""The load to offer: the wave plan, a value that knows every conflict between its parts.
 
 A plan comes from the command line, from a TOML file or from Python; it is checked as a whole, so a user
 reads every problem at once, and it survives a round trip through JSON (``plan.json`` in a run directory).
@@ -139,7 +139,7 @@ class WavePlan:
         return [*self.problems_of_values(), *missing, *self._endpoint_problems()]
 
     def problems_of_values(self) -> list[Problem]:
-        """What is wrong with its numbers, whatever became of its endpoint: a plan that is read back has none."""
+        """The problems of its numbers, whatever became of its endpoint: a plan that is read back has none."""
         return [
             *self.load.problems(),
             *self.bounds.problems(),
@@ -160,7 +160,7 @@ class WavePlan:
 
     @property
     def drain_ns(self) -> int:
-        """How long requests in flight are waited for after the last arrival."""
+        """The longest wait for requests in flight after the last arrival."""
         return int(self.drain_timeout_s * NS)
 
     @property
@@ -170,7 +170,7 @@ class WavePlan:
 
     @property
     def expected_s(self) -> float | None:
-        """How long the wave lasts, of a Poisson one the mean; None where the endpoint's answers decide."""
+        """The seconds that the wave lasts, of a Poisson one the mean; None where the endpoint's answers decide."""
         number, duration = self.bounds.num_requests, self.bounds.duration_s
         ends = [] if duration is None else [float(duration)]
         if number is not None and isinstance(self.load, OpenLoop):

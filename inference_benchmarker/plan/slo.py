@@ -57,7 +57,7 @@ class Slo:
         return cls(text.strip(), *_named(match), match["op"], limit)
 
     def met(self, measured: float | None) -> bool:
-        """Whether a measured value keeps the limit; what was not measured does not."""
+        """Tells whether a measured value keeps the limit; what was not measured does not."""
         if measured is None:
             return False
         comparisons = {
@@ -100,7 +100,7 @@ class RequestLimit:
 
 @dataclass(frozen=True, slots=True)
 class MaxRegression:
-    """How much worse than in the base run a metric may be, as a share of its value there: ``p99=10%``."""
+    """The most that a metric may be worse than in the base run, as a share of its value there: ``p99=10%``."""
 
     expression: str
     metric: str

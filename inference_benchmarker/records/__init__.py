@@ -1,1 +1,1 @@
-"""What one request was, as a row and as columns. Pure."""
+"""One request's facts, as a row and as columns. Pure."""

@@ -79,7 +79,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class WorkerColumns:
-    """What one worker reported, joined over its batches: packed arrays and the names their numbers mean."""
+    """One worker's reports, joined over its batches: packed arrays and the names their numbers mean."""
 
     worker: int
     base: npt.NDArray[Any]
@@ -129,12 +129,12 @@ class Records:
         return values
 
     def has(self, name: str) -> Mask:
-        """Where a column is not null."""
+        """The rows in which a column is not null."""
         mask: Mask = self.table.column(name).is_valid().to_numpy()
         return mask
 
     def outcome(self, name: str) -> Mask:
-        """Where the outcome is ``ok``, ``failed`` or ``abandoned``."""
+        """The rows with the outcome ``ok``, ``failed`` or ``abandoned``."""
         codes, names = self.coded("outcome")
         mask: Mask = codes == (names.index(name) if name in names else -1)
         return mask
@@ -142,7 +142,7 @@ class Records:
     def coded(self, name: str) -> tuple[Int64, list[str]]:
         """A dictionary column as numbers (-1 where null) and the names they mean."""
         column = self.table.column(name).combine_chunks()
-        if isinstance(column, pa.ChunkedArray):  # no rows, no chunks
+        if isinstance(column, pa.ChunkedArray):  # it has no rows
             return np.zeros(0, np.int64), []
         return column.indices.fill_null(-1).to_numpy().astype(np.int64), column.dictionary.to_pylist()
 

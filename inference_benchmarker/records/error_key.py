@@ -1,4 +1,4 @@
-"""What an exception of the user's code is: the key it is counted by, its text, and whether this host refused. Pure.
+"""An exception of the user's code: the key it is counted by, its text, and whether this host refused. Pure.
 
 Such an exception may be anything: attributes and methods that raise, also what no one should catch, names and
 texts of any length, texts of a class of its own. Whatever it does, it has a key and a text, and nobody is ended.
@@ -82,7 +82,7 @@ def local_errno(exception: BaseException) -> str | None:
 
 
 def _is_a(value: object, kind: type) -> bool:
-    """Whether it is one by its class; what it claims to be is its own word."""
+    """Tells whether it is one by its class; what it claims to be is its own word."""
     return issubclass(type(value), kind)
 
 
@@ -129,13 +129,13 @@ def _aws_code(exception: BaseException) -> str:
 
 
 def _model_status(exception: BaseException) -> str:
-    """What the container behind SageMaker answered."""
+    """The status that the container behind SageMaker answered."""
     status = _entry(_attribute(exception, "response"), "OriginalStatusCode")
     return str(status) if type(status) is int and 0 <= status <= 999 else ""
 
 
 def _grpc_status(exception: Any) -> str:
-    """What a gRPC error's own method ``code`` tells; it is known by its class, as no method of another's is called."""
+    """The status that a gRPC error's ``code`` tells; it is known by its class, as no method of another's is called."""
     if all(_NAME(base) != "RpcError" for base in _BASES(type(exception))):
         return ""
     try:

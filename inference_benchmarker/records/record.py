@@ -1,4 +1,4 @@
-"""What happened to one request: its instants, its outcome, and the compact form in which workers report it.
+"""One request's record: its instants, its outcome, and the compact form in which workers report it.
 
 All instants are nanoseconds after wave start on the host's one monotonic clock; warm-up lies below zero.
 A batch is packed as it grows, a fixed few tens of bytes a request, so reporting never stalls the pacing.
@@ -69,7 +69,7 @@ class RequestRecord(NamedTuple):
 
 @dataclass(slots=True)
 class Ledger:
-    """Where every arrival went.
+    """A count of every arrival, by where it went.
 
     ``scheduled = sent + dropped + lost`` and ``sent = ok + failed + abandoned + in_flight``.
     """
@@ -94,7 +94,7 @@ class Ledger:
 
     @property
     def balanced(self) -> bool:
-        """Whether every scheduled arrival is accounted for."""
+        """Tells whether every scheduled arrival is accounted for."""
         return self.scheduled == self.sent + self.dropped + self.lost and self.in_flight >= 0
 
     def __add__(self, other: Ledger) -> Ledger:
@@ -185,7 +185,7 @@ class BatchWriter:
         self._base += BASE.pack(*values)
 
     def add_stream(self, times: list[int] | None, tokens_in: int, tokens_out: int) -> None:
-        """What belongs to the request just added with ``HAS_STREAM``: token arrivals (ns), token counts or ``NONE``."""
+        """Adds to the request just added with ``HAS_STREAM`` its token arrivals (ns) and token counts or ``NONE``."""
         if not times:
             chunks = NONE if times is None else 0
             self._streams += STREAM.pack(NONE, NONE, chunks, tokens_in, tokens_out, 0)
@@ -235,7 +235,7 @@ def split_batch(data: bytes) -> tuple[dict[str, Any], bytes, bytes, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a worker's batch says of itself: from whom, the how many-th, whether the last, and the ledger by then."""
+    """A worker's batch says of itself: from whom, the how many-th, whether the last, and the ledger by then."""
 
     worker: int
     sequence: int
@@ -244,7 +244,7 @@ class Report:
 
     @classmethod
     def of(cls, batch: bytes) -> Report:
-        """What a batch says. Raises ValueError where it is none, so that no reader of a spool meets such a one."""
+        """Reads a batch. Raises ValueError where it is none, so that no reader of a spool meets such a one."""
         meta = split_batch(batch)[0]
         try:
             ledger = Ledger.from_json(meta["ledger"])

@@ -1,4 +1,4 @@
-"""What the user's ``invoke`` may say of an answer, beside that it came."""
+"""The user's ``invoke`` may say this of an answer, beside that it came."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_COUNT = 2**53  # what a JSON number and a float hold exactly
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What ``invoke`` may return or yield to say more than "done"; every field is optional.
+    """``invoke`` may return or yield it to say more than "done"; every field is optional.
 
     ``tokens_in`` and ``tokens_out`` are the server's usage figures, ``bytes`` the response size, ``model``
     the name of the model that answered, which labels the request where there is no ``label``. Raises TypeError

@@ -1,4 +1,4 @@
-"""What `benchmark check` tells of the one request it sent: text for people, a JSON object for programs. Pure."""
+"""`benchmark check` tells of the one request it sent: text for people, a JSON object for programs. Pure."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """Whether a wave would count the request as a success."""
+        """Tells whether a wave would count the request as a success."""
         return self.record.outcome == "ok"
 
     def warnings(self) -> dict[str, str]:
-        """What the request leads one to expect of a wave, by code."""
+        """The warnings of what the request leads one to expect of a wave, by code."""
         seen, found = self.seen, {}
         largest = max(seen.largest or 0, seen.payload_bytes or 0)
         if largest > SAGEMAKER_LIMIT:

@@ -23,7 +23,7 @@ _MIB = 1 << 20
 
 
 def notable(facts: WaveFacts) -> bool:
-    """Whether something beside the findings is worth a look: the host, long GC pauses, a connection per request."""
+    """Tells whether more than the findings is worth a look: the host, long GC pauses, a connection per request."""
     host = facts.host
     pauses = any(worker.collections.longest_s > NOTABLE_PAUSE_S for worker in facts.workers)
     opened = sum(worker.connections.opened for worker in facts.workers)

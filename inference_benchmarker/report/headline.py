@@ -68,7 +68,7 @@ def _errors(summary: Summary) -> str:
 
 
 def _not_ok(summary: Summary) -> Iterator[str]:
-    """What became of the others, the most frequent first."""
+    """The other requests and what became of them, the most frequent first."""
     ledger = summary.ledger
     counts = [
         (ledger.failed, f"{ledger.failed:,} failed ({_errors(summary)})"),
@@ -79,7 +79,7 @@ def _not_ok(summary: Summary) -> Iterator[str]:
 
 
 def _causes(summary: Summary, verdict: Verdict) -> Iterator[str]:
-    """What makes the verdict: the gravest that made it INVALID, whom it blames, then each limit that was missed."""
+    """The causes of the verdict: the gravest that made it INVALID, whom it blames, then each limit that was missed."""
     findings = [finding for finding in verdict.findings if finding.code != "nothing_sent"]
     invalid = [finding for finding in findings if finding.severity == "invalid"]
     yield from map(_with_limit, invalid[:MOST_CAUSES])
@@ -92,7 +92,7 @@ def _causes(summary: Summary, verdict: Verdict) -> Iterator[str]:
 
 
 def _blamed(findings: list[Finding], side: str | None) -> Iterator[str]:
-    """What shows who was the limit."""
+    """The findings that show who was the limit."""
     codes = {None: frozenset(), "server": SERVER_CODES, "client": CLIENT_CODES}[side]
     for finding in findings:
         if finding.code in codes:
@@ -108,7 +108,7 @@ def _with_limit(finding: Finding) -> str:
 
 
 def _answers(summary: Summary) -> str:
-    """How many were answered, what became of the rest, and the p99 that a bare limit speaks of."""
+    """The number that were answered, what became of the rest, and the p99 that a bare limit speaks of."""
     ledger = summary.ledger
     answered = f"{ledger.completed:,} of {ledger.sent:,} answered"
     if ledger.dropped or ledger.lost:

@@ -53,7 +53,7 @@ def to_text(facts: WaveFacts, summary: Summary, verdict: Verdict, run_dir: Path 
 
 
 def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict) -> str:
-    """What the client measured; it can be printed while the server's metrics are waited for."""
+    """The client's part of the report; it can be printed while the server's metrics are waited for."""
     return joined(
         iter([headline(summary, verdict)]),
         _block(facts, summary),
@@ -282,7 +282,7 @@ def _accounts_section(summary: Summary) -> Iterator[str]:
 
 
 def _in_short(d: Distribution) -> str:
-    """What is no time of the endpoint's gets no row beside those that are."""
+    """Three numbers of a time that is none of the endpoint's: it gets no row beside those that are."""
     p50, p99, top = (duration_text(value) for value in (d.percentile(50), d.percentile(99), d.maximum))
     return f"p50 {p50}, p99 {p99}, max {top}"
 
@@ -316,7 +316,7 @@ def _calibration_section(facts: WaveFacts) -> Iterator[str]:
 
 
 def _client_section(facts: WaveFacts, verdict: Verdict) -> Iterator[str]:
-    """What this client did, where it was the limit, was asked about, or something on it was out of the ordinary."""
+    """The client's section, where it was the limit, was asked about, or something on it was out of the ordinary."""
     if not facts.workers or not (verdict.limited_by == "client" or facts.processes or client_table.notable(facts)):
         return
     yield from aligned(client_table.worker_rows(facts))

@@ -62,7 +62,7 @@ class Distribution:
         return named[name] if name in named else self.percentile(float(name[1:]))
 
     def is_lower_bound(self, value: float) -> bool:
-        """Whether a value of this distribution could in truth be larger."""
+        """Tells whether a value of this distribution could in truth be larger."""
         return self.lower_bound_from is not None and value >= self.lower_bound_from
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a time means of one request: the columns from which distributions and limits per request are made. Pure."""
+"""The meaning of each time of one request: columns from which distributions and limits per request are made. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a wave's tokens add up to. Pure; the times between them are in ``request_times``."""
+"""The sums of a wave's tokens. Pure; the times between them are in ``request_times``."""
 
 from __future__ import annotations
 

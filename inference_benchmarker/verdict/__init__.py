@@ -1,1 +1,1 @@
-"""What the numbers mean: findings, who was the limit, VALID or INVALID. Pure."""
+"""The meaning of the numbers: findings, who was the limit, VALID or INVALID. Pure."""

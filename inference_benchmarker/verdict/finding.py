@@ -1,4 +1,4 @@
-"""What a reader of a wave's numbers must know. Pure."""
+"""The findings: a reader of a wave's numbers must know them. Pure."""
 
 from __future__ import annotations
 

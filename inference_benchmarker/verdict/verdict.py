@@ -36,7 +36,7 @@ class Verdict:
 
     @property
     def valid(self) -> bool:
-        """Whether the numbers describe the endpoint under the planned load."""
+        """Tells whether the numbers describe the endpoint under the planned load."""
         return not any(finding.severity == "invalid" for finding in self.findings)
 
     @property
@@ -205,7 +205,7 @@ def _threshold_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]
 
 
 def _error_advice(summary: Summary) -> str:
-    """What to look at: whatever ended more requests."""
+    """Names whatever ended more requests."""
     ledger = summary.ledger
     if summary.errors and ledger.failed >= ledger.abandoned:
         first = summary.errors[0]
@@ -214,7 +214,7 @@ def _error_advice(summary: Summary) -> str:
 
 
 def _may_be_longer(slo: Slo, summary: Summary) -> bool:
-    """Whether the value is the age of an abandoned request: it does not show that an upper limit was kept."""
+    """Tells whether the value is the age of an abandoned request: it does not show that an upper limit was kept."""
     distribution = summary.distribution(slo.metric)
     if distribution is None or slo.op in (">", ">="):
         return False
@@ -233,7 +233,7 @@ def _slo_value(slo: Slo, measured: float | None, mark: str) -> str:
 
 
 def _for_errors(slo: Slo, measured: float | None, summary: Summary) -> bool:
-    """Whether a limit was missed because requests did not succeed: then the rate is not what to change.
+    """Tells whether a limit was missed because requests did not succeed: then the rate is not what to change.
 
     Of what a share lacks, half or more must be requests that failed or were abandoned.
     """

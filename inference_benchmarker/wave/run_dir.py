@@ -63,12 +63,12 @@ class RunDir:
 
     @property
     def plan(self) -> Path:
-        """What was asked for."""
+        """The file of the plan."""
         return self.path / "plan.json"
 
     @property
     def spool(self) -> Path:
-        """What has been reported so far; gone when ``requests.parquet`` is there."""
+        """The file of all reports so far; gone when ``requests.parquet`` is there."""
         return self.path / "spool.bin"
 
     @property
@@ -98,7 +98,7 @@ class RunDir:
 
     @property
     def server_metrics(self) -> Path:
-        """What the server's own metrics say of the wave's window."""
+        """The file of the server's own metrics of the wave's window."""
         return self.path / "server_metrics.json"
 
     @property
@@ -108,12 +108,12 @@ class RunDir:
 
     @property
     def has_wave(self) -> bool:
-        """Whether a wave was begun in it; aiperf may have run alone."""
+        """Tells whether a wave was begun in it; aiperf may have run alone."""
         return is_file(self.requests) or is_file(self.spool)
 
     @property
     def aiperf_alone(self) -> bool:
-        """Whether aiperf ran in it without a wave."""
+        """Tells whether aiperf ran in it without a wave."""
         return is_folder(self.aiperf) and not self.has_wave and not is_file(self.summary)
 
     @property
@@ -128,11 +128,11 @@ class RunDir:
 
     @property
     def primary_log(self) -> Path:
-        """What the primary process said."""
+        """The output of the primary process."""
         return self.logs / "primary.log"
 
     def worker_log(self, number: int) -> Path:
-        """What a worker process said, and what the user's code printed in it."""
+        """The output of a worker process, with what the user's code printed in it."""
         return self.logs / f"worker_{number}.log"
 
 

@@ -130,7 +130,7 @@ def _checksum(kind: bytes, data: bytes) -> int:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a primary still writes to this spool."""
+    """Tells whether a primary still writes to this spool."""
     with opened(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""What a wave's spool says so far: read while the wave runs for the live view, and once more when it is over."""
+"""A wave's spool so far: read while the wave runs for the live view, and once more when it is over."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _BATCH_META = {
 
 
 @dataclass(slots=True)
-class WorkerJournal:
-    """What one worker reported so far."""
+class WorkerState:
+    """One worker's reports so far."""
 
     ledger: Ledger = field(default_factory=Ledger)
     at: int = 0
@@ -59,7 +59,7 @@ class WorkerJournal:
 
     @property
     def worker_use(self) -> WorkerUse:
-        """What the worker used, as its last report tells."""
+        """The worker's use, as its last report tells."""
         if not self.use:
             return WorkerUse()
         delay = Distribution.of(self.delays_us)
@@ -88,7 +88,7 @@ class SpoolState:
 
     def __init__(self, spools: Iterable[Path], workers: int) -> None:
         self._readers = [SpoolReader(path) for path in spools]
-        self.workers = [WorkerJournal() for _ in range(workers)]
+        self.workers = [WorkerState() for _ in range(workers)]
         self.texts: dict[str, list[str]] = {}
         self.start: dict[str, Any] | None = None
         self.stop_at: int | None = None
@@ -175,7 +175,7 @@ class SpoolState:
         worker.gaps.append(np.frombuffer(gaps, np.uint32))
         return rows
 
-    def _worker(self, number: int) -> WorkerJournal:
+    def _worker(self, number: int) -> WorkerState:
         if not 0 <= number < len(self.workers):
             raise ValueError(f"there is no worker {number} among {len(self.workers)}")
         return self.workers[number]

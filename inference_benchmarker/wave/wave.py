@@ -104,14 +104,14 @@ class Wave(WaveFacts):
             with closing(spool_state):
                 spool_state.read()
             _make_countable(plan, spool_state)
-            wave = cls.of_journal(plan, spool_state, run_dir, primary_lost=not spool_state.ended)
+            wave = cls.of_spool(plan, spool_state, run_dir, primary_lost=not spool_state.ended)
             check_wave(wave)
         except (OSError, MemoryError, RecursionError, *UNREADABLE) as error:
             raise foreign(run_dir.spool, error) from None
         return wave
 
     @classmethod
-    def of_journal(
+    def of_spool(
         cls,
         plan: WavePlan,
         spool_state: SpoolState,
@@ -243,7 +243,7 @@ class Wave(WaveFacts):
 
 
 def describe_environment(plan: WavePlan) -> dict[str, Any]:
-    """What a reader needs to repeat the wave: versions, host, what was run."""
+    """The facts a reader needs to repeat the wave: versions, host, what was run."""
     target = plan.factories_file or plan.locust_file
     return {
         "version": __version__,
@@ -289,7 +289,7 @@ def _window(plan: WavePlan, spool_state: SpoolState, records: Records) -> Window
 
 
 def _client(plan: WavePlan, spool_state: SpoolState) -> dict[str, Any]:
-    """What host and processes used while the wave sent; where it was shorter than a sample, what there is."""
+    """The use of host and processes while the wave sent; where it was shorter than a sample, what there is."""
     assert spool_state.start is not None
     begun = spool_state.start["wall_ns"] / NS
     planned = TokenBucket.of(plan).duration_ns(spool_state.end_at)

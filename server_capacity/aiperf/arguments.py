@@ -1,4 +1,4 @@
-"""What a plan is called on aiperf's command line. Pure."""
+"""A plan in the words of aiperf's command line. Pure."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def named(given: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def brings_input(given: Mapping[str, Value]) -> bool:
-    """Whether the user's flags say where the requests come from; an input-file of false has aiperf make them up."""
+    """Tells whether the user's flags say where requests come from; an input-file of false has aiperf make them up."""
     return any(name in given for name in INPUTS)
 
 
 def problems_of(given: Mapping[str, Value], body: Mapping[str, Any] | None) -> list[str]:
-    """What aiperf must be told and neither the user's flags nor the first request say."""
+    """The problems where aiperf must be told what neither the user's flags nor the first request say."""
     found = []
     if "model" not in given and not (body and body.get("model")):
         found.append(

@@ -43,17 +43,17 @@ class Change:
     during: float
 
     def is_back(self, now: float | None) -> bool:
-        """Whether little of the change is left; no data is no load. ``before`` may hold some of the wave's already."""
+        """Tells whether little of the change is left; no data is no load. ``before`` may hold some of the wave's."""
         return now is None or (now - self.before) / (self.during - self.before) <= BACK
 
     @property
     def tells(self) -> bool:
-        """Whether the wave moved it."""
+        """Tells whether the wave moved it."""
         return abs(self.during - self.before) > LEAST_CHANGE * max(abs(self.before), abs(self.during))
 
 
 def changes(before: Sequence[ServerMetric], during: Sequence[ServerMetric]) -> dict[Key, Change]:
-    """What the wave moved and should come back."""
+    """The metrics that the wave moved and that should come back."""
     then = dict(_values(before))
     found = {key: Change(then[key], value) for key, value in _values(during) if key in then}
     return {key: change for key, change in found.items() if change.tells and not _LASTING.search(key[1])}

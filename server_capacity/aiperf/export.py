@@ -37,7 +37,7 @@ _STATS = {"mean": "avg", "min": "min", **{p: p for p in ("p50", "p90", "p95", "p
 
 @dataclass(frozen=True, slots=True)
 class AiperfResult:
-    """What aiperf measured; times in seconds, None where it has no such number.
+    """aiperf's result; times in seconds, None where it has no such number.
 
     ``duration_s``: from the first request sent to the last answer. ``times``: statistics by name of each time.
     ``success_threshold``: the least share of ok requests that was asked for. ``folder``: where aiperf's own files are.
@@ -206,7 +206,7 @@ def _missing(measured: Sequence[dict[str, Any]]) -> int:
 
 
 def _gave_up(statistics: dict[str, Any]) -> bool:
-    """Whether its last phase took all its time and its grace period: then the last requests may be missing too."""
+    """Tells whether its last phase took all its time and grace period: then the last requests may be missing too."""
     phase = statistics.get("input_config", {}).get("phases", [{}])[-1]
     if not phase.get("duration") or not phase.get("grace_period"):
         return False

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def inputs(endpoint: Endpoint, seed: int, arrivals: int) -> Iterator[dict[str, Any]]:
-    """What arrivals 0, 1, ... send, as JSON objects; a list in its own order is told once, however often it is sent."""
+    """The requests of arrivals 0, 1, ..., as JSON objects; a list in its own order is told once, however often sent."""
     for index in range(arrivals):
         if endpoint.payloads is None:
             assert endpoint.build is not None
@@ -69,7 +69,7 @@ def first_input(path: Path) -> dict[str, Any]:
 
 
 def streams_differ(path: Path) -> bool:
-    """Whether some requests of such a file ask for a stream and others do not."""
+    """Tells whether some requests of such a file ask for a stream and others do not."""
     return len({bool(body.get("stream")) for body in _written(path)}) > 1
 
 

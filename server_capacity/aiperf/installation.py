@@ -87,7 +87,7 @@ class Installation:
 
 
 def known_flags(installation: Installation, environment: Mapping[str, str]) -> frozenset[str]:
-    """What its help names, which takes it a second or two; empty where that cannot be read."""
+    """The flags that its help names, which takes it a second or two; empty where that cannot be read."""
     command: list[Path | str] = [installation.python, "-P", installation.script, "profile", "--help"]
     wide = {**environment, "COLUMNS": "1000"}  # so that no name is broken
     try:
@@ -187,8 +187,8 @@ def _watch(process: subprocess.Popen[bytes], records: Path, say: Callable[[str],
         if records.is_file():
             with records.open("rb") as file:
                 file.seek(read)
-                chunk = file.read()
-            read, done = read + len(chunk), done + chunk.count(b"\n")
+                part = file.read()
+            read, done = read + len(part), done + part.count(b"\n")
         if (now := time.monotonic()) - told >= _TELL_S:
             told = now
             say(f"aiperf: {done:,} requests done after {now - begun:.0f} s")

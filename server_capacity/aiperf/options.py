@@ -1,4 +1,4 @@
-"""What is asked of aiperf."""
+"""The options of a run of aiperf."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_PAUSE_S = 86_400
 
 @dataclass(frozen=True, slots=True)
 class AiperfOptions:
-    """What was asked of aiperf. ``url`` None: the embedded endpoint's. ``pause_s`` None: until the metrics are back."""
+    """The options of its run. ``url`` None: the embedded endpoint's. ``pause_s`` None: until the metrics are back."""
 
     installation: Installation
     url: str | None
@@ -29,10 +29,10 @@ class AiperfOptions:
 
     @property
     def brings_input(self) -> bool:
-        """Whether its requests are not those of payload_factory."""
+        """Tells whether its requests are not those of payload_factory."""
         return brings_input(self.given)
 
     @property
     def stands_alone(self) -> bool:
-        """Whether no endpoint need be described: there is no wave, and the requests are named."""
+        """Tells whether no endpoint need be described: there is no wave, and the requests are named."""
         return self.only and self.brings_input

@@ -59,7 +59,7 @@ _TAKE_THEM_ALIKE = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run with aiperf ended, by its exit code; what aiperf measured, or why there is nothing."""
+    """The end of a run with aiperf: its exit code, and what aiperf measured, or why there is nothing."""
 
     exit_code: int
     result: AiperfResult | None = None
@@ -138,7 +138,7 @@ class AiperfStage:
             self.say(f"aiperf's result could not be stored ({reason}); what is printed is all there is of it.")
 
     def _secrets(self) -> list[str]:
-        """What must be in no file, longest first so that no part of one is left."""
+        """The values that must be in no file, longest first so that no part of one is left."""
         keys = (str(key) for key in (self.environment.get(API_KEY), self.options.given.get(KEY)) if key)
         return sorted({*filter(_is_secret, keys), *secret_values(self.environment)}, key=len, reverse=True)
 
@@ -154,7 +154,7 @@ class AiperfStage:
 
 
 def _is_secret(key: str) -> bool:
-    """What is shorter is a placeholder, and would be taken out of every word that it is part of."""
+    """A shorter key is a placeholder, and would be taken out of every word that it is part of."""
     return len(key) >= 4
 
 
@@ -187,7 +187,7 @@ def _misspelt(options: AiperfOptions, environment: Mapping[str, str], say: Calla
 
 
 def planned_inputs(plan: WavePlan) -> int:
-    """How many requests are made ready: as many as are planned, where that is known, and not too many."""
+    """The number of requests made ready: as many as are planned, where that is known, and not too many."""
     counts = [MOST_INPUTS]
     if plan.bounds.num_requests is not None:
         counts.append(plan.bounds.num_requests)

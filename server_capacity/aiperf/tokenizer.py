@@ -43,7 +43,7 @@ if not (is_model and is_fake_model_name(name)):
 
 
 def missing_folder(name: str) -> str | None:
-    """What is wrong with a tokenizer that is given by its path, where nothing is there; None for a name on a hub."""
+    """The problem of a tokenizer that is given by its path, where nothing is there; None for a name on a hub."""
     path = Path(name)
     is_path = name.startswith((".", "~")) or path.is_absolute() or len(path.parts) > 2 or path.is_file()
     if not is_path or path.is_dir():
@@ -105,7 +105,7 @@ class Tokenizer:
         return redact(self._told(said.decode(errors="replace")), secret_values(environment))
 
     def _wait(self, process: subprocess.Popen[bytes], say: Callable[[str], None]) -> bytes | None:
-        """What it said, once it has ended; None where that takes too long."""
+        """Its output, once it has ended; None where that takes too long."""
         line: bytes | None = json.dumps([self.name, self.is_model, self.revision, self.trusted]).encode()
         begun = time.monotonic()
         wait_s, next_s = _TELL_S

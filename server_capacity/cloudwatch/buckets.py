@@ -53,12 +53,12 @@ class Span:
 
 
 def is_period(seconds: int) -> bool:
-    """Whether CloudWatch has buckets of this length: 1, 5, 10, 20, 30 or a multiple of 60 up to a day."""
+    """Tells whether CloudWatch has buckets of this length: 1, 5, 10, 20, 30 or a multiple of 60 up to a day."""
     return seconds in SUB_MINUTE_PERIODS or (0 < seconds <= LONGEST_PERIOD and seconds % MINUTE == 0)
 
 
 def is_statistic(text: str) -> bool:
-    """Whether CloudWatch can read this statistic: p99.9, TM(2%:98%), PR(:300) and the five plain ones."""
+    """Tells whether CloudWatch can read this statistic: p99.9, TM(2%:98%), PR(:300) and the five plain ones."""
     match = _STATISTIC.fullmatch(text)
     if match is None:
         return False
@@ -71,7 +71,7 @@ def is_statistic(text: str) -> bool:
 
 
 def combination(statistic: str) -> Combination:
-    """How the statistic's values of several buckets become one; "none": they cannot, a percentile is no average."""
+    """The way in which several buckets' values become one; "none": they cannot, a percentile is no average."""
     if statistic in _COMBINATIONS:
         return _COMBINATIONS[statistic]
     absolute = "(" in statistic and "%" not in statistic

@@ -62,7 +62,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Answer:
-    """What came for one query: bucket start -> value. ``note``: what CloudWatch remarked about it."""
+    """The answer to one query: bucket start -> value. ``note``: what CloudWatch remarked about it."""
 
     points: dict[int, float] = field(default_factory=dict)
     failure: Failure | None = None
@@ -260,7 +260,7 @@ def _remarks(part: dict[str, Any]) -> list[str]:
 
 
 def _ahead(page: dict[str, Any]) -> Iterator[float]:
-    """How far the clock of the service is ahead of this machine's, from the answer's Date header."""
+    """The seconds that the clock of the service is ahead of this machine's, from the answer's Date header."""
     date = page.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
     try:
         yield email.utils.parsedate_to_datetime(date).timestamp() - time.time()
@@ -274,7 +274,7 @@ def _fail(queries: Iterable[Query], answers: dict[str, Answer], failure: Failure
 
 
 def service_failure(error: Any, readable: str) -> Failure:
-    """What an error of the service means. ``readable``: what those may read who have which permission."""
+    """The meaning of an error of the service. ``readable``: what those may read who have which permission."""
     details = error.response.get("Error", {})
     code, message = str(details.get("Code", "")), _first_line(details.get("Message", ""))
     said = f"{code}: {message}" if message else code
@@ -291,7 +291,7 @@ def service_failure(error: Any, readable: str) -> Failure:
 
 
 def _refusal(code: str, status: int, readable: str) -> str:
-    """What is wrong with the credentials, and what to do; nothing where they are not the reason."""
+    """The sentence on what is wrong with the credentials, and what to do; nothing where they are not the reason."""
     if code in _DENIED:
         return f"these credentials may not read {readable}"
     if code in _EXPIRED:
@@ -302,7 +302,7 @@ def _refusal(code: str, status: int, readable: str) -> str:
 
 
 def client_failure(error: Exception, client: Any) -> Failure:
-    """What botocore's own error means: mostly that nobody was reached."""
+    """The meaning of botocore's own error: mostly that nobody was reached."""
     from botocore.exceptions import ConnectionError as NoConnection
     from botocore.exceptions import HTTPClientError
 

@@ -21,7 +21,7 @@ _NOT_ONE_TYPE = ("CurrentServerlessConfig", "DesiredServerlessConfig", "Serverle
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What is known of a variant: its hardware; or that it does not exist, in words; or neither."""
+    """A variant as it is known: its hardware; or that it does not exist, in words; or neither."""
 
     hardware: Hardware | None = None
     absent: str | None = None
@@ -51,7 +51,7 @@ def variants(blocks: Iterable[Block]) -> dict[Variant, str | None]:
 
 
 def describe(client: Any | None, given: Mapping[Variant, str | None]) -> dict[Variant, Described]:
-    """What SageMaker says of each variant; where it does not say, the type that was given. Raises nothing of AWS's."""
+    """SageMaker's description of each variant; without one, the type that was given. Raises nothing of AWS's."""
     from botocore.exceptions import BotoCoreError, ClientError
     from botocore.parsers import ResponseParserError
 

@@ -1,4 +1,4 @@
-"""What the name of a SageMaker instance type says of its hardware: a family, which GPUs it has, and a size. Pure.
+"""The hardware that a SageMaker instance type's name tells of: a family, which GPUs it has, and a size. Pure.
 
 The rule of sizes was checked against EC2's table for the types that SageMaker hosts on. AWS documents it nowhere as a
 rule, so that a name of another shape (bare metal, say) means nothing here rather than something wrong.
@@ -43,7 +43,7 @@ _GPUS = {
 
 
 def vcpus(instance_type: str) -> int | None:
-    """How many cores CPUUtilization adds up; None where the name does not say."""
+    """The number of cores that CPUUtilization adds up; None where the name does not say."""
     match = _NAME.fullmatch(instance_type)
     if match is None:
         return None
@@ -52,7 +52,7 @@ def vcpus(instance_type: str) -> int | None:
 
 
 def gpus(instance_type: str) -> int | None:
-    """How many GPUs (of dl1: accelerators) an instance has; None where that is not known."""
+    """The number of GPUs (of dl1: accelerators) of an instance; None where that is not known."""
     match = _NAME.fullmatch(instance_type)
     if match is None:
         return None

@@ -86,7 +86,7 @@ class _Traceback:
 
 @dataclass(slots=True)
 class LineCounts:
-    """How often each kind of line stood in a log. Of a traceback the last line counts, which says what was raised."""
+    """A count of each kind of line in a log. Of a traceback the last line counts, which says what was raised."""
 
     _kinds: dict[str, _Kind] = field(default_factory=dict)
     _tracebacks: dict[str, _Traceback] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class LineCounts:
 
     @property
     def any_error(self) -> bool:
-        """Whether any line looks like an error."""
+        """Tells whether any line looks like an error."""
         return any(kind.weight for kind in self._kinds.values())
 
     def most_frequent(self, secrets: Collection[str] = ()) -> tuple[LogLine, ...]:
@@ -139,7 +139,7 @@ def kind_of(line: str) -> str:
 
 
 def looks_like_error(line: str) -> bool:
-    """Whether a line tells of a failure, by its level, an exception's name, or the usual words."""
+    """Tells whether a line tells of a failure, by its level, an exception's name, or the usual words."""
     return bool(_ERROR.search(_HARMLESS.sub("", line[:_MOST_OF_A_KIND])))
 
 

@@ -73,7 +73,7 @@ class LogReader:
         self._began = self.clock()
 
     def read(self, groups: Iterable[str]) -> list[ServerLog]:
-        """What each group had."""
+        """The lines of each group."""
         with self._patience():
             return [self._read(group) for group in groups]
 
@@ -132,7 +132,7 @@ class LogReader:
 
     @contextmanager
     def _patience(self) -> Iterator[None]:
-        """What takes longer than a moment is said, also while a call is waited for."""
+        """Says what takes longer than a moment, also while a call is waited for."""
         said = f"   cloudwatch: reading the endpoint's log, {MOST_S:g}s at most (Ctrl-C: report what came)"
         timer = Timer(QUIET_S, self.say, (said,))
         timer.daemon = True
@@ -155,7 +155,7 @@ def _refusal(error: Any, group: str, meta: Any) -> str:
 
 @dataclass(slots=True)
 class _Part:
-    """What was read of a group so far."""
+    """The part of a group that was read so far."""
 
     counts: LineCounts = field(default_factory=LineCounts)
     events: int = 0

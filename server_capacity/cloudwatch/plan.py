@@ -1,4 +1,4 @@
-"""What to ask CloudWatch for a wave: windows, series and queries. Pure."""
+"""The questions to CloudWatch for a wave: windows, series and queries. Pure."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Wanted:
 
     @property
     def sparse(self) -> bool:
-        """Whether CloudWatch has it only once it happened."""
+        """Tells whether CloudWatch has it only once it happened."""
         known = KNOWN.get((self.namespace, self.name))
         return known is not None and known.sparse
 
@@ -159,7 +159,7 @@ def _wanted(number: int, block: Block, name: str, statistics: tuple[str, ...], i
 
 
 def _counts(block: Block, name: str) -> bool:
-    """Whether the metric counts every request to an endpoint: not those of one of its instances or zones."""
+    """Tells whether the metric counts every request to an endpoint: not those of one of its instances or zones."""
     names = {dimension for dimension, _ in block.dimensions}
     return COUNTERS.get(block.namespace) == name and any(
         names == set(each) for each in KNOWN[block.namespace, name].dimensions
@@ -167,7 +167,7 @@ def _counts(block: Block, name: str) -> bool:
 
 
 def _series(statistics: tuple[str, ...], kind: Kind, *, counts: bool, surplus: bool) -> tuple[str, ...]:
-    """What is needed of each bucket, and for the plot; a gauge's SampleCount tells how many reported it."""
+    """The statistics needed of each bucket, and for the plot; a gauge's SampleCount tells how many reported it."""
     needed = [each for statistic in statistics for each in needs(statistic)] or [statistics[0]]
     if kind == "gauge":
         needed += ["Maximum", "SampleCount"]

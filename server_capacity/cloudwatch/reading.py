@@ -1,4 +1,4 @@
-"""What has come of the data and whether more will: one poll, judged. Pure."""
+"""The data that has come and whether more will: one poll, judged. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Reading:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing more is waited for."""
+        """Tells whether nothing more is waited for."""
         return not self.lacking
 
     @property
@@ -48,7 +48,7 @@ class Reading:
         return [each for each in self.wanted if not self.has_all(each)]
 
     def has_all(self, wanted: Wanted) -> bool:
-        """Whether the metric's data is all there, or will not come."""
+        """Tells whether the metric's data is all there, or will not come."""
         failure = self.failure(wanted)
         if failure is not None:
             return failure.final
@@ -57,7 +57,7 @@ class Reading:
         return self.counted(wanted) and self._has_last(wanted)
 
     def counted(self, wanted: Wanted) -> bool:
-        """Whether CloudWatch has counted the requests we sent, as far as anything counts them for this metric."""
+        """Tells whether CloudWatch has counted the requests we sent, as far as anything counts them for this metric."""
         counter = self.counter_of(wanted)
         if counter is None or self._final(counter):
             return True
@@ -97,11 +97,11 @@ class Reading:
         return min(failures, key=lambda failure: failure.final, default=None)
 
     def is_empty(self, wanted: Wanted) -> bool:
-        """Whether nothing came of the metric."""
+        """Tells whether nothing came of the metric."""
         return not self.buckets(wanted)
 
     def description(self, wanted: Wanted) -> Described | None:
-        """What is known of the variant whose instances report the metric."""
+        """The variant whose instances report the metric, as it is known."""
         return None if wanted.variant is None else self.described.get(wanted.variant)
 
     def absence(self, wanted: Wanted) -> str | None:
@@ -113,12 +113,12 @@ class Reading:
         return None if came else described.absent
 
     def once_a_minute(self, wanted: Wanted) -> bool:
-        """Whether a metric that was asked with a shorter period has values at full minutes only."""
+        """Tells whether a metric that was asked with a shorter period has values at full minutes only."""
         buckets = self.buckets(wanted)
         return wanted.period < MINUTE and len(buckets) > 1 and all(bucket % MINUTE == 0 for bucket in buckets)
 
     def progress(self) -> str:
-        """What is waited for, in words; nothing where only the next poll has to agree."""
+        """The words for what is waited for; nothing where only the next poll has to agree."""
         parts = []
         totals = {each.group: self.total(each) for each in self.wanted if each.counts and not self.interval.tasks}
         if totals and (missing := [total or 0 for total in totals.values() if (total or 0) < self.interval.sent]):
@@ -147,7 +147,7 @@ class Reading:
         return wanted.around.end - wanted.period in buckets
 
     def _others_came(self, wanted: Wanted) -> bool:
-        """Whether others of the same publisher were complete a poll ago: a GPU's metric on an instance without one."""
+        """Tells whether others of its publisher were complete a poll ago: a GPU's metric on an instance without one."""
         before = self.before
         return before is not None and any(
             (other.namespace, other.dimensions, other.period) == (wanted.namespace, wanted.dimensions, wanted.period)

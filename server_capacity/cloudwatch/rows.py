@@ -23,7 +23,7 @@ SUGGESTIONS = 3
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the waiting ended. ``ahead_s``: by how much the window was moved to CloudWatch's clock.
+    """The end of the waiting. ``ahead_s``: by how much the window was moved to CloudWatch's clock.
 
     ``similar``: under which dimensions CloudWatch has a (namespace, metric) of which nothing came.
     """
@@ -92,7 +92,7 @@ def _values(reading: Reading, wanted: Wanted) -> tuple[dict[str, float | None], 
 
 
 def _surplus(reading: Reading, wanted: Wanted) -> Iterator[str]:
-    """What the one bucket holds beyond the wave's: a warm-up, a wave before it."""
+    """The note on what the one bucket holds beyond the wave's: a warm-up, a wave before it."""
     if not wanted.surplus or wanted.whole is None:
         return
     held = reading.answers[wanted.surplus_id].points.get(wanted.whole.start)
@@ -105,7 +105,7 @@ def _surplus(reading: Reading, wanted: Wanted) -> Iterator[str]:
 
 
 def _whole_value(reading: Reading, wanted: Wanted, statistic: str) -> tuple[float | None, str]:
-    """What only one bucket over the whole window can give."""
+    """The value that only one bucket over the whole window can give."""
     if wanted.whole is None:
         return None, f"{statistic} needs one bucket over the whole wave, and CloudWatch's longest is a day"
     points = reading.answers[wanted.whole_id(statistic)].points

@@ -72,7 +72,7 @@ class CloudWatch:
         self._interrupted = False
 
     def warnings(self, seconds: float | None) -> list[str]:
-        """What documentation and the wave's length say, and that there is no such endpoint or variant."""
+        """The warnings of documentation and of the wave's length, and that there is no such endpoint or variant."""
         absent = [each.absent for each in self._described_soon().values() if each.absent is not None]
         return list(dict.fromkeys([*warnings(self._blocks, seconds), *absent]))
 
@@ -95,7 +95,7 @@ class CloudWatch:
         return rows(reading, Ending(interrupted, waiting.ahead_s, similar))
 
     def logs(self, interval: Interval, say: Callable[[str], None]) -> list[ServerLog]:
-        """What the endpoints wrote, by CloudWatch's clock. Whoever ended the waiting for metrics waits for no log."""
+        """The endpoints' lines, by CloudWatch's clock. Whoever ended the waiting for metrics waits for no log."""
         groups = logs.groups_of(self._blocks)
         if not groups:
             return []
@@ -104,7 +104,7 @@ class CloudWatch:
         return logs.LogReader(client, moved, say, self._secrets, interrupted=self._interrupted).read(groups)
 
     def _described_soon(self) -> dict[Variant, Described]:
-        """What SageMaker says at once: nobody waits for a network that leads nowhere."""
+        """SageMaker's descriptions that come at once: nobody waits for a network that leads nowhere."""
         found: dict[Variant, Described] = {}
         given = hardware.variants(self._blocks)
         thread = Thread(target=lambda: found.update(hardware.describe(self._sagemaker, given)), daemon=True)
@@ -133,7 +133,7 @@ class CloudWatch:
             self._sleep(min(interval_s, deadline - reading.now))
 
     def _similar(self, reading: Reading) -> dict[tuple[str, str], list[dict[str, str]]]:
-        """Where else CloudWatch has what did not come; a few look-ups, for hints only."""
+        """The other places where CloudWatch has what did not come; a few look-ups, for hints only."""
         empty = dict.fromkeys(
             (each.namespace, each.name)
             for each in reading.wanted
@@ -195,7 +195,7 @@ def poll_interval(period: float) -> float:
 
 
 def wait_limit(period: float) -> float:
-    """How long after the wave and its lag a metric is waited for, in seconds."""
+    """The seconds after the wave and its lag for which a metric is waited."""
     return min(MOST_LIMIT_S, max(LEAST_LIMIT_S, LIMIT_PERIODS * period))
 
 

@@ -1,4 +1,4 @@
-"""What is odd about the blocks before anything is sent: by documentation and by the length of the wave. Pure."""
+"""The oddities of the blocks before anything is sent: by documentation and by the length of the wave. Pure."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def warnings(blocks: Iterable[Block], seconds: float | None) -> list[str]:
 
 
 def long_enough(period: int) -> str:
-    """What to do where a wave has no whole bucket inside."""
+    """The advice where a wave has no whole bucket inside."""
     return f"use waves of {PLANNING_PERIODS * period} s or more{', or a shorter Period' if period > 1 else ''}"
 
 
 def _documented(block: Block) -> Iterator[str]:
-    """What holds for several metrics of the block is said of the first."""
+    """The warnings of documentation; one that holds for several metrics of the block is said of the first."""
     dimensions = [name for name, _ in block.dimensions]
     alike: dict[str, list[str]] = {}
     for name, statistics in block.metrics:

@@ -1,4 +1,4 @@
-"""What a Prometheus server's JSON says, and the PromQL it is asked.
+"""A Prometheus server's JSON, and the PromQL it is asked.
 
 https://prometheus.io/docs/prometheus/latest/querying/api/
 """
@@ -45,7 +45,7 @@ def not_finite(value: float) -> str | None:
 
 
 def decoded(decode: Callable[[Any], Any], data: Any) -> Any:
-    """What ``decode`` makes of the data; WebError where it has another shape."""
+    """The data as ``decode`` makes it; WebError where it has another shape."""
     try:
         return decode(data)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):

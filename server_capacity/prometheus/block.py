@@ -49,7 +49,7 @@ def percent_of(statistic: str) -> float | None:
 
 
 def wanted_of(block: dict[str, Any]) -> list[Wanted]:
-    """What a checked block reads beside its queries: metrics, then presets."""
+    """The items that a checked block reads beside its queries: metrics, then presets."""
     metrics = block.get("metrics", {})
     pairs = metrics.items() if isinstance(metrics, dict) else ((name, []) for name in metrics)
     extra = tuple(block.get("labels", {}).items())

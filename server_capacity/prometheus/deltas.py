@@ -1,4 +1,4 @@
-"""What counters and histograms gained between samples: resets and quantiles as Prometheus has them. Pure."""
+"""The gains of counters and histograms between samples: resets and quantiles as Prometheus has them. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Buckets = tuple[tuple[float, float], ...]
 
 
 def increase(values: Sequence[float]) -> float:
-    """What a counter gained over successive samples. A value below the one before it began again from zero."""
+    """The gain of a counter over successive samples. A value below the one before it began again from zero."""
     return sum(now - before if now >= before else now for before, now in pairwise(values))
 
 
 def bucket_increase(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """What each bucket gained over successive samples of them all; one bucket that fell is a reset of all."""
+    """The gain of each bucket over successive samples of them all; one bucket that fell is a reset of all."""
     gained = [0.0] * len(rows[0])
     for before, now in pairwise(rows):
         again = any(b > n for b, n in zip(before, now, strict=True))
@@ -48,7 +48,7 @@ def quantile(q: float, buckets: Buckets) -> float | None:
 
 
 def beyond_last_bound(q: float, buckets: Buckets) -> bool:
-    """Whether the quantile lies above the last finite bound, so that ``quantile`` is only a lower limit."""
+    """Tells whether the quantile lies above the last finite bound, so that ``quantile`` is only a lower limit."""
     counts = _monotonic([count for _, count in buckets])
     return q * counts[-1] > counts[-2]
 

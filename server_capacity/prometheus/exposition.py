@@ -95,7 +95,7 @@ def parse_selector(text: str) -> tuple[str, Labels]:
 
 
 def render_selector(name: str, labels: Labels) -> str:
-    """What ``parse_selector`` reads, and PromQL too."""
+    """The text that ``parse_selector`` reads, and PromQL too."""
     inner = ",".join(f'{label}="{escape(value)}"' for label, value in labels)
     return f"{name}{{{inner}}}" if inner else name
 
@@ -106,7 +106,7 @@ def escape(value: str) -> str:
 
 
 def unescape(value: str) -> str:
-    """What stands between quotes; an unknown escape is kept as it is, as Prometheus does."""
+    """The text between quotes; an unknown escape is kept as it is, as Prometheus does."""
     return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[0]), value) if "\\" in value else value
 
 

@@ -1,4 +1,4 @@
-"""What a scraper saw: rounds, and of each series the values in packed arrays, so that a day of them fits. Pure."""
+"""A scraper's rounds, and of each series the values in packed arrays, so that a day of them fits. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What inference servers call queue length, running requests, cache, tokens and GPU on their metrics pages.
+"""The names that inference servers give queue length, running requests, cache, tokens and GPU on their metrics pages.
 
 An item lists every name it has had; the first that is there counts. Sources: the servers' own documentation.
 """

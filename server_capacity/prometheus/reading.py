@@ -1,4 +1,4 @@
-"""What the scraped rounds say of the wave's window: a row for each series, or one that says why there is none. Pure.
+"""The scraped rounds within the wave's window: a row for each series, or one that says why there is none. Pure.
 
 A gain is read from the last round before the window to the first one after it: nothing of ours came in between, so
 no request is missed (with a warm-up: from the round nearest to the start).
@@ -137,7 +137,7 @@ def _first_there(wanted: Wanted, history: History) -> tuple[tuple[str, Labels] |
 
 
 def _kind(name: str, labels: Labels, history: History) -> str | None:
-    """How the metric is read: as its type says, else as its name does; None where it is not on the page."""
+    """The way to read the metric: as its type says, else as its name does; None where it is not on the page."""
     said = history.types.get(name)
     if history.keys(f"{name}_bucket", labels) and said in ("histogram", *UNTOLD):
         return "histogram"

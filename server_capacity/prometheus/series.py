@@ -44,7 +44,7 @@ class Window:
         return self.history.rounds[index].began
 
     def good_before(self, index: int) -> bool:
-        """Whether an earlier round brought a page."""
+        """Tells whether an earlier round brought a page."""
         return any(each.error is None for each in self.history.rounds[:index])
 
 
@@ -86,8 +86,8 @@ def gauge(track: Track, asked: tuple[str, ...], window: Window) -> Found | None:
     values, reasons = _pick(known_values, asked, "gauge")
     if len(finite) < len(points):
         reasons += (f"{len(points) - len(finite)} of {len(points)} samples are no numbers",)
-    chunks = _chunks(finite)
-    course = tuple((chunk[0][0], math.fsum(value for _, value in chunk) / len(chunk)) for chunk in chunks)
+    parts = _parts(finite)
+    course = tuple((part[0][0], math.fsum(value for _, value in part) / len(part)) for part in parts)
     return Found(values, finite[0][0], finite[-1][0], course, reasons)
 
 
@@ -206,7 +206,7 @@ def _pick(
     return {statistic: known.get(statistic) for statistic in asked}, (why,)
 
 
-def _chunks(points: Sequence[tuple[float, float]]) -> list[Sequence[tuple[float, float]]]:
+def _parts(points: Sequence[tuple[float, float]]) -> list[Sequence[tuple[float, float]]]:
     size = math.ceil(len(points) / MOST_POINTS)
     return [points[at : at + size] for at in range(0, len(points), size)]
 

@@ -47,7 +47,7 @@ class Prometheus:
         self._parts = parts
 
     def warnings(self, seconds: float | None) -> list[str]:
-        """What one reading of each page shows."""
+        """The warnings that one reading of each page gives."""
         del seconds
         return [said for part in self._parts for said in part.warnings()]
 
@@ -101,7 +101,7 @@ class Server:
         yield from self._server.read(interval, time.time())
 
     def unread(self, interval: Interval) -> Iterator[ServerMetric]:
-        """What would have been asked."""
+        """Rows for what would have been asked."""
         del interval
         return self._server.unread(INTERRUPTED)
 
@@ -140,7 +140,7 @@ class Page:
         return self.unread(interval)
 
     def unread(self, interval: Interval) -> Iterator[ServerMetric]:
-        """What was seen so far."""
+        """Rows for what was seen so far."""
         window = window_of(self._scraper.history, interval, self._interval_s)
         instance = urlsplit(self._url).netloc
         for wanted in self._wanted:

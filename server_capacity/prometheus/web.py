@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MOST_BYTES = 64 * 2**20
-_CHUNK = 64 * 1024
+_MOST_AT_ONCE = 64 * 1024
 _SHOWN = 200
 
 
@@ -95,7 +95,7 @@ class Web:
 
 
 def refusal(reply: Reply, words: str = "") -> str:
-    """What a status that is no success means, and what to do."""
+    """The meaning of a status that is no success, and what to do."""
     said = f"HTTP {reply.status} {http.client.responses.get(reply.status, '')}".rstrip()
     said += f": {words}" if words else ""
     if reply.status in (401, 403):
@@ -117,8 +117,8 @@ def _open(request: urllib.request.Request, timeout_s: float) -> Any:
 
 def _read(response: Any, deadline: float) -> bytes:
     content = b""
-    while chunk := response.read1(_CHUNK) if hasattr(response, "read1") else response.read(_CHUNK):
-        content += chunk
+    while part := response.read1(_MOST_AT_ONCE) if hasattr(response, "read1") else response.read(_MOST_AT_ONCE):
+        content += part
         if len(content) > MOST_BYTES:
             raise ValueError(f"more than {MOST_BYTES >> 20} MiB")
         if time.monotonic() > deadline:

@@ -28,7 +28,7 @@ Operation = Callable[[dict[str, Any], "Caller"], dict[str, Any]]
 
 
 class AwsError(Exception):
-    """What a service refuses: its code as boto3 shows it, the sentence, and the HTTP status."""
+    """A service refuses: its code as boto3 shows it, the sentence, and the HTTP status."""
 
     def __init__(self, code: str, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -39,7 +39,7 @@ class AwsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Where a request was signed for."""
+    """The caller of a service, by the region that a request was signed for."""
 
     region: str
 

@@ -1,4 +1,4 @@
-"""What makes boto3 take the embedded endpoint for AWS, whatever else a user's environment says. Pure."""
+"""The settings that make boto3 take the embedded endpoint for AWS, whatever else a user's environment says. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the embedded endpoint's container writes into its log: a few lines for each server error, nothing else.
+"""The log of the embedded endpoint's container: a few lines for each server error, nothing else.
 
 A failure costs one append; its lines are worded when somebody reads them.
 """

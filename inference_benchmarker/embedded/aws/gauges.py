@@ -39,7 +39,7 @@ def instance_type(config: EndpointConfig) -> str:
 
 
 def utilization(config: EndpointConfig, share: float) -> dict[str, float]:
-    """What an instance shows when the servers are busy for that share of the time, in percent.
+    """The gauges of an instance when the servers are busy for that share of the time, in percent.
 
     CPU is the sum over cores, one core a server: up to 100 x servers / instances. GPUs are summed up, too; an instance
     type that is not of g5 has none.

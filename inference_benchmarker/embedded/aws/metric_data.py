@@ -27,7 +27,7 @@ _ID = re.compile("[a-z][a-zA-Z0-9_]{0,254}")
 
 
 def invalid(message: str) -> AwsError:
-    """What CloudWatch says to a request that it does not take."""
+    """CloudWatch's answer to a request that it does not take."""
     return AwsError("ValidationError", message)
 
 
@@ -73,7 +73,7 @@ class Query:
 
 
 class Position(NamedTuple):
-    """Where a page begins. ``halved``: the query was already cut short as ``metric_faults`` wants it."""
+    """The place at which a page begins. ``halved``: the query was already cut short as ``metric_faults`` wants it."""
 
     query: int
     point: int
@@ -120,7 +120,7 @@ class MetricData:
                 return
 
     def _next_part(self, query: Query, *, halve: bool) -> dict[str, Any]:
-        """What the page can still take of a query's datapoints."""
+        """The datapoints of a query that the page can still take."""
         points, at = self._points(query), self._at
         end = min(at.point + self._room, max(at.point, len(points) // 2) if halve else len(points))
         self._room -= end - at.point

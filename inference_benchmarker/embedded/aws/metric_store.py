@@ -1,4 +1,4 @@
-"""What CloudWatch has been told, and how it is cut into buckets. Pure: the present comes in as an argument.
+"""The metrics that CloudWatch has been told, cut into buckets. Pure: the present comes in as an argument.
 
 Instants are seconds since the epoch. A cell is what one publication said of one metric: its raw values as long as
 they are kept, and their summary for ever. ``EXACT_VALUES`` raw values are kept at 8 bytes each; beyond that the
@@ -36,7 +36,7 @@ class Metric(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is left of samples without their values."""
+    """The count, sum, least and largest of samples without their values."""
 
     count: float
     total: float
@@ -123,7 +123,7 @@ class MetricStore:
         return self._cells.keys()
 
     def cells(self, metric: Metric, start: float, end: float, now: float) -> Iterator[Cell]:
-        """What is visible of a metric, from ``start`` up to and without ``end``."""
+        """The visible cells of a metric, from ``start`` up to and without ``end``."""
         cells = self._cells.get(metric, [])
         for cell in cells[bisect_left(cells, start, key=_AT) : bisect_left(cells, end, key=_AT)]:
             if cell.visible_at <= now:
@@ -137,7 +137,7 @@ class MetricStore:
 
 
 def floor_instant(instant: float, period: int, now: float) -> int:
-    """Where CloudWatch begins (or ends) when asked for that instant: a minute, or the period's part of one.
+    """The instant at which CloudWatch begins (or ends) when asked for this one: a minute, or the period's part of one.
 
     From 15 days ago on, five minutes; from 63 days ago on, an hour. Period 1 begins at its second.
     """
@@ -150,7 +150,7 @@ def _coarsest(age: float) -> int:
 
 
 def _retained(period: int, age: float) -> bool:
-    """Whether data of that age still exists in that resolution."""
+    """Tells whether data of that age still exists in that resolution."""
     return period % _coarsest(age) == 0 or (period in SUB_MINUTE and age <= 3 * _HOUR)
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Visit(NamedTuple):
-    """What a request finds: ``ready_ns`` is when its model can serve; a miss ``loads`` it, and may evict one."""
+    """A request's visit: ``ready_ns`` is when its model can serve; a miss ``loads`` it, and may evict one."""
 
     hit: bool
     ready_ns: int

@@ -38,7 +38,7 @@ class Samples:
 
     @cached_property
     def ranks(self) -> list[float]:
-        """How many samples are at most each value of ``ordered``."""
+        """The number of samples that are at most each value of ``ordered``."""
         return list(accumulate(weight for _, weight in self.ordered))
 
     def percentile(self, share: float) -> float:
@@ -48,7 +48,7 @@ class Samples:
 
 
 class Range(NamedTuple):
-    """What a trimmed statistic keeps: (low, high], in values or as shares of the samples."""
+    """The range that a trimmed statistic keeps: (low, high], in values or as shares of the samples."""
 
     low: float
     high: float

@@ -1,4 +1,4 @@
-"""What the embedded endpoint tells CloudWatch about itself: every request it answered, once an interval.
+"""The embedded endpoint tells CloudWatch about itself: every request it answered, once an interval.
 
 The hot path appends two numbers a request; everything else happens when an interval has ended. A request belongs to
 the interval in which its answer was complete. All of an interval's publications bear its start and are visible
@@ -53,7 +53,7 @@ class Clock:
         return (now_ns + self._ahead_ns) // (self._interval_s * NS)
 
     def end_ns(self, interval: int) -> int:
-        """Where an interval ends on the monotonic clock."""
+        """The end of an interval on the monotonic clock."""
         return (interval + 1) * self._interval_s * NS - self._ahead_ns
 
     def cell(self, interval: int, unit: str, values: Sequence[float], counts: Sequence[float] | None = None) -> Cell:
@@ -63,7 +63,7 @@ class Clock:
 
 
 class Batch:
-    """What one endpoint answered in one interval."""
+    """The answers of one endpoint in one interval."""
 
     def __init__(self) -> None:
         self.model_us = array("q")
@@ -200,7 +200,7 @@ class Telemetry:
         return list(self._traffic)
 
     def logs(self) -> dict[str, ContainerLog]:
-        """What the containers of each endpoint wrote."""
+        """The lines that the containers of each endpoint wrote."""
         return {name: traffic.log for name, traffic in self._traffic.items()}
 
     def new_log(self) -> ContainerLog:

@@ -1,4 +1,4 @@
-"""What goes over a connection of the embedded endpoint: requests, answers and errors."""
+"""The messages on a connection of the embedded endpoint: requests, answers and errors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Request:
 
     @property
     def keep_alive(self) -> bool:
-        """Whether the client wants the connection to outlive this exchange."""
+        """Tells whether the client wants the connection to outlive this exchange."""
         wishes = self.headers.get("connection", "").lower()
         return "keep-alive" in wishes if self.version == "HTTP/1.0" else "close" not in wishes
 
@@ -50,7 +50,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is said to a request. ``headers``: those beside content type, length and connection."""
+    """An answer to a request. ``headers``: those beside content type, length and connection."""
 
     status: int
     body: bytes

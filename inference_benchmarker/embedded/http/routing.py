@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Route(Generic[T]):
-    """What serves a method of a path. ``path`` is a template: ``{...}`` stands for one segment."""
+    """A method and a path, and what serves them. ``path`` is a template: ``{...}`` stands for one segment."""
 
     method: str
     path: str

@@ -55,7 +55,7 @@ class ConverseDialect:
         return json_answer(answered, content, {"x-amzn-ErrorType": code, **_request_id(sequence)})
 
     def _counts(self, asked: Mapping[str, Any]) -> tuple[int, dict[str, int]]:
-        """How many tokens to give, and the usage. Raises HttpError."""
+        """The number of tokens to give, and the usage. Raises HttpError."""
         tokens = _token_limit(asked) or self._tokens
         tokens_in = len(_text(asked).split())
         return tokens, {"inputTokens": tokens_in, "outputTokens": tokens, "totalTokens": tokens_in + tokens}

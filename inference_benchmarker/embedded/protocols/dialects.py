@@ -1,4 +1,4 @@
-"""How the embedded endpoint words its answers: a dialect a protocol, none of which knows time or queues."""
+"""The words of the embedded endpoint's answers: a dialect a protocol, none of which knows time or queues."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Stream(Protocol):
     pieces: int
 
     def events(self, piece: int) -> Sequence[bytes]:
-        """What goes out with a piece, each element an HTTP chunk."""
+        """The events that go out with a piece, each element an HTTP chunk."""
         ...
 
     def broken(self) -> Sequence[bytes]:
-        """What goes out in place of a piece to say that nothing more will come, because the model failed."""
+        """The events that go out in place of a piece to say that nothing more will come, because the model failed."""
         ...
 
 
@@ -42,7 +42,7 @@ class Dialect(Protocol):
         ...
 
     def failure(self, status: int, reason: str, sequence: int) -> Answer:
-        """How the protocol says that a request failed."""
+        """The answer by which the protocol says that a request failed."""
         ...
 
 
@@ -143,7 +143,7 @@ def json_object(body: bytes) -> dict[str, Any]:
 
 
 def wants_usage(asked: dict[str, Any]) -> bool:
-    """Whether a stream is to end with the token counts."""
+    """Tells whether a stream is to end with the token counts."""
     options = asked.get("stream_options")
     return isinstance(options, dict) and bool(options.get("include_usage"))
 
@@ -188,7 +188,7 @@ class Chat:
         return {"prompt_tokens": self.prompt_tokens, "completion_tokens": self.tokens, "total_tokens": total}
 
     def envelope(self, kind: str) -> dict[str, object]:
-        """What stands around every object of this completion."""
+        """The fields that stand around every object of this completion."""
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
 
     def text(self) -> str:
@@ -229,7 +229,7 @@ class ChatStream:
         return (f"data: {json.dumps({'error': error}, separators=(',', ':'))}\n\n".encode(),)
 
     def change(self, piece: int | None) -> str:
-        """What a token adds to its choice (None: the end, nothing); the first says whose turn it is."""
+        """The text that a token adds to its choice (None: the end, nothing); the first says whose turn it is."""
         if piece is None:
             return '"delta":{}'
         role = '"role":"assistant",' if piece == 0 else ""

@@ -20,7 +20,7 @@ _TEXT = 7  # the type of a header's value
 
 
 class SageMakerStreamDialect(SageMakerDialect):
-    """What boto3's ``invoke_endpoint_with_response_stream`` reads: a token in each part."""
+    """The stream that boto3's ``invoke_endpoint_with_response_stream`` reads: a token in each part."""
 
     def reply(self, request: Request, sequence: int) -> PartStream:
         """A line of JSON a token where the request has parameters for a text, else as many words as configured."""

@@ -27,7 +27,7 @@ class Generation:
 
     @classmethod
     def asked_for(cls, body: bytes, tokens: int) -> Self | None:
-        """What a request asks for, ``tokens`` long where it does not say; None where it asks for something else.
+        """The generation that is asked for, ``tokens`` long where nobody says; None where it is something else.
 
         Raises HttpError.
         """

@@ -17,7 +17,7 @@ class LambdaDialect:
     _TOO_MANY = (429, 503)
 
     def reply(self, request: Request, sequence: int) -> Answer:
-        """What the function returned."""
+        """The answer that the function returned."""
         if request.body:
             self._check(request.body)
         return json_answer(200, {"predictions": [0.5]}, self._headers(sequence))

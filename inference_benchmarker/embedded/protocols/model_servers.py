@@ -82,7 +82,7 @@ def _split(request: Request) -> tuple[bytes, bytes]:
 
 
 def _binary_size(tensor: Any) -> int:
-    """How many bytes of an input stand behind the JSON. Raises HttpError where it is no tensor."""
+    """The number of bytes of an input behind the JSON. Raises HttpError where it is no tensor."""
     try:
         name, shape, kind = tensor["name"], tensor["shape"], tensor["datatype"]
         elements = math.prod(shape)

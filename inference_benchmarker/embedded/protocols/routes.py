@@ -22,7 +22,7 @@ SAGEMAKER = "/endpoints/{name}/"
 
 
 def queued(tokens: int) -> dict[str, Dialect]:
-    """What is posted to these paths waits for a server. ``tokens``: of an answer whose request sets no limit."""
+    """The paths whose requests wait for a server. ``tokens``: of an answer whose request sets no limit."""
     return {
         "/invocations": PlainDialect(),
         f"{SAGEMAKER}invocations": SageMakerDialect(tokens),
@@ -40,7 +40,7 @@ def queued(tokens: int) -> dict[str, Dialect]:
 
 
 def at_once() -> list[Route[Answerer]]:
-    """What is asked beside the inference, and answered whatever the servers do."""
+    """The routes beside the inference, answered whatever the servers do."""
     return [
         Route("GET", "/v1/models", lambda _: OpenAiDialect.models()),
         Route("GET", "/v2/health/ready", lambda _: KServeDialect.ready()),

@@ -59,7 +59,7 @@ logger = logging.getLogger("inference_benchmarker.engine.primary")
 
 @dataclass(slots=True)
 class Member:
-    """What the primary knows of one worker."""
+    """One worker as the primary knows it."""
 
     client_id: str = ""
     pid: int = 0
@@ -183,7 +183,7 @@ class Primary:
         return True
 
     def _cancelled(self) -> bool:
-        """Whether the user's patience ended before the wave began; the parent is told."""
+        """Tells whether the user's patience ended before the wave began; the parent is told."""
         if self._stop_at is not None:
             self._tell("cancelled")
         return self._stop_at is not None
@@ -231,7 +231,7 @@ class Primary:
             self._broadcast_stop(abort=self._orphaned)
 
     def _caps(self) -> list[int]:
-        """How many requests each worker may have in flight."""
+        """The number of requests that each worker may have in flight."""
         workers = self.plan.workers
         total = self.plan.max_in_flight or DEFAULT_MAX_IN_FLIGHT
         shares = [max(1, len(range(number, total, workers))) for number in range(workers)]
@@ -252,7 +252,7 @@ class Primary:
                         self._lose(number)
 
     def _is_overdue(self, member: Member) -> bool:
-        """Whether a worker's last report should have come long ago: its event loop is blocked for good."""
+        """Tells whether a worker's last report should have come long ago: its event loop is blocked for good."""
         if self._aborted_at is not None:
             return self._now() > self._aborted_at + ABORT_GRACE_NS
         end = self.bucket.surely_over_ns(self._stop_at)

@@ -94,7 +94,7 @@ def _refuse_others() -> tuple[str, int] | None:
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether a Host header, with or without a port, names this host's loopback."""
+    """Tells whether a Host header, with or without a port, names this host's loopback."""
     try:
         split = urlsplit(f"//{host}")
         name = (split.netloc == host and split.hostname) or ""

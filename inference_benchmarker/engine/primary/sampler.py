@@ -37,7 +37,7 @@ class Sampler:
         self._before = self._count()
 
     def sample(self) -> Iterator[Sample]:
-        """What the host used since the last call, then the same of each living process."""
+        """Samples the host since the last call, then each living process."""
         unix_s = round(time.time(), 3)
         yield self._host_sample(unix_s)
         for name, process in self._processes.items():
@@ -70,7 +70,7 @@ class Sampler:
 
 
 class _Counters(NamedTuple):
-    """What the host has used since it started; None where it does not tell."""
+    """The counters of the host since it started; None where it does not tell."""
 
     at_s: float
     busy_s: float
@@ -103,7 +103,7 @@ def sample_regularly(
 
 
 def host_constants() -> dict[str, Any]:
-    """What does not change during a wave, as ``usage.HostUse.of`` takes it. The cores are those we may use."""
+    """The facts that stay in a wave, as ``client_use.HostUse.of`` takes them. The cores are those we may use."""
     ports = procfs.port_range()
     return {
         "cores": len(_cores()),

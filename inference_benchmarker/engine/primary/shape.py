@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TokenBucketShape(LoadTestShape):
-    """Keeps one user a worker alive while the bucket has tokens.
+    """Keeps one user a worker alive while the bucket has arrivals.
 
     Locust asks a shape about once a second how many users it wants, too coarse to pace by, so the shape hands
     the bucket to the workers, whose schedulers spend it, and only ends the wave.

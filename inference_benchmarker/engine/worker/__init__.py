@@ -1,1 +1,1 @@
-"""The worker process: turns tokens into records. Started with ``python -m``; nobody imports it."""
+"""The worker process: turns arrivals into records. Started with ``python -m``; nobody imports it."""

@@ -58,7 +58,7 @@ logger = logging.getLogger("inference_benchmarker.engine.worker")
 
 
 class Target:
-    """What a worker sends to: a loaded factories file or a Locust file's users, or why neither could be loaded."""
+    """The target of a worker: a loaded factories file or a Locust file's users, or why neither could be loaded."""
 
     def __init__(self, plan: WavePlan) -> None:
         self.endpoint: endpoint.Endpoint | None = None
@@ -71,7 +71,7 @@ class Target:
 
     @property
     def payload_count(self) -> int | None:
-        """How many pre-computed payloads there are; None where they are built for each request."""
+        """The number of pre-computed payloads; None where they are built for each request."""
         return None if self.endpoint is None or self.endpoint.payloads is None else len(self.endpoint.payloads)
 
     def _load(self, plan: WavePlan) -> None:
@@ -252,12 +252,12 @@ class Worker:
 
 
 def _free_descriptors() -> int:
-    """How many descriptors are left for requests."""
+    """The number of descriptors that are left for requests."""
     return max(1, raise_descriptor_limit() - open_descriptors() - SPARE_DESCRIPTORS)
 
 
 def _take_stdin() -> BinaryIO:
-    """What the parent says, out of reach of the user's code, whose standard input is empty."""
+    """Takes what the parent says out of reach of the user's code, whose standard input is empty."""
     commands = os.fdopen(os.dup(0), "rb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

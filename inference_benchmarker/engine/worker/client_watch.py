@@ -52,7 +52,7 @@ class ClientWatch:
         self._clear_s, self._clear_until_s = 0.0, None
 
     def facts(self) -> dict[str, Any]:
-        """The counts of ``usage.Connections``."""
+        """The counts of ``client_use.Connections``."""
         names = ("opened", "discarded", "looked_at", "waiting", "locked", "retries")
         return {**{name: self._counts[name] for name in names}, "clear_until_s": self._clear_until_s}
 
@@ -142,7 +142,7 @@ class ClientWatch:
 
 
 def _waits_for_connection(frame: FrameType | None) -> bool:
-    """Whether a parked greenlet stands in a pool that has no connection to give; a lock's own frames are skipped."""
+    """Tells whether a parked greenlet waits for a connection of a pool; a lock's own frames are skipped."""
     while frame is not None and frame.f_code.co_filename.endswith(LOCKS):
         frame = frame.f_back
     if frame is None:
@@ -152,7 +152,7 @@ def _waits_for_connection(frame: FrameType | None) -> bool:
 
 
 def _waits_for_lock(frame: FrameType | None) -> bool:
-    """Whether a parked greenlet stands before a lock or a semaphore; an event or a condition is no lock."""
+    """Tells whether a parked greenlet stands before a lock or a semaphore; an event or a condition is no lock."""
     called = ""
     while frame is not None and _path(frame).endswith(THREADING_LOCKS):
         called, frame = frame.f_code.co_name, frame.f_back

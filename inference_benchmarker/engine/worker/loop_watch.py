@@ -58,7 +58,7 @@ class Place:
 
 @dataclass(slots=True)
 class _Seen:
-    """How often a place was seen in the present block, and its stack when it was last."""
+    """A place that was seen in the present block: how often, and its stack when it was last."""
 
     place: Place
     looks: int = 0
@@ -102,7 +102,7 @@ class LoopWatch:
         return taken
 
     def worst(self) -> dict[str, Any] | None:
-        """The place that was found most often, as the fields of ``usage.Block``; None when nothing was found."""
+        """The place that was found most often, as the fields of ``client_use.Block``; None when nothing was found."""
         places = [place for place in list(self._places.values()) if place.looks]  # the looking thread adds to them
         if not places:
             return None
@@ -186,7 +186,7 @@ def blamed(frames: list[FrameType]) -> tuple[Part, FrameType] | None:
 
 
 def _part(frame: FrameType) -> Part | None:
-    """What a frame of ours calls the user's code for."""
+    """The part that a frame of ours calls the user's code for."""
     if frame.f_code.co_filename == _LOCUST_FILE:
         return "invoke"
     return _CALLS.get(frame.f_code.co_name) if frame.f_code.co_filename == _REQUESTS else None

@@ -70,7 +70,7 @@ class Alarm:
 
 
 class Scheduler:
-    """What both loops share: slots that serve arrivals, and the moment when no arrival is left."""
+    """The part that both loops share: slots that serve arrivals, and the moment when no arrival is left."""
 
     def __init__(self, requests: Requests) -> None:
         self._alarm: Alarm

@@ -1,4 +1,4 @@
-"""What a worker tells of itself with each report: CPU, the event loop, the garbage collector, its client libraries."""
+"""A worker tells of itself with each report: CPU, the event loop, the garbage collector, its client libraries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SCHEDSTAT = Path("/proc/self/schedstat")  # ns on a CPU, ns waiting for one; of
 
 
 class Watch:
-    """One worker's evidence, from the start of the window on. Read by ``journal``, as ``usage.WorkerUse``."""
+    """One worker's evidence, from the start of the window on. Read by ``spool_state``, as ``client_use.WorkerUse``."""
 
     def __init__(self) -> None:
         self._loop = LoopWatch()
@@ -54,7 +54,7 @@ class Watch:
         self._loop.stop()
 
     def facts(self, requests: Requests, *, sending: bool) -> dict[str, Any]:
-        """What is known now. ``delays_us`` are new with each call, all else is since ``begin``.
+        """The facts known now. ``delays_us`` are new with each call, all else is since ``begin``.
 
         CPU shares and the loop's delays are of the time it sent: waiting for the last answers would dilute them.
         """
@@ -87,7 +87,7 @@ def max_rss_bytes() -> int:
 
 
 def open_descriptors() -> int:
-    """How many descriptors this process has open: the lowest free number, which costs nothing to ask for."""
+    """The number of descriptors this process has open: the lowest free number, which costs nothing to ask for."""
     try:
         probe = os.open(os.devnull, os.O_RDONLY)
     except OSError:  # none is free
@@ -97,7 +97,7 @@ def open_descriptors() -> int:
 
 
 class _Instant:
-    """What the worker's one busy thread had used by now."""
+    """The use of the worker's one busy thread by now."""
 
     def __init__(self) -> None:
         self._at = time.monotonic()
@@ -144,7 +144,7 @@ class _Pauses:
 
 
 def _starved_s() -> float | None:
-    """How long this thread could have run while no CPU was free; None where the kernel does not tell."""
+    """The seconds this thread could have run while no CPU was free; None where the kernel does not tell."""
     try:
         return int(_SCHEDSTAT.read_bytes().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):

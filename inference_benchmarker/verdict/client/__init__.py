@@ -1,1 +1,1 @@
-"""Whether the client was the limit, and by what. Pure."""
+"""Tells whether the client was the limit, and by what. Pure."""

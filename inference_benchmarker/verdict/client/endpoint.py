@@ -1,4 +1,4 @@
-"""Whether the endpoint fell behind; asked of the time in which the client was clean. Pure."""
+"""Tells whether the endpoint fell behind; asked of the time in which the client was clean. Pure."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _own_delay_s(evidence: Evidence) -> float:
 
 
 def _fallen_behind(evidence: Evidence, clean_ns: int | None) -> str | None:
-    """What shows that the endpoint fell behind while the client was clean."""
+    """The evidence that the endpoint fell behind while the client was clean."""
     planned_ns = evidence.facts.window.planned_ns
     if clean_ns is not None and planned_ns is not None and clean_ns < planned_ns:
         return _growth(evidence, clean_ns, f" in the first {duration_text(clean_ns / NS)}")
@@ -97,7 +97,7 @@ def _fallen_behind(evidence: Evidence, clean_ns: int | None) -> str | None:
 
 
 def _completed_less(evidence: Evidence, limit: float) -> bool:
-    """Whether less than this of the scheduled rate was completed, failures that tell nothing of capacity left out."""
+    """Tells whether less than this of the scheduled rate was completed; failures that say nothing of capacity aside."""
     summary = evidence.summary
     share, scheduled = summary.completed_share, summary.ledger.scheduled
     if share is None or not summary.ledger.ok:
@@ -107,7 +107,7 @@ def _completed_less(evidence: Evidence, limit: float) -> bool:
 
 
 def _growth(evidence: Evidence, until_ns: int | None, when: str) -> str | None:
-    """How latency or the requests in flight grew in the time up to an instant, where it is more than chance.
+    """The growth of latency or of the requests in flight up to an instant, where it is more than chance.
 
     An endpoint may also begin to fall behind late: then they grew in the second half, and must have grown more.
     """
@@ -128,7 +128,7 @@ def _growth(evidence: Evidence, until_ns: int | None, when: str) -> str | None:
 
 
 def _completed(summary: Summary) -> str:
-    """What was completed of the scheduled rate."""
+    """The completed part of the scheduled rate."""
     share, rates = summary.completed_share, summary.rates
     assert share is not None  # else nobody fell behind
     text = percent_text(share, ANSWERED_SHARE, KEPT_UP_SHARE)
@@ -153,7 +153,7 @@ def _queue_filled(evidence: Evidence) -> str | None:
 
 
 def _latency_growth(evidence: Evidence, until_ns: int) -> str | None:
-    """How latency grew, where it grew so steadily that fewer than 96% of the arrivals can have been answered.
+    """The growth of latency, where it grew so steadily that fewer than 96% of the arrivals can have been answered.
 
     A first-come first-served queue with arrivals at rate r and answers at rate c < r grows latency by
     s = r/c - 1 seconds a second, so c/r = 1/(1 + s). s is taken from the median latencies of the time's second

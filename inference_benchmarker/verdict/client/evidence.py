@@ -30,12 +30,12 @@ class Evidence:
 
     @property
     def workers(self) -> tuple[WorkerUse, ...]:
-        """What each worker used."""
+        """Each worker's use."""
         return self.facts.workers
 
     @property
     def cores(self) -> int | None:
-        """How many cores this tool may use; None where no sample tells."""
+        """The number of cores this tool may use; None where no sample tells."""
         return None if self.facts.host is None else self.facts.host.cores
 
     def total(self, count: Callable[[Connections], int]) -> int:
@@ -51,7 +51,7 @@ class Evidence:
         return "invalid" if count > FAILED_HERE_SHARE * self.summary.ledger.scheduled else "warning"
 
     def more_workers(self) -> str:
-        """What to do about one thread that has too much to do."""
+        """The advice for one thread that has too much to do."""
         if self.cores is not None and self.facts.plan.workers >= self.cores:
             taken = "the only core has a worker" if self.cores == 1 else f"all {self.cores} cores have a worker"
             less = "--client-rps" if self.facts.open_loop else "--concurrency"
@@ -64,13 +64,13 @@ class Evidence:
 
 
 def workers_cpu_share(facts: WaveFacts) -> float | None:
-    """What the workers used of all cores together; None where it is not known."""
+    """The workers' share of all cores together; None where it is not known."""
     shares = [use.cpu_share for use in facts.workers if use.cpu_share is not None]
     return sum(shares) / facts.host.cores if facts.host is not None and shares else None
 
 
 def others_took_cores(facts: WaveFacts) -> bool:
-    """Whether the host was full for a second or more, and busy with less than half of it the workers' doing.
+    """Tells whether the host was full for a second or more, and busy with less than half of it the workers' doing.
 
     These others may be the primary and an endpoint on this host.
     """

@@ -1,4 +1,4 @@
-"""What came into the endpoint and what left it, over a stretch of a wave: requests in flight at instants. Pure."""
+"""The flow into the endpoint and out of it, over a stretch of a wave: requests in flight at instants. Pure."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ class Flow:
 
     @property
     def is_straight(self) -> bool:
-        """Whether it is more than chance and no jump: some of it lies in each third."""
+        """Tells whether it is more than chance and no jump: some of it lies in each third."""
         return self.errors >= LEAST_ERRORS and bool((self._thirds >= LEAST_OF_A_THIRD * self.growth).all())
 
     @property
     def begins(self) -> bool:
-        """Whether it is no chance by far, and begins within the first third: some of it lies in each of the others."""
+        """Tells whether it is no chance and begins within the first third: some of it lies in each of the others."""
         return self.errors >= ERRORS_OF_A_BEGINNING and bool((self._thirds[1:] >= LEAST_OF_A_THIRD * self.growth).all())
 
     @property

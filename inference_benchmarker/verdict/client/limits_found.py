@@ -49,7 +49,7 @@ CAUSES: frozenset[FindingCode] = frozenset(
 
 
 def limits_found(facts: WaveFacts, summary: Summary) -> list[Finding]:
-    """What was found: ``server_limited`` where the endpoint fell behind before anything of this side explains it."""
+    """The findings: ``server_limited`` where the endpoint fell behind before anything of this side explains it."""
     evidence = Evidence(facts, summary)
     found = [*worker_findings(evidence), *network_findings(evidence)]
     server = list(endpoint_findings(evidence, _clean_until_ns(evidence, found)))

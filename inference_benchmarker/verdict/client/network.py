@@ -1,4 +1,4 @@
-"""Whether the limit lay between the workers and the network: pools, descriptors, ports, this host's refusals. Pure."""
+"""The findings on what lies between workers and network: pools, descriptors, ports, this host's refusals. Pure."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def _ports(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _opened(connections: Connections) -> int:
-    """How many ports of the host this wave itself may hold."""
+    """The number of the host's ports that this wave itself may hold."""
     return connections.opened
 
 

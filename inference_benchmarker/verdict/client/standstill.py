@@ -1,4 +1,4 @@
-"""Whether the endpoint answered nobody for a while, and then all who had waited. Pure."""
+"""Tells whether the endpoint answered nobody for a while, and then all who had waited. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Standstill:
         return found if found.stands_out(facts, others) else None
 
     def stands_out(self, facts: WaveFacts, next_longest_s: float) -> bool:
-        """Whether it is no wait like others of this wave."""
+        """Tells whether it is no wait like others of this wave."""
         records = facts.records
         usual = float(np.median(records.int("done") - records.int("sent"))) / NS
         length_s = (facts.window.planned_ns or facts.window.duration_ns) / NS

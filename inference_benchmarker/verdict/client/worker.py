@@ -1,4 +1,4 @@
-"""Whether the workers themselves were the limit: late, busy, held up, or building payloads. Pure."""
+"""Tells whether the workers themselves were the limit: late, busy, held up, or building payloads. Pure."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def in_time_until_ns(evidence: Evidence) -> int:
 
 
 def _is_late(evidence: Evidence) -> bool:
-    """Whether the schedule lag is above its limit."""
+    """Tells whether the schedule lag is above its limit."""
     lag = evidence.summary.lag
     return evidence.facts.open_loop and lag is not None and lag.percentile(99) > lag_limit_s(evidence.summary)
 
@@ -89,7 +89,7 @@ def _lag_advice(evidence: Evidence) -> str:
 
 
 def _is_starved(worker: WorkerUse) -> bool:
-    """Whether it waited for a free core rather than for its own code."""
+    """Tells whether it waited for a free core rather than for its own code."""
     waited = worker.starved_share or 0.0
     return waited > STARVED_SHARE and waited > (worker.cpu_share or 0.0)
 
@@ -102,7 +102,7 @@ def _starved_advice(worker: WorkerUse) -> str:
 
 
 def _others_advice(evidence: Evidence) -> str:
-    """What the others left, of a host that ``others_took_cores`` tells of."""
+    """The advice where others left too little of a host, as ``others_took_cores`` tells."""
     host, own = evidence.facts.host, workers_cpu_share(evidence.facts)
     assert host is not None
     assert own is not None
@@ -152,12 +152,12 @@ def _late_beats(delay: LoopDelay) -> tuple[int, float]:
 
 
 def _had_no_cpu(evidence: Evidence, worker: WorkerUse) -> bool:
-    """Whether no code of the user's was seen to hold the worker up, on a host that others kept busy."""
+    """Tells whether no code of the user's was seen to hold the worker up, on a host that others kept busy."""
     return (worker.block is None or worker.block.part == "tool") and others_took_cores(evidence.facts)
 
 
 def _culprit(evidence: Evidence, worker: WorkerUse) -> str:
-    """Who held the loop up, and for how long at most."""
+    """The place that held the loop up, and for how long at most."""
     block = worker.block
     where = ""
     if block is not None and not _had_no_cpu(evidence, worker):

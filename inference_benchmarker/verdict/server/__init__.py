@@ -1,4 +1,4 @@
-"""What the server's metrics say beside the client's numbers. Pure.
+"""The server's metrics beside the client's numbers. Pure.
 
 ``platform_metrics`` reads rows by their meaning and ``hardware_use`` what they tell of hardware. The remarks on errors,
 times, hardware and requests say what follows; ``remarks`` gives all of them in their order.

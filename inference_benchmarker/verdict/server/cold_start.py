@@ -1,4 +1,4 @@
-"""Whether an endpoint's first requests took longer than the rest, and for how long. Pure."""
+"""Tells whether an endpoint's first requests took longer than the rest, and for how long. Pure."""
 
 from __future__ import annotations
 

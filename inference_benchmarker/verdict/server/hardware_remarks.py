@@ -1,4 +1,4 @@
-"""How much of the hardware was used, and what that means for who chooses instances. Pure."""
+"""The use of the hardware, and what that means for who chooses instances. Pure."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _percent(value: float) -> str:
 
 
 def _advice(use: Use, *, around: bool, idle: bool) -> str:
-    """What the share means; one that idle time dilutes means nothing unless it is high all the same.
+    """The meaning of a share; one that idle time dilutes means nothing unless it is high all the same.
 
     ``idle``: whether a low share may be called so.
     """

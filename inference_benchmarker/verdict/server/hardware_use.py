@@ -1,4 +1,4 @@
-"""How much of the server's hardware was used: each resource as a share of its whole. Pure.
+"""The use of the server's hardware: each resource as a share of its whole. Pure.
 
 CloudWatch adds up: a full instance of SageMaker shows 100% for each of its cores, and for each of its GPUs. Others give
 a share already, or what is used beside what is free or there.

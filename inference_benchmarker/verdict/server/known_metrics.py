@@ -1,4 +1,4 @@
-"""What AWS documents about the metrics of inference platforms: where each lives, its unit, its statistics, its kind.
+"""The metrics of inference platforms as AWS documents them: where each lives, its unit, its statistics, its kind.
 
 Only for reading, for warnings and for hints: a metric that does not stand here is asked for like any other.
 """
@@ -181,7 +181,7 @@ _SIMILAR, _SLIP = 0.6, 0.9
 
 
 def kind_of(namespace: str, name: str) -> Kind:
-    """How the metric is read: as documented, else by what its name says."""
+    """The way to read the metric: as documented, else by what its name says."""
     if known := KNOWN.get((namespace, name)):
         return known.kind
     if _GAUGE.search(name):
@@ -201,7 +201,7 @@ def unit_of(namespace: str, name: str) -> str | None:
 
 
 def warning(namespace: str, name: str, dimensions: Collection[str], statistics: Collection[str]) -> str:
-    """What is odd about asking for this metric, whatever the endpoint; empty where nothing is.
+    """A warning of what is odd about asking for this metric, whatever the endpoint; empty where nothing is.
 
     It has to be right: what is not known may be somebody's own, and only a slip of the pen makes it odd.
     """

@@ -102,7 +102,7 @@ class PlatformMetrics:
 
     @cached_property
     def server_s(self) -> tuple[str, float] | None:
-        """How the platform calls the mean time of a request at the server, and what it was.
+        """The platform's name for the mean time of a request at the server, and what it was.
 
         None where that time is no part of the client's latency: an asynchronous endpoint works when the client has its
         answer, and for a balancer a stream is over when it begins. Nor is it where a record is not one request.
@@ -126,7 +126,7 @@ class PlatformMetrics:
 
     @property
     def client_cpu_s(self) -> float | None:
-        """What a request took of this client's CPU while it sent, payloads aside; None where it is not known."""
+        """The CPU seconds that a request took of this client, payloads aside; None where that is not known."""
         facts, summary = self.facts, self.summary
         shares = [use.cpu_share for use in facts.workers]
         known = _summed(shares)
@@ -148,13 +148,13 @@ class PlatformMetrics:
 
     @property
     def loading_s(self) -> float:
-        """What requests of a multi-model endpoint waited for their models, as a mean over all requests."""
+        """The seconds that requests of a multi-model endpoint waited for their models, as a mean over all requests."""
         hits, wait = self.average(SAGEMAKER, "ModelCacheHit"), self.mean_s(SAGEMAKER, "ModelLoadingWaitTime")
         return 0.0 if hits is None or wait is None else (1 - hits) * wait
 
     @property
     def network_s(self) -> float | None:
-        """What the server's times leave of the client's latency: the way there and back, and the client itself."""
+        """The client's latency less the server's times: the way there and back, and the client itself."""
         if self.latency_s is None or self.server_s is None:
             return None
         return self.latency_s - self.server_s[1] - (self.overhead_s or 0.0)
@@ -166,30 +166,30 @@ class PlatformMetrics:
 
     @cached_property
     def told_apart(self) -> bool:
-        """Whether a record is one request to the server; a task of a Locust file may send several, or none."""
+        """Tells whether a record is one request to the server; a task of a Locust file may send several, or none."""
         sent = self.facts.ledger.sent + len(self.facts.warmup)
         return self.facts.plan.locust_file is None or self.invocations == sent
 
     @cached_property
     def used_hardware(self) -> list[Use]:
-        """What was used of the hardware."""
+        """The use of each part of the hardware."""
         return used_hardware(self.metrics)
 
     @property
     def too_slow(self) -> bool:
-        """Whether a limit of the user's on latency or TTFT was missed."""
+        """Tells whether a limit of the user's on latency or TTFT was missed."""
         metrics = ("default", "latency", "response_time", "ttft")
         limits = [slo for slo in self.facts.plan.slos if slo.metric in metrics]
         return any(not limit.met(self.summary.measured(limit.metric, limit.stat)) for limit in limits)
 
     @property
     def healthy(self) -> bool:
-        """Whether the endpoint did what it was asked: hardly any errors, no limit missed."""
+        """Tells whether the endpoint did what it was asked: hardly any errors, no limit missed."""
         return (self.summary.success_rate or 0.0) >= 1 - MOST_ERRORS and not self.too_slow
 
     @property
     def has_gpu(self) -> bool:
-        """Whether it runs on GPUs, as far as that is known."""
+        """Tells whether it runs on GPUs, as far as that is known."""
         return any(
             use.resource in (GPU, GPU_MEMORY) or (use.hardware and use.hardware.gpus) for use in self.used_hardware
         )
@@ -204,7 +204,7 @@ class PlatformMetrics:
         ]
 
     def is_diluted(self, use: Use) -> bool:
-        """Whether the values cover more than the wave, so that idle time around it is in them."""
+        """Tells whether the values cover more than the wave, so that idle time around it is in them."""
         return use.length_s is not None and use.length_s > self.facts.window.duration_ns / NS
 
     def rows(self, namespace: str, name: str) -> list[ServerMetric]:

@@ -1,4 +1,4 @@
-"""What the server's metrics say beside the client's numbers: remarks with their numbers and what to do. Pure.
+"""The remarks on the server's metrics beside the client's numbers, with their numbers and what to do. Pure.
 
 docs/reference/server-metrics.md lists them with their limits.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def diagnose(facts: WaveFacts, summary: Summary, limited_by: str | None = None) -> list[Remark]:
-    """What the wave's server metrics say, in the order of reading; nothing where none were asked for.
+    """The remarks on the wave's server metrics, in the order of reading; nothing where none were asked for.
 
     ``limited_by``: the verdict's side; where it is the client, its own delays are in the latency.
     """

@@ -1,4 +1,4 @@
-"""What became of requests at the server: errors, queues, models to load, cold starts, other callers. Pure."""
+"""The requests at the server: errors, queues, models to load, cold starts, other callers. Pure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _BEFORE_S = 5.0
 
 
 def failing_since(platform: PlatformMetrics) -> float | None:
-    """How many seconds after the wave's start the log gets interesting; None: no request ended in a server error."""
+    """The seconds after the wave's start at which the log gets interesting; None: no server error ended a request."""
     seen = [row.first_s for row in platform.summary.errors if _SERVER_ERROR_KEY.search(row.key)]
     if seen:
         return max(0.0, min(seen) - _BEFORE_S)
@@ -107,7 +107,7 @@ def _refusals(platform: PlatformMetrics) -> Iterator[Remark]:
 
 
 def _counted(platform: PlatformMetrics, places: Sequence[Place], key: re.Pattern[str]) -> tuple[float, str, float]:
-    """How many, by the server's count, else by the client's; whose count it is; and of how many requests."""
+    """The number by the server's count, else by the client's; whose count it is; and of how many requests."""
     sent = float(platform.facts.ledger.sent)
     for place in places:
         if (total := platform.total(*place)) is not None:
@@ -122,7 +122,7 @@ def _where_to_look(platform: PlatformMetrics) -> str:
 
 
 def _logs(platform: PlatformMetrics) -> Iterator[Remark]:
-    """What the endpoint wrote while requests failed."""
+    """The remarks on the lines that the endpoint wrote while requests failed."""
     for log in platform.facts.server_logs or ():
         group = one_line(log.group, _MOST_OF_A_REASON)
         lines = tuple(f"{line.count:,} x {one_line(line.text, _MOST_OF_A_LINE)}" for line in log.lines)
@@ -132,7 +132,7 @@ def _logs(platform: PlatformMetrics) -> Iterator[Remark]:
 
 
 def _reading(log: ServerLog, facts: WaveFacts) -> str:
-    """How much was read, of which time, and why not all, if so."""
+    """The number of lines read, of which time, and why not all, if so."""
     count = f"{log.events:,}" if log.events else "no"
     after_s = log.start - facts.window.start_unix_ns / NS
     since = f"from second {after_s:.0f} of the wave on" if after_s >= 1 else "of the wave's window"

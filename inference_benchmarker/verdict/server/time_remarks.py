@@ -1,4 +1,4 @@
-"""Where the time of a request went: client, network, platform, model. Pure.
+"""The parts of a request's time: client, network, platform, model. Pure.
 
 AWS documents it for SageMaker: client latency = network + OverheadLatency + ModelLatency.
 """
@@ -102,7 +102,7 @@ def _network(platform: PlatformMetrics) -> Iterator[Remark]:
 
 
 def _network_advice(platform: PlatformMetrics, network: float, own: float, latency: float) -> str:
-    """What is known to be the client's is no distance: only for the rest is a place or a connection to look at."""
+    """The advice on the network's part; what is known to be the client's is no distance, and is left out."""
     if platform.limited_by == "client":
         return "This client was at its own limit: mend that first (the findings say how)."
     cheaper = f"Make invoke cheaper: a request takes {duration_text(own)} of CPU here, as in reading or writing JSON."
