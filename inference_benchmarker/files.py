@@ -18,12 +18,12 @@ from io import BufferedReader, FileIO
 from typing import TYPE_CHECKING, BinaryIO
 
 from inference_benchmarker.redact import secret_values, without
+from inference_benchmarker.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-MIB = 1 << 20
 OWNER_ONLY, FOR_ANYBODY = 0o600, 0o666  # modes, as far as the umask leaves them
 _PIPE_S = 10.0
 _KINDS = (

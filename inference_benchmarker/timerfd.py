@@ -11,10 +11,11 @@ import os
 import sys
 import time
 
+from inference_benchmarker.units import NS
+
 _TFD_NONBLOCK = os.O_NONBLOCK
 _TFD_CLOEXEC = os.O_CLOEXEC
 _TFD_TIMER_ABSTIME = 1
-_NS = 1_000_000_000
 
 
 class _Timespec(ctypes.Structure):
@@ -46,7 +47,7 @@ class TimerFd:
 
     def arm(self, monotonic_ns: int) -> None:
         """Fire at an instant of ``time.monotonic_ns()``; at once if it has passed. Replaces what was armed."""
-        self._value.tv_sec, self._value.tv_nsec = divmod(max(monotonic_ns, 1), _NS)
+        self._value.tv_sec, self._value.tv_nsec = divmod(max(monotonic_ns, 1), NS)
         if self._settime(self._fd, _TFD_TIMER_ABSTIME, self._reference, None) < 0:
             raise OSError(ctypes.get_errno(), "timerfd_settime failed")
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from inference_benchmarker.errors import BenchmarkError, refuse
-from inference_benchmarker.files import MIB, read_given
+from inference_benchmarker.files import read_given
 from inference_benchmarker.json_text import parse_json
+from inference_benchmarker.units import MIB
 from inference_benchmarker.verdict.server.known_metrics import nearest
 
 if TYPE_CHECKING:

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import MIB, is_folder, read_bytes
+from inference_benchmarker.files import is_folder, read_bytes
 from inference_benchmarker.json_text import MOST_BYTES, parse_json
 from inference_benchmarker.text import one_line, plain
 from inference_benchmarker.typed import MOST_FLOAT, require
+from inference_benchmarker.units import MIB
 from inference_benchmarker.wave.run_dir import UNREADABLE, RunDir, read_json
 from visualization.intervals import Estimates, interval
 

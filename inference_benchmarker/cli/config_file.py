@@ -6,7 +6,8 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.files import MIB, read_given
+from inference_benchmarker.files import read_given
+from inference_benchmarker.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -8,8 +8,9 @@ from typing import Any
 
 from inference_benchmarker.cli.flags import Flag, Table, read_flags
 from inference_benchmarker.errors import BenchmarkError, refuse
-from inference_benchmarker.files import MIB, read_given
+from inference_benchmarker.files import read_given
 from inference_benchmarker.json_text import parse_json
+from inference_benchmarker.units import MIB
 
 _MOST_BYTES = 16 * MIB
 KINDS = ("html", "png", "svg")

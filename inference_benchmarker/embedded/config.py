@@ -28,6 +28,7 @@ _SECONDS = (
     "model_load_s",
 )
 _FACTORS = ("slow_factor", "slow_start_factor")
+FAILED_AS_CONFIGURED = "The model failed, as configured."
 PUBLISH_INTERVALS_S = (1, 10, 30, 60, 120, 180, 240, 300)
 _FATES = ("error_share", "close_share", "hang_share", "break_share")
 METRIC_FAULTS = ("PartialData", "InternalError", "Forbidden")

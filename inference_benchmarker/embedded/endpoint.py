@@ -15,7 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.embedded.aws.services import Aws
-from inference_benchmarker.embedded.config import EndpointConfig, Fate, fates
+from inference_benchmarker.embedded.config import FAILED_AS_CONFIGURED, EndpointConfig, Fate, fates
 from inference_benchmarker.embedded.exchange import Alarm, Exchange
 from inference_benchmarker.embedded.http.connection import HttpConnection
 from inference_benchmarker.embedded.http.messages import Answer, HttpError, Request, json_answer
@@ -135,7 +135,7 @@ class Endpoint:
         self._log.open(route, request, connection.number)
         fate = self._next_fate()
         if fate is Fate.ERROR or (fate is Fate.BREAK and isinstance(reply, Answer)):
-            reply = dialect.failure(self._error_status, "The model failed, as configured.", sequence)
+            reply = dialect.failure(self._error_status, FAILED_AS_CONFIGURED, sequence)
         job = self._queue.offer(request.complete_ns, 1 if isinstance(reply, Answer) else reply.pieces)
         if job is None:
             self._send(connection, request, route, dialect.failure(503, "The queue is full.", sequence))

@@ -16,6 +16,9 @@ from inference_benchmarker.typed import require
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+SAME_CLOCK_S = 3.0
+"""A Date header tells whole seconds and travels; below this the clocks are the same."""
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.units import MIB
 from inference_benchmarker.wording import duration_text
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ NOTABLE_MEMORY = 0.05
 LEAST_RECONNECTS = 20
 RECONNECTS = 0.5  # of the requests: a client or an endpoint that does not keep connections open
 _BARS = "▁▂▃▄▅▆▇█"
-_MIB = 1 << 20
 
 
 def notable(facts: WaveFacts) -> bool:
@@ -50,7 +50,7 @@ def _worker_row(number: int, use: WorkerUse) -> list[str]:
         "-" if use.loop_delay is None else duration_text(use.loop_delay.p99_s),
         "-" if use.loop_delay is None else duration_text(use.loop_delay.max_s),
         f"{gc.pauses:,}" + (f" (max {duration_text(gc.longest_s)})" if gc.pauses else ""),
-        f"{use.max_rss_bytes / _MIB:,.0f} MiB",
+        f"{use.max_rss_bytes / MIB:,.0f} MiB",
         f"{use.connections.opened:,}",
         f"{use.descriptors:,}",
     ]
@@ -68,7 +68,7 @@ def host_lines(host: HostUse) -> Iterator[str]:
     yield "host: " + ", ".join(cpu)
     rest = []
     if host.memory_available_bytes is not None:
-        free, total = host.memory_available_bytes / _MIB, host.memory_total_bytes / _MIB
+        free, total = host.memory_available_bytes / MIB, host.memory_total_bytes / MIB
         rest.append(f"{free:,.0f} of {total:,.0f} MiB memory free")
     sent, received = host.network_sent_bytes_per_s, host.network_received_bytes_per_s
     rest.append(f"network {_rate(sent)} out, {_rate(received)} in")
@@ -83,7 +83,7 @@ def process_rows(processes: tuple[ProcessUse, ...]) -> Iterator[list[str]]:
             process.process.replace("_", " "),
             f"{process.cpu_percent_mean:.0f}%",
             f"{process.cpu_percent_max:.0f}%",
-            f"{process.memory_bytes_max / _MIB:,.0f} MiB",
+            f"{process.memory_bytes_max / MIB:,.0f} MiB",
             _bars(process.cpu_series),
         ]
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.verdict.server.known_metrics import (
     BALANCER,
+    COMPONENT,
     COMPONENTS,
     INSTANCES,
     KNOWN,
     LAMBDA,
     SAGEMAKER,
+    VARIANT,
     Kind,
     kind_of,
 )
@@ -26,9 +28,6 @@ if TYPE_CHECKING:
 
 COUNTERS = {SAGEMAKER: "Invocations", LAMBDA: "Invocations", BALANCER: "RequestCount"}
 """Metrics that count every request of ours, so that their sum tells when everything has arrived."""
-
-_ENDPOINT = ("EndpointName", "VariantName")
-_COMPONENT = ("InferenceComponentName",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +207,7 @@ def _endpoint_of(namespace: str, dimensions: Dimensions) -> Dimensions | None:
     if namespace not in (SAGEMAKER, INSTANCES, COMPONENTS):
         return None
     given = dict(dimensions)
-    for names in (_COMPONENT, _ENDPOINT):
+    for names in (COMPONENT, VARIANT):
         if all(name in given for name in names):
             return tuple((name, given[name]) for name in names)
     return None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.facts.server_metric import SAME_CLOCK_S
 from inference_benchmarker.redact import secret_values
 from server_capacity.cloudwatch import hardware, logs
 from server_capacity.cloudwatch.block import Block
@@ -30,9 +31,6 @@ POLLS_A_PERIOD, LEAST_POLL_S, MOST_POLL_S = 4, 1.0, 15.0
 LOOK_UPS = 5
 LOOK_UP_S = 2.0
 """SageMaker is given that long to say, before the wave, that there is no such endpoint."""
-
-SAME_CLOCK_S = 3.0
-"""A Date header tells whole seconds and travels; below this the clocks are the same."""
 
 
 def make_source(blocks: list[dict[str, Any]], environment: Mapping[str, str] | None = None) -> CloudWatch:

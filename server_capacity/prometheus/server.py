@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from inference_benchmarker.facts.server_metric import Interval, ServerMetric
+from inference_benchmarker.facts.server_metric import SAME_CLOCK_S, Interval, ServerMetric
 from server_capacity.prometheus.answers import (
     NOT_JSON,
     Points,
@@ -38,9 +38,6 @@ POINTS = 300
 
 COURSE_WINDOWS_S = (5.0, 60.0)
 """In a course {window} is the first of these, or a step, that brings points, else the wave's length."""
-
-SAME_CLOCK_S = 3.0
-"""A Date header tells whole seconds and travels; below this the clocks are the same."""
 
 VALUE = "Value"
 

@@ -9,6 +9,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.embedded.config import FAILED_AS_CONFIGURED
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -19,7 +21,7 @@ _FAILURE = (
     "Traceback (most recent call last):",
     '  File "/opt/program/predictor.py", line 42, in invocations',
     "    predictions = model.predict(data)",
-    "RuntimeError: The model failed, as configured.",
+    f"RuntimeError: {FAILED_AS_CONFIGURED}",
     '169.254.178.2 - "POST /invocations HTTP/1.1" {status}',
 )
 

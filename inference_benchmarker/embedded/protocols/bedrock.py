@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.embedded.config import FAILED_AS_CONFIGURED
 from inference_benchmarker.embedded.http.messages import Answer, HttpError, json_answer
-from inference_benchmarker.embedded.protocols.dialects import json_object
-from inference_benchmarker.embedded.protocols.event_stream import frame
+from inference_benchmarker.embedded.protocols.dialects import json_object, request_id
+from inference_benchmarker.embedded.protocols.event_stream import EVENT_STREAM, frame
+from inference_benchmarker.embedded.protocols.generation import MAX_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.embedded.http.messages import Request
     from inference_benchmarker.embedded.protocols.dialects import Stream
 
-_MAX_TOKENS = 1_000_000
 _CODES: Mapping[int, str] = {
     400: "ValidationException",
     403: "AccessDeniedException",
@@ -41,7 +42,7 @@ class ConverseDialect:
         content = [{"text": "".join(map(_token, range(tokens)))}]
         message = {"role": "assistant", "content": content}
         answer = {"output": {"message": message}, "stopReason": _stop_reason(asked), "usage": usage}
-        return json_answer(200, answer, _request_id(sequence))
+        return json_answer(200, answer, request_id(sequence))
 
     def failure(self, status: int, reason: str, sequence: int) -> Answer:
         """An AWS error; a model's own is a ModelErrorException, HTTP 424, whatever status the model gave."""
@@ -52,7 +53,7 @@ class ConverseDialect:
             content["originalStatusCode"] = status
         code = _CODES.get(status, "ModelErrorException")
         answered = status if status in _CODES else 424
-        return json_answer(answered, content, {"x-amzn-ErrorType": code, **_request_id(sequence)})
+        return json_answer(answered, content, {"x-amzn-ErrorType": code, **request_id(sequence)})
 
     def _counts(self, asked: Mapping[str, Any]) -> tuple[int, dict[str, int]]:
         """The number of tokens to give, and the usage. Raises HttpError."""
@@ -68,7 +69,7 @@ class ConverseStreamDialect(ConverseDialect):
         """The same tokens as in one piece."""
         asked = json_object(request.body)
         tokens, usage = self._counts(asked)
-        head = Answer(200, b"", "application/vnd.amazon.eventstream", _request_id(sequence))
+        head = Answer(200, b"", EVENT_STREAM, request_id(sequence))
         return DeltaStream(head, tokens, _stop_reason(asked), usage)
 
 
@@ -99,7 +100,7 @@ class DeltaStream:
     def broken(self) -> Sequence[bytes]:
         """The exception modelStreamErrorException."""
         kinds = {":exception-type": "modelStreamErrorException", ":content-type": "application/json"}
-        told = {"message": "The model failed, as configured.", "originalStatusCode": 500}
+        told = {"message": FAILED_AS_CONFIGURED, "originalStatusCode": 500}
         return (frame({**kinds, ":message-type": "exception"}, json.dumps(told).encode()),)
 
 
@@ -130,10 +131,6 @@ def _text(asked: Mapping[str, Any]) -> str:
 def _token_limit(asked: Mapping[str, Any]) -> int | None:
     config = asked.get("inferenceConfig")
     limit = config.get("maxTokens") if isinstance(config, dict) else None
-    if limit is not None and (type(limit) is not int or not 1 <= limit <= _MAX_TOKENS):
-        raise HttpError(400, f"maxTokens is {limit!r}: it must be an integer from 1 to {_MAX_TOKENS}.")
+    if limit is not None and (type(limit) is not int or not 1 <= limit <= MAX_TOKENS):
+        raise HttpError(400, f"maxTokens is {limit!r}: it must be an integer from 1 to {MAX_TOKENS}.")
     return limit
-
-
-def _request_id(sequence: int) -> dict[str, str]:
-    return {"x-amzn-RequestId": f"00000000-0000-4000-8000-{sequence:012x}"}

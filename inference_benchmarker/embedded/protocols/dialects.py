@@ -7,8 +7,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from inference_benchmarker.embedded.config import FAILED_AS_CONFIGURED
 from inference_benchmarker.embedded.http.messages import Answer, HttpError, json_answer
-from inference_benchmarker.embedded.protocols.generation import Generation
+from inference_benchmarker.embedded.protocols.generation import MAX_TOKENS, Generation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.embedded.http.messages import Request
 
 MODEL = "demo"
-_MAX_TOKENS = 1_000_000
+BY_VARIANT = {"x-Amzn-Invoked-Production-Variant": "AllTraffic"}
 
 
 class Stream(Protocol):
@@ -80,8 +81,7 @@ class SageMakerDialect:
         """A generated text where the request has parameters for one, else a prediction, by the variant AllTraffic."""
         generation = Generation.asked_for(request.body, self._tokens)
         body = generation.whole() if generation else self._BODY
-        variant = {"x-Amzn-Invoked-Production-Variant": "AllTraffic"}
-        return Answer(200, body, headers=variant | self._request_id(sequence))
+        return Answer(200, body, headers=BY_VARIANT | request_id(sequence))
 
     def failure(self, status: int, reason: str, sequence: int) -> Answer:
         """An AWS error: its code in x-amzn-ErrorType, its text in the body's Message.
@@ -96,11 +96,7 @@ class SageMakerDialect:
             kind = "client" if status < 500 else "server"
             message = f'Received {kind} error ({status}) from primary with message "{reason}"'
             content = {"Message": message, "OriginalMessage": reason, "OriginalStatusCode": status}
-        return json_answer(answered, content, {"x-amzn-ErrorType": code} | self._request_id(sequence))
-
-    @staticmethod
-    def _request_id(sequence: int) -> dict[str, str]:
-        return {"x-amzn-RequestId": f"00000000-0000-4000-8000-{sequence:012x}"}
+        return json_answer(answered, content, {"x-amzn-ErrorType": code} | request_id(sequence))
 
 
 class OpenAiDialect:
@@ -131,6 +127,11 @@ class OpenAiDialect:
         return json_answer(200, {"object": "list", "data": [model]})
 
 
+def request_id(sequence: int) -> dict[str, str]:
+    """The header by which AWS names a request."""
+    return {"x-amzn-RequestId": f"00000000-0000-4000-8000-{sequence:012x}"}
+
+
 def json_object(body: bytes) -> dict[str, Any]:
     """The JSON object of a request. Raises HttpError."""
     try:
@@ -153,8 +154,8 @@ def _token_limit(asked: dict[str, Any]) -> int | None:
         limit = asked.get(name)
         if limit is None:
             continue
-        if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= _MAX_TOKENS:
-            raise HttpError(400, f"{name} is {limit!r}: it must be an integer from 1 to {_MAX_TOKENS}")
+        if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_TOKENS:
+            raise HttpError(400, f"{name} is {limit!r}: it must be an integer from 1 to {MAX_TOKENS}")
         return limit
     return None
 
@@ -225,7 +226,7 @@ class ChatStream:
 
     def broken(self) -> Sequence[bytes]:
         """An error object in place of a token, with nothing after it."""
-        error = {"message": "The model failed, as configured.", "type": "server_error", "param": None, "code": None}
+        error = {"message": FAILED_AS_CONFIGURED, "type": "server_error", "param": None, "code": None}
         return (f"data: {json.dumps({'error': error}, separators=(',', ':'))}\n\n".encode(),)
 
     def change(self, piece: int | None) -> str:

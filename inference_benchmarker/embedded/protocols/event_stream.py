@@ -7,8 +7,9 @@ from struct import pack
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from inference_benchmarker.embedded.config import FAILED_AS_CONFIGURED
 from inference_benchmarker.embedded.http.messages import Answer
-from inference_benchmarker.embedded.protocols.dialects import SageMakerDialect
+from inference_benchmarker.embedded.protocols.dialects import BY_VARIANT, SageMakerDialect, request_id
 from inference_benchmarker.embedded.protocols.generation import Generation
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.embedded.http.messages import Request
 
+EVENT_STREAM = "application/vnd.amazon.eventstream"
 _TEXT = 7  # the type of a header's value
 
 
@@ -26,11 +28,11 @@ class SageMakerStreamDialect(SageMakerDialect):
         """A line of JSON a token where the request has parameters for a text, else as many words as configured."""
         generation = Generation.asked_for(request.body, self._tokens)
         headers = {
-            "x-Amzn-Invoked-Production-Variant": "AllTraffic",
+            **BY_VARIANT,
             "X-Amzn-SageMaker-Content-Type": "application/jsonlines" if generation else "text/plain",
-            **self._request_id(sequence),
+            **request_id(sequence),
         }
-        head = Answer(200, b"", "application/vnd.amazon.eventstream", headers)
+        head = Answer(200, b"", EVENT_STREAM, headers)
         return PartStream(head, generation.tokens, generation.line) if generation else PartStream(head, self._tokens)
 
 
@@ -56,7 +58,7 @@ class PartStream:
     def broken(self) -> Sequence[bytes]:
         """The exception ModelStreamError."""
         kinds = {":exception-type": "ModelStreamError", ":content-type": "application/json"}
-        told = {"Message": "The model failed, as configured.", "ErrorCode": "StreamBroken"}
+        told = {"Message": FAILED_AS_CONFIGURED, "ErrorCode": "StreamBroken"}
         return (frame({**kinds, ":message-type": "exception"}, json.dumps(told).encode()),)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MARK = b'"parameters"'
-_MAX_TOKENS = 1_000_000
+MAX_TOKENS = 1_000_000
 _BY_THE_MODEL = 422
 
 
@@ -61,10 +61,10 @@ class Generation:
 
 def _limit(parameters: Mapping[str, Any]) -> int | None:
     limit = parameters.get("max_new_tokens")
-    if limit is None or (type(limit) is int and 1 <= limit <= _MAX_TOKENS):
+    if limit is None or (type(limit) is int and 1 <= limit <= MAX_TOKENS):
         return limit
     raise HttpError(
-        _BY_THE_MODEL, f"Input validation error: `max_new_tokens` must be from 1 to {_MAX_TOKENS}. Given: {limit!r}"
+        _BY_THE_MODEL, f"Input validation error: `max_new_tokens` must be from 1 to {MAX_TOKENS}. Given: {limit!r}"
     )
 
 
