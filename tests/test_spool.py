@@ -242,6 +242,29 @@ class TestSpoolState:
         wave.spool_state.read()
         assert wave.spool_state.ended
 
+    @pytest.mark.parametrize(
+        ("cause", "stop_at", "asked"),
+        [({}, 77, True), ({"cause": "asked"}, 77, True), ({"cause": "disk_full"}, 77, False)],
+        ids=["of an older version", "asked", "full disk"],
+    )
+    def test_a_stop_is_a_persons_unless_it_says_otherwise(
+        self, wave: Wave, cause: dict[str, str], stop_at: int, asked: bool
+    ) -> None:
+        wave.spool.event(event="stop", at=77, **cause)
+        wave.batch(0, final=True)
+        wave.spool_state.read()
+        assert (wave.spool_state.stop_at, wave.spool_state.stop_asked) == (stop_at, asked)
+        assert wave.spool_state.workers[0].final
+
+    def test_a_command_that_is_gone_stopped_nothing(self, wave: Wave) -> None:
+        """What was planned is still what was to be sent, and a worker that was ended early is lost."""
+        wave.batch(1, final=True)
+        wave.spool.event(event="stop", at=77, cause="command_gone")
+        wave.batch(0, final=True)
+        wave.spool_state.read()
+        assert (wave.spool_state.stop_at, wave.spool_state.stop_asked) == (None, False)
+        assert [worker.final for worker in wave.spool_state.workers] == [False, True]
+
     def test_names_are_joined_over_batches(self, wave: Wave) -> None:
         for number, label in enumerate(["a", "b", "a", "c"]):
             writer = wave.writers[0]

@@ -134,7 +134,9 @@ def test_a_killed_command_takes_its_processes_along(bench: Bench) -> None:
     wave = bench.report(run_dir)
     wave.check_books("50")
     check_that_what_was_reported_is_there(wave, log_before(log, killed))
-    assert "worker_lost" in wave.invalid
+    assert {"worker_lost", "rate_missed"} <= wave.invalid
+    assert wave.ledger["scheduled"] == 3000
+    assert (wave.code, wave.summary["interrupted"]) == (3, False)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Reco
 from inference_benchmarker.records.record import Ledger, split_batch
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.typed import require
-from inference_benchmarker.wave.spool import BATCH, SpoolReader
+from inference_benchmarker.wave.spool import BATCH, COMMAND_GONE, STOP_ASKED, SpoolReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -92,6 +92,8 @@ class SpoolState:
         self.texts: dict[str, list[str]] = {}
         self.start: dict[str, Any] | None = None
         self.stop_at: int | None = None
+        self.stop_asked = False
+        self.command_gone = False
         self.cut_at: int | None = None
         self.ended = False
         self.samples: list[Sample] = []
@@ -140,7 +142,7 @@ class SpoolState:
             case "start":
                 self.start = event
             case "stop":
-                self.stop_at = event["at"]
+                self._take_stop(event["at"], event.get("cause", STOP_ASKED))  # a spool of an older version has none
             case "lost":
                 self._worker(event["worker"]).lost_at = event["at"]
             case "client":
@@ -152,13 +154,22 @@ class SpoolState:
             case "end":
                 self.ended = True
 
+    def _take_stop(self, at: int, cause: str) -> None:
+        """The plan holds to its end where the command was killed: what was not sent by then is lost."""
+        if cause == COMMAND_GONE:
+            self.command_gone = True
+        else:
+            self.stop_at = at
+            self.stop_asked = self.stop_asked or cause == STOP_ASKED
+
     def _take_batch(self, data: bytes) -> npt.NDArray[Any]:
         meta, base, streams, gaps = split_batch(data)
         _require_members(meta, _BATCH_META, "batch")
         worker = self._worker(meta["worker"])
         worker.ledger = Ledger.from_json(meta["ledger"])
         worker.silence_ns = max(worker.silence_ns, meta["at"] - max(worker.at, 0))
-        worker.at, worker.final = meta["at"], meta["final"]
+        worker.at = meta["at"]
+        worker.final = meta["final"] and not self.command_gone  # a worker that was ended early has no last report
         worker.use = meta.get("use", {})  # a spool of an older version has none
         delays = worker.use.pop("delays_us", [])
         require(delays, list[int], "delays_us")

@@ -141,7 +141,7 @@ class Wave(WaveFacts):
             ledgers=reconcile_ledgers(plan, [w.ledger for w in spool_state.workers], lost, spool_state.end_at),
             lost_workers=tuple(sorted(lost)),
             primary_lost=primary_lost,
-            interrupted=interrupted or (spool_state.stop_at is not None and disk_error is None),
+            interrupted=interrupted or spool_state.stop_asked,
             disk_error=disk_error,
             left_behind=left_behind,
             foreign_connections=spool_state.foreign_connections,

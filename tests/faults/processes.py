@@ -266,9 +266,9 @@ PROCESSES = (
     Fault(
         "worker-kills-the-command",
         "`invoke` kills the command itself",
-        f"{REPORTED}; `benchmark report` reads it, as interrupted",
+        f"{REPORTED}; `benchmark report` reads it",
         "the last second or so, the rest of the wave, and the printed report",
-        130,
+        3,
         read_afterwards(nothing, text=factories("if payload == 121:\n    os.kill(os.getppid(), 9)")),
         slow=True,
     ),
@@ -342,9 +342,9 @@ PROCESSES = (
     Fault(
         "command-killed",
         "the command is killed; its processes end with it",
-        f"{REPORTED}; `benchmark report` reads it, as interrupted",
+        f"{REPORTED}; `benchmark report` reads it",
         "the last second or so, the rest of the wave, and the printed report",
-        130,
+        3,
         read_afterwards(lambda running: running.signal(signal.SIGKILL)),
         slow=True,
     ),

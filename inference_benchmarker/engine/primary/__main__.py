@@ -40,7 +40,7 @@ from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT, ClosedLoop, W
 from inference_benchmarker.records.record import Ledger, Report, redacted
 from inference_benchmarker.units import NS
 from inference_benchmarker.wave.run_dir import RunDir
-from inference_benchmarker.wave.spool import SpoolWriter
+from inference_benchmarker.wave.spool import COMMAND_GONE, DISK_FULL, STOP_ASKED, SpoolWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -135,7 +135,7 @@ class Primary:
 
     def stop(self) -> None:
         """One Ctrl-C: nothing that is due later is sent; what is in flight is waited for."""
-        self._broadcast_stop(abort=False)
+        self._broadcast_stop(STOP_ASKED, abort=False)
 
     def _make_runner(self) -> tuple[Environment, MasterRunner]:
         environment = Environment(
@@ -228,7 +228,7 @@ class Primary:
         self._tell("started", t0=t0)
         if self._stop_at is not None:  # it came while the workers were told to start
             self._stop_at = None
-            self._broadcast_stop(abort=self._orphaned)
+            self._broadcast_stop(COMMAND_GONE if self._orphaned else STOP_ASKED, abort=self._orphaned)
 
     def _caps(self) -> list[int]:
         """The number of requests that each worker may have in flight."""
@@ -304,7 +304,7 @@ class Primary:
             self._disk_full_told = True
             logger.error("the run directory cannot be written: %s", self._spool.error)
             self._tell("disk", error=str(self._spool.error.strerror), spool=str(self._spool.path))
-            self.stop()
+            self._broadcast_stop(DISK_FULL, abort=False)
         return written
 
     def _note(self, **event: Any) -> None:
@@ -335,9 +335,9 @@ class Primary:
         """A second Ctrl-C, or the parent is gone: end now, with what there is."""
         if self._aborted_at is None and self._t0 is not None:
             self._aborted_at = self._now()
-        self._broadcast_stop(abort=True)
+        self._broadcast_stop(COMMAND_GONE if self._orphaned else STOP_ASKED, abort=True)
 
-    def _broadcast_stop(self, *, abort: bool) -> None:
+    def _broadcast_stop(self, cause: str, *, abort: bool) -> None:
         if self._t0 is None:
             self._stop_at = 0
             self._changed.set()
@@ -345,7 +345,7 @@ class Primary:
         at = self._now() + (0 if abort else STOP_NOTICE_NS)
         if self._stop_at is None or at < self._stop_at:
             self._stop_at = at
-            self._note(event="stop", at=at)
+            self._note(event="stop", at=at, cause=cause)
         self.runner.send_message(STOP, {"at": self._stop_at, "abort": abort})
 
     def _serve_page(self) -> None:
