@@ -11,9 +11,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.packaged import demo_tokenizer
 from inference_benchmarker.url import url_problem
 from server_capacity.aiperf.arguments import OURS, brings_input, named
-from server_capacity.aiperf.installation import Installation
 from server_capacity.aiperf.options import API_KEY, MOST_PAUSE_S, AiperfOptions
-from server_capacity.aiperf.tokenizer import missing_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -73,6 +71,8 @@ def take_aiperf(options: dict[str, Any], problems: list[str], environment: Mappi
             "aiperf takes its requests from payload_factory, and a --locust-file has none: "
             'give --aiperf-args \'{"input-file": "FILE"}\'.'
         )
+    from server_capacity.aiperf.installation import Installation
+
     pause_s = read_flags(AIPERF_FLAGS, options, problems).values["aiperf_pause"]
     try:
         installation = Installation.find(environment)
@@ -125,6 +125,8 @@ def _given(text: str | None, problems: list[str]) -> dict[str, Value]:
 
 
 def _missing(given: Mapping[str, Value]) -> Iterator[str]:
+    from server_capacity.aiperf.tokenizer import missing_folder
+
     inputs, tokenizer = given.get("input-file"), given.get("tokenizer")
     if isinstance(inputs, str) and not Path(inputs).exists():
         yield f"--aiperf-args: input-file {inputs}: there is no such file."
