@@ -50,18 +50,17 @@ if payload == 9:
     multiprocessing.get_context("fork").Process(target=sit).start()
 if payload == 11 and os.fork() == 0:
     sit()
-if payload == 50:
+if payload == 20:
     while not all(os.path.exists("sent-" + name) for name in ("child", "session", "nameless")):
         gevent.sleep(0.05)
 """
-FORKED = {3, 5, 7, 9, 11}
 
 
 @pytest.mark.process
 def test_what_invoke_starts_doubles_no_arrival_and_ends_with_the_wave(bench: Bench) -> None:
     with bench.endpoint(service="none") as endpoint:
         running = bench.start(
-            *("--client-rps", 40, "--obs-time", "1.5", "--drain-timeout", 15),
+            *("--client-rps", 10, "--obs-time", 3, "--drain-timeout", 30),
             factories=factories(FORKING, SENDS_ON),
             target=endpoint,
         )
@@ -72,11 +71,11 @@ def test_what_invoke_starts_doubles_no_arrival_and_ends_with_the_wave(bench: Ben
         log = endpoint.arrivals()
     assert len(log["id"]) == told
     own = [name for name in log["id"] if not str(name).startswith("left-")]
-    assert len(own) == len(set(own)), "no arrival is doubled"
-    assert {int(name) for name in own} >= set(range(60)) - FORKED, "one that forks may wait for its child for ever"
+    assert sorted(map(int, own)) == list(range(30))
     assert {str(name) for name in log["id"]} - set(map(str, own)) == {"left-child", "left-session", "left-nameless"}
-    assert wave.ledger["sent"] == 60
-    assert wave.ledger["ok"] == len(own)
+    assert wave.ledger["sent"] == 30
+    # A forked process goes on where its parent was, and may read an answer that had come at that moment.
+    assert wave.ledger["ok"] + wave.ledger["abandoned"] == 30
     assert not running.alive()
     assert len(wave.summary["left_behind"]) == 5
     (finding,) = [each for each in wave.summary["findings"] if each["code"] == "processes_left"]
