@@ -525,7 +525,7 @@ def test_self_test_runs_the_linters_and_pytest_last(clone: Clone) -> None:
         "ruff format --check",
         "mypy",
         "lint-imports",
-        "python -m pytest -n 2 --dist loadfile -k a b",
+        "python -m pytest -n 4 --dist worksteal -k a b",
     ]
 
 
@@ -533,7 +533,7 @@ def test_self_test_runs_the_linters_and_pytest_last(clone: Clone) -> None:
 def test_self_test_fails_if_any_part_fails_and_runs_them_all(clone: Clone, fails: str) -> None:
     clone.settings["FAILS"] = fails
     assert clone.run("--self-test").code == 1
-    assert clone.did()[-1] == "python -m pytest -n 2 --dist loadfile"
+    assert clone.did()[-1] == "python -m pytest -n 4 --dist worksteal"
 
 
 def test_the_test_extra_comes_once_and_stays(clone: Clone) -> None:
