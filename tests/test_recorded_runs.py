@@ -1,0 +1,68 @@
+"""Run directories of older versions: whatever changes since, they load and are reported, compared and plotted.
+
+``recorded_runs/stored`` is all that a wave left behind, ``cut_off`` what one whose processes were killed did.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from inference_benchmarker import Wave
+from inference_benchmarker.cli import main
+from inference_benchmarker.units import NS
+from visualization.runs import read_runs
+
+RECORDED = Path(__file__).parent / "recorded_runs"
+NUMBERS = ("window", "ledger", "rates", "latency", "response_time", "ttft", "itl", "tpot", "lag", "tokens", "labels")
+FACTS = ("name", "environment", "errors", "warmup", "server_metrics", "client", "verdict", "exit_code")
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(RECORDED / "stored", tmp_path / "stored"))
+
+
+@pytest.fixture
+def cut_off(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(RECORDED / "cut_off", tmp_path / "cut_off"))
+
+
+def test_its_numbers_and_facts_are_what_was_stored(stored: Path) -> None:
+    told, wave = json.loads((stored / "summary.json").read_text()), Wave.load(stored)
+    found = wave.to_json()
+    assert {name: found[name] for name in (*NUMBERS, *FACTS)} == {name: told[name] for name in (*NUMBERS, *FACTS)}
+    assert (len(wave.records), len(wave.warmup), wave.plan.workers) == (60, 20, 2)
+    assert len(wave.frame()) == 60
+
+
+def test_it_is_reported_as_it_was(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(stored)]) == 0
+    told = (stored / "summary.txt").read_text().splitlines()
+    assert capsys.readouterr().out.splitlines()[:-1] == told[:-1]
+
+
+def test_it_is_compared(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--compare", str(stored), str(stored)]) == 0
+    assert "COMPARISON" in capsys.readouterr().out
+
+
+def test_it_is_plotted_from_all_its_files(stored: Path) -> None:
+    (run,) = read_runs([stored], {}, Wave.load, lambda _: None)
+    assert (run.problems, run.label, run.verdict) == ((), "recorded", "VALID")
+    assert sum(count or 0 for count in run.timeline["sent"]) == 60
+    assert set(run.client) == {"host", "primary", "benchmark", "worker_0", "worker_1"}
+    assert [row["name"] for row in run.server] == ["Invocations", "ModelLatency", "NoSuchMetric"]
+    assert set(run.tails) == {"latency", "response_time", "ttft", "itl"}
+    assert main(["--plot", str(stored), "--plot-format", "html", "--quiet"]) == 0
+
+
+def test_one_that_was_cut_off_is_finalised(cut_off: Path) -> None:
+    wave = Wave.load(cut_off)
+    assert (len(wave.records), wave.primary_lost, wave.lost_workers) == (20, True, (1,))
+    assert wave.window.duration_ns == 1.92 * NS
+    assert not (cut_off / "spool.bin").exists()
+    assert Wave.load(cut_off).to_json() == wave.to_json()
