@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.facts.server_metric import ServerMetric
+from inference_benchmarker.wave import store
 from inference_benchmarker.wave.spool import EVENT, SpoolReader, SpoolWriter
 from inference_benchmarker.wave.wave import Wave
 from server_capacity.aiperf.export import AiperfResult
@@ -124,7 +125,8 @@ def _full_run(path: Path) -> None:
     times = {"start": 1.7e9, "end": 1.7e9 + 25, "series_of": "Average", "series": ((1.7e9, 1.0), (1.7e9 + 10, 2.0))}
     metric = ServerMetric("cloudwatch", "ModelLatency", {"Average": 312.4, "p99": None}, "Microseconds", "ns", **times)  # type: ignore[arg-type]  # by their names
     metric = replace(metric, dimensions={"a": "b"}, reason="why", instances=((1.7e9, 1.0),))
-    wave.with_server_metrics([metric, replace(metric, name="CPUUtilization", unit="Percent")]).store_server_metrics()
+    other = replace(metric, name="CPUUtilization", unit="Percent")
+    store.save_server_metrics(wave.with_server_metrics([metric, other]))
     folder = path / "aiperf"
     folder.mkdir()
     of_times = {"latency": {"mean": 0.1, "p50": 0.1}}

@@ -13,7 +13,8 @@ from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePl
 from inference_benchmarker.records.columns import SCHEMA, Records
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.units import NS
-from inference_benchmarker.wave.run_dir import RunDir, write_json
+from inference_benchmarker.wave import store
+from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.wave import Wave
 
 if TYPE_CHECKING:
@@ -52,10 +53,8 @@ def make_run(
             Ledger(scheduled=requests + dropped, sent=requests, dropped=dropped, ok=requests - failed, failed=failed),
         ),
     )
-    wave.run_dir = RunDir(path)
-    write_json(wave.run_dir.plan, plan.to_json())
-    wave.save()
-    return wave
+    store.save_plan(RunDir(path), plan, {})
+    return store.save(wave, RunDir(path))
 
 
 def _records(requests: int, rate: int, middle_ms: float, failed: int, *, stream: bool) -> Records:

@@ -16,7 +16,8 @@ from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePl
 from inference_benchmarker.records.columns import SCHEMA, Records
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.units import NS
-from inference_benchmarker.wave.run_dir import RunDir, write_json
+from inference_benchmarker.wave import store
+from inference_benchmarker.wave.run_dir import RunDir
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +82,6 @@ def wave(
 def stored(wave: Wave, parent: Path) -> RunDir:
     """The run directory of a simulated wave."""
     run_dir = RunDir.create(parent)
-    write_json(run_dir.plan, wave.plan.public_json())
-    wave.run_dir = run_dir
-    wave.save()
+    store.save_plan(run_dir, wave.plan, {})
+    store.save(wave, run_dir)
     return run_dir

@@ -20,10 +20,11 @@ from client_capacity.overhead import Calibration, Run, Times
 from inference_benchmarker import cli
 from inference_benchmarker.engine.endpoint import load
 from inference_benchmarker.engine.launch import run_wave
+from inference_benchmarker.json_file import read_json
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
 from inference_benchmarker.plan.slo import Slo
-from inference_benchmarker.wave.run_dir import RunDir, read_json
+from inference_benchmarker.wave.run_dir import RunDir
 from tests.bench import MARK, ROOT, Bench, Running
 
 if TYPE_CHECKING:

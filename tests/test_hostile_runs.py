@@ -26,11 +26,13 @@ from inference_benchmarker.cli import main
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.files import read_given, replace_file
+from inference_benchmarker.json_file import read_json, write_json
 from inference_benchmarker.plan.plan import Bounds, OpenLoop
 from inference_benchmarker.records.columns import SCHEMA
 from inference_benchmarker.records.record import NONE, BatchWriter, Ledger
 from inference_benchmarker.units import MAX_SECONDS, NS
-from inference_benchmarker.wave.run_dir import RunDir, make_stamped_folder, read_json, write_json
+from inference_benchmarker.wave import store
+from inference_benchmarker.wave.run_dir import RunDir, make_stamped_folder
 from inference_benchmarker.wave.spool import BATCH, EVENT, SpoolReader
 from server_capacity.config import load_config
 from tests.hostile import DISGUISES, ESCAPES, TEXTS, as_link, disguise, honest_runs, make_hostile, write_frames
@@ -398,7 +400,7 @@ class TestPlain:
             series_of="Average" + ESCAPES,
             series=((1.7e9, 1.0), (1.7e9 + 1, 2.0)),
         )
-        wave.with_server_metrics([metric, replace(metric, dimensions={})]).store_server_metrics()
+        store.save_server_metrics(wave.with_server_metrics([metric, replace(metric, dimensions={})]))
         return run.path
 
     def check(self, text: str) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from inference_benchmarker.cli import main
 from inference_benchmarker.cli import plot as plotting
+from inference_benchmarker.json_file import write_json
 from inference_benchmarker.plan.plan import Bounds, ClosedLoop, WavePlan
-from inference_benchmarker.wave.run_dir import write_json
 from inference_benchmarker.wave.wave import Wave
 from tests.made_runs import make_run
 from visualization.bars import all_bars, choose

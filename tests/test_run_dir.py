@@ -19,11 +19,13 @@ from inference_benchmarker import Wave
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.client_use import WorkerUse
 from inference_benchmarker.files import replace_file
+from inference_benchmarker.json_file import read_json, write_json
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.record import NONE, BatchWriter, Ledger
 from inference_benchmarker.units import NS
 from inference_benchmarker.version import SCHEMA_VERSION
-from inference_benchmarker.wave.run_dir import RunDir, read_json, write_json
+from inference_benchmarker.wave import store
+from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import SpoolWriter
 from tests.conftest import ROOT
 from tests.test_spool import use
@@ -150,7 +152,7 @@ class TestVersionBefore:
         assert again.verdict.findings == first.verdict.findings
         assert again.verdict.exit_code == 0
         assert "RESULTS" in again.text()
-        again.save()
+        store.save(again, run_dir)
         assert Wave.load(run_dir.path).to_json() == again.to_json()
 
     def test_its_spool_is_finalised(self, tmp_path: Path) -> None:
@@ -208,7 +210,7 @@ class TestWave:
         def read_only(*_: Any) -> None:
             raise OSError(errno.EROFS, "read-only")
 
-        monkeypatch.setattr("inference_benchmarker.wave.wave.replace_file", read_only)
+        monkeypatch.setattr("inference_benchmarker.wave.store.replace_file", read_only)
         assert len(Wave.load(run_dir.path).records) == 20
         assert run_dir.spool.exists()
 
@@ -241,10 +243,10 @@ class TestWave:
 
     def test_an_empty_wave_is_stored_and_loaded(self, tmp_path: Path) -> None:
         wave = replace(Wave.load(spooled(tmp_path).path), records=Records.of([]), ledgers=(Ledger(), Ledger()))
-        wave.run_dir = RunDir.create(tmp_path)
-        write_json(wave.run_dir.plan, PLAN.public_json())
-        wave.save()
-        assert len(Wave.load(wave.run_dir.path).records) == 0
+        run_dir = RunDir.create(tmp_path)
+        store.save_plan(run_dir, PLAN, {})
+        store.save(wave, run_dir)
+        assert len(Wave.load(run_dir.path).records) == 0
 
     def test_a_terminal_without_the_signs_gets_its_report(self, tmp_path: Path, command: list[str]) -> None:
         done = subprocess.run(

@@ -14,6 +14,7 @@ import pytest
 from inference_benchmarker.cli.server_metrics import print_with_metrics
 from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric, renewed
 from inference_benchmarker.report.text import metric_lines
+from inference_benchmarker.wave import store
 from inference_benchmarker.wave.wave import Wave
 from tests import metrics_truth
 from tests.fake_cloudwatch import cloudwatch_block
@@ -185,11 +186,18 @@ class Finishing:
         self.stored = metrics
         return self
 
-    def store_server_metrics(self) -> None:
+    def save(self) -> None:
         if self.full:
             raise OSError(28, "No space left on device")
 
 
+@pytest.fixture
+def _unstored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What finishes saves itself."""
+    monkeypatch.setattr(store, "save_server_metrics", Finishing.save)
+
+
+@pytest.mark.usefixtures("_unstored")
 @pytest.mark.parametrize(("collecting", "printed"), [(True, "with 0 metrics"), (False, "with 1 metrics")])
 def test_ctrl_c_beside_the_waiting_loses_nothing(
     collecting: bool, printed: str, capsys: pytest.CaptureFixture[str]
@@ -199,6 +207,7 @@ def test_ctrl_c_beside_the_waiting_loses_nothing(
     assert capsys.readouterr().out == f"the wave\n{printed}"
 
 
+@pytest.mark.usefixtures("_unstored")
 def test_a_full_disk_keeps_no_metric_from_being_printed(capsys: pytest.CaptureFixture[str]) -> None:
     wave: Any = Finishing(full=True)
     assert print_with_metrics(wave, [wave], {"json": None, "quiet": None}).verdict.exit_code == 0
@@ -214,6 +223,7 @@ class Faulty:
         raise KeyError("Timestamps")
 
 
+@pytest.mark.usefixtures("_unstored")
 def test_a_source_that_fails_loses_neither_the_wave_nor_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     wave: Any = Finishing(collecting=False)
     other: Any = SimpleNamespace(collect=lambda *_: [metric("CPUUtilization", 1.0)])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 from dataclasses import dataclass, field
@@ -16,22 +14,23 @@ import numpy as np
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import is_folder, read_bytes
+from inference_benchmarker.json_file import UNREADABLE
 from inference_benchmarker.json_text import MOST_BYTES, parse_json
 from inference_benchmarker.text import one_line, plain
-from inference_benchmarker.typed import MOST_FLOAT, require
-from inference_benchmarker.units import MIB
-from inference_benchmarker.wave.run_dir import UNREADABLE, RunDir, read_json
+from inference_benchmarker.typed import MOST_FLOAT
+from inference_benchmarker.wave import store
+from inference_benchmarker.wave.run_dir import RunDir
+from inference_benchmarker.wave.tables import Table, finite, read_client_table, read_timeline
 from visualization.intervals import Estimates, interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from inference_benchmarker.summary.distribution import Distribution
     from inference_benchmarker.wave.wave import Wave
     from visualization.figures import Points
 
 T = TypeVar("T")
-Table = dict[str, list[float | None]]
 Interval = tuple[float, float]
 
 TIMES = ("latency", "response_time", "ttft", "itl")
@@ -40,17 +39,8 @@ AIPERF_ALONE = "aiperf only"
 ALONE = ("rate", "success", "tokens")
 STATISTICS = ("mean", "p50", "p90", "p95", "p99", "p99.9")
 _MOST_NINES, _A_NINE = 4, 50
-_MOST_TABLE, _MOST_CELLS, _MOST_PROCESSES = 256 * MIB, 40_000_000, 2_000
 _MOST_FOLDERS = 1_000
 _LONG = 200
-_SERVER_ROW: dict[str, Any] = {
-    "name": str,
-    "statistics": dict[str, float | None],
-    "dimensions": dict[str, str] | None,
-    "unit": str | None,
-    "reason": str | None,
-    "series_of": str | None,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +90,7 @@ def read_runs(
 ) -> tuple[Run, ...]:
     """The runs, one at a time; ``metadata`` is keyed by the directories' basenames. Raises for what is no run.
 
-    ``load`` is ``Wave.load``: what a wave's verdict is made of is no business of these figures.
+    ``load`` is ``store.load``: what a wave's verdict is made of is no business of these figures.
     """
     plans = [_check(path) for path in paths]
     given = [metadata.get(path.resolve().name, {}) for path in paths]
@@ -151,7 +141,7 @@ def _check(path: Path) -> dict[str, Any]:
     if not any(map(os.path.lexists, (run_dir.summary, run_dir.requests, run_dir.spool, run_dir.plan))):
         RunDir.find(path)
     try:
-        return read_json(run_dir.plan)
+        return store.read_facts(run_dir.plan)
     except BenchmarkError:
         return {}
 
@@ -186,20 +176,20 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
     nothing: dict[str, Any] = {}
     read_export = partial(_read_aiperf, inside=run_dir.path)
     if run_dir.aiperf_alone:
-        plan = attempts.read(run_dir.plan, read_json, nothing)
+        plan = attempts.read(run_dir.plan, store.read_facts, nothing)
         export = attempts.read(_aiperf_export(run_dir), read_export, nothing)
         return Run(run_dir.path, label, hover, plan=plan, aiperf=export, problems=attempts.told, has_wave=False)
     wave = attempts.read(run_dir.path, load, None)
-    facts = attempts.read(run_dir.summary, read_json, nothing)
+    facts = attempts.read(run_dir.summary, store.read_facts, nothing)
     start_s = (number(facts, "window", "start_unix_ns") or 0) / 1e9
     return Run(
         path=run_dir.path,
         label=label,
         hover=hover,
         facts=facts,
-        plan=attempts.read(run_dir.plan, read_json, nothing),
-        timeline=attempts.read(run_dir.timeline, _read_table, nothing),
-        client=attempts.read(run_dir.client_csv, lambda path: _read_client(path, start_s), nothing, expected=False),
+        plan=attempts.read(run_dir.plan, store.read_facts, nothing),
+        timeline=attempts.read(run_dir.timeline, read_timeline, nothing),
+        client=attempts.read(run_dir.client_csv, partial(read_client_table, start_s=start_s), nothing, expected=False),
         server=attempts.read(run_dir.server_metrics, _read_server, (), expected=False),
         aiperf=attempts.read(_aiperf_export(run_dir), read_export, nothing, expected=False),
         tails={} if wave is None else _tails(wave),
@@ -208,57 +198,14 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
     )
 
 
-def _rows(path: Path) -> Iterator[dict[str, str]]:
-    """The rows of a CSV file."""
-    data = read_bytes(path, _MOST_TABLE)
-    if data.count(b",") + data.count(b"\n") > _MOST_CELLS:
-        raise ValueError(f"has more than {_MOST_CELLS:,} cells")
-    try:
-        yield from csv.DictReader(io.StringIO(data.decode(), newline=""))
-    except csv.Error as error:
-        raise ValueError(str(error)) from None
-
-
-def _read_table(path: Path) -> Table:
-    columns: Table = {}
-    for row in _rows(path):
-        for name, text in row.items():
-            columns.setdefault(name, []).append(_finite(text) if text else None)
-    return columns
-
-
-def _read_client(path: Path, start_s: float) -> dict[str, Table]:
-    """CPU by process; ``second`` is that of the wave."""
-    processes: dict[str, Table] = {}
-    for row in _rows(path):
-        if row["cpu_percent"] is None:  # cut off within a line
-            continue
-        table = processes.setdefault(row["process"], {"second": [], "cpu_percent": []})
-        table["second"].append(_finite(row["unix_s"]) - start_s)
-        table["cpu_percent"].append(_finite(row["cpu_percent"]))
-    if len(processes) > _MOST_PROCESSES:
-        raise ValueError(f"has {len(processes):,} processes")
-    return processes
-
-
 def _read_server(path: Path) -> tuple[dict[str, Any], ...]:
     """The metrics that were asked for."""
-    rows = [row for row in read_json(path)["metrics"] if row.get("asked", True) and row["statistics"]]
-    for row in rows:
-        for key, kind in _SERVER_ROW.items():
-            require(row.get(key), kind, key)
+    rows = [row for row in store.read_server_metrics(path) if row.get("asked", True) and row["statistics"]]
     return tuple({**row, "name": plain(row["name"]), "series": _pairs(row.get("series") or ())} for row in rows)
 
 
 def _pairs(series: Iterable[Sequence[float]]) -> list[Interval]:
-    return [(_finite(at), _finite(value)) for at, value in series]
-
-
-def _finite(value: str | float) -> float:
-    found = float(value)
-    if not abs(found) < MOST_FLOAT:
-        raise ValueError(f"{value} is no number to compute with")
-    return found
+    return [(finite(at), finite(value)) for at, value in series]
 
 
 def _aiperf_export(run_dir: RunDir) -> Path:

@@ -37,7 +37,7 @@ def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     options = compare_parser().parse_intermixed_args([argument for argument in arguments if argument != "--compare"])
     from inference_benchmarker.plan.slo import MaxRegression
-    from inference_benchmarker.wave.wave import Wave
+    from inference_benchmarker.wave import store
     from visualization import comparison_report
     from visualization.comparison import compare
 
@@ -48,7 +48,7 @@ def run(arguments: list[str]) -> int:
             f"--compare takes two run directories, BASE and NEW, not {len(options.runs)}. "
             "For any number side by side: `benchmark --plot DIR...`."
         )
-    waves = list(_good(Wave.load, options.runs, problems))
+    waves = list(_good(store.load, options.runs, problems))
     refuse(problems)
     base, new = waves
     found = compare(base, new, limits)

@@ -19,12 +19,12 @@ SLOW_S = 2.0
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     plot = make_plot(*plot_parser().parsed(arguments))
-    from inference_benchmarker.wave.wave import Wave
+    from inference_benchmarker.wave import store
     from visualization.runs import read_runs
     from visualization.series import make_figures, write_report
 
     tell = say_nothing if plot.quiet else _say_when_slow(time.monotonic() + SLOW_S)
-    runs = read_runs(plot.runs, plot.metadata, Wave.load, tell)
+    runs = read_runs(plot.runs, plot.metadata, store.load, tell)
     for found in runs:
         for problem in found.problems:
             say(f"{found.label}: {problem}")

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     options = report_parser().parse_args(arguments)
+    from inference_benchmarker.wave import store
     from inference_benchmarker.wave.run_dir import RunDir
-    from inference_benchmarker.wave.wave import Wave
     from server_capacity.aiperf.export import AiperfResult
 
     sources = sources_of(options.endpoint_config, afterwards=True)
     run_dir = RunDir.find(options.dir)
     result = AiperfResult.load(run_dir.aiperf) or _cut_off(run_dir)
-    wave = None if result is not None and not run_dir.has_wave else Wave.load(options.dir)
+    wave = None if result is not None and not run_dir.has_wave else store.load(options.dir)
     if wave is not None and sources:
         wave = print_with_metrics(wave, sources, {"json": options.json, "quiet": False})
     elif wave is not None and not options.json:
@@ -51,7 +51,7 @@ def report_parser() -> Parser:
 def _cut_off(run_dir: RunDir) -> AiperfResult | None:
     """Reads what aiperf had done by the time it was cut off, if it was."""
     from inference_benchmarker.files import is_folder
-    from inference_benchmarker.wave.run_dir import read_plan
+    from inference_benchmarker.wave.store import read_plan
     from server_capacity.aiperf.export import read_export
 
     if not is_folder(run_dir.aiperf):

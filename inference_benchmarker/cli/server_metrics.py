@@ -42,6 +42,7 @@ def print_with_metrics(wave: Wave, sources: list[Source], options: dict[str, Any
     """
     from inference_benchmarker.engine.processes import counting_interrupts, until_interrupted
     from inference_benchmarker.facts.server_metric import collected
+    from inference_benchmarker.wave import store
 
     tell = say_nothing if options["quiet"] else say
     with counting_interrupts():
@@ -53,7 +54,7 @@ def print_with_metrics(wave: Wave, sources: list[Source], options: dict[str, Any
         logs = until_interrupted(lambda: list(_logs(wave, metrics, sources, tell)))
         wave = wave.with_server_metrics(metrics, logs)
         try:
-            wave.store_server_metrics()
+            store.save_server_metrics(wave)
         except OSError as error:
             reason = error.strerror or str(error)
             say(f"The server's metrics could not be stored ({reason}); what is printed is all there is of them.")

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.wave.finalise import finalise
 from inference_benchmarker.wave.spool_state import SpoolState
-from inference_benchmarker.wave.wave import Wave
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.live import Live
     from inference_benchmarker.engine.processes import Interrupts, Processes
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.run_dir import RunDir
+    from inference_benchmarker.wave.wave import Wave
 
 POLL_S = 0.02
 LIVE_INTERVAL_S = 0.5
@@ -84,15 +85,15 @@ class Conductor:
     def finalise(self, facts: dict[str, Any]) -> Wave:
         """Put the wave together from its spool; ``facts`` are those of ``plan.json``."""
         self.spool_state.read()
-        return Wave.of_spool(
+        return finalise(
             self.plan,
             self.spool_state,
             self.run_dir,
+            facts,
             primary_lost=self._primary_lost,
             interrupted=self._interrupts_told > 0,
             disk_error=self._disk_error,
             left_behind=self._processes.left_behind,
-            facts=facts,
         )
 
     def forget_spill(self) -> None:

@@ -9,7 +9,6 @@ import errno
 import secrets
 import shutil
 import tempfile
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,11 +19,13 @@ from inference_benchmarker.engine.live import Live, Nobody, Undisturbed
 from inference_benchmarker.engine.processes import Processes, counting_interrupts
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.host import raise_descriptor_limit
-from inference_benchmarker.wave.run_dir import RunDir, cannot_write, write_json
-from inference_benchmarker.wave.wave import Wave, describe_environment
+from inference_benchmarker.wave import store
+from inference_benchmarker.wave.environment import describe_environment
+from inference_benchmarker.wave.run_dir import RunDir, cannot_write
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.wave.wave import Wave
 
 DESCRIPTORS_A_WORKER = 4  # its standard input, its pipe and log here, and a connection of the primary's
 DESCRIPTORS_BESIDE_WORKERS = 24
@@ -89,7 +90,7 @@ def make_run_dir(plan: WavePlan, facts: dict[str, Any]) -> RunDir:
     """A new run directory that holds the plan, and with what and where it is run."""
     run_dir = RunDir.create(plan.output_dir)
     try:
-        write_json(run_dir.plan, {**plan.public_json(), **facts})
+        store.save_plan(run_dir, plan, facts)
     except OSError as error:
         _discard(run_dir)
         raise cannot_write(plan.output_dir, error) from None
@@ -121,29 +122,22 @@ def _store(wave: Wave, made: tuple[int, int], live: Live) -> Wave:
     try:
         if _identity(origin) != made:
             raise OSError(errno.ESTALE, "another folder took its place")
-        wave.save()
-        return wave
+        return store.save(wave, origin)
     except OSError as error:
         reason = error.strerror or str(error)
         if error.errno != errno.ESTALE:
-            _take_back(origin)  # what is half stored would tell less than the spool that stays
-    wave.run_dir = RunDir(Path(tempfile.mkdtemp(suffix="_benchmark")))
+            store.take_back(origin)
+    elsewhere = RunDir(Path(tempfile.mkdtemp(suffix="_benchmark")))
     try:
-        write_json(wave.run_dir.plan, {**wave.plan.public_json(), "environment": wave.environment})
-        wave.save()
-        live.say(f"{origin.path}: cannot be written ({reason}); the wave is stored in {wave.run_dir.path}.")
+        store.save_plan(elsewhere, wave.plan, {"environment": wave.environment})
+        wave = store.save(wave, elsewhere)
+        live.say(f"{origin.path}: cannot be written ({reason}); the wave is stored in {elsewhere.path}.")
     except OSError:
-        shutil.rmtree(wave.run_dir.path, ignore_errors=True)
-        wave.run_dir = None
+        shutil.rmtree(elsewhere.path, ignore_errors=True)
+        wave = wave.stored_in(None)
         later = f" `benchmark report {origin.path}` stores it once it can." if origin.spool.is_file() else ""
         live.say(f"The wave could not be stored ({reason}); what is printed is all there is.{later}")
     return wave
-
-
-def _take_back(run_dir: RunDir) -> None:
-    for path in (run_dir.requests, run_dir.timeline, run_dir.report, run_dir.summary):
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
 
 
 def _descriptor_problems(workers: int) -> list[str]:

@@ -54,7 +54,7 @@ class Window:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class WaveFacts:
     """A finished wave.
 

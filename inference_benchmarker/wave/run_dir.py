@@ -1,31 +1,20 @@
-"""The run directory: every file of a wave by its name, and how JSON gets there and is read back.
-
-Whose run directory it is, is not known: what is read from it is held against bounds, and what is written stays in it
-(``files``).
-"""
+"""The run directory: every file of a wave by its name. What stands in them is the business of ``store``."""
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import is_file, is_folder, read_bytes, replace_file
-from inference_benchmarker.json_text import MOST_BYTES, parse_json
-from inference_benchmarker.plan.plan import WavePlan
-from inference_benchmarker.text import one_line
-from inference_benchmarker.typed import require
-from inference_benchmarker.version import SCHEMA_VERSION
+from inference_benchmarker.files import is_file, is_folder
+from inference_benchmarker.json_file import cannot_read
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 OWNER_ONLY = 0o700
-UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What reading values of another shape than ours raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,57 +138,6 @@ def make_stamped_folder(parent: Path, kind: str) -> Path:
     except OSError as error:
         raise cannot_write(parent, error) from None
     raise BenchmarkError(f"{parent}: no name is left for a run directory of this second.")
-
-
-def write_json(path: Path, data: dict[str, Any], inside: Path | None = None) -> None:
-    """Write a JSON object so that a reader sees the old file or the whole new one."""
-    replace_file(path, json.dumps(data, indent=2, allow_nan=False) + "\n", inside)
-
-
-def read_json(path: Path, inside: Path | None = None) -> dict[str, Any]:
-    """Read a JSON object of ours; a newer schema or a damaged file is said. ``inside``: see ``files.opened``."""
-    try:
-        data = parse_json(read_bytes(path, MOST_BYTES, inside))
-        version = int(data["schema_version"])
-    except (OSError, *UNREADABLE) as error:
-        raise foreign(path, error) from None
-    if version > SCHEMA_VERSION:
-        raise BenchmarkError(
-            f"{path}: has schema version {version}; this tool knows {SCHEMA_VERSION}.", "Update the tool."
-        )
-    return dict(data)
-
-
-def read_plan(run_dir: RunDir) -> WavePlan:
-    """The plan of a run directory; BenchmarkError for what is none, or none that a wave could have."""
-    data = read_json(run_dir.plan)
-    try:
-        plan = WavePlan.from_json(data)
-        require(plan, WavePlan, "plan")
-        problems = plan.problems_of_values()
-    except (BenchmarkError, *UNREADABLE) as error:
-        raise foreign(run_dir.plan, error) from None
-    if problems:
-        raise foreign(run_dir.plan, ValueError(problems[0].text))
-    return plan
-
-
-def foreign(path: Path, error: Exception) -> BenchmarkError:
-    """The error of a file whose content is not what this tool writes, in one sentence."""
-    if isinstance(error, KeyError):
-        reason = f"{one_line(str(error), 40)} is missing"
-    elif isinstance(error, OSError):
-        reason = error.strerror or one_line(str(error), 200)
-    elif isinstance(error, (AttributeError, TypeError)):
-        reason = f"a value is of another type than it writes: {one_line(str(error), 100)}"
-    else:
-        reason = one_line(str(error), 200) or type(error).__name__
-    return cannot_read(path, f"cannot be read as a file of this tool ({reason})")
-
-
-def cannot_read(path: Path, what: str) -> BenchmarkError:
-    """The error of a file that ``what`` is told of."""
-    return BenchmarkError(f"{path}: {what}.", "Give a run directory as this tool left it.")
 
 
 def cannot_write(path: Path, error: OSError) -> BenchmarkError:

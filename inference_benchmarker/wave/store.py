@@ -1,22 +1,122 @@
-"""``requests.parquet``: written whole, and read back only as far as it is what this tool writes and fits in memory."""
+"""A wave's way to disk and back: what stands in the files of a run directory is known here alone.
+
+``run_dir`` names the files; their tables of text are read and written by ``tables``. Whose run directory it is, is not
+known: what is read is held against bounds, and what is written stays in it (``files``).
+"""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import most_in_memory, opened, replacing
+from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
+from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
+from inference_benchmarker.facts.wave_facts import Window
+from inference_benchmarker.files import is_file, most_in_memory, opened, replace_file, replacing
+from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
+from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.columns import SCHEMA, Records
-from inference_benchmarker.wave.run_dir import UNREADABLE, foreign
+from inference_benchmarker.records.record import Ledger
+from inference_benchmarker.summary.timeline import timeline
+from inference_benchmarker.typed import require
+from inference_benchmarker.version import SCHEMA_VERSION
+from inference_benchmarker.wave.consistency import check_wave
+from inference_benchmarker.wave.finalise import finalise, make_countable, nothing_recorded
+from inference_benchmarker.wave.run_dir import RunDir
+from inference_benchmarker.wave.spool import is_locked
+from inference_benchmarker.wave.spool_state import SpoolState
+from inference_benchmarker.wave.wave import Wave
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
+
+T = TypeVar("T")
 
 _ROW_BYTES, _GAP_BYTES = 128, 4
 _FEW = 100_000
+_SERVER_ROW: dict[str, Any] = {
+    "name": str,
+    "statistics": dict[str, float | None],
+    "dimensions": dict[str, str] | None,
+    "unit": str | None,
+    "reason": str | None,
+    "series_of": str | None,
+}
+
+
+def load(path: str | Path) -> Wave:
+    """Load a run directory; one that was cut off is finalised first. BenchmarkError for what is none."""
+    run_dir = RunDir.find(Path(path))
+    if is_file(run_dir.requests) and is_file(run_dir.summary):
+        return _stored(run_dir)
+    if not is_file(run_dir.spool):
+        raise nothing_recorded(run_dir)
+    if is_locked(run_dir.spool):
+        raise BenchmarkError(f"{run_dir.path}: its wave is still running.", "Wait for its end.")
+    wave = _of_spool(run_dir)
+    with suppress(OSError):  # what cannot be written to can still be read
+        save(wave, run_dir)
+    return wave
+
+
+def save(wave: Wave, run_dir: RunDir) -> Wave:
+    """Store a wave beside its plan, and return it as one that is stored there.
+
+    The spool goes when all else is safely there. OSError where it cannot be stored: see ``take_back``.
+    """
+    wave = wave.stored_in(run_dir)
+    write_records(run_dir.requests, Records(pa.concat_tables([wave.warmup.table, wave.records.table])))
+    replace_file(run_dir.timeline, timeline(wave))
+    _save_report(wave, run_dir)
+    with suppress(OSError):  # all else is stored: what is left of it is only space
+        run_dir.spool.unlink(missing_ok=True)
+    return wave
+
+
+def save_server_metrics(wave: Wave) -> None:
+    """Store what a wave's server said beside the rest. OSError where it cannot be written to any more."""
+    if wave.run_dir is not None:
+        rows = [metric.to_json() for metric in wave.server_metrics or ()]
+        logs = [log.to_json() for log in wave.server_logs or ()]
+        write_json(wave.run_dir.server_metrics, {"schema_version": SCHEMA_VERSION, "metrics": rows, "logs": logs})
+        _save_report(wave, wave.run_dir)
+
+
+def take_back(run_dir: RunDir) -> None:
+    """Take away what ``save`` began to store: it would tell less than the spool that stays."""
+    for path in (run_dir.requests, run_dir.timeline, run_dir.report, run_dir.summary):
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def save_plan(run_dir: RunDir, plan: WavePlan, facts: dict[str, Any]) -> None:
+    """Write ``plan.json``: the plan without its secrets, and ``facts``: with what and where it is run."""
+    write_json(run_dir.plan, {**plan.public_json(), **facts})
+
+
+def read_plan(run_dir: RunDir) -> WavePlan:
+    """The plan of a run directory; BenchmarkError for what is none, or none that a wave could have."""
+    return _plan_of(run_dir, read_json(run_dir.plan))
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """What ``summary.json`` or ``plan.json`` says, as it stands there: any of it may be missing or of another type."""
+    return read_json(path)
+
+
+def read_server_metrics(path: Path) -> list[dict[str, Any]]:
+    """The rows of ``server_metrics.json``, of the types that it has."""
+    rows: list[dict[str, Any]] = read_json(path)["metrics"]
+    for row in rows:
+        for key, kind in _SERVER_ROW.items():
+            require(row.get(key), kind, key)
+    return rows
 
 
 def read_records(path: Path) -> Records:
@@ -24,10 +124,10 @@ def read_records(path: Path) -> Records:
     try:
         with opened(path) as file:
             parquet = pq.ParquetFile(file)
-            if parquet.schema_arrow != SCHEMA:
+            if not _is_ours(parquet.schema_arrow):
                 raise BenchmarkError(f"{path}: has other columns than this tool writes.")
             _check_size(parquet.metadata, os.fstat(file.fileno()).st_size)
-            table = parquet.read().combine_chunks()
+            table = _todays_columns(parquet.read()).combine_chunks()
         table.validate(full=True)
         records = Records(table)
         records.check()
@@ -42,6 +142,102 @@ def write_records(path: Path, records: Records) -> None:
         pq.write_table(records.table, file, compression="zstd")
 
 
+def _stored(run_dir: RunDir) -> Wave:
+    described = read_json(run_dir.summary)
+    plan = read_plan(run_dir)
+    records = read_records(run_dir.requests)
+    try:
+        wave = _of_facts(plan, records, _todays_facts(described), run_dir)
+        check_wave(wave)
+    except UNREADABLE as error:
+        raise foreign(run_dir.summary, error) from None
+    return wave
+
+
+def _of_spool(run_dir: RunDir) -> Wave:
+    """The wave of a spool that nobody writes to any more, and that anybody may have written."""
+    described = read_json(run_dir.plan)
+    plan = _plan_of(run_dir, described)
+    try:
+        if run_dir.spool.stat(follow_symlinks=False).st_size > most_in_memory():
+            raise ValueError("it does not fit in this machine's memory")
+        spool_state = SpoolState([run_dir.spool], plan.workers)
+        with closing(spool_state):
+            spool_state.read()
+        make_countable(plan, spool_state)
+        wave = finalise(plan, spool_state, run_dir, described, primary_lost=not spool_state.ended)
+        check_wave(wave)
+    except (OSError, MemoryError, RecursionError, *UNREADABLE) as error:
+        raise foreign(run_dir.spool, error) from None
+    return wave
+
+
+def _plan_of(run_dir: RunDir, described: dict[str, Any]) -> WavePlan:
+    try:
+        plan = WavePlan.from_json(described)
+        require(plan, WavePlan, "plan")
+        problems = plan.problems_of_values()
+    except (BenchmarkError, *UNREADABLE) as error:
+        raise foreign(run_dir.plan, error) from None
+    if problems:
+        raise foreign(run_dir.plan, ValueError(problems[0].text))
+    return plan
+
+
+def _of_facts(plan: WavePlan, records: Records, facts: dict[str, Any], run_dir: RunDir) -> Wave:
+    """The wave that ``Wave.to_json`` described."""
+    index, client = records.int("index"), facts["client"]
+    return Wave(
+        plan=plan,
+        window=Window.from_json(facts["window"]),
+        records=records.where(index >= 0),
+        warmup=records.where(index < 0),
+        ledgers=tuple(Ledger.from_json(ledger) for ledger in facts["ledger"]["workers"]),
+        lost_workers=tuple(facts["lost_workers"]),
+        primary_lost=facts["primary_lost"],
+        interrupted=facts["interrupted"],
+        disk_error=facts["disk_error"],
+        left_behind=tuple(facts["left_behind"]),
+        foreign_connections=facts["foreign_connections"],
+        error_texts={row["key"]: row["texts"] for row in facts["errors"]},
+        caps=tuple(client["caps"]),
+        workers=tuple(WorkerUse.from_json(worker) for worker in client["workers"]),
+        host=None if client["host"] is None else HostUse(**client["host"]),
+        processes=tuple(ProcessUse.from_json(process) for process in client["processes"]),
+        calibration=facts["calibration"],
+        environment=facts["environment"],
+        server_metrics=_each(ServerMetric.from_json, facts["server_metrics"]),
+        server_logs=_each(ServerLog.from_json, facts["server_logs"]),
+        run_dir=run_dir,
+    )
+
+
+def _todays_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    """What ``summary.json`` says, with what older versions left out of it; the one place that knows them."""
+    facts = {"left_behind": (), "foreign_connections": 0, "server_logs": None, "calibration": None, **facts}
+    if "caps" not in facts["client"]:
+        facts["client"] = {"caps": (), "workers": (), "host": None, "processes": ()}
+    return facts
+
+
+def _todays_columns(table: pa.Table) -> pa.Table:
+    """The columns of ``requests.parquet`` as they are called now; the one place where older schemas are mapped.
+
+    What an older one had no column for is null.
+    """
+    columns = [
+        table.column(field.name) if field.name in table.column_names else pa.nulls(len(table), field.type)
+        for field in SCHEMA
+    ]
+    return pa.table(columns, schema=SCHEMA)
+
+
+def _is_ours(schema: pa.Schema) -> bool:
+    """Whether a file has no column but ours, and all of those that may not be null."""
+    needed = {field.name for field in SCHEMA if not field.nullable}
+    return needed <= set(schema.names) and all(field in SCHEMA for field in schema)
+
+
 def _check_size(metadata: Any, size: int) -> None:
     """Raise ValueError where it would unpack to more than a wave of its size, which has some bytes a request."""
     rows = metadata.num_rows
@@ -54,3 +250,12 @@ def _check_size(metadata: Any, size: int) -> None:
         raise ValueError(f"{size:,} bytes do not hold {rows:,} requests")
     if max(unpacked, rows * _ROW_BYTES + values * _GAP_BYTES) > most_in_memory():
         raise ValueError(f"{rows:,} requests do not fit in this machine's memory")
+
+
+def _save_report(wave: Wave, run_dir: RunDir) -> None:
+    replace_file(run_dir.report, wave.text())
+    write_json(run_dir.summary, wave.to_json())
+
+
+def _each(make: Callable[[dict[str, Any]], T], rows: list[dict[str, Any]] | None) -> tuple[T, ...] | None:
+    return None if rows is None else tuple(map(make, rows))

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Self
 from inference_benchmarker.exit_codes import INTERRUPTED, MISSED, OK
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from inference_benchmarker.files import is_file, opened, read_bytes
+from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
 from inference_benchmarker.json_text import MOST_BYTES, parse_json
 from inference_benchmarker.redact import redact
 from inference_benchmarker.typed import require
 from inference_benchmarker.units import NS
 from inference_benchmarker.version import SCHEMA_VERSION
-from inference_benchmarker.wave.run_dir import UNREADABLE, foreign, read_json, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import time
 from contextlib import suppress
@@ -12,9 +11,10 @@ import psutil
 
 from inference_benchmarker import procfs
 from inference_benchmarker.facts.client_use import HOST, Sample
+from inference_benchmarker.wave.tables import add_to_client_table, begin_client_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 INTERVAL_S = 1.0
@@ -88,9 +88,9 @@ def sample_regularly(
 ) -> None:
     """Give ``note`` the samples of each second until this greenlet or thread is ended. ``processes``: name to pid.
 
-    With a ``path`` they are rows of a CSV file as well, until the disk is full.
+    With a ``path`` they are rows of a client.csv as well, until the disk is full.
     """
-    rows_fit = path is not None and _append(path, [Sample._fields])
+    rows_fit = path is not None and begin_client_table(path)
     sampler = Sampler(processes)
     while True:
         sleep(INTERVAL_S)
@@ -99,7 +99,7 @@ def sample_regularly(
         except (OSError, psutil.Error):  # what the host told a second ago it does not tell now
             continue
         note(samples)
-        rows_fit = rows_fit and path is not None and _append(path, samples)
+        rows_fit = rows_fit and path is not None and add_to_client_table(path, samples)
 
 
 def host_constants() -> dict[str, Any]:
@@ -110,16 +110,6 @@ def host_constants() -> dict[str, Any]:
         "memory_total_bytes": psutil.virtual_memory().total,
         "ephemeral_ports": None if ports is None else len(ports),
     }
-
-
-def _append(path: Path, rows: Iterable[Iterable[object]]) -> bool:
-    """Add rows to a file; False where it does not take them."""
-    try:
-        with path.open("a", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows(rows)
-    except OSError:
-        return False
-    return True
 
 
 def _cores() -> set[int]:

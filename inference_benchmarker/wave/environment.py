@@ -1,0 +1,47 @@
+"""With what and where a wave is run: what a reader needs to repeat it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.version import __version__
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from inference_benchmarker.plan.plan import WavePlan
+
+_PACKAGES = ("locust", "gevent", "boto3", "geventhttpclient")
+
+
+def describe_environment(plan: WavePlan) -> dict[str, Any]:
+    """Versions, host, the file that is run and the seed."""
+    target = plan.factories_file or plan.locust_file
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "cpus": os.cpu_count(),
+        "file": None if target is None else str(target),
+        "file_sha256": _sha256(target),
+        "seed": plan.seed,
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _sha256(path: Path | None) -> str | None:
+    if path is None or not path.is_file():
+        return None
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,110 @@
+"""Puts a finished wave together from what its spool tells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.facts.client_use import HostUse, ProcessUse
+from inference_benchmarker.facts.wave_facts import Window, reconcile_ledgers
+from inference_benchmarker.plan.pacing import TokenBucket
+from inference_benchmarker.units import NS
+from inference_benchmarker.wave.wave import Wave
+
+if TYPE_CHECKING:
+    from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.records.columns import Records
+    from inference_benchmarker.wave.run_dir import RunDir
+    from inference_benchmarker.wave.spool_state import SpoolState
+
+MOST_DRAWN = 5_000_000  # arrivals of a Poisson wave, some seconds of drawing
+
+
+def finalise(
+    plan: WavePlan,
+    spool_state: SpoolState,
+    run_dir: RunDir,
+    facts: dict[str, Any],
+    *,
+    primary_lost: bool = False,
+    interrupted: bool = False,
+    disk_error: str | None = None,
+    left_behind: tuple[str, ...] = (),
+) -> Wave:
+    """The wave that a run directory's spool tells of; a worker without a last report is lost.
+
+    ``facts``: what ``plan.json`` says beside the plan. BenchmarkError where the wave never began.
+    """
+    if spool_state.start is None:
+        raise nothing_recorded(run_dir)
+    records = spool_state.records()
+    index = records.int("index")
+    lost = {number for number, worker in enumerate(spool_state.workers) if not worker.final}
+    return Wave(
+        plan=plan,
+        window=_window(plan, spool_state, records),
+        records=records.where(index >= 0),
+        warmup=records.where(index < 0),
+        ledgers=reconcile_ledgers(plan, [w.ledger for w in spool_state.workers], lost, spool_state.end_at),
+        lost_workers=tuple(sorted(lost)),
+        primary_lost=primary_lost,
+        interrupted=interrupted or spool_state.stop_asked,
+        disk_error=disk_error,
+        left_behind=left_behind,
+        foreign_connections=spool_state.foreign_connections,
+        error_texts=spool_state.texts,
+        caps=tuple(spool_state.start.get("caps", ())),
+        workers=tuple(worker.worker_use for worker in spool_state.workers),
+        **_client(plan, spool_state),
+        calibration=facts.get("calibration"),
+        environment=facts.get("environment", {}),
+        run_dir=run_dir,
+    )
+
+
+def nothing_recorded(run_dir: RunDir) -> BenchmarkError:
+    """The error of a run directory that holds a plan alone."""
+    return BenchmarkError(f"{run_dir.path}: no request was recorded in it.", "The wave ended before it began.")
+
+
+def make_countable(plan: WavePlan, spool_state: SpoolState) -> None:
+    """Draw of a Poisson wave no more arrivals than its requests bear out.
+
+    Where the plan has many more, as that of a long wave that was soon cut off, the arrivals after the last report are
+    left out: the wave counts as stopped then. ValueError where even so there are too many.
+    """
+    bucket, rows = TokenBucket.of(plan), sum(len(rows) for worker in spool_state.workers for rows in worker.base)
+    most = MOST_DRAWN + 10 * rows
+    if bucket.draws(spool_state.end_at) <= most:
+        return
+    spool_state.cut_at = max(worker.at for worker in spool_state.workers)
+    if (arrivals := bucket.draws(spool_state.end_at)) > most:
+        raise ValueError(f"about {arrivals:,.0f} arrivals were due, and {rows:,} requests were reported")
+
+
+def _window(plan: WavePlan, spool_state: SpoolState, records: Records) -> Window:
+    """The duration ends with the last answer; a request that was abandoned has none."""
+    assert spool_state.start is not None
+    answered = (records.int("index") >= 0) & ~records.outcome("abandoned")
+    done = records.int("done")[answered]
+    last = int(done.max()) if len(done) else max((worker.at for worker in spool_state.workers), default=0)
+    return Window(
+        start_unix_ns=spool_state.start["wall_ns"],
+        t0_monotonic_ns=spool_state.start["t0"],
+        planned_ns=TokenBucket.of(plan).duration_ns(spool_state.end_at),
+        duration_ns=max(last, 0),
+        stopped_at_ns=spool_state.end_at,
+    )
+
+
+def _client(plan: WavePlan, spool_state: SpoolState) -> dict[str, Any]:
+    """The use of host and processes while the wave sent; where it was shorter than a sample, what there is."""
+    assert spool_state.start is not None
+    begun = spool_state.start["wall_ns"] / NS
+    planned = TokenBucket.of(plan).duration_ns(spool_state.end_at)
+    ended = float("inf") if planned is None else begun + planned / NS + 1
+    samples = [sample for sample in spool_state.samples if begun <= sample.unix_s <= ended] or spool_state.samples
+    return {
+        "host": HostUse.of(samples, **spool_state.start["host"]) if "host" in spool_state.start else None,
+        "processes": ProcessUse.of(samples) if plan.sample_client_hw else (),
+    }

@@ -1,0 +1,80 @@
+"""``client.csv`` and ``timeline.csv``: rows added as they come, and columns read back, whoever wrote them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.facts.client_use import Sample
+from inference_benchmarker.files import read_bytes
+from inference_benchmarker.typed import MOST_FLOAT
+from inference_benchmarker.units import MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+Table = dict[str, list[float | None]]
+
+_MOST_TABLE, _MOST_CELLS, _MOST_PROCESSES = 256 * MIB, 40_000_000, 2_000
+
+
+def begin_client_table(path: Path) -> bool:
+    """Write the head of client.csv; False where the file does not take it."""
+    return _append(path, [Sample._fields])
+
+
+def add_to_client_table(path: Path, samples: Iterable[Sample]) -> bool:
+    """Add a row for each sample; False where the file does not take them."""
+    return _append(path, samples)
+
+
+def read_client_table(path: Path, start_s: float) -> dict[str, Table]:
+    """CPU by process; ``second`` is that of the wave, which began at ``start_s`` on the wall clock."""
+    processes: dict[str, Table] = {}
+    for row in _rows(path):
+        if row["cpu_percent"] is None:  # cut off within a line
+            continue
+        table = processes.setdefault(row["process"], {"second": [], "cpu_percent": []})
+        table["second"].append(finite(row["unix_s"]) - start_s)
+        table["cpu_percent"].append(finite(row["cpu_percent"]))
+    if len(processes) > _MOST_PROCESSES:
+        raise ValueError(f"has {len(processes):,} processes")
+    return processes
+
+
+def read_timeline(path: Path) -> Table:
+    """The columns by name; None where a cell is empty."""
+    columns: Table = {}
+    for row in _rows(path):
+        for name, text in row.items():
+            columns.setdefault(name, []).append(finite(text) if text else None)
+    return columns
+
+
+def finite(value: str | float) -> float:
+    """A number to compute with; ValueError for another."""
+    found = float(value)
+    if not abs(found) < MOST_FLOAT:
+        raise ValueError(f"{value} is no number to compute with")
+    return found
+
+
+def _append(path: Path, rows: Iterable[Iterable[object]]) -> bool:
+    try:
+        with path.open("a", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
+    except OSError:
+        return False
+    return True
+
+
+def _rows(path: Path) -> Iterator[dict[str, str]]:
+    data = read_bytes(path, _MOST_TABLE)
+    if data.count(b",") + data.count(b"\n") > _MOST_CELLS:
+        raise ValueError(f"has more than {_MOST_CELLS:,} cells")
+    try:
+        yield from csv.DictReader(io.StringIO(data.decode(), newline=""))
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
