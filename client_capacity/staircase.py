@@ -6,10 +6,12 @@ import math
 import statistics
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.summary.student_t import student_t
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Z_975 = 1.959964
+CONFIDENCE = 0.95
 
 
 def staircase(levels: Sequence[float], factor: float) -> tuple[float, float, float]:
@@ -22,24 +24,9 @@ def staircase(levels: Sequence[float], factor: float) -> tuple[float, float, flo
     """
     logs = [math.log(level) for level in levels[1:]]
     mean = statistics.fmean(logs)
-    spread = student_t_975(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    spread = student_t(CONFIDENCE, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
     half = max(spread, math.log(factor) / 2)
     return rounded(math.exp(mean - half)), rounded(math.exp(mean)), rounded(math.exp(mean + half))
-
-
-def student_t_975(freedom: int) -> float:
-    """The 97.5% quantile of Student's t, for 3 degrees of freedom or more to 0.2%.
-
-    Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.5.
-    """
-    z = Z_975
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return z + math.fsum(term / float(freedom) ** power for power, term in enumerate(terms, start=1))
 
 
 def rounded(rate: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -64,3 +65,10 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield (INDENT + "  ".join(cells)).rstrip()
+
+
+def html_table(rows: Sequence[Sequence[str]]) -> str:
+    """The same rows as a table of a page, the first of them its header; nothing where there are none."""
+    tags = ("th", *["td"] * len(rows))
+    lines = ("".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) for tag, row in zip(tags, rows, strict=False))
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>" if rows else ""

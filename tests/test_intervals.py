@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from inference_benchmarker.summary.distribution import Distribution
+from inference_benchmarker.summary.student_t import student_t
 from inference_benchmarker.units import NS
 from tests.simulated import MEAN_S, drawn, wave
-from visualization.intervals import LEAST_BLOCKS, Estimates, Percentile, Ratio, interval, ratio_error, student_t
+from visualization.intervals import LEAST_BLOCKS, Estimates, Percentile, Ratio, interval, ratio_error
 
 SUMS = st.lists(st.integers(0, 1000), min_size=2, max_size=50).filter(any)
 TOKENS: dict[str, Any] = {"first_token": np.zeros(2000, np.int64), "chunks": np.full(2000, 3)}

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import t as student
 
 from client_capacity.search import LEAST_RATE, Cause, Found, Phase, SearchSettings, Step, search
-from client_capacity.staircase import staircase, student_t_975
+from client_capacity.staircase import staircase
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -210,11 +209,6 @@ def test_what_comes_next_is_said() -> None:
     said: list[str] = []
     search(Simulated(1000), SearchSettings(), said.append)
     assert [line.split()[0] for line in said] == ["Growing", "Bisecting", "Repeating"]
-
-
-@pytest.mark.parametrize("freedom", [3, 4, 5, 7, 10, 15, 30, 100])
-def test_the_quantile_of_student(freedom: int) -> None:
-    assert student_t_975(freedom) == pytest.approx(student.ppf(0.975, freedom), rel=2e-3)
 
 
 def test_a_series_that_swings_between_two_levels_lies_between_them() -> None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from inference_benchmarker.plan.plan import OpenLoop
-from visualization.intervals import CONFIDENCE, LEAST_BLOCKS, Estimate, Estimates, student_t
+from inference_benchmarker.summary.student_t import student_t
+from visualization.intervals import CONFIDENCE, LEAST_BLOCKS, Estimate, Estimates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from inference_benchmarker.summary.completed_rate import completed_requests, completed_span
 from inference_benchmarker.summary.request_times import output_tokens
+from inference_benchmarker.summary.student_t import student_t
 from inference_benchmarker.summary.summary import Sample, samples
 from inference_benchmarker.units import NS
 
@@ -86,18 +87,6 @@ def interval(estimate: Estimate, confidence: float = CONFIDENCE) -> tuple[float,
         return None
     low, high = estimate.ends(student_t(confidence, estimate.blocks - 1))
     return None if math.isinf(high) else (low, high)
-
-
-def student_t(confidence: float, freedom: float) -> float:
-    """The t that Student's distribution exceeds to either side with 1 - ``confidence``; freedom of 1 or more.
-
-    With x = t / sqrt(freedom) = tan(a), the density over the angle a is proportional to cos(a)^(freedom - 1): its
-    sum over a fine grid is turned round. To 0.1% for confidences up to 0.9999 and freedoms up to 100,000.
-    """
-    angle = np.linspace(0, np.pi / 2, 1 << 13)
-    density = np.cos(angle) ** (freedom - 1)
-    total = np.concatenate(([0.0], np.cumsum(density[1:] + density[:-1])))
-    return float(math.sqrt(freedom) * np.tan(np.interp(confidence, total / total[-1], angle)))
 
 
 def ratio_error(above: Floats, below: Floats) -> float:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.report import client_table
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.summary.distribution import PERCENTILES, Distribution
+from inference_benchmarker.summary.time_table import COLUMNS, mean_text, middle_and_tail, time_rows, value_text
 from inference_benchmarker.text import one_line, plain
 from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES
 from inference_benchmarker.verdict.server import diagnose
@@ -31,19 +32,10 @@ _WIDTH = 80
 _TITLE = "RESULTS – InferenceBenchmarker"
 _MAX_ROWS = 20
 _LONG, _LONGEST = 300, 1_000  # of a name or text of somebody else's in a line
-_COLUMNS = ("mean", *(f"p{p:g}" for p in PERCENTILES), "max")
 _TOKENS = (
     ("Input tokens", "tokens_in_per_request"),
     ("Output tokens", "tokens_out_per_request"),
     ("Tokens/s", "tokens_out_per_s_per_request"),
-)
-_TIMES = (
-    ("Latency", "latency"),
-    ("Response time", "response_time"),
-    ("TTFT", "ttft"),
-    ("ITL", "itl"),
-    ("TPOT", "tpot"),
-    ("Failed requests", "failed_latency"),
 )
 
 
@@ -175,23 +167,8 @@ def success_line(share: float | None, target: float, *, at_most: bool = False) -
 
 
 def _times_section(summary: Summary) -> Iterator[str]:
-    rows = [(label, getattr(summary, name)) for label, name in _TIMES]
-    present = [(label, distribution) for label, distribution in rows if distribution is not None]
-    if not present:
-        return
-    yield from aligned([["", *_COLUMNS], *(_time_row(label, distribution) for label, distribution in present)])
-
-
-def _time_row(label: str, d: Distribution) -> list[str]:
-    return [label, _mean(d), *(_value(d, d.percentile(p)) for p in PERCENTILES), _value(d, d.maximum)]
-
-
-def _mean(d: Distribution) -> str:
-    return ("≥" if d.lower_bound_from is not None else "") + duration_text(d.mean)
-
-
-def _value(d: Distribution, value: float) -> str:
-    return ("≥" if d.is_lower_bound(value) else "") + duration_text(value)
+    if rows := time_rows(summary.distribution):
+        yield from aligned(rows)
 
 
 def _tokens_section(summary: Summary) -> Iterator[str]:
@@ -200,7 +177,7 @@ def _tokens_section(summary: Summary) -> Iterator[str]:
         return
     rows = [(label, getattr(tokens, name)) for label, name in _TOKENS]
     present = [(label, distribution) for label, distribution in rows if distribution is not None]
-    yield from aligned([["Per request", *_COLUMNS], *(_count_row(label, d) for label, d in present)])
+    yield from aligned([["Per request", *COLUMNS], *(_count_row(label, d) for label, d in present)])
     yield ""
     ok = summary.ledger.ok
     if tokens.tokens_in is not None:
@@ -240,7 +217,7 @@ def _labels_section(summary: Summary) -> Iterator[str]:
         times = (
             ["-"] * 4
             if d is None
-            else [_mean(d), *(_value(d, v) for v in (d.percentile(50), d.percentile(99), d.maximum))]
+            else [mean_text(d), *(value_text(d, v) for v in (d.percentile(50), d.percentile(99), d.maximum))]
         )
         rows.append([one_line(row.label), f"{row.sent:,}", f"{row.ok:,}", f"{row.failed:,}", *times])
     yield from aligned([header, *rows])
@@ -303,9 +280,7 @@ def _warmup_section(summary: Summary) -> Iterator[str]:
     counts, latency = warmup.ledger, warmup.latency
     told = [f"{counts.sent:,} requests in {warmup.duration_s:g}s", f"{counts.failed:,} failed"]
     if latency is not None:
-        told.append(
-            f"latency p50 {_value(latency, latency.percentile(50))}, p99 {_value(latency, latency.percentile(99))}"
-        )
+        told.append(f"latency {middle_and_tail(latency)}")
     yield f"{_INDENT}Warm-up:          {', '.join(told)} (in no other number)"
 
 

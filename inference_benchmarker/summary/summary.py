@@ -13,8 +13,10 @@ from inference_benchmarker.summary.completed_rate import completed_requests
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.goodput import Goodput
 from inference_benchmarker.summary.request_times import request_times
+from inference_benchmarker.summary.time_table import middle_and_tail, time_rows
 from inference_benchmarker.summary.tokens import Tokens
 from inference_benchmarker.units import NS
+from inference_benchmarker.wording import html_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,6 +87,15 @@ class Summary:
     labels: tuple[LabelRow, ...]
     errors: tuple[ErrorRow, ...]
     warmup: Summary | None = None
+
+    def __repr__(self) -> str:
+        """In a line; the numbers are its attributes."""
+        latency = "" if self.latency is None else f", latency {middle_and_tail(self.latency)}"
+        return f"<{type(self).__name__}: {self.ledger.sent:,} sent, {self.ledger.ok:,} ok{latency}>"
+
+    def _repr_html_(self) -> str:
+        """The report's table of times, for notebooks."""
+        return html_table(time_rows(self.distribution))
 
     @property
     def success_rate(self) -> float | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from inference_benchmarker.facts.server_metric import Interval, renewed, renewed_logs
 from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.report import text as report
+from inference_benchmarker.report.headline import headline
 from inference_benchmarker.summary.summary import Summary, summarise
+from inference_benchmarker.text import one_line, plain
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.verdict import Verdict, judge
 
@@ -33,6 +36,17 @@ class Wave(WaveFacts):
 
     run_dir: RunDir | None = None
     _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        """In a line, without computing anything."""
+        ledger, name = self.ledger, "" if self.plan.name is None else f" {one_line(self.plan.name)!r}"
+        counts = f"{ledger.sent:,} sent, {ledger.ok:,} ok, {ledger.failed:,} failed"
+        where = "stored nowhere" if self.run_dir is None else f"in {plain(str(self.run_dir.path))}"
+        return f"<{type(self).__name__}{name}: {counts}, {where}>"
+
+    def _repr_html_(self) -> str:
+        """The report's first line and its table of times, for notebooks."""
+        return f"<p>{escape(plain(headline(self.summary, self.verdict)))}</p>{self.summary._repr_html_()}"
 
     @property
     def summary(self) -> Summary:

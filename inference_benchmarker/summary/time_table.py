@@ -1,0 +1,46 @@
+"""The times of a summary in words: the rows that the report prints and a notebook shows. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.summary.distribution import PERCENTILES, Distribution
+from inference_benchmarker.wording import duration_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+COLUMNS = ("mean", *(f"p{p:g}" for p in PERCENTILES), "max")
+_TIMES = (
+    ("Latency", "latency"),
+    ("Response time", "response_time"),
+    ("TTFT", "ttft"),
+    ("ITL", "itl"),
+    ("TPOT", "tpot"),
+    ("Failed requests", "failed_latency"),
+)
+
+
+def time_rows(distribution: Callable[[str], Distribution | None]) -> list[list[str]]:
+    """A header and a row for each time that was measured; nothing where none was."""
+    measured = [(label, found) for label, name in _TIMES if (found := distribution(name)) is not None]
+    return [["", *COLUMNS], *(_time_row(label, d) for label, d in measured)] if measured else []
+
+
+def mean_text(d: Distribution) -> str:
+    """The mean; ≥ where requests were abandoned."""
+    return ("≥" if d.lower_bound_from is not None else "") + duration_text(d.mean)
+
+
+def value_text(d: Distribution, value: float) -> str:
+    """One of its values; ≥ where it is a lower bound."""
+    return ("≥" if d.is_lower_bound(value) else "") + duration_text(value)
+
+
+def middle_and_tail(d: Distribution) -> str:
+    """The two that a line has room for."""
+    return f"p50 {value_text(d, d.percentile(50))}, p99 {value_text(d, d.percentile(99))}"
+
+
+def _time_row(label: str, d: Distribution) -> list[str]:
+    return [label, mean_text(d), *(value_text(d, d.percentile(p)) for p in PERCENTILES), value_text(d, d.maximum)]
