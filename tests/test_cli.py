@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -857,6 +858,13 @@ def test_a_notebook_is_not_patched() -> None:
 @pytest.mark.parametrize("program", ["worker", "primary"])
 def test_who_sends_does_not_ask_aws(program: str) -> None:
     assert "boto3" not in imported(f"import inference_benchmarker.engine.{program}.__main__")
+
+
+def test_a_wave_is_finalised_stored_and_reported_without_pandas(tmp_path: Path) -> None:
+    run = str(shutil.copytree(ROOT / "tests/recorded_runs/cut_off", tmp_path / "run"))
+    program = f"from inference_benchmarker import cli\nfor _ in range(2): cli.main(['report', {run!r}])"
+    assert "pandas" not in imported(program)
+    assert (tmp_path / "run" / "requests.parquet").exists()
 
 
 def imported(program: str) -> list[str]:

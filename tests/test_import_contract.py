@@ -116,6 +116,14 @@ def test_the_environment_is_read_where_it_is_handed_on() -> None:
     assert places(lambda n: dotted(n) in reads, but=ENVIRONMENT) == []
 
 
+def test_the_files_of_a_run_directory_are_the_stores() -> None:
+    names = {"plan.json", "requests.parquet", "timeline.csv", "summary.txt", "client.csv", "server_metrics.json"}
+    named = places(lambda n: isinstance(n, ast.Constant) and n.value in names, but=("inference_benchmarker/wave/",))
+    assert named == []
+    parquet = places(lambda n: isinstance(n, ast.Import) and any(a.name == "pyarrow.parquet" for a in n.names))
+    assert [place.split(":")[0] for place in parquet] == ["inference_benchmarker/wave/store.py"]
+
+
 def test_locust_and_gevent_are_imported_in_the_programs_they_patch_only() -> None:
     patching = {"locust", "gevent", "geventhttpclient", "flask"}
     assert places(lambda n: bool(imports(n) & patching), but=PATCHED) == []

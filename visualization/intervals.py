@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from inference_benchmarker.records.arrow import numbers
 from inference_benchmarker.summary.completed_rate import completed_requests, completed_span
 from inference_benchmarker.summary.request_times import output_tokens
 from inference_benchmarker.summary.student_t import student_t
@@ -216,7 +217,7 @@ def _gap_counts(records: Records, where: Mask) -> Int64:
     import pyarrow.compute as pc
 
     gaps = records.table.column("gaps")
-    counts: Int64 = pc.fill_null(pc.list_value_length(gaps), 0).to_numpy().astype(np.int64)[where]
+    counts: Int64 = numbers(pc.list_value_length(gaps)).astype(np.int64)[where]
     return counts
 
 

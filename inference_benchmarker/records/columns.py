@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from inference_benchmarker.records import arrow
 from inference_benchmarker.records.record import HAS_STREAM, NONE, OUTCOME, OUTCOMES, RequestRecord
 from inference_benchmarker.units import MAX_SECONDS, NS
 
@@ -122,16 +123,13 @@ class Records:
     def int(self, name: str) -> Int64:
         """An integer column as numpy; 0 where it is null (see ``has``)."""
         if name not in self._columns:
-            column = self.table.column(name)
-            filled = column.fill_null(0) if column.null_count else column
-            self._columns[name] = filled.to_numpy()
+            self._columns[name] = arrow.numbers(self.table.column(name))
         values: Int64 = self._columns[name]
         return values
 
     def has(self, name: str) -> Mask:
         """The rows in which a column is not null."""
-        mask: Mask = self.table.column(name).is_valid().to_numpy()
-        return mask
+        return arrow.present(self.table.column(name))
 
     def outcome(self, name: str) -> Mask:
         """The rows with the outcome ``ok``, ``failed`` or ``abandoned``."""
@@ -141,10 +139,11 @@ class Records:
 
     def coded(self, name: str) -> tuple[Int64, list[str]]:
         """A dictionary column as numbers (-1 where null) and the names they mean."""
-        column = self.table.column(name).combine_chunks()
-        if isinstance(column, pa.ChunkedArray):  # it has no rows
+        column = self.table.column(name)
+        if not column.num_chunks:  # no rows
             return np.zeros(0, np.int64), []
-        return column.indices.fill_null(-1).to_numpy().astype(np.int64), column.dictionary.to_pylist()
+        whole = column.combine_chunks()
+        return arrow.numbers(whole.indices, null=-1).astype(np.int64), whole.dictionary.to_pylist()
 
     def check(self) -> None:
         """Raise ValueError for values that no worker reports: an instant of no wave, a count below zero."""
@@ -161,21 +160,21 @@ class Records:
 
     def gaps(self, where: Mask) -> Floats:
         """Every gap between tokens of the selected requests, in seconds."""
-        chosen = self.table.column("gaps").filter(pa.array(where)).combine_chunks()
-        flat = chosen.flatten() if len(chosen) else pa.array([], pa.uint32())
-        seconds: Floats = flat.to_numpy(zero_copy_only=False) / 1e6
+        chosen = self.table.column("gaps").filter(arrow.truths(where))
+        flat = pa.chunked_array([chunk.flatten() for chunk in chosen.chunks], pa.uint32())
+        seconds: Floats = arrow.numbers(flat) / 1e6
         return seconds
 
     def where(self, mask: Mask) -> Records:
         """The selected records."""
-        return Records(self.table.filter(pa.array(mask)))
+        return Records(self.table.filter(arrow.truths(mask)))
 
 
 def _worker_table(worker: WorkerColumns) -> pa.Table:
     base = worker.base
     size = len(base)
-    columns = {name: pa.array(base[name]) for name in ("index", "due", "sent", "done", "build_ns")}
-    columns["worker"] = pa.array(np.full(size, worker.worker, np.uint16))
+    columns = {name: arrow.column(base[name]) for name in ("index", "due", "sent", "done", "build_ns")}
+    columns["worker"] = arrow.column(np.full(size, worker.worker, np.uint16))
     columns["bytes"] = _nullable(base["bytes"])
     columns["label"] = _dictionary(base["label"], worker.labels)
     columns["outcome"] = _dictionary(base["outcome"] & OUTCOME, list(OUTCOMES))
@@ -198,15 +197,14 @@ def _stream_columns(worker: WorkerColumns) -> dict[str, pa.Array]:
     if lengths.sum() != len(worker.gaps):
         raise ValueError(f"{len(worker.gaps):,} gaps between tokens, {lengths.sum():,} of them told")
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-    no_stream = np.append(~columns["chunks"].is_valid().to_numpy(zero_copy_only=False), False)
-    columns["gaps"] = pa.ListArray.from_arrays(pa.array(offsets, mask=no_stream), pa.array(worker.gaps))
+    no_stream = np.append(~arrow.present(columns["chunks"]), False)
+    columns["gaps"] = pa.ListArray.from_arrays(arrow.column(offsets, no_stream), arrow.column(worker.gaps))
     return columns
 
 
 def _nullable(values: npt.NDArray[Any]) -> pa.Array:
-    return pa.array(values, pa.int64(), mask=values == NONE)
+    return arrow.column(values, values == NONE)
 
 
 def _dictionary(numbers: npt.NDArray[Any], names: list[str], null: Mask | None = None) -> pa.Array:
-    indices = pa.array(numbers.astype(np.int32), mask=null)
-    return pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string()))
+    return pa.DictionaryArray.from_arrays(arrow.column(numbers.astype(np.int32), null), arrow.texts(names))

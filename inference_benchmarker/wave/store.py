@@ -124,10 +124,11 @@ def read_records(path: Path) -> Records:
     try:
         with opened(path) as file:
             parquet = pq.ParquetFile(file)
-            if not _is_ours(parquet.schema_arrow):
+            known = _known_columns(parquet.schema_arrow)
+            if not known:
                 raise BenchmarkError(f"{path}: has other columns than this tool writes.")
             _check_size(parquet.metadata, os.fstat(file.fileno()).st_size)
-            table = _todays_columns(parquet.read()).combine_chunks()
+            table = _todays_columns(parquet.read(known)).combine_chunks()
         table.validate(full=True)
         records = Records(table)
         records.check()
@@ -232,10 +233,12 @@ def _todays_columns(table: pa.Table) -> pa.Table:
     return pa.table(columns, schema=SCHEMA)
 
 
-def _is_ours(schema: pa.Schema) -> bool:
-    """Whether a file has no column but ours, and all of those that may not be null."""
+def _known_columns(schema: pa.Schema) -> list[str]:
+    """The columns of a file that are ours, others are left alone; none where one is missing or of another type."""
+    known = [name for name in schema.names if name in SCHEMA.names]
     needed = {field.name for field in SCHEMA if not field.nullable}
-    return needed <= set(schema.names) and all(field in SCHEMA for field in schema)
+    same = all(schema.field(name) == SCHEMA.field(name) for name in known)
+    return known if same and needed <= set(known) else []
 
 
 def _check_size(metadata: Any, size: int) -> None:
