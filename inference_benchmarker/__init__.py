@@ -51,5 +51,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What there is for users, before anything of it is loaded."""
+    """The names for users, before anything of them is loaded."""
     return sorted(__all__)

@@ -62,9 +62,10 @@ def present(array: pa.Array | pa.ChunkedArray) -> Mask:
 def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not isinstance(array, pa.ChunkedArray):
         return array
-    if array.num_chunks != 1:
-        return pa.concat_arrays(array.chunks) if array.num_chunks else pa.nulls(0, array.type)
-    return array.chunk(0)
+    if not array.num_chunks:  # it has no rows, and without pandas nothing would make an array of none
+        return pa.nulls(0, array.type)
+    whole, *more = array.iterchunks()
+    return pa.concat_arrays([whole, *more]) if more else whole
 
 
 def _bits(mask: Mask) -> pa.Buffer:

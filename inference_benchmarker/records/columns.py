@@ -161,7 +161,7 @@ class Records:
     def gaps(self, where: Mask) -> Floats:
         """Every gap between tokens of the selected requests, in seconds."""
         chosen = self.table.column("gaps").filter(arrow.truths(where))
-        flat = pa.chunked_array([chunk.flatten() for chunk in chosen.chunks], pa.uint32())
+        flat = pa.chunked_array([lists.flatten() for lists in chosen.chunks], pa.uint32())
         seconds: Floats = arrow.numbers(flat) / 1e6
         return seconds
 

@@ -106,7 +106,7 @@ def read_plan(run_dir: RunDir) -> WavePlan:
 
 
 def read_facts(path: Path) -> dict[str, Any]:
-    """What ``summary.json`` or ``plan.json`` says, as it stands there: any of it may be missing or of another type."""
+    """The content of ``summary.json`` or ``plan.json`` as it stands: any of it may be missing, or of another type."""
     return read_json(path)
 
 
@@ -214,7 +214,7 @@ def _of_facts(plan: WavePlan, records: Records, facts: dict[str, Any], run_dir: 
 
 
 def _todays_facts(facts: dict[str, Any]) -> dict[str, Any]:
-    """What ``summary.json`` says, with what older versions left out of it; the one place that knows them."""
+    """The content of ``summary.json`` with what older versions left out of it; the one place that knows them."""
     facts = {"left_behind": (), "foreign_connections": 0, "server_logs": None, "calibration": None, **facts}
     if "caps" not in facts["client"]:
         facts["client"] = {"caps": (), "workers": (), "host": None, "processes": ()}
