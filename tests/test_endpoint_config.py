@@ -161,7 +161,9 @@ def test_a_file_that_cannot_be_read_or_is_no_list(tmp_path: Path) -> None:
 
 
 def test_the_line_of_a_slip_is_named(tmp_path: Path) -> None:
-    assert "metrics.json, line 3, column 1: not valid JSON" in complaint(tmp_path, '[\n  {"stream": "cloudwatch",\n}]')
+    assert "metrics.json, line 3, column 1: not valid JSON" in complaint(
+        tmp_path, '[\n  {"stream": "cloudwatch"\n"Period": 1}]'
+    )
 
 
 def test_a_key_given_twice_is_not_lost(tmp_path: Path) -> None:
