@@ -17,6 +17,7 @@ from inference_benchmarker.plan.plan import Bounds, OpenLoop, WavePlan
 from inference_benchmarker.records.columns import SCHEMA, Records
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.units import NS
+from tests.waves import records_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -171,15 +172,11 @@ def observed_at(
         "label": pa.array([""] * size).dictionary_encode(),
         "outcome": pa.array(told).dictionary_encode(),
     }
-    arrays = [
-        pa.array(values[field.name], field.type) if field.name in values else pa.nulls(size, field.type)
-        for field in SCHEMA
-    ]
     counts = {name: int((told == name).sum()) for name in ("ok", "abandoned")}
     facts = WaveFacts(
         plan=plan,
         window=Window(1_700_000_000 * NS, 5, round(seconds * NS), int(over[told == "ok"].max(initial=0))),
-        records=Records(pa.table(arrays, schema=SCHEMA)),
+        records=records_of(values),
         warmup=Records(SCHEMA.empty_table()),
         ledgers=(Ledger(scheduled=size, sent=size, **counts),),
     )

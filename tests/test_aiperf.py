@@ -20,56 +20,12 @@ from server_capacity.aiperf.arguments import ALIASES, FAMILIAR, problems_of_name
 from server_capacity.aiperf.inputs import first_input
 from server_capacity.aiperf.installation import BINARY, Installation
 from tests.bench import files_holding
+from tests.fake_aiperf import CHAT, NOBODY, STAND_IN, aiperf_here
 
 if TYPE_CHECKING:
     from tests.bench import Bench, Running
 
 KEY = "open-sesame-4711"
-NOBODY = "http://127.0.0.1:9"
-CHAT = """
-import json
-
-from sender import post
-
-
-def invoke_factory():
-    def invoke(body):
-        return post(0, "/v1/chat/completions", json.dumps(body))
-    return invoke
-
-
-def payload_factory():
-    print("from the user's code")
-    messages = [{"role": "user", "content": "1 2 3"}]
-    return {"pre_computed": False, "input": lambda: {"model": "demo", "messages": messages, "stream": True}}
-"""
-
-# Does as aiperf does where it matters: tells of each request as it is over, and in the end of them all.
-STAND_IN = """
-import json, os, pathlib, subprocess, sys, time
-words = sys.argv[2:]
-if words == ["--help"]:
-    sys.exit(print("│ --url -u  Where to. --behaviour  How, as in --tokenizer FOLDER."))
-flags = {word: words[at + 1] if at + 1 < len(words) else "" for at, word in enumerate(words)}
-folder = pathlib.Path(flags["--artifact-dir"])
-behaviour = flags.get("--behaviour", "")
-key = flags.get("--api-key", "")
-print("sent with the key", key, flush=True)
-(folder / "cmdline.txt").write_bytes(subprocess.check_output(["ps", "-ww", "-o", "args=", "-p", str(os.getpid())]))
-(folder / "key_length.csv").write_text(str(len(key)))
-(folder / "environment.csv").write_text(json.dumps([n for n in os.environ if n.startswith(("HF_", "BENCHMARK_API"))]))
-if behaviour == "fails":
-    sys.exit("the tokenizer of " + key + " is not there")
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-now = int(time.time() * 1e9)
-record = {"metadata": {"request_start_ns": now, "request_end_ns": now + 10**9, "was_cancelled": False}, "metrics": {}}
-with (folder / "profile_export.jsonl").open("w") as file:
-    for _ in range(4):
-        print(json.dumps({**record, "key": key}), file=file, flush=True)
-if behaviour == "hangs":
-    time.sleep(600)
-(folder / "profile_export_aiperf.json").write_text(json.dumps({"aiperf_version": "stand-in", "cli": key}))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -263,14 +219,6 @@ def test_what_the_users_code_says_as_it_fails_is_told_without_secrets(bench: Ben
     assert "from the user's code [hidden]" in done.err
     assert "TypeError" in done.err
     assert KEY not in done.err
-
-
-def aiperf_here() -> str:
-    """The real one's path."""
-    try:
-        return str(Installation.find(os.environ).script)
-    except BenchmarkError as error:
-        pytest.skip(str(error))
 
 
 @pytest.mark.process

@@ -10,26 +10,10 @@ import pytest
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from server_capacity.aiperf.export import AiperfResult, read_export
 from server_capacity.aiperf.report import aiperf_text
+from tests.fake_aiperf import STATISTICS, record
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-SECOND = 1_000_000_000
-STATISTICS = {
-    "aiperf_version": "0.13.0",
-    "request_latency": {"unit": "ms", "avg": 20.0, "p50": 19.0, "p90": 21.0, "p95": 22.0, "p99": 23.0, "max": 24.0},
-    "time_to_first_token": {"unit": "ms", "avg": 2.0, "p50": 1.5},
-    "inter_chunk_latency": {"unit": "ms", "avg": 1.0, "max": 9.0},
-    "inter_token_latency": {"unit": "ms", "avg": 1.1},
-    "output_token_throughput": {"unit": "tokens/sec", "avg": 39.5},
-    "total_isl": {"unit": "tokens", "avg": 6.0},
-    "total_osl": {"unit": "tokens", "avg": 60.0},
-}
-
-
-def record(start: float, end: float, error: dict[str, Any] | None = None, phase: str = "profiling") -> dict[str, Any]:
-    times = {"request_start_ns": int(start * SECOND), "request_end_ns": int(end * SECOND)}
-    return {"metadata": {"benchmark_phase": phase, "was_cancelled": False, **times}, "metrics": {}, "error": error}
 
 
 def export(folder: Path, records: list[dict[str, Any]], statistics: dict[str, Any] | None = STATISTICS) -> Path:

@@ -16,7 +16,7 @@ from server_capacity.aiperf.export import AiperfResult
 from server_capacity.aiperf.installation import Installation
 from server_capacity.aiperf.options import AiperfOptions
 from server_capacity.aiperf.stage import AiperfStage
-from tests.test_aiperf_export import STATISTICS, record
+from tests.fake_aiperf import STATISTICS, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from inference_benchmarker.packaged import demo_tokenizer
 from server_capacity.aiperf import tokenizer as aiperf_tokenizer
 from server_capacity.aiperf.installation import BINARY, Installation
 from server_capacity.aiperf.tokenizer import Tokenizer, in_log, missing_folder
-from tests.test_aiperf import CHAT, NOBODY, STAND_IN, aiperf_here
+from tests.fake_aiperf import CHAT, NOBODY, STAND_IN, aiperf_here
 
 if TYPE_CHECKING:
     from server_capacity.aiperf.arguments import Value

@@ -16,7 +16,7 @@ from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.records.response import Response
 from inference_benchmarker.redact import excerpt
 from inference_benchmarker.report.check import SAGEMAKER_LIMIT, Check, Ended
-from tests.test_summary import MS, streamed
+from tests.waves import MS, streamed
 
 if TYPE_CHECKING:
     from tests.bench import Bench, Finished
@@ -81,9 +81,9 @@ def seen(answer: object) -> Seen:
         (b"\xff" * 5000, Seen(answer="returned", answer_type="bytes", preview="\ufffd" * 200)),
         (Response(tokens_in=3), Seen(answer="returned", answer_type="inference_benchmarker.records.response.Response")),
         (iter([1]), Seen(answer="returned", answer_type="list_iterator", unread=True)),
-        (_Answered(500), Seen(answer="returned", answer_type="tests.test_check._Answered", status=500)),
-        (_Answered("ok"), Seen(answer="returned", answer_type="tests.test_check._Answered")),
-        (_Broken(), Seen(answer="returned", answer_type="tests.test_check._Broken", preview="(ValueError)")),
+        (_Answered(500), Seen(answer="returned", answer_type=f"{__name__}._Answered", status=500)),
+        (_Answered("ok"), Seen(answer="returned", answer_type=f"{__name__}._Answered")),
+        (_Broken(), Seen(answer="returned", answer_type=f"{__name__}._Broken", preview="(ValueError)")),
         ((x for x in ("a", "", "b")), Seen(answer="streamed", answer_type="str", preview="ab")),
         ((x for x in ("a", b"b", Response())), Seen(answer="streamed", answer_type="str and bytes", preview="ab")),
         ((x for x in [None]), Seen(answer="streamed")),

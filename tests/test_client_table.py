@@ -13,7 +13,7 @@ from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.wording import aligned
-from tests.test_summary import observe, on_time, open_plan
+from tests.waves import observe, on_time, open_plan
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts

@@ -11,7 +11,7 @@ import pytest
 
 from inference_benchmarker.records.columns import SCHEMA, Records
 from inference_benchmarker.records.record import RequestRecord
-from tests.test_record import Worker
+from tests.waves import Worker
 
 if TYPE_CHECKING:
     from pathlib import Path

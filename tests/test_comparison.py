@@ -21,8 +21,7 @@ from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.plan.slo import MaxRegression
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.record import Ledger
-from tests.simulated import drawn, stored, wave
-from tests.test_run_dir import spooled
+from tests.waves import drawn, spooled, stored, wave
 from visualization.comparison import Check, Comparison, Row, _with_interval, _with_intervals, compare
 from visualization.comparison_report import to_json, to_junit, to_markdown, to_text
 from visualization.intervals import Ratio

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.bench import OF_A_BUSY_MACHINE
+from tests.culprits.factories import BOTO3
 
 if TYPE_CHECKING:
     from tests.bench import Bench, Finished
@@ -151,31 +152,6 @@ def test_payloads_that_cannot_be_built_are_not_the_endpoints_failures(bench: Ben
     failed = blames_the_client(wave, "payload_failed")
     assert (failed["severity"], wave.code) == ("invalid", 3)
     assert failed["measured"] == "50 payloads could not be built (PayloadError LookupError)"
-
-
-BOTO3 = """
-import os
-
-import boto3
-from botocore.config import Config
-
-
-def invoke_factory():
-    config = Config(retries={"mode": "standard", "total_max_attempts": ATTEMPTS}, max_pool_connections=POOL)
-    secrets = {"aws_access_key_id": "demo", "aws_secret_access_key": "demo"}
-    client = boto3.client(
-        "sagemaker-runtime", endpoint_url=os.environ["TARGET"], region_name="us-east-1", config=config, **secrets
-    )
-
-    def invoke(payload):
-        return client.invoke_endpoint(EndpointName="e", Body=b"{}")["Body"].read()
-
-    return invoke
-
-
-def payload_factory():
-    return {"pre_computed": True, "input": [0]}
-"""
 
 
 def test_a_pool_of_boto3_that_is_too_small_is_named(bench: Bench) -> None:

@@ -23,7 +23,7 @@ from inference_benchmarker.verdict.server import diagnose, log_since
 from inference_benchmarker.verdict.server.cold_start import cold_start
 from inference_benchmarker.verdict.server.hardware_use import Use, used_hardware
 from inference_benchmarker.verdict.verdict import judge
-from tests.test_summary import MS, observe, on_time, open_plan
+from tests.waves import MS, observe, on_time, open_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from inference_benchmarker.embedded.config import EndpointConfig
 from inference_benchmarker.embedded.protocols.generation import Generation
 from inference_benchmarker.embedded.running import RunningEndpoint, start
-from tests.test_embedded_streams import runtime
+from tests.boto3_runtime import runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import openai
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError, EventStreamError
 
 from inference_benchmarker.embedded.config import EndpointConfig
 from inference_benchmarker.embedded.running import RunningEndpoint, start
 from inference_benchmarker.errors import BenchmarkError
+from tests.boto3_runtime import runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,17 +26,6 @@ def instant() -> Iterator[RunningEndpoint]:
     """An endpoint whose service takes no time."""
     with start(EndpointConfig(service="none", tokens=4)) as endpoint:
         yield endpoint
-
-
-def runtime(endpoint: RunningEndpoint) -> Any:
-    return boto3.client(
-        "sagemaker-runtime",
-        endpoint_url=endpoint.url,
-        region_name="us-east-1",
-        aws_access_key_id="none",
-        aws_secret_access_key="none",
-        config=Config(retries={"total_max_attempts": 1, "mode": "standard"}),
-    )
 
 
 def events(endpoint: RunningEndpoint) -> Any:

@@ -10,7 +10,7 @@ import pytest
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.wave.wave import Wave
-from tests.made_runs import START, make_run
+from tests.waves import START, make_run
 from visualization.bars import all_bars
 from visualization.curves import _folded, _knee
 from visualization.figures import STATISTICS, Bars, Curves, Figures

@@ -9,9 +9,8 @@ import pytest
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.units import NS
-from tests.test_report import json_of, line, text_of
-from tests.test_summary import MS, observe, on_time, open_plan, streamed
-from tests.test_verdict import verdict_of
+from tests.situations import json_of, line, text_of, verdict_of
+from tests.waves import MS, observe, on_time, open_plan, streamed
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import socket
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from inference_benchmarker.embedded.running import EndpointConfig, start
 from inference_benchmarker.facts.server_metric import Hardware, Interval, ServerMetric
@@ -16,9 +14,7 @@ from server_capacity.cloudwatch.block import Block, variant_of
 from server_capacity.cloudwatch.fetch import make_client
 from server_capacity.cloudwatch.hardware import Described, describe, variants
 from server_capacity.cloudwatch.source import CloudWatch
-from tests.fake_cloudwatch import alone
-from tests.fake_cloudwatch import error as refusal
-from tests.test_cloudwatch import (
+from tests.cloudwatch_source import (
     BUSY,
     HERE,
     INSTANCES,
@@ -33,6 +29,9 @@ from tests.test_cloudwatch import (
     requests,
     small_wave,
 )
+from tests.fake_cloudwatch import alone
+from tests.fake_cloudwatch import error as refusal
+from tests.fake_sagemaker import ALL_TRAFFIC, CONFIGURED, DENIED, NOT_FOUND, UNREACHABLE, SageMaker, produced, refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,50 +40,11 @@ if TYPE_CHECKING:
 
 __all__ = ["clock", "fake"]
 
-US = "us-east-1"
 E = ("e", "AllTraffic")
 M5 = Hardware("ml.m5.xlarge", 2, 4, 0)
-ALL_TRAFFIC = {"VariantName": "AllTraffic", "CurrentInstanceCount": 2}
-CONFIGURED = {"VariantName": "AllTraffic", "InstanceType": "ml.m5.xlarge"}
 
 
-def refused(code: str, message: str = "no") -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": message}}, "Describe")
-
-
-NOT_FOUND = refused("ValidationException", 'Could not find endpoint "arn:aws:sagemaker:us-east-1:1:endpoint/e".')
 NO_CONFIG = refused("ValidationException", 'Could not find endpoint configuration "arn:...".')
-DENIED = refused("AccessDeniedException")
-UNREACHABLE = ConnectTimeoutError(endpoint_url="https://api.sagemaker.us-east-1.amazonaws.com/")
-
-
-class SageMaker:
-    """Describes every endpoint alike; an exception is raised. ``asked``: the endpoints."""
-
-    meta = SimpleNamespace(region_name=US)
-
-    def __init__(
-        self, endpoint: dict[str, Any] | Exception | None = None, config: dict[str, Any] | Exception | None = None
-    ) -> None:
-        self._endpoint = {"ProductionVariants": [ALL_TRAFFIC]} if endpoint is None else endpoint
-        self._config = {"ProductionVariants": [CONFIGURED]} if config is None else config
-        self.asked: list[str] = []
-
-    def describe_endpoint(self, EndpointName: str) -> dict[str, Any]:  # noqa: N803 - boto3's name
-        self.asked.append(EndpointName)
-        if isinstance(self._endpoint, Exception):
-            raise self._endpoint
-        return {"EndpointName": EndpointName, "EndpointConfigName": f"{EndpointName}-config", **self._endpoint}
-
-    def describe_endpoint_config(self, EndpointConfigName: str) -> dict[str, Any]:  # noqa: N803
-        assert EndpointConfigName.endswith("-config")
-        if isinstance(self._config, Exception):
-            raise self._config
-        return self._config
-
-
-def produced(*variants: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"ProductionVariants": list(variants), **more}
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.verdict import judge
 from tests.queues import offered
-from tests.test_summary import MS, closed_plan, observe, on_time, open_plan, streamed
-from tests.test_verdict import SITUATIONS, abandoning, failing, late, wave, without
+from tests.situations import SITUATIONS, abandoning, failing, late, wave, without
+from tests.waves import MS, closed_plan, observe, on_time, open_plan, streamed
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts

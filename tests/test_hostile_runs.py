@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
-import random
 import shutil
 import stat
-import time
-import traceback
-import warnings
-from collections import Counter
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -35,80 +28,21 @@ from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir, make_stamped_folder
 from inference_benchmarker.wave.spool import BATCH, EVENT, SpoolReader
 from server_capacity.config import load_config
-from tests.hostile import DISGUISES, ESCAPES, TEXTS, as_link, disguise, honest_runs, make_hostile, write_frames
-from tests.made_runs import make_run
-from tests.test_run_dir import PLAN, spooled
-from tests.test_spool import use
+from tests.hostile import (
+    BYSTANDER,
+    DISGUISES,
+    ESCAPES,
+    TEXTS,
+    Fuzz,
+    as_link,
+    disguise,
+    write_frames,
+)
+from tests.waves import PLAN, make_run, spooled, use
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-BYSTANDER = b"alias ls=ls\n"
-SLOW_S = 30.0  # on a busy machine; it is a fraction of a second elsewhere
-
-
-class Fuzz:
-    """Honest run directories and one of them made hostile, which a command is to read; outside lies a file."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._honest = honest_runs(folder / "honest")
-        self._bystander = folder / "bystander"
-        self._out = folder / "out"
-        self._out.mkdir()
-        self._bystander.write_bytes(BYSTANDER)
-        self.codes: Counter[object] = Counter()
-
-    def attempt(self, seed: int) -> tuple[str, str | None]:
-        """What was done to a run directory and asked of it, and what was wrong about the outcome."""
-        draw = random.Random(seed)
-        base, run = draw.choice(self._honest), self._folder / "run"
-        if run.exists():
-            shutil.rmtree(run)
-        shutil.copytree(base, run)
-        told = make_hostile(run, draw, self._bystander)
-        arguments = draw.choice(self._commands(run))
-        before = self._outside()
-        wrong = self._problem(arguments)
-        if wrong is None and (self._outside() != before or self._bystander.read_bytes() != BYSTANDER):
-            wrong = "something outside was written"
-        return f"{base.name}: {told}\n{arguments}", wrong
-
-    def _commands(self, run: Path) -> list[list[str]]:
-        other, out = str(self._honest[1]), self._out
-        files = ["--markdown", str(out / "c.md"), "--junit", str(out / "c.xml")]
-        return [
-            ["report", str(run)],
-            ["report", str(run), "--json"],
-            ["--plot", str(run), other, "--plot-format", "html"],
-            ["--plot", other, str(run), "--plot-format", "html", "--plot-output-dir", str(out)],
-            ["--compare", str(run), other, *files],
-            ["--compare", other, str(run)],
-        ]
-
-    def _outside(self) -> set[Path]:
-        inside = (self._folder / "run", self._out)
-        return {path for path in self._folder.rglob("*") if not any(map(path.is_relative_to, inside))}
-
-    def _problem(self, arguments: list[str]) -> str | None:
-        out, err = io.StringIO(), io.StringIO()
-        begun = time.monotonic()
-        with redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings():
-            warnings.simplefilter("error")
-            try:
-                code = main(arguments)
-            except BaseException:
-                return f"raised {traceback.format_exc()}"
-        self.codes[code] += 1
-        said = err.getvalue()
-        if code not in (0, 1, 2, 3, 130) or "Traceback" in said:
-            return f"exit code {code}\n{said}"
-        if code == 2 and not (said.startswith("benchmark: ") and out.getvalue() == ""):
-            return f"exit code 2 with {said!r}"
-        if not all(c.isprintable() or c in "\n\t" for c in out.getvalue()):
-            return f"printed {out.getvalue()!r}"
-        return f"took {time.monotonic() - begun:.1f} s" if time.monotonic() - begun > SLOW_S else None
 
 
 def test_whatever_is_done_to_a_run_directory_it_is_shown_or_said_in_a_sentence(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from scipy import stats
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.student_t import student_t
 from inference_benchmarker.units import NS
-from tests.simulated import MEAN_S, drawn, wave
+from tests.waves import MEAN_S, drawn, wave
 from visualization.intervals import LEAST_BLOCKS, Estimates, Percentile, Ratio, interval, ratio_error
 
 SUMS = st.lists(st.integers(0, 1000), min_size=2, max_size=50).filter(any)

@@ -24,7 +24,7 @@ from inference_benchmarker.verdict.client.endpoint import SERVER_LIMITED
 from inference_benchmarker.verdict.client.evidence import most_in_flight
 from inference_benchmarker.verdict.client.limits_found import CAUSES, CLIENT_CODES, limits_found
 from inference_benchmarker.verdict.verdict import judge
-from tests.test_summary import MS, closed_plan, observe, on_time, open_plan
+from tests.waves import HOST, MS, closed_plan, observe, on_time, open_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -34,19 +34,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.verdict.finding import Finding
 
 PLAN = open_plan("100", "10")
-HOST = HostUse(
-    cores=8,
-    cpu_share_mean=0.1,
-    cpu_share_max=0.2,
-    steal_share_mean=0.0,
-    memory_available_bytes=1 << 30,
-    memory_total_bytes=2 << 30,
-    throttled_s=0.0,
-    time_wait=0,
-    ephemeral_ports=1000,
-    network_sent_bytes_per_s=0.0,
-    network_received_bytes_per_s=0.0,
-)
 ROOMY = (DEFAULT_MAX_IN_FLIGHT,)
 BUILD = "pre_computed"
 

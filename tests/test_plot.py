@@ -15,7 +15,7 @@ from inference_benchmarker.cli import plot as plotting
 from inference_benchmarker.json_file import write_json
 from inference_benchmarker.plan.plan import Bounds, ClosedLoop, WavePlan
 from inference_benchmarker.wave.wave import Wave
-from tests.made_runs import make_run
+from tests.waves import make_run
 from visualization.bars import all_bars, choose
 from visualization.html import DARK, LIGHT
 from visualization.runs import read_runs

@@ -9,7 +9,7 @@ import pytest
 
 from inference_benchmarker.wave.wave import Wave
 from tests.browser import CHROMIUM, Tab, tab
-from tests.made_runs import START, make_run
+from tests.waves import START, make_run
 from visualization.html import page as page_of
 from visualization.runs import read_runs
 from visualization.series import make_figures

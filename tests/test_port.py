@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
-import sys
 import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import msgpack
-import psutil
 import pytest
 import zmq
 from zmq.utils import z85
 
 from inference_benchmarker.engine.curve import KeyPair, PrimaryKeys, WorkerKeys, make_keys
-from inference_benchmarker.records.record import BatchWriter, Ledger
+from tests.strangers import JUNK, flood, forged_batches, port_of, raw_connection, say, stray_locust_worker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.bench import Bench, Running
+    from tests.bench import Bench
 
 pytestmark = pytest.mark.process
 
@@ -45,75 +39,6 @@ def invoke_factory():
 def payload_factory():
     return {"pre_computed": True, "input": list(range(10_000))}
 """
-
-LOCUST_FILE = "from locust import User, task\nclass U(User):\n    @task\n    def t(self): pass\n"
-
-HEARTBEAT = {"current_cpu_usage": 1, "current_memory_usage": 1}
-JUNK = [
-    b"\xc1\xc1",
-    b"",
-    msgpack.packb(5),
-    msgpack.packb(("heartbeat", HEARTBEAT, "stranger")),
-    msgpack.packb(("wave_batch", {"worker": 0, "sequence": 1, "final": False, "batch": b"junk"}, "stranger")),
-    msgpack.packb(("locustfile", {"version": None}, "stranger")),
-]
-
-
-def port_of(running: Running) -> int:
-    """Where the primary listens."""
-
-    def listening() -> list[int]:
-        with suppress(IndexError, psutil.Error):
-            connections = running.primary().net_connections("tcp")
-            return [connection.laddr.port for connection in connections if connection.status == psutil.CONN_LISTEN]
-        return []
-
-    ports: list[int] = running.wait_for(listening, "the primary's port")
-    return ports[0]
-
-
-def say(context: zmq.Context[Any], port: int, *messages: bytes, **options: Any) -> None:
-    """Speak to the port as Locust's workers do, but as a stranger."""
-    stranger = context.socket(zmq.DEALER)
-    stranger.setsockopt(zmq.IDENTITY, b"stranger")
-    stranger.setsockopt(zmq.LINGER, 0)
-    for name, value in options.items():
-        setattr(stranger, name, value)
-    stranger.connect(f"tcp://127.0.0.1:{port}")
-    for message in messages:
-        stranger.send(message)
-
-
-def forged_batches(number: int) -> Iterator[bytes]:
-    """Batches of a wave in which every request took a quarter of a millisecond."""
-    for sequence in range(number):
-        writer = BatchWriter()
-        for index in range(5 * sequence, 5 * sequence + 5):
-            writer.add(index, index * 10**7, index * 10**7, index * 10**7 + 250_000, 0, 2, 0, 0, 0)
-        sent = 5 * (sequence + 1)
-        ledger = Ledger(scheduled=sent, sent=sent, ok=sent).to_json()
-        claim = {"worker": 0, "sequence": sequence, "final": sequence == number - 1}
-        batch = writer.take({**claim, "at": sent * 10**7, "ledger": ledger, "use": {}})
-        yield msgpack.packb(("wave_batch", {**claim, "batch": batch}, "stranger"))
-
-
-@contextmanager
-def stray_locust_worker(folder: Path, port: int) -> Iterator[None]:
-    """Somebody else's Locust worker, started with the same port."""
-    (folder / "stray.py").write_text(LOCUST_FILE)
-    command = [sys.executable, "-m", "locust", "-f", "stray.py", "--worker", "--master-port", str(port)]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
-
-
-def raw_connection(port: int, data: bytes) -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", port))
-    connection.sendall(data)
-    return connection
 
 
 # A worker whose own code speaks to the primary: as itself, in the other worker's name, and in nobody's.
@@ -168,33 +93,6 @@ def test_a_worker_speaks_for_itself_alone_and_what_it_should_not_say_does_no_har
     log = (wave.folder / "logs" / "primary.log").read_text()
     assert "worker 1 sent a batch of worker 0" in log
     assert "'quit' of" in log
-
-
-FLOOD = """
-import resource, socket, sys, time
-resource.setrlimit(resource.RLIMIT_NOFILE, 2 * resource.getrlimit(resource.RLIMIT_NOFILE)[1:])
-connections = []
-for _ in range(5_000):
-    connection = socket.socket()
-    connection.setblocking(False)
-    connection.connect_ex(("127.0.0.1", int(sys.argv[1])))
-    connections.append(connection)
-print("flooded", flush=True)
-sys.stdin.read()
-"""
-
-
-@contextmanager
-def flood(port: int) -> Iterator[None]:
-    """Somebody who opens 5,000 connections and holds them without a word."""
-    command = [sys.executable, "-c", FLOOD, str(port)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    try:
-        assert process.stdout.readline()
-        yield
-    finally:
-        process.communicate()
 
 
 def test_strangers_at_the_port_are_counted_and_told_and_change_nothing(bench: Bench) -> None:

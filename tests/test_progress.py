@@ -15,7 +15,7 @@ from inference_benchmarker.records.columns import BASE_DTYPE
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.units import NS
 from inference_benchmarker.wave.spool_state import SpoolState
-from tests.test_summary import MS, closed_plan, open_plan
+from tests.waves import MS, closed_plan, open_plan
 
 if TYPE_CHECKING:
     from inference_benchmarker.cli.progress import Snapshot

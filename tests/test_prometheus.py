@@ -6,14 +6,10 @@ import base64
 import json
 import shutil
 import subprocess
-import threading
 import time
 from collections import Counter
-from contextlib import contextmanager
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -28,6 +24,7 @@ from server_capacity.prometheus.presets import PRESETS, Item
 from server_capacity.prometheus.reading import MOST_SERIES, read, window_of
 from server_capacity.prometheus.source import Page, Prometheus
 from server_capacity.prometheus.web import Web
+from tests.fake_prometheus import fake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -293,56 +290,6 @@ def test_a_preset_reads_a_real_server(prometheus: str, wave: Interval, monkeypat
 
 
 # Servers that misbehave
-
-
-class Answering(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        server = cast("Fake", self.server)
-        parts = urlsplit(self.path)
-        server.asked[parts.path] += 1
-        server.authorizations.append(self.headers.get("Authorization"))
-        server.parameters.append({name: values[0] for name, values in parse_qs(parts.query).items()})
-        content = server.text.encode()
-        self.send_response(server.status)
-        self.send_header("Content-Type", server.kind)
-        if 300 <= server.status < 400:
-            self.send_header("Location", "http://127.0.0.1:1/elsewhere")
-        self.send_header("Content-Length", str(len(content) + server.withheld))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def date_time_string(self, timestamp: float | None = None) -> str:
-        return cast("Fake", self.server).date or super().date_time_string(timestamp)
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing."""
-
-
-class Fake(ThreadingHTTPServer):
-    """Gives everybody the same answer and remembers what it was asked."""
-
-    daemon_threads = True
-
-    def __init__(self, status: int, text: str, kind: str) -> None:
-        super().__init__(("127.0.0.1", 0), Answering)
-        self.status, self.text, self.kind = status, text, kind
-        self.date: str | None = None
-        self.withheld = 0
-        self.asked: Counter[str] = Counter()
-        self.authorizations: list[str | None] = []
-        self.parameters: list[dict[str, str]] = []
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-
-
-@contextmanager
-def fake(status: int = 200, text: str = "", kind: str = "text/plain") -> Iterator[Fake]:
-    server = Fake(status, text, kind)
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 @pytest.mark.parametrize(

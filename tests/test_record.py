@@ -18,7 +18,6 @@ from urllib.parse import quote
 
 import botocore.session
 import grpc.aio
-import numpy as np
 import pytest
 import requests
 from botocore.config import Config
@@ -28,17 +27,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from urllib3.exceptions import MaxRetryError, NewConnectionError
 
-from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
+from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records
 from inference_benchmarker.records.error_key import error_key, local_errno
 from inference_benchmarker.records.record import (
     BASE,
-    HAS_STREAM,
     MAX_GAP_US,
     MAX_NAME_LENGTH,
     MAX_NAMES,
     MAX_TEXT_LENGTH,
     MAX_TEXTS,
-    NONE,
     OTHER,
     OUTCOMES,
     RAW_TEXT_LENGTH,
@@ -52,6 +49,7 @@ from inference_benchmarker.records.record import (
     split_batch,
 )
 from inference_benchmarker.redact import HIDDEN
+from tests.waves import Worker, stream
 
 instants = st.integers(-(2**55), 2**55)
 counts = st.none() | st.integers(0, 2**62)
@@ -83,57 +81,6 @@ def rows(draw: st.DrawFn) -> RequestRecord:
         bytes=draw(counts),
         gaps=None if times is None else tuple((b - a) // 1000 for a, b in pairwise(times)),
     )
-
-
-class Worker:
-    """Writes records as a worker does and joins its batches as a reader does."""
-
-    def __init__(self, number: int = 0) -> None:
-        self.number = number
-        self.writer = BatchWriter()
-        self.batches: list[bytes] = []
-
-    def write(self, record: RequestRecord) -> None:
-        label = self.writer.labels[record.label]
-        error = 0 if record.error is None else self.writer.errors[record.error]
-        outcome = OUTCOMES.index(record.outcome)
-        stream = (record.chunks, record.tokens_in, record.tokens_out) != (None, None, None)
-        size = NONE if record.bytes is None else record.bytes
-        flag = HAS_STREAM if stream else 0
-        self.writer.add(
-            record.index, record.due, record.sent, record.done, record.build_ns, size, label, error, outcome | flag
-        )
-        if stream:
-            self.writer.add_stream(self._times(record), _packed(record.tokens_in), _packed(record.tokens_out))
-
-    @staticmethod
-    def _times(record: RequestRecord) -> list[int] | None:
-        if record.gaps is None or not record.chunks:
-            return None if record.gaps is None else []
-        assert record.first_token is not None
-        assert record.last_token is not None
-        times = [record.first_token]
-        for gap in record.gaps[:-1]:
-            times.append(times[-1] + gap * 1000)
-        return [*times, record.last_token] if record.gaps else times
-
-    def flush(self) -> None:
-        self.batches.append(self.writer.take({"worker": self.number}))
-
-    def columns(self) -> WorkerColumns:
-        parts = [split_batch(batch) for batch in self.batches]
-        return WorkerColumns(
-            worker=self.number,
-            base=np.frombuffer(b"".join(part[1] for part in parts), BASE_DTYPE),
-            streams=np.frombuffer(b"".join(part[2] for part in parts), STREAM_DTYPE),
-            gaps=np.frombuffer(b"".join(part[3] for part in parts), np.uint32),
-            labels=[name for part in parts for name in part[0]["labels"]],
-            errors=[name for part in parts for name in part[0]["errors"]],
-        )
-
-
-def _packed(value: int | None) -> int:
-    return NONE if value is None else value
 
 
 @given(st.lists(rows(), max_size=30), st.integers(1, 7))
@@ -207,18 +154,6 @@ class TestReport:
 def test_a_packed_request_is_a_fixed_few_tens_of_bytes() -> None:
     assert BASE.size == BASE_DTYPE.itemsize == 53
     assert STREAM.size == STREAM_DTYPE.itemsize
-
-
-def stream(times: list[int] | None, tokens_in: int = NONE, tokens_out: int = NONE) -> RequestRecord:
-    worker = Worker()
-    worker.writer.add(0, 0, 0, 0, 0, NONE, 0, 0, HAS_STREAM)
-    worker.writer.add_stream(times, tokens_in, tokens_out)
-    worker.writer.add(1, 0, 0, 0, 0, NONE, 0, 0, HAS_STREAM)
-    worker.writer.add_stream([0, 7_000, 9_000], NONE, NONE)
-    worker.flush()
-    first, second = Records.of_workers([worker.columns()])
-    assert second.gaps == (7, 2)
-    return first
 
 
 @pytest.mark.parametrize(

@@ -12,33 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.report.text import to_json, to_text
-from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.units import NS
-from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.wording import aligned
-from tests.test_summary import MS, closed_plan, observe, on_time, open_plan, streamed
-from tests.test_verdict import SITUATIONS, abandoning, failing, late, wave
+from tests.situations import SITUATIONS, abandoning, failing, json_of, late, line, text_of, wave
+from tests.waves import MS, closed_plan, observe, on_time, open_plan, streamed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from inference_benchmarker.facts.wave_facts import WaveFacts
-
-
-def text_of(facts: WaveFacts, run_dir: Path | None = None) -> str:
-    summary = summarise(facts)
-    return to_text(facts, summary, judge(facts, summary), run_dir)
-
-
-def json_of(facts: WaveFacts) -> dict[str, Any]:
-    summary = summarise(facts)
-    return to_json(facts, summary, judge(facts, summary))
-
-
-def line(text: str, start: str) -> str:
-    (found,) = [line for line in text.splitlines() if line.strip().startswith(start)]
-    return found.strip()
 
 
 def test_the_fixed_block_stands_as_promised() -> None:

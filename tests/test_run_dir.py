@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,34 +27,10 @@ from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import SpoolWriter
 from tests.conftest import ROOT
-from tests.test_spool import use
-from tests.test_summary import MS, on_time, open_plan
+from tests.waves import MS, PLAN, on_time, spooled, use
 
 if TYPE_CHECKING:
-    from inference_benchmarker.plan.plan import WavePlan
-
-HOST = {"cores": 2, "memory_total_bytes": 8 << 30, "ephemeral_ports": 28_232}
-PLAN = replace(open_plan("10", "2"), workers=2, seed=1, factories_file=Path("/nowhere/f.py"))
-
-
-def spooled(parent: Path, *, silent: int | None = None, ended: bool = True, plan: WavePlan = PLAN) -> RunDir:
-    """A run directory as its primary leaves it; a silent worker never sent its last report."""
-    run_dir = RunDir.create(parent)
-    write_json(run_dir.plan, plan.public_json())
-    spool = SpoolWriter(run_dir.spool)
-    spool.event(event="start", t0=5, wall_ns=1_700_000_000 * NS, caps=[5, 5], host=HOST)
-    for worker in range(plan.workers):
-        writer = BatchWriter()
-        mine = [record for record in on_time(plan) if record.worker == worker]
-        for record in mine:
-            writer.add(record.index, record.due, record.sent, record.done, 0, NONE, writer.labels["a"], 0, 0)
-        ledger = Ledger(sent=len(mine), ok=len(mine)).to_json()
-        meta = {"worker": worker, "at": 2 * NS, "final": worker != silent, "use": use(cpu_s=0.5)}
-        spool.batch(writer.take({**meta, "ledger": ledger}))
-    if ended:
-        spool.event(event="end", at=2 * NS)
-    spool.close()
-    return run_dir
+    from pathlib import Path
 
 
 def test_two_waves_of_one_second_have_two_directories(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from inference_benchmarker.facts.client_use import WorkerUse
 from inference_benchmarker.records.record import HAS_STREAM, NONE, BatchWriter, Ledger
 from inference_benchmarker.wave.spool import BATCH, EVENT, SpoolReader, SpoolWriter, is_locked
 from inference_benchmarker.wave.spool_state import SpoolState
+from tests.waves import use
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 FRAMES = [(EVENT, b'{"event": "x"}'), (BATCH, b""), (BATCH, bytes(range(256))), (EVENT, b"{}")]
@@ -198,13 +198,6 @@ print(spool.path)
     assert "File too large" in done.stderr  # the second file reached its limit too, and that is said
     (other,) = (found for found in tmp_path.iterdir() if found != path)
     assert len(read(path)) == len(read(other)) == 2
-
-
-def use(*, delays_us: Sequence[int] = (), **facts: Any) -> dict[str, Any]:
-    """What a worker tells of itself in a report."""
-    told = WorkerUse(**facts).to_json()
-    del told["silence_s"], told["loop_delay"]
-    return {**told, "delays_us": list(delays_us)}
 
 
 class Wave:

@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,63 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_benchmarker.facts.wave_facts import WaveFacts, Window, reconcile_ledgers
-from inference_benchmarker.plan.pacing import TokenBucket
-from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
 from inference_benchmarker.plan.slo import RequestLimit, Slo
-from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.record import Ledger, RequestRecord
 from inference_benchmarker.summary.distribution import Distribution, percentile_name
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.units import NS
+from tests.waves import MS, closed_plan, observe, on_time, open_plan, streamed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-MS = NS // 1000
-
-
-def open_plan(rate: str = "10", seconds: str | None = "10", number: int | None = None, **more: Any) -> WavePlan:
-    return WavePlan(OpenLoop(Decimal(rate)), Bounds(None if seconds is None else Decimal(seconds), number), **more)
-
-
-def closed_plan(concurrency: int = 2, seconds: str | None = "1", number: int | None = None, **more: Any) -> WavePlan:
-    return WavePlan(ClosedLoop(concurrency), Bounds(None if seconds is None else Decimal(seconds), number), **more)
-
-
-def on_time(plan: WavePlan, latency_ns: int = 20 * MS) -> list[RequestRecord]:
-    """Every arrival of an open loop, sent when due and answered after the same time."""
-    bucket = TokenBucket.of(plan)
-    return [
-        RequestRecord(token.index, token.index % plan.workers, token.due, token.due, token.due + latency_ns)
-        for worker in range(plan.workers)
-        for token in bucket.arrivals(worker)
-    ]
-
-
-def observe(
-    plan: WavePlan, records: Iterable[RequestRecord], *, stopped_at: int | None = None, **more: Any
-) -> WaveFacts:
-    """The wave that left these records, with the ledgers and the window they mean."""
-    everything = list(records)
-    warm, window = [r for r in everything if r.index < 0], [r for r in everything if r.index >= 0]
-    dropped: list[int] = more.pop("dropped", [0] * plan.workers)
-    reported = []
-    for number in range(plan.workers):
-        mine = [r for r in window if r.worker == number]
-        count = {name: sum(r.outcome == name for r in mine) for name in ("ok", "failed", "abandoned")}
-        reported.append(Ledger(sent=len(mine), dropped=dropped[number], **count))
-    last = max((r.done for r in window if r.outcome != "abandoned"), default=0)
-    planned = TokenBucket.of(plan).duration_ns(stopped_at)
-    lost = more.get("lost_workers", ())
-    return WaveFacts(
-        plan=plan,
-        window=Window(1_700_000_000 * NS, 5, planned, last, stopped_at),
-        records=Records.of(window),
-        warmup=Records.of(warm),
-        ledgers=reconcile_ledgers(plan, reported, set(lost), stopped_at),
-        **more,
-    )
+    from inference_benchmarker.plan.plan import WavePlan
 
 
 class TestDistribution:
@@ -303,15 +256,6 @@ class TestTimes:
         assert coordinated.response_time == honest
         assert coordinated.measured("latency", "p99") == service_ms / 1000
         assert coordinated.measured("lag", "max") == pytest.approx(stall_ms / 1000)
-
-
-def streamed(index: int, first_ms: int, gaps_ms: tuple[int, ...], **more: Any) -> RequestRecord:
-    start = index * 100 * MS
-    first = start + first_ms * MS
-    last = first + sum(gaps_ms) * MS
-    gaps = tuple(gap * 1000 for gap in gaps_ms)
-    base = RequestRecord(index, 0, start, start, last, "ok", "", None, 0, first, last, len(gaps) + 1, gaps=gaps)
-    return base._replace(**more)
 
 
 class TestTokens:

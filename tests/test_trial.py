@@ -21,8 +21,7 @@ from inference_benchmarker.facts.client_use import Block, Connections, WorkerUse
 from inference_benchmarker.units import NS
 from inference_benchmarker.wave.spool_state import SpoolState
 from inference_benchmarker.wave.wave import Wave
-from tests.test_limits_found import HOST
-from tests.test_summary import MS, observe, on_time, open_plan
+from tests.waves import HOST, MS, observe, on_time, open_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,8 +18,8 @@ from server_capacity.cloudwatch.warnings import warnings
 from server_capacity.config import load_config
 from server_capacity.prometheus import make_source
 from tests.fake_cloudwatch import cloudwatch_block, nothing_configured
-from tests.test_hardware import DENIED, NOT_FOUND, UNREACHABLE, SageMaker, produced
-from tests.test_prometheus import fake as page_of
+from tests.fake_prometheus import fake as page_of
+from tests.fake_sagemaker import DENIED, NOT_FOUND, UNREACHABLE, SageMaker, produced
 
 if TYPE_CHECKING:
     from tests.bench import Bench

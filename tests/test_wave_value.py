@@ -17,8 +17,8 @@ from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.summary import summary
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir
-from tests.made_runs import make_run
-from tests.simulated import wave as simulated
+from tests.waves import make_run
+from tests.waves import wave as simulated
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts

@@ -98,7 +98,7 @@ def invoke_factory():
     + _PAYLOADS
 )
 
-HIDDEN_RETRIES = (
+BOTO3 = (
     """
 import os
 
@@ -107,7 +107,7 @@ from botocore.config import Config
 
 
 def invoke_factory():
-    config = Config(retries={"mode": "standard", "total_max_attempts": 5}, max_pool_connections=100)
+    config = Config(retries={"mode": "standard", "total_max_attempts": ATTEMPTS}, max_pool_connections=POOL)
     secrets = {"aws_access_key_id": "demo", "aws_secret_access_key": "demo"}
     client = boto3.client(
         "sagemaker-runtime", endpoint_url=os.environ["TARGET"], region_name="us-east-1", config=config, **secrets
@@ -120,6 +120,9 @@ def invoke_factory():
 """
     + _PAYLOADS
 )
+"""With ATTEMPTS and POOL to be replaced by numbers."""
+
+HIDDEN_RETRIES = BOTO3.replace("ATTEMPTS", "5").replace("POOL", "100")
 
 COLLECTIONS = (
     """

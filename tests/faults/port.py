@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import zmq
 
 from tests.faults.fault import EVERYTHING, THREE_S, Ending, Fault, Stage
-from tests.test_port import JUNK, flood, forged_batches, port_of, raw_connection, say, stray_locust_worker
+from tests.strangers import JUNK, flood, forged_batches, port_of, raw_connection, say, stray_locust_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.made_runs import make_run
 from tests.performance.figures import Figure, Program, below
+from tests.waves import make_run
 
 RUNS, RATE = 10, 2_000
 

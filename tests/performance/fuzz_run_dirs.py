@@ -12,7 +12,7 @@ from collections import Counter
 from itertools import count
 from pathlib import Path
 
-from tests.test_hostile_runs import Fuzz
+from tests.hostile import Fuzz
 
 
 def main(seconds: float, seed: int) -> int:

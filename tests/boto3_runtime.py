@@ -1,0 +1,22 @@
+"""A client of boto3 for the embedded endpoint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config
+
+if TYPE_CHECKING:
+    from inference_benchmarker.embedded.running import RunningEndpoint
+
+
+def runtime(endpoint: RunningEndpoint) -> Any:
+    return boto3.client(
+        "sagemaker-runtime",
+        endpoint_url=endpoint.url,
+        region_name="us-east-1",
+        aws_access_key_id="none",
+        aws_secret_access_key="none",
+        config=Config(retries={"total_max_attempts": 1, "mode": "standard"}),
+    )

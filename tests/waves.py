@@ -1,0 +1,347 @@
+"""Waves made up in memory, of any load and outcome, and their run directories: for what reads them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from inference_benchmarker.facts.client_use import HostUse, WorkerUse
+from inference_benchmarker.facts.wave_facts import WaveFacts, Window, reconcile_ledgers
+from inference_benchmarker.json_file import write_json
+from inference_benchmarker.plan.pacing import TokenBucket
+from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.records.columns import BASE_DTYPE, SCHEMA, STREAM_DTYPE, Records, WorkerColumns
+from inference_benchmarker.records.record import (
+    HAS_STREAM,
+    NONE,
+    OUTCOMES,
+    BatchWriter,
+    Ledger,
+    RequestRecord,
+    split_batch,
+)
+from inference_benchmarker.units import NS
+from inference_benchmarker.wave import store
+from inference_benchmarker.wave.run_dir import RunDir
+from inference_benchmarker.wave.spool import SpoolWriter
+from inference_benchmarker.wave.wave import Wave
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+MS = NS // 1000
+
+
+def open_plan(rate: str = "10", seconds: str | None = "10", number: int | None = None, **more: Any) -> WavePlan:
+    return WavePlan(OpenLoop(Decimal(rate)), Bounds(None if seconds is None else Decimal(seconds), number), **more)
+
+
+def closed_plan(concurrency: int = 2, seconds: str | None = "1", number: int | None = None, **more: Any) -> WavePlan:
+    return WavePlan(ClosedLoop(concurrency), Bounds(None if seconds is None else Decimal(seconds), number), **more)
+
+
+def on_time(plan: WavePlan, latency_ns: int = 20 * MS) -> list[RequestRecord]:
+    """Every arrival of an open loop, sent when due and answered after the same time."""
+    bucket = TokenBucket.of(plan)
+    return [
+        RequestRecord(token.index, token.index % plan.workers, token.due, token.due, token.due + latency_ns)
+        for worker in range(plan.workers)
+        for token in bucket.arrivals(worker)
+    ]
+
+
+def observe(
+    plan: WavePlan, records: Iterable[RequestRecord], *, stopped_at: int | None = None, **more: Any
+) -> WaveFacts:
+    """The wave that left these records, with the ledgers and the window they mean."""
+    everything = list(records)
+    warm, window = [r for r in everything if r.index < 0], [r for r in everything if r.index >= 0]
+    dropped: list[int] = more.pop("dropped", [0] * plan.workers)
+    reported = []
+    for number in range(plan.workers):
+        mine = [r for r in window if r.worker == number]
+        count = {name: sum(r.outcome == name for r in mine) for name in ("ok", "failed", "abandoned")}
+        reported.append(Ledger(sent=len(mine), dropped=dropped[number], **count))
+    last = max((r.done for r in window if r.outcome != "abandoned"), default=0)
+    planned = TokenBucket.of(plan).duration_ns(stopped_at)
+    lost = more.get("lost_workers", ())
+    return WaveFacts(
+        plan=plan,
+        window=Window(1_700_000_000 * NS, 5, planned, last, stopped_at),
+        records=Records.of(window),
+        warmup=Records.of(warm),
+        ledgers=reconcile_ledgers(plan, reported, set(lost), stopped_at),
+        **more,
+    )
+
+
+def streamed(index: int, first_ms: int, gaps_ms: tuple[int, ...], **more: Any) -> RequestRecord:
+    start = index * 100 * MS
+    first = start + first_ms * MS
+    last = first + sum(gaps_ms) * MS
+    gaps = tuple(gap * 1000 for gap in gaps_ms)
+    base = RequestRecord(index, 0, start, start, last, "ok", "", None, 0, first, last, len(gaps) + 1, gaps=gaps)
+    return base._replace(**more)
+
+
+class Worker:
+    """Writes records as a worker does and joins its batches as a reader does."""
+
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
+        self.writer = BatchWriter()
+        self.batches: list[bytes] = []
+
+    def write(self, record: RequestRecord) -> None:
+        label = self.writer.labels[record.label]
+        error = 0 if record.error is None else self.writer.errors[record.error]
+        outcome = OUTCOMES.index(record.outcome)
+        stream = (record.chunks, record.tokens_in, record.tokens_out) != (None, None, None)
+        size = NONE if record.bytes is None else record.bytes
+        flag = HAS_STREAM if stream else 0
+        self.writer.add(
+            record.index, record.due, record.sent, record.done, record.build_ns, size, label, error, outcome | flag
+        )
+        if stream:
+            self.writer.add_stream(self._times(record), _packed(record.tokens_in), _packed(record.tokens_out))
+
+    @staticmethod
+    def _times(record: RequestRecord) -> list[int] | None:
+        if record.gaps is None or not record.chunks:
+            return None if record.gaps is None else []
+        assert record.first_token is not None
+        assert record.last_token is not None
+        times = [record.first_token]
+        for gap in record.gaps[:-1]:
+            times.append(times[-1] + gap * 1000)
+        return [*times, record.last_token] if record.gaps else times
+
+    def flush(self) -> None:
+        self.batches.append(self.writer.take({"worker": self.number}))
+
+    def columns(self) -> WorkerColumns:
+        parts = [split_batch(batch) for batch in self.batches]
+        return WorkerColumns(
+            worker=self.number,
+            base=np.frombuffer(b"".join(part[1] for part in parts), BASE_DTYPE),
+            streams=np.frombuffer(b"".join(part[2] for part in parts), STREAM_DTYPE),
+            gaps=np.frombuffer(b"".join(part[3] for part in parts), np.uint32),
+            labels=[name for part in parts for name in part[0]["labels"]],
+            errors=[name for part in parts for name in part[0]["errors"]],
+        )
+
+
+def _packed(value: int | None) -> int:
+    return NONE if value is None else value
+
+
+def stream(times: list[int] | None, tokens_in: int = NONE, tokens_out: int = NONE) -> RequestRecord:
+    worker = Worker()
+    worker.writer.add(0, 0, 0, 0, 0, NONE, 0, 0, HAS_STREAM)
+    worker.writer.add_stream(times, tokens_in, tokens_out)
+    worker.writer.add(1, 0, 0, 0, 0, NONE, 0, 0, HAS_STREAM)
+    worker.writer.add_stream([0, 7_000, 9_000], NONE, NONE)
+    worker.flush()
+    first, second = Records.of_workers([worker.columns()])
+    assert second.gaps == (7, 2)
+    return first
+
+
+def use(*, delays_us: Sequence[int] = (), **facts: Any) -> dict[str, Any]:
+    """What a worker tells of itself in a report."""
+    told = WorkerUse(**facts).to_json()
+    del told["silence_s"], told["loop_delay"]
+    return {**told, "delays_us": list(delays_us)}
+
+
+CONSTANTS = {"cores": 2, "memory_total_bytes": 8 << 30, "ephemeral_ports": 28_232}
+
+PLAN = replace(open_plan("10", "2"), workers=2, seed=1, factories_file=Path("/nowhere/f.py"))
+
+
+def spooled(parent: Path, *, silent: int | None = None, ended: bool = True, plan: WavePlan = PLAN) -> RunDir:
+    """A run directory as its primary leaves it; a silent worker never sent its last report."""
+    run_dir = RunDir.create(parent)
+    write_json(run_dir.plan, plan.public_json())
+    spool = SpoolWriter(run_dir.spool)
+    spool.event(event="start", t0=5, wall_ns=1_700_000_000 * NS, caps=[5, 5], host=CONSTANTS)
+    for worker in range(plan.workers):
+        writer = BatchWriter()
+        mine = [record for record in on_time(plan) if record.worker == worker]
+        for record in mine:
+            writer.add(record.index, record.due, record.sent, record.done, 0, NONE, writer.labels["a"], 0, 0)
+        ledger = Ledger(sent=len(mine), ok=len(mine)).to_json()
+        meta = {"worker": worker, "at": 2 * NS, "final": worker != silent, "use": use(cpu_s=0.5)}
+        spool.batch(writer.take({**meta, "ledger": ledger}))
+    if ended:
+        spool.event(event="end", at=2 * NS)
+    spool.close()
+    return run_dir
+
+
+HOST = HostUse(
+    cores=8,
+    cpu_share_mean=0.1,
+    cpu_share_max=0.2,
+    steal_share_mean=0.0,
+    memory_available_bytes=1 << 30,
+    memory_total_bytes=2 << 30,
+    throttled_s=0.0,
+    time_wait=0,
+    ephemeral_ports=1000,
+    network_sent_bytes_per_s=0.0,
+    network_received_bytes_per_s=0.0,
+)
+
+
+def records_of(columns: Mapping[str, Any]) -> Records:
+    """The records with these columns, by the names of the schema; what is left out is null."""
+    size = len(columns["index"])
+    arrays = [
+        pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(size, field.type)
+        for field in SCHEMA
+    ]
+    return Records(pa.table(arrays, schema=SCHEMA))
+
+
+MEAN_S = 0.1
+
+
+def drawn(
+    seed: int, *, rate: int = 100, seconds: int = 20, cv: float = 0.3, shape: str = "lognormal"
+) -> npt.NDArray[np.float64]:
+    """Latencies in seconds, a row for each second of load."""
+    random = np.random.default_rng(seed)
+    size = (seconds, rate)
+    if shape == "gamma":
+        return MEAN_S * random.gamma(1 / cv**2, cv**2, size)
+    sigma = np.sqrt(np.log1p(cv**2))
+    return MEAN_S * random.lognormal(-(sigma**2) / 2, sigma, size)
+
+
+def wave(
+    latencies_s: npt.ArrayLike, *, outcomes: Sequence[str] | None = None, concurrency: int | None = None, **more: Any
+) -> Wave:
+    """The wave whose rows of latencies are its seconds; ``outcomes``: of each request, else all are ok.
+
+    ``more``: columns of the records, or fields of the plan.
+    """
+    seconds = np.asarray(latencies_s, np.float64)
+    size = seconds.size
+    columns = {name: more.pop(name) for name in tuple(more) if name in SCHEMA.names}
+    load = OpenLoop(Decimal(seconds.shape[1])) if concurrency is None else ClosedLoop(concurrency)
+    plan = replace(WavePlan(load, Bounds(Decimal(len(seconds)))), **more)
+    due = np.arange(size) * NS // seconds.shape[1]
+    done = due + np.round(seconds.ravel() * NS).astype(np.int64)
+    told = np.asarray(["ok"] * size if outcomes is None else outcomes)
+    values = {
+        "index": np.arange(size),
+        "worker": np.zeros(size, np.uint16),
+        "due": due,
+        "sent": due,
+        "done": done,
+        "build_ns": np.zeros(size, np.int64),
+        "label": pa.array([""] * size).dictionary_encode(),
+        "outcome": pa.array(told).dictionary_encode(),
+        **columns,
+    }
+    counts = {name: int((told == name).sum()) for name in ("ok", "failed", "abandoned")}
+    answered = done[told != "abandoned"]
+    return Wave(
+        plan=plan,
+        window=Window(1_700_000_000 * NS, 5, len(seconds) * NS, int(answered.max(initial=0))),
+        records=records_of(values),
+        warmup=Records(SCHEMA.empty_table()),
+        ledgers=(Ledger(scheduled=size, sent=size, **counts),),
+    )
+
+
+def stored(wave: Wave, parent: Path) -> RunDir:
+    """The run directory of a simulated wave."""
+    run_dir = RunDir.create(parent)
+    store.save_plan(run_dir, wave.plan, {})
+    store.save(wave, run_dir)
+    return run_dir
+
+
+START = 1_700_000_000
+
+TOKENS = 4
+
+
+def make_run(
+    path: Path,
+    requests: int = 3000,
+    rate: int = 100,
+    *,
+    middle_ms: float = 20,
+    failed: int = 0,
+    dropped: int = 0,
+    stream: bool = False,
+    closed: bool = False,
+    name: str | None = None,
+) -> Wave:
+    """A wave, stored, with lognormal latencies around ``middle_ms``; its last ``failed`` requests fail.
+
+    ``dropped`` arrivals come after those that were sent: the wave is INVALID.
+    """
+    path.mkdir(parents=True)
+    load = ClosedLoop(4) if closed else OpenLoop(Decimal(rate))
+    plan = WavePlan(load, Bounds(None, requests + dropped), name=name)
+    records = _records(requests, rate, middle_ms, failed, stream=stream)
+    wave = Wave(
+        plan=plan,
+        window=Window(START * NS, 0, requests * NS // rate, int(records.int("done").max(initial=0))),
+        records=records,
+        warmup=Records(SCHEMA.empty_table()),
+        ledgers=(
+            Ledger(scheduled=requests + dropped, sent=requests, dropped=dropped, ok=requests - failed, failed=failed),
+        ),
+    )
+    store.save_plan(RunDir(path), plan, {})
+    return store.save(wave, RunDir(path))
+
+
+def _records(requests: int, rate: int, middle_ms: float, failed: int, *, stream: bool) -> Records:
+    draw = np.random.default_rng(requests + rate)
+    index = np.arange(requests)
+    due = index * NS // rate
+    sent = due + draw.integers(20_000, 400_000, requests)
+    latency = draw.lognormal(np.log(middle_ms * 1e6), 0.3, requests).astype(np.int64)
+    outcome = np.where(index >= requests - failed, 1, 0).astype(np.int32)
+    columns: dict[str, Any] = {
+        "index": index,
+        "due": due,
+        "sent": sent,
+        "done": sent + latency,
+        "build_ns": np.zeros(requests, np.int64),
+        "worker": np.zeros(requests, np.uint16),
+        "label": _dictionary(np.zeros(requests, np.int32), [""]),
+        "outcome": _dictionary(outcome, ["ok", "failed"]),
+        "error": _dictionary(np.zeros(requests, np.int32), ["HttpError 500"], null=outcome == 0),
+    }
+    columns |= _tokens(sent, latency) if stream else {}
+    return records_of(columns)
+
+
+def _tokens(sent: Any, latency: Any) -> dict[str, Any]:
+    """Evenly spaced tokens, the last of them with the answer."""
+    gap = latency // TOKENS
+    gaps = np.repeat((gap // 1000).astype(np.uint32), TOKENS - 1)
+    offsets = np.arange(0, len(gaps) + 1, TOKENS - 1, dtype=np.int32)
+    return {
+        "first_token": sent + gap,
+        "last_token": sent + gap * TOKENS,
+        "chunks": np.full(len(sent), TOKENS),
+        "gaps": pa.ListArray.from_arrays(offsets, gaps),
+    }
+
+
+def _dictionary(numbers: Any, names: list[str], null: Any = None) -> Any:
+    return pa.DictionaryArray.from_arrays(pa.array(numbers, mask=null), names)
