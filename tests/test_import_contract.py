@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -153,3 +154,10 @@ def test_what_is_pure_does_not_open_or_wait() -> None:
     calls = {"open", "print", "input", "sleep", "now", "today", "monotonic", "monotonic_ns", "time_ns", "read_text"}
     others = tuple(str(path) for path in FILES if str(path) not in (*pure, "inference_benchmarker/verdict/verdict.py"))
     assert places(lambda n: isinstance(n, ast.Call) and dotted(n.func).split(".")[-1] in calls, but=others) == []
+
+
+def test_no_test_module_imports_another() -> None:
+    """What several need lies in a module of its own."""
+    others = re.compile(r"^ *(?:from|import) tests\.(?:\w+\.)*test_", re.MULTILINE)
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("*.py"))}
+    assert [str(path.relative_to(ROOT)) for path, text in texts.items() if others.search(text)] == []

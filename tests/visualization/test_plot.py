@@ -15,6 +15,7 @@ from inference_benchmarker.cli import plot as plotting
 from inference_benchmarker.json_file import write_json
 from inference_benchmarker.plan.plan import Bounds, ClosedLoop, WavePlan
 from inference_benchmarker.wave.wave import Wave
+from tests.bench import ROOT
 from tests.waves import make_run
 from visualization.bars import all_bars, choose
 from visualization.html import DARK, LIGHT
@@ -23,7 +24,7 @@ from visualization.runs import read_runs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-EXAMPLE = Path(__file__).parent.parent / "visualization" / "hover_configs" / "example.json"
+EXAMPLE = ROOT / "visualization" / "hover_configs" / "example.json"
 PNG = b"\x89PNG"
 
 

@@ -18,6 +18,7 @@ from client_capacity import limits
 from client_capacity.limits import NO_LIMIT, SPARE, WORKER_OPEN, Limits, find_file_descriptors_limit, read_limits
 from inference_benchmarker import procfs
 from inference_benchmarker.version import SCHEMA_VERSION
+from tests.bench import ROOT
 
 AMPLE = Limits(
     soft=1_048_576,
@@ -169,7 +170,7 @@ def limits_after(shell: str) -> dict[str, int]:
         capture_output=True,
         text=True,
         check=True,
-        cwd=Path(__file__).parent.parent,
+        cwd=ROOT,
     )
     data = json.loads(done.stdout)
     return {**data["process"], "in_flight": data["allows"]["in_flight_per_worker"]}

@@ -23,6 +23,7 @@ from inference_benchmarker.embedded.http.messages import Request
 from inference_benchmarker.embedded.log import ArrivalLog
 from inference_benchmarker.embedded.running import EndpointConfig, RunningEndpoint, listen, start
 from inference_benchmarker.errors import BenchmarkError
+from tests.bench import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -472,7 +473,7 @@ def test_the_endpoint_ends_when_its_parent_is_killed() -> None:
         "print(endpoint.port, flush=True)\n"
         "time.sleep(60)\n"
     )
-    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, cwd=Path(__file__).parents[1])
+    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, cwd=ROOT)
     assert parent.stdout
     with parent:
         port = int(parent.stdout.readline())
