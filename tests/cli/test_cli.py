@@ -861,7 +861,7 @@ def test_who_sends_does_not_ask_aws(program: str) -> None:
 
 
 def test_a_wave_is_finalised_stored_and_reported_without_pandas(tmp_path: Path) -> None:
-    run = str(shutil.copytree(ROOT / "tests/recorded_runs/cut_off", tmp_path / "run"))
+    run = str(shutil.copytree(ROOT / "tests/wave/recorded_runs/cut_off", tmp_path / "run"))
     program = f"from inference_benchmarker import cli\nfor _ in range(2): cli.main(['report', {run!r}])"
     assert "pandas" not in imported(program)
     assert (tmp_path / "run" / "requests.parquet").exists()
