@@ -35,11 +35,18 @@ def command() -> list[str]:
     return [sys.executable, "-m", "inference_benchmarker.cli"]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _signals_are_heard() -> None:
+    """In a background job and under nohup some are ignored; the commands would inherit it."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @pytest.fixture(scope="session")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """Commands and endpoints as processes."""
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so it is in a background job; the commands would inherit it
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     bench = Bench(tmp_path_factory.mktemp("bench"))
     yield bench
     bench.close()

@@ -259,6 +259,7 @@ def test_an_endpoint_that_is_the_limit_is_named(bench: Bench) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_failing_requests_end_the_search(bench: Bench) -> None:
     failing = BUSY.replace("end = time", "raise ValueError(1)\n    end = time")
     done, folder = saturate(bench, "worker-saturation", failing, "--lag-limit", "1", "--quiet")

@@ -288,6 +288,7 @@ class Unsure(HttpUser):
     assert not wave.invalid
 
 
+@pytest.mark.slow
 def test_the_warm_up_of_a_locust_file_stands_in_no_count(bench: Bench) -> None:
     with bench.endpoint(service="none") as endpoint:
         wave = run(bench, CLASSES, endpoint, "--client-rps", 40, "--obs-time", 1, "--warmup", 1)
@@ -314,6 +315,7 @@ def test_the_drain_and_the_time_limit_hold_for_tasks(bench: Bench) -> None:
     assert drained.locust_totals()["requests"] == 30
 
 
+@pytest.mark.slow
 def test_the_host_of_the_file_comes_before_the_one_of_the_command(bench: Bench) -> None:
     with bench.endpoint(service="none") as endpoint:
         text = CLASSES.replace("weight", f'host = "{endpoint.url}"\n    weight')
@@ -327,7 +329,7 @@ def test_the_host_of_the_file_comes_before_the_one_of_the_command(bench: Bench) 
     [
         ("x = 1", "has no User class"),
         ("class Broken(HttpUser:\n    pass", "not valid Python"),
-        ("import sys; sys.exit(4)", "importing it raised SystemExit: 4"),
+        pytest.param("import sys; sys.exit(4)", "importing it raised SystemExit: 4", marks=pytest.mark.slow),
     ],
 )
 def test_a_wrong_locust_file_is_one_message_and_leaves_nothing(bench: Bench, text: str, expected: str) -> None:

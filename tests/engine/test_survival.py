@@ -259,6 +259,7 @@ def test_who_started_us_may_have_signals_ignored(bench: Bench) -> None:
     assert wave.exit_code == 0
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_closes_in_mid_answer_fails_those_requests(bench: Bench) -> None:
     with bench.endpoint(service="none", close_share=0.5) as endpoint:
         wave = bench.run("--client-rps", 40, "--obs-time", 1, target=endpoint)
@@ -325,6 +326,7 @@ def test_an_invoke_that_blocks_the_loop_makes_the_lag_show_and_loses_nothing(ben
     assert wave.code == 3
 
 
+@pytest.mark.slow
 def test_an_invoke_that_never_returns_is_abandoned(bench: Bench) -> None:
     with bench.endpoint(service="none") as endpoint:
         wave = bench.run(
@@ -354,7 +356,7 @@ def test_an_invoke_that_ends_its_process_loses_that_worker(bench: Bench) -> None
     assert wave.code == 3
 
 
-@pytest.mark.parametrize("moment", ["import", "factory"])
+@pytest.mark.parametrize("moment", [pytest.param("import", marks=pytest.mark.slow), "factory"])
 def test_a_worker_that_ends_before_it_is_ready_is_bad_input(bench: Bench, moment: str) -> None:
     text = factories("pass", "os._exit(7)")
     if moment == "factory":

@@ -54,6 +54,20 @@ ROUTES = {
     "torchserve/factories_torchserve": "/predictions/{name}",
 }
 ELSEWHERE = {"kserve_v2/factories_grpc"}
+# Each sends as another one does, so a wave of it is slow; its requests are looked at one by one below.
+ALIKE = {
+    "openai_compatible/factories_chat",
+    "openai_compatible/factories_embeddings",
+    "payload_sources/factories_generated_prompts",
+    "payload_sources/factories_trace",
+    "sagemakerai_multimodel/factories_even",
+    "sagemakerai_multimodel/factories_one_hot_model",
+    "sagemakerai_multimodel/factories_warm_up",
+    "sagemakerai_realtime/factories_cnn",
+    "sagemakerai_realtime/factories_ic",
+    "sagemakerai_realtime/factories_tabular",
+    "sagemakerai_realtime/factories_text_classification",
+}
 CONNECTS_ANEW = {"openai_compatible/factories_chat_stream_openai_package"}  # the package does, whatever is done here
 # What the server may count in a request of an example, and in each answer.
 TOKENS: dict[str, tuple[set[int], int | None]] = {
@@ -103,7 +117,7 @@ def test_no_example_is_forgotten() -> None:
     assert set(NAMES) == set(ROUTES) | ELSEWHERE
 
 
-@pytest.mark.parametrize("name", ROUTES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ALIKE)) for name in ROUTES])
 def test_an_example_works_against_the_embedded_endpoint(name: str, tmp_path: Path) -> None:
     with start(EndpointConfig()) as endpoint:
         wave = run_example(name, endpoint.url, tmp_path)

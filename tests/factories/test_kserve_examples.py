@@ -62,6 +62,7 @@ def test_an_error_is_counted_by_its_status_and_not_repeated(bench: Bench, refusa
     assert "refused, as the test wants it" in told["texts"][0]
 
 
+@pytest.mark.slow
 def test_where_nobody_listens_every_request_fails(bench: Bench) -> None:
     with GrpcServer() as server:
         pass
@@ -76,6 +77,7 @@ def test_a_request_that_is_given_up_is_cancelled(bench: Bench) -> None:
     assert Counter(server.seen["outcome"]) == {"cancelled": 5, "ok": 10}
 
 
+@pytest.mark.slow
 def test_requests_that_are_never_answered_keep_no_worker(bench: Bench) -> None:
     with GrpcServer(held=10, until=1000) as server:
         wave = run(bench, server, "--client-rps", 50, "--num-requests", 10, "--drain-timeout", 1)

@@ -124,6 +124,7 @@ def test_an_endpoint_that_does_not_exist(bench: Bench) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_600_queries_with_every_other_call_throttled(bench: Bench) -> None:
     percentiles = [f"p{tenth / 10:g}" for tenth in range(400, 1000)]
     with bench.endpoint(publish_interval_s=1, throttle_every=2) as endpoint:

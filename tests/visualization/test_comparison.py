@@ -54,16 +54,19 @@ def pairs(slowdown: float, **load: Any) -> Counter[tuple[str, str]]:
     return found
 
 
+LOADS = [{"rate": 50}, pytest.param({"rate": 50, "shape": "gamma"}, marks=pytest.mark.slow)]
+
+
 class TestSimulated:
     """Latencies with a coefficient of variation of 0.3, 20 seconds: what the command promises of 200 pairs."""
 
-    @pytest.mark.parametrize("load", [{"rate": 50}, {"rate": 50, "shape": "gamma"}], ids=str)
+    @pytest.mark.parametrize("load", LOADS)
     def test_equal_runs_come_out_unchanged(self, load: dict[str, Any]) -> None:
         found = pairs(1, **load)
         assert {name: count for name in TIMES if (count := found[name, "unchanged"]) < ENOUGH} == {}
         assert found["any", "True"] <= 15  # 5% of them may have a metric that seems to have changed
 
-    @pytest.mark.parametrize("load", [{"rate": 50}, {"rate": 50, "shape": "gamma"}], ids=str)
+    @pytest.mark.parametrize("load", LOADS)
     def test_a_slowdown_of_a_tenth_is_found(self, load: dict[str, Any]) -> None:
         found = pairs(1.1, **load)
         assert {name: count for name in TIMES if (count := found[name, "worse"]) < ENOUGH} == {}
