@@ -16,13 +16,16 @@ import json
 import logging
 import os
 import signal
+import stat
 import time
 import traceback
 from functools import partial
+from socket import AF_INET, AF_INET6
 from typing import Any, BinaryIO
 
 import gevent
 from gevent.event import Event
+from gevent.monkey import get_original
 from locust.env import Environment
 
 from inference_benchmarker.engine import endpoint
@@ -138,6 +141,7 @@ class Worker:
     def _be_no_worker(self) -> None:
         """In a process that the user's code forked: send nothing, report nothing, read nobody's answers."""
         self._left = True
+        _let_go_of_connections()
         self._scheduler.leave()
         sending = [slot.greenlet for slot in self._requests.slots if slot.arrival is not None]
         others = {self._reporter, *self._runner.greenlet.greenlets, *sending} - {gevent.getcurrent()}
@@ -249,6 +253,29 @@ class Worker:
             if now - sent_at > RESEND_AFTER_S:
                 self._unacknowledged[sequence] = (now, batch)
                 self._runner.send_message(BATCH, batch)
+
+
+def _let_go_of_connections() -> None:
+    """Put nothing in the place of every TCP connection that a forked process shares with its parent.
+
+    An event that was pending at the fork would have it read an answer there, and the parent would wait for it in vain.
+    """
+    inherited = [number for number in map(int, os.listdir("/dev/fd")) if _is_connection(number)]  # noqa: PTH208
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in inherited:
+        os.dup2(nothing, number, inheritable=False)
+    os.close(nothing)
+
+
+def _is_connection(number: int) -> bool:
+    """Tells whether a descriptor is a TCP connection of this process."""
+    try:
+        if not stat.S_ISSOCK(os.fstat(number).st_mode):
+            return False
+        with get_original("socket", "socket")(fileno=os.dup(number)) as found:
+            return found.family in (AF_INET, AF_INET6) and bool(found.getpeername())
+    except OSError:  # it is closed, or connected to nobody
+        return False
 
 
 def _free_descriptors() -> int:
