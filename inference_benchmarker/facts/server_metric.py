@@ -64,7 +64,8 @@ class ServerMetric:
 
     ``start`` and ``end`` are the seconds (unix) that the values really cover. ``series``: (bucket start, value) of
     the statistic named ``series_of``. ``instances``: (bucket start, how many reported) where the stream tells.
-    ``reason`` also says what a reader of the values must know. ``asked``: False where the configuration does not name
+    ``reason`` also says what a reader of the values must know. ``samples``: how many readings of a gauge the values are
+    taken from, where the stream tells. ``asked``: False where the configuration does not name
     the metric and it was read to know when the data is complete. ``hardware``: of metrics that instances report.
     """
 
@@ -81,6 +82,7 @@ class ServerMetric:
     series_of: str | None = None
     series: tuple[tuple[float, float], ...] = ()
     instances: tuple[tuple[float, float], ...] = ()
+    samples: int | None = None
     asked: bool = True
     hardware: Hardware | None = None
 

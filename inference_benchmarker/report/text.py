@@ -15,7 +15,7 @@ from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wording import INDENT as _INDENT
-from inference_benchmarker.wording import aligned, duration_text, metric_text, percent_text, unit_text
+from inference_benchmarker.wording import aligned, counted, duration_text, metric_text, percent_text, unit_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -100,7 +100,8 @@ def _metric_line(metric: ServerMetric, *, several: bool, told_before: bool) -> s
     title = one_line(f"{metric.name} ({where})" if several and where else metric.name, _LONG)
     values = ", ".join(f"{one_line(name)}={metric_text(value)}" for name, value in metric.statistics.items())
     reason = "as above" if told_before and metric.reason else metric.reason
-    notes = "; ".join(filter(None, (unit_text(metric.unit), reason)))
+    samples = "" if metric.samples is None else counted(metric.samples, "sample", "samples")
+    notes = "; ".join(filter(None, (unit_text(metric.unit), samples, reason)))
     return f"{_INDENT}{title}: {values}" + (f" ({notes})" if notes else "")
 
 

@@ -93,9 +93,9 @@ PRESETS: dict[str, tuple[Item, ...]] = {
         _counter("failed_requests", "nv_inference_request_failure"),
         _counter("queue_time_us", "nv_inference_queue_duration_us"),
         _counter("compute_time_us", "nv_inference_compute_infer_duration_us"),
-        _gauge("gpu_use", "Ratio", "nv_gpu_utilization"),
-        _gauge("gpu_memory_used", "Bytes", "nv_gpu_memory_used_bytes"),
-        _gauge("gpu_memory_total", "Bytes", "nv_gpu_memory_total_bytes"),
+        _gauge("gpu_use", "Ratio", "nv_gpu_utilization", optional=True),
+        _gauge("gpu_memory_used", "Bytes", "nv_gpu_memory_used_bytes", optional=True),
+        _gauge("gpu_memory_total", "Bytes", "nv_gpu_memory_total_bytes", optional=True),
     ),
     "dcgm": (
         _gauge("gpu_use", "Percent", "DCGM_FI_DEV_GPU_UTIL", "dcgm_gpu_utilization"),

@@ -1,7 +1,7 @@
 """The scraped rounds within the wave's window: a row for each series, or one that says why there is none. Pure.
 
 A gain is read from the last round before the window to the first one after it: nothing of ours came in between, so
-no request is missed (with a warm-up: from the round nearest to the start).
+no request is missed. With a warm-up, what it gained since that round is taken off.
 """
 
 from __future__ import annotations
@@ -26,6 +26,12 @@ MOST_SERIES = 500
 """A metric with more series gives those with the largest values."""
 
 MOST_MISSED = 0.1
+LONGEST_GAP = 2.0
+"""In intervals: each has one scrape, anywhere in it."""
+
+LEAST_S = 1e-3
+"""A window that is shorter is of a wave that sent nothing."""
+
 SUFFIXES = ("", "_total", "_bucket", "_sum", "_count")
 UNTOLD = (None, "unknown", "untyped")
 UNITS = {"seconds": "Seconds", "bytes": "Bytes", "ratio": "Ratio", "celsius": "Celsius", "joules": "Joules"}
@@ -39,9 +45,7 @@ def window_of(history: History, interval: Interval, interval_s: float) -> Window
     inside = [index for index in good if rounds[index].began >= start and rounds[index].ended <= end]
     before = [index for index in good if rounds[index].ended <= start]
     after = [index for index in good if rounds[index].began >= end]
-    first = before[-1] if before and interval.begin >= start else None
-    if first is None and good:
-        first = min((*before[-1:], *(inside or after)[:1]), key=lambda i: abs(rounds[i].began - start), default=None)
+    first = next(iter((*before[-1:], *(inside or after)[:1])), None)
     last = after[0] if after else inside[-1] if inside else None
     span = [index for index in good if first is not None and last is not None and first <= index <= last]
     due = [each for each in rounds if start <= each.due <= end]
@@ -49,11 +53,14 @@ def window_of(history: History, interval: Interval, interval_s: float) -> Window
     reasons = []
     if len(missed) > MOST_MISSED * len(due):
         reasons.append(f"{len(missed)} of {len(due)} rounds of scraping brought nothing ({missed[-1].error})")
-    elif span and rounds[span[0]].began > start + 1.5 * interval_s:
+    elif span and rounds[span[0]].began > start + LONGEST_GAP * interval_s:
         reasons.append(f"the first sample is {rounds[span[0]].began - start:.1f} s after the start")
-    elif span and rounds[span[-1]].ended < end - 1.5 * interval_s:
+    elif span and rounds[span[-1]].ended < end - LONGEST_GAP * interval_s:
         reasons.append(f"the last sample is {end - rounds[span[-1]].ended:.1f} s before the end")
-    return Window(history, tuple(inside), tuple(span), not reasons, "; ".join(reasons) or None)
+    cut = start if interval.begin < start else None
+    return Window(
+        history, tuple(inside), tuple(span), not reasons, "; ".join(reasons) or None, max(end - start, LEAST_S), cut
+    )
 
 
 def sample_names(wanted: Iterable[Wanted]) -> set[str]:
@@ -111,6 +118,7 @@ def _row(blank: ServerMetric, found: Found, window: Window) -> ServerMetric:
         reason=joined(*found.reasons, window.reason),
         series_of=next(iter(found.values)) if found.series else None,
         series=found.series,
+        samples=found.samples,
     )
 
 

@@ -1,9 +1,15 @@
-"""Watches a metrics page: a thread that scrapes it on a fixed grid from ``begin`` until it is told to end."""
+"""Watches a metrics page: a thread that scrapes it from ``begin`` until it is told to end, once in each interval.
+
+The instant within an interval is drawn anew each time. Scrapes at even distances would meet a server whose load is as
+even always at the same point of its cycle, and a gauge's mean would be that point's value.
+"""
 
 from __future__ import annotations
 
+import random
 import threading
 import time
+from itertools import count
 from typing import TYPE_CHECKING
 
 from server_capacity.prometheus.exposition import ExpositionError, parse
@@ -11,7 +17,7 @@ from server_capacity.prometheus.history import History, Round
 from server_capacity.prometheus.web import Web, WebError, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from server_capacity.prometheus.exposition import Page
 
@@ -33,12 +39,20 @@ def fetch_page(web: Web, url: str, names: Collection[str]) -> Page:
         raise WebError(web.hide(str(error))) from None
 
 
+def instants(begin: float, interval_s: float, generator: random.Random) -> Iterator[tuple[float, float]]:
+    """For each interval from ``begin`` on, the instant of its one scrape, drawn independently, and its end."""
+    for number in count(1):
+        end = begin + number * interval_s
+        yield end - interval_s * generator.random(), end
+
+
 class Scraper:
     """Owns the thread and its history. Instants come from the monotonic clock, anchored at the wall clock once."""
 
     def __init__(self, fetch: Callable[[], Page], interval_s: float) -> None:
         self._fetch = fetch
         self._interval_s = interval_s
+        self._random = random.Random()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._anchor = time.time() - time.monotonic()
@@ -46,7 +60,7 @@ class Scraper:
         self.history = History()
 
     def begin(self) -> None:
-        """Start to watch; the first round is due now."""
+        """Start to watch; a first round is due now, so that what follows has something to be a gain over."""
         self._thread = threading.Thread(target=self._watch, name="metrics scraper", daemon=True)
         self._thread.start()
 
@@ -62,15 +76,15 @@ class Scraper:
         return self._anchor + time.monotonic()
 
     def _watch(self) -> None:
-        due = self._now()
-        while True:
-            self._round(due)
-            due += self._interval_s
-            while due + self._interval_s <= self._now():
+        begin = self._now()
+        self._round(begin)
+        for due, end in instants(begin, self._interval_s, self._random):
+            if end <= self._now():
                 self.history.add(Round(due, due, due, SKIPPED), None)
-                due += self._interval_s
-            if self._ended.wait(max(0.0, due - self._now())):
+            elif self._ended.wait(max(0.0, due - self._now())):
                 return
+            else:
+                self._round(due)
 
     def _round(self, due: float) -> None:
         began, page, error = self._now(), None, None

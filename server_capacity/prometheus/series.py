@@ -1,7 +1,8 @@
 """The statistics of one scraped series over the window, what they cover, and its course. Pure.
 
 A gauge's values are those of the samples inside the window. A counter's gain, and a histogram's, is over the rounds
-that cover the window. A counter's rate is between the first and the last sample inside.
+that cover the window, without what the warm-up gained. A counter's rate is between the first and the last sample
+inside, or that of its gain where these lie together.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ Points = tuple[tuple[float, float], ...]
 class Window:
     """The rounds that count, by index: ``inside`` the wave's window, and ``span``, which covers it.
 
+    ``length``: of the wave's window in seconds. ``cut``: the instant from which on gains count, where the warm-up's
+    requests came before it; None: all gains do.
     ``complete`` is False, with ``reason``, where too many rounds brought nothing or parts were not watched.
     """
 
@@ -38,6 +41,8 @@ class Window:
     span: tuple[int, ...]
     complete: bool
     reason: str | None
+    length: float
+    cut: float | None = None
 
     def time(self, index: int) -> float:
         """When the sample of that round was asked for."""
@@ -57,6 +62,7 @@ class Found:
     end: float | None = None
     series: Points = ()
     reasons: tuple[str, ...] = ()
+    samples: int | None = None
 
     @property
     def size(self) -> float:
@@ -88,7 +94,7 @@ def gauge(track: Track, asked: tuple[str, ...], window: Window) -> Found | None:
         reasons += (f"{len(points) - len(finite)} of {len(points)} samples are no numbers",)
     parts = _parts(finite)
     course = tuple((part[0][0], math.fsum(value for _, value in part) / len(part)) for part in parts)
-    return Found(values, finite[0][0], finite[-1][0], course, reasons)
+    return Found(values, finite[0][0], finite[-1][0], course, reasons, len(finite))
 
 
 def counter(track: Track, asked: tuple[str, ...], window: Window) -> Found | None:
@@ -101,11 +107,12 @@ def counter(track: Track, asked: tuple[str, ...], window: Window) -> Found | Non
         return Found(dict.fromkeys(asked), times[0], times[0], reasons=("a single sample tells no gain",))
     inside = set(window.inside)
     within = [(window.time(i), value) for i, value in points if i in inside]
-    if len(within) < 2:
-        within = list(zip(times, numbers, strict=True))
-    rate = increase([value for _, value in within]) / (within[-1][0] - within[0][0])
-    values, reasons = _pick({"Rate": rate, "Total": increase(numbers)}, asked, "counter")
-    return Found(values, times[0], times[-1], _rates(times, numbers), reasons)
+    early = _early(times, window.cut)
+    total = increase(numbers) - early * increase(numbers[:2])
+    spread = within[-1][0] - within[0][0] if within else 0.0
+    rate = increase([value for _, value in within]) / spread if 3 * spread > window.length else total / window.length
+    values, reasons = _pick({"Rate": rate, "Total": total}, asked, "counter")
+    return Found(values, times[0], times[-1], _rates(times, numbers), (*reasons, *_interpolated(times, early)))
 
 
 def distributions(
@@ -136,12 +143,17 @@ def _distribution(
     times, rows = [window.time(i) for i in shared], [tuple(each[i] for each in by_round) for i in shared]
     if len(shared) < 2:
         return Found(dict.fromkeys(asked), times[0], times[0], reasons=("a single sample tells no gain",))
-    buckets = tuple(zip(bounds, bucket_increase(rows), strict=True))
-    total, seconds = buckets[-1][1], times[-1] - times[0]
-    known: dict[str, float | None] = {"Total": total, "Rate": total / seconds, "Average": None}
+    early = _early(times, window.cut)
+    before = bucket_increase(rows[:2])
+    gains = (all_ - early * first for all_, first in zip(bucket_increase(rows), before, strict=True))
+    buckets = tuple(zip(bounds, gains, strict=True))
+    total = buckets[-1][1]
+    rate = (total + early * before[-1]) / (times[-1] - times[0])
+    known: dict[str, float | None] = {"Total": total, "Rate": rate, "Average": None}
     if sums and total:
-        known["Average"] = increase([value for _, value in _cumulative(sums, window)]) / total
-    reasons: tuple[str, ...] = ()
+        numbers = [value for _, value in _cumulative(sums, window)]
+        known["Average"] = (increase(numbers) - early * increase(numbers[:2])) / total
+    reasons = _interpolated(times, early)
     for statistic in asked if kind == "histogram" else ():
         if (percent := percent_of(statistic)) is not None:
             known[statistic] = quantile(percent / 100, buckets)
@@ -153,6 +165,17 @@ def _distribution(
     elif kind == "histogram" and bounds[-1] != math.inf:
         reasons += ("the bucket le=+Inf is missing",)
     return Found(values, times[0], times[-1], _course(asked[0], times, rows, bounds), reasons + misfits)
+
+
+def _early(times: Sequence[float], cut: float | None) -> float:
+    """The share of the first step that lies before the cut: of its gain, that share is the warm-up's."""
+    return 0.0 if cut is None else min(max(cut - times[0], 0.0) / (times[1] - times[0]), 1.0)
+
+
+def _interpolated(times: Sequence[float], early: float) -> tuple[str, ...]:
+    apart = f"{times[1] - times[0]:.2g} s apart"
+    said = f"without the warm-up: what was counted by its end is interpolated between scrapes {apart}"
+    return (said,) if early else ()
 
 
 def _cumulative(track: Track, window: Window) -> list[tuple[int, float]]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -19,7 +21,7 @@ from server_capacity.prometheus.exposition import Page, parse, parse_selector, r
 from server_capacity.prometheus.history import History, Round
 from server_capacity.prometheus.presets import DEFAULTS, PRESETS
 from server_capacity.prometheus.reading import MOST_SERIES, read, window_of
-from server_capacity.prometheus.scraper import SKIPPED, Scraper
+from server_capacity.prometheus.scraper import SKIPPED, Scraper, instants
 from server_capacity.prometheus.series import MOST_POINTS
 from server_capacity.prometheus.web import WebError
 
@@ -154,10 +156,24 @@ def test_a_counter_has_its_gain_over_the_covering_rounds_and_its_rate_inside() -
     assert row.series == ((101.0, 10.0), (102.0, 10.0), (103.0, 5.0))
 
 
-def test_with_a_warm_up_the_nearest_round_counts() -> None:
+def test_a_total_leaves_the_warm_up_out() -> None:
+    """What was counted by the window's start lies between the samples around it."""
     pages = each_second([0, 10, 20, 30, 40, 40])
-    assert rows(["m"], pages, (101.9, 104.0), begin=100.0)[0].statistics["Total"] == 20
-    assert rows(["m"], pages, (101.9, 104.0))[0].statistics["Total"] == 30
+    (warmed,) = rows(["m"], pages, (101.9, 104.0), begin=100.0)
+    assert warmed.statistics["Total"] == pytest.approx(21)
+    assert warmed.reason == "without the warm-up: what was counted by its end is interpolated between scrapes 1 s apart"
+    (cold,) = rows(["m"], pages, (101.9, 104.0))
+    assert cold.statistics["Total"] == 30, "of what came before nothing is the warm-up's"
+    assert cold.reason is None
+
+
+def test_a_histogram_leaves_the_warm_up_out() -> None:
+    pages: dict[float, str | None] = {
+        100.0: histogram([0, 0, 0], 0.0), 101.0: histogram([10, 0, 0], 1.0), 102.0: histogram([10, 40, 0], 7.0)
+    }  # fmt: skip
+    (row,) = rows({"h_seconds": ["Total", "Average"]}, pages, (100.5, 101.9), begin=99.0)
+    assert row.statistics == {"Total": pytest.approx(45), "Average": pytest.approx(6.5 / 45)}
+    assert "without the warm-up" in str(row.reason)
 
 
 def test_a_counter_that_restarts_loses_nothing_it_showed() -> None:
@@ -185,6 +201,66 @@ def test_a_gauge_is_of_the_samples_inside() -> None:
     assert row.series == ((101.0, 1.0), (102.0, 5.0), (103.0, 3.0))
 
 
+RATE, BUSY, WINDOW_S = 10, 0.6, 120
+"""Requests a second, the share of the time between two that each takes, and how long it goes on."""
+
+
+def busy(at: float) -> float:
+    """The gauge of requests at work, of arrivals so even that whole seconds always find the same."""
+    return float((at * RATE) % 1 < BUSY)
+
+
+def scraped_mean(moments: list[float]) -> ServerMetric:
+    pages: dict[float, str | None] = {at: f"# TYPE m gauge\nm {busy(at)}\n" for at in moments}
+    (row,) = rows({"m": ["Average"]}, pages, (0.0, float(WINDOW_S)))
+    return row
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_mean_of_a_gauge_is_true_whatever_the_rate_of_arrivals(seed: int) -> None:
+    drawn = takewhile(lambda pair: pair[0] <= WINDOW_S, instants(0.0, 1.0, random.Random(seed)))
+    row = scraped_mean([at for at, _ in drawn])
+    error = math.sqrt(BUSY * (1 - BUSY) / WINDOW_S)
+    assert row.statistics["Average"] == pytest.approx(BUSY, abs=4 * error)
+    assert row.samples == WINDOW_S
+    even = scraped_mean([second + 0.01 + seed * 0.02 for second in range(WINDOW_S)])
+    assert abs(cast("float", even.statistics["Average"]) - BUSY) >= 0.4 - 1e-9, "this is what it is for"
+
+
+def test_each_interval_has_one_scrape_and_none_follows_from_another() -> None:
+    generator = random.Random(11)
+    drawn = [pair for pair, _ in zip(instants(50.0, 0.5, generator), range(4000), strict=False)]
+    places = [(at - 50.0) / 0.5 for at, _ in drawn]
+    assert [math.floor(place) for place in places] == list(range(4000))
+    assert [end for _, end in drawn] == pytest.approx([50.0 + 0.5 * (number + 1) for number in range(4000)])
+    inside = [place % 1 for place in places]
+    assert sum(inside) / 4000 == pytest.approx(0.5, abs=4 / math.sqrt(12 * 4000))
+    pairs = zip(inside[1:], inside[:-1], strict=True)
+    together = sum((a - 0.5) * (b - 0.5) for a, b in pairs) / 4000 * 12
+    assert abs(together) < 4 / math.sqrt(4000), "no correlation"
+
+
+@pytest.mark.parametrize("warmup_s", [0.0, 7.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_total_is_right_wherever_the_scrapes_lie(seed: int, warmup_s: float) -> None:
+    """A request every 100 ms from the first of the warm-up on; nothing before and after."""
+    start, end, begin = 20.0, 80.0, 20.0 - warmup_s
+
+    def counted(at: float) -> int:
+        return math.floor((min(max(at, begin), end) - begin) * 10)
+
+    drawn = takewhile(lambda pair: pair[0] <= 90.0, instants(0.0, 1.0, random.Random(seed)))
+    pages: dict[float, str | None] = {at: f"# TYPE m counter\nm {counted(at)}\n" for at, _ in drawn}
+    (row,) = rows(["m"], pages, (start, end), begin=begin)
+    assert row.complete
+    assert row.statistics["Total"] == pytest.approx(600, abs=2 if warmup_s else 0)
+    assert row.statistics["Rate"] == pytest.approx(10, rel=0.01)
+    assert row.start is not None
+    assert row.end is not None
+    assert row.start <= start
+    assert row.end >= end, "both ends are covered"
+
+
 def test_a_gauge_without_numbers_says_so() -> None:
     (row,) = rows(["m"], each_second([math.nan] * 4, kind="gauge"), (100.5, 102.5))
     assert set(row.statistics.values()) == {None}
@@ -199,7 +275,7 @@ def test_a_window_between_two_rounds_has_no_gauge_but_its_gain() -> None:
     (row,) = rows(["m"], each_second([1, 1], kind="gauge"), (100.2, 100.8))
     assert row.reason == "no sample lies inside so short a window"
     (row,) = rows(["m"], each_second([1, 9]), (100.2, 100.8))
-    assert row.statistics == {"Rate": 8.0, "Total": 8}
+    assert row.statistics == {"Rate": pytest.approx(8 / 0.6), "Total": 8}
 
 
 def histogram(counts: list[int], total: float) -> str:
@@ -356,6 +432,7 @@ def test_a_preset_knows_what_its_metrics_are_where_the_page_does_not_say(told: s
     found = {row.name: row for each in wanted_of({"preset": "triton"}) for row in read(each, window, "h")}
     assert found["queue_length"].statistics == {"Average": 3, "Maximum": 3, "Last": 3}
     assert found["requests"].statistics["Rate"] == pytest.approx(10)
+    assert not {name for name in found if name.startswith("gpu")}, "Triton runs without a GPU, too"
 
 
 @pytest.mark.parametrize("cache", ["kv_cache_usage_perc", "gpu_cache_usage_perc"])
