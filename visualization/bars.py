@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
+from visualization.aiperf_export import BLOCK, SINGLE, TABLE
+from visualization.aiperf_export import STATISTICS as AIPERF_STATISTICS
 from visualization.figures import STATISTICS, Bar, Bars
 from visualization.runs import Interval, Run, below, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-_AIPERF_STATISTICS = {"mean": "avg", "median": "p50", "p90": "p90", "p95": "p95", "p99": "p99", "max": "max"}
+_AIPERF_STATISTICS = {name: AIPERF_STATISTICS[name] for name in ("mean", "median", "p90", "p95", "p99", "max")}
 _UNITS = {
     "percent": "%", "microseconds": "ms", "milliseconds": "ms", "seconds": "s", "bytes": "B", "count": "", "none": "",
     "count/second": "/s", "bytes/second": "B/s",
@@ -63,7 +65,11 @@ _CLIENT = (
     _Field("Worker CPU (%)", "%", ("client", "busiest"), 100),
 )
 _AIPERF = (
-    _Field("Server RPS", "/s", ("request_throughput", "avg")),
+    _Field("Duration (s)", "s", (BLOCK, "duration_s")),
+    _Field("Client RPS", "/s", (BLOCK, "client_rps")),
+    _Field("Server RPS", "/s", (BLOCK, "server_rps")),
+    _Field("Requests fired", "", (BLOCK, "fired")),
+    _Field("Requests completed", "", (BLOCK, "requests")),
     _Field("Latency (ms)", "ms", ("request_latency",), 1, "", _AIPERF_STATISTICS),
     _Field("TTFT (ms)", "ms", ("time_to_first_token",), 1, "", _AIPERF_STATISTICS),
     _Field("ITL (ms)", "ms", ("inter_chunk_latency",), 1, "", _AIPERF_STATISTICS),
@@ -74,6 +80,17 @@ _AIPERF = (
 
 
 TIME_FIELDS = {field.name for field in _TIMES}
+AIPERF_FIELDS = {field.name for field in _AIPERF}
+"""The fields of aiperf that have a name of ours; the others are called as aiperf calls them."""
+
+FORMER_NAMES = {
+    "Duration (sec)": "Duration (s)",
+    "Client RPS (req/s)": "Client RPS",
+    "Server RPS (req/s)": "Server RPS",
+    "Total Requests": "Requests completed",
+    "Total Requests Fired": "Requests fired",
+}
+"""The original tool's names of fields that have another one today."""
 
 
 def all_bars(runs: Sequence[Run]) -> list[Bars]:
@@ -92,7 +109,12 @@ def choose(bars: Sequence[Bars], wanted: Mapping[str, Sequence[str]] | None) -> 
     if problems:
         raise BenchmarkError("\n".join(f"--plot-fields: {problem}" for problem in problems))
     return [each for source, fields in wanted.items() for name in fields for each in bars
-            if (each.source, each.field) == (source, name)]  # fmt: skip
+            if (each.source, each.field) == (source, _of_today(name, known[source]))]  # fmt: skip
+
+
+def _of_today(name: str, known: Sequence[str]) -> str:
+    """A field under the name it has here."""
+    return name if name in known else FORMER_NAMES.get(name, name)
 
 
 def _unknown(source: str, fields: Sequence[str], known: Mapping[str, list[str]]) -> Iterator[str]:
@@ -100,7 +122,7 @@ def _unknown(source: str, fields: Sequence[str], known: Mapping[str, list[str]])
         yield f"there is no source {source!r}. Sources are {', '.join(known)}."
         return
     for name in fields:
-        if name not in known[source]:
+        if _of_today(name, known[source]) not in known[source]:
             valid = ", ".join(known[source]) or "none: no run has any"
             yield f"{source} has no field {name!r}. Its fields are {valid}."
 
@@ -127,6 +149,21 @@ def _client_bars(runs: Sequence[Run]) -> Iterator[Bars]:
 def _aiperf_bars(runs: Sequence[Run]) -> Iterator[Bars]:
     for field in _AIPERF:
         yield _bars("aiperf", field, [run.aiperf for run in runs])
+    tables = [run.aiperf.get(TABLE, {}) for run in runs]
+    for name in dict.fromkeys(name for table in tables for name in table if name not in AIPERF_FIELDS):
+        yield _under_its_own_name(name, [table.get(name, {}) for table in tables])
+
+
+def _under_its_own_name(name: str, rows: Sequence[Mapping[str, float]]) -> Bars:
+    """A metric of aiperf's table: a set of bars for each statistic that a run has of it."""
+    title, _, unit = name.removesuffix(")").rpartition(" (")
+    choices = {"": SINGLE} if any(SINGLE in row for row in rows) else AIPERF_STATISTICS
+    bars = {
+        choice: tuple(Bar(row.get(column)) for row in rows)
+        for choice, column in choices.items()
+        if any(column in row for row in rows)
+    }
+    return Bars(name, title or name, unit if title else "", "aiperf", bars)
 
 
 def _bars(

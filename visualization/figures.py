@@ -84,12 +84,13 @@ class Curves:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Figures that belong together, with a sentence on how to read them."""
+    """Figures that belong together, with a sentence on how to read them; ``pictured``: outside of the page, too."""
 
     key: str
     title: str
     text: str
     charts: tuple[Bars | Curves, ...]
+    pictured: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,25 +6,25 @@ import json
 import os
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import is_folder, read_bytes
+from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.files import is_file
 from inference_benchmarker.json_file import UNREADABLE
-from inference_benchmarker.json_text import MOST_BYTES, parse_json
 from inference_benchmarker.text import one_line, plain
 from inference_benchmarker.typed import MOST_FLOAT
 from inference_benchmarker.wave import store
-from inference_benchmarker.wave.run_dir import RunDir
+from inference_benchmarker.wave.run_dir import ORIGIN, RunDir
 from inference_benchmarker.wave.tables import Table, finite, read_client_table, read_timeline
+from visualization.aiperf_export import find_export
+from visualization.aiperf_export import read_export as read_aiperf
 from visualization.intervals import Estimates, interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from inference_benchmarker.summary.distribution import Distribution
     from inference_benchmarker.wave.wave import Wave
@@ -39,7 +39,6 @@ AIPERF_ALONE = "aiperf only"
 ALONE = ("rate", "success", "tokens")
 STATISTICS = ("mean", "p50", "p90", "p95", "p99", "p99.9")
 _MOST_NINES, _A_NINE = 4, 50
-_MOST_FOLDERS = 1_000
 _LONG = 200
 
 
@@ -47,9 +46,9 @@ _LONG = 200
 class Run:
     """One run directory. What was not measured or cannot be read is empty; ``problems`` say what was damaged.
 
-    ``facts`` and ``plan`` are summary.json and plan.json, ``server`` the rows of server_metrics.json, ``aiperf`` the
-    metrics of its export. ``timeline`` and ``client`` (process: its columns) are by second of the wave. ``tails``: for
-    each time, (nines, seconds) of its distribution: 2 nines are p99. ``intervals``: 95%, by a name such as
+    ``facts`` and ``plan`` are summary.json and plan.json, ``server`` the rows of server_metrics.json, ``aiperf`` what
+    ``aiperf_export`` reads. ``timeline`` and ``client`` (process: its columns) are by second of the wave. ``tails``:
+    for each time, (nines, seconds) of its distribution: 2 nines are p99. ``intervals``: 95%, by a name such as
     ``latency.p99``. ``hover``: the lines of --plot-metadata. ``has_wave``: else aiperf ran alone.
     """
 
@@ -80,6 +79,20 @@ class Run:
     def doubtful(self) -> bool:
         """Tells whether its numbers must not be taken for the endpoint's."""
         return self.has_wave and not self.verdict.startswith("VALID")
+
+
+def runs_among(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Those that are run directories, and a sentence on each that is none; BenchmarkError where none of them is."""
+    found, problems = [], []
+    for path in paths:
+        try:
+            _check(path)
+            found.append(path)
+        except BenchmarkError as error:
+            problems.append(str(error))
+    if not found:
+        refuse(problems)
+    return tuple(found), tuple(problems)
 
 
 def read_runs(
@@ -138,6 +151,8 @@ def below(data: Any, *keys: str) -> Any:
 def _check(path: Path) -> dict[str, Any]:
     """Its plan, where that can be read; an error where this is no run directory, whatever its state."""
     run_dir = RunDir(path)
+    if run_dir.is_of_the_original and is_file(find_export(run_dir), path):
+        return {}
     if not any(map(os.path.lexists, (run_dir.summary, run_dir.requests, run_dir.spool, run_dir.plan))):
         RunDir.find(path)
     try:
@@ -174,10 +189,14 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
     """Its files one by one. Loading the wave comes first: it puts one that was cut off together."""
     attempts = _Attempts(run_dir.path)
     nothing: dict[str, Any] = {}
-    read_export = partial(_read_aiperf, inside=run_dir.path)
+    read_export = partial(read_aiperf, inside=run_dir.path)
+    if run_dir.is_of_the_original:
+        export = attempts.read(find_export(run_dir), read_export, nothing)
+        problems = (f"This {ORIGIN} What its aiperf measured is shown.", *attempts.told)
+        return Run(run_dir.path, label, hover, aiperf=export, problems=problems, has_wave=False)
     if run_dir.aiperf_alone:
         plan = attempts.read(run_dir.plan, store.read_facts, nothing)
-        export = attempts.read(_aiperf_export(run_dir), read_export, nothing)
+        export = attempts.read(find_export(run_dir), read_export, nothing)
         return Run(run_dir.path, label, hover, plan=plan, aiperf=export, problems=attempts.told, has_wave=False)
     wave = attempts.read(run_dir.path, load, None)
     facts = attempts.read(run_dir.summary, store.read_facts, nothing)
@@ -191,7 +210,7 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
         timeline=attempts.read(run_dir.timeline, read_timeline, nothing),
         client=attempts.read(run_dir.client_csv, partial(read_client_table, start_s=start_s), nothing, expected=False),
         server=attempts.read(run_dir.server_metrics, _read_server, (), expected=False),
-        aiperf=attempts.read(_aiperf_export(run_dir), read_export, nothing, expected=False),
+        aiperf=attempts.read(find_export(run_dir), read_export, nothing, expected=False),
         tails={} if wave is None else _tails(wave),
         intervals={} if wave is None else _intervals(wave),
         problems=attempts.told,
@@ -206,25 +225,6 @@ def _read_server(path: Path) -> tuple[dict[str, Any], ...]:
 
 def _pairs(series: Iterable[Sequence[float]]) -> list[Interval]:
     return [(finite(at), finite(value)) for at, value in series]
-
-
-def _aiperf_export(run_dir: RunDir) -> Path:
-    """Aiperf's export, wherever below its folder aiperf put it; those of its phases lie deeper."""
-    folder, name = run_dir.aiperf, "profile_export_aiperf.json"
-    walked = islice(os.walk(folder), _MOST_FOLDERS) if is_folder(folder) else ()  # no link is followed
-    found = sorted(Path(where) / name for where, _, names in walked if name in names)
-    return min(found, key=lambda path: len(path.parts), default=folder / name)
-
-
-def _read_aiperf(path: Path, inside: Path) -> dict[str, Any]:
-    """The metrics by aiperf's tags; older versions have them below ``records``. The rate is that of our block."""
-    data = parse_json(read_bytes(path, MOST_BYTES, inside), constant=lambda _: None)
-    found = dict(data.get("records", data))
-    block = path.with_name("summary.json")
-    if os.path.lexists(block):
-        rate = parse_json(read_bytes(block, MOST_BYTES, inside))["server_rps"]
-        found["request_throughput"] = {"avg": rate}
-    return found
 
 
 def _tails(wave: Wave) -> dict[str, Points]:

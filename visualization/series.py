@@ -9,7 +9,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import FOR_ANYBODY, replacing
 from inference_benchmarker.text import one_line
 from inference_benchmarker.wording import duration_text, percent_text
-from visualization.bars import TIME_FIELDS, all_bars, choose
+from visualization.bars import AIPERF_FIELDS, TIME_FIELDS, all_bars, choose
 from visualization.curves import capacity, distributions, over_time
 from visualization.figures import Bars, Card, Curves, Figures, Section
 from visualization.runs import Run, below, number
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+ALL_OF_AIPERF = "aiperf_all"
 _LONG = 500
 _OF_BARS = (
     ("load", "Load and outcome", "What was sent and what came back."),
     ("times", "Times", "Latency is what the endpoint took; response time counts from when each request was due."),
     ("server", "Server", "What the server's own metrics say of each wave."),
     ("aiperf", "aiperf", "What aiperf measured."),
+    (ALL_OF_AIPERF, "All of aiperf's metrics", "Under the names that aiperf gives them, rounded as it rounds them."),
     ("client", "Client", "CPU of the machine that sent the load."),
 )
 
@@ -71,7 +73,10 @@ def make_figures(runs: Sequence[Run], wanted: Mapping[str, Sequence[str]] | None
         ),
         _section("time", "Over time", "All on one axis: seconds since the start of each wave.", over_time(runs)),
     )
-    drawn = Figures(tuple(_card(run) for run in runs), tuple(section for section in sections if section.charts))
+    shown = (section for section in sections if section.charts)
+    # some fifty charts: a picture of them only where they were chosen
+    told = (replace(each, pictured=wanted is not None or each.key != ALL_OF_AIPERF) for each in shown)
+    drawn = Figures(tuple(_card(run) for run in runs), tuple(told))
     plain: Figures = _made_plain(drawn)
     return plain
 
@@ -92,6 +97,8 @@ def _place(bars: Bars) -> str:
     """The key of the section that a set of bars belongs to."""
     if bars.source == "locust":
         return "times" if bars.field in TIME_FIELDS else "load"
+    if bars.source == "aiperf" and bars.field not in AIPERF_FIELDS:
+        return ALL_OF_AIPERF
     return bars.source
 
 

@@ -43,13 +43,13 @@ _STYLE: Any = {
 
 
 def pictures(figures: Figures, kinds: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
-    """(file name, content) of each section's picture, in each kind: ``png``, ``svg``."""
+    """(file name, content) of the picture of each section that has one, in each kind: ``png``, ``svg``."""
     import matplotlib as mpl
 
     if not kinds:
         return
     with mpl.rc_context(_STYLE):
-        for section in figures.sections:
+        for section in (each for each in figures.sections if each.pictured):
             drawn = _draw(section, figures)
             for kind in kinds:
                 yield f"benchmark_plots_{section.key}.{kind}", _bytes(drawn, kind)

@@ -20,16 +20,19 @@ def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     plot = make_plot(*plot_parser().parsed(arguments))
     from inference_benchmarker.wave import store
-    from visualization.runs import read_runs
+    from visualization.runs import read_runs, runs_among
     from visualization.series import make_figures, write_report
 
     tell = say_nothing if plot.quiet else _say_when_slow(time.monotonic() + SLOW_S)
-    runs = read_runs(plot.runs, plot.metadata, store.load, tell)
+    paths, others = runs_among(plot.runs)
+    for left_out in (*(f"Skipped: {other}" for other in others), *(() if plot.quiet else plot.notes)):
+        say(left_out)
+    runs = read_runs(paths, plot.metadata, store.load, tell)
     for found in runs:
         for problem in found.problems:
             say(f"{found.label}: {problem}")
     figures = make_figures(runs, plot.fields)
-    for path in write_report(figures, plot.formats, plot.output_dir, tell):
+    for path in write_report(figures, plot.formats, plot.output_dir or paths[0], tell):
         print(path, flush=True)
     return OK
 

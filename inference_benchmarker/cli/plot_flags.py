@@ -76,32 +76,43 @@ PLOT: Table = {
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """The comparison asked for: the runs, what is said of them (by directory name), the bars wanted (None: all)."""
+    """The comparison asked for: the runs, what is said of them (by directory name), the bars wanted (None: all).
+
+    ``output_dir`` None: the first run. ``notes``: what of it is left out.
+    """
 
     runs: tuple[Path, ...]
-    output_dir: Path
+    output_dir: Path | None
     formats: tuple[str, ...]
     metadata: dict[str, dict[str, Any]]
     fields: dict[str, list[str]] | None
+    notes: tuple[str, ...]
     quiet: bool
 
 
 def make_plot(options: dict[str, Any], problems: list[str]) -> Plot:
     """The comparison that the flags describe, or one error with everything that is wrong with them."""
-    runs = tuple(Path(text) for text in options["plot"] or ())
+    runs = tuple(path for text in options["plot"] or () for path in _folders(text))
     if not runs:
         problems.append("--plot needs one run directory or more.")
     given = read_flags(PLOT["comparison"], options, problems).values
-    metadata = given["plot_metadata"] or {}
-    names = {path.resolve().name for path in runs}
-    known = ", ".join(sorted(names))
-    strangers = [key for key in metadata if key not in names]
-    refuse([*problems, *(f"--plot-metadata: {key!r} is none of the runs, which are {known}." for key in strangers)])
+    refuse(problems)
+    metadata, names = given["plot_metadata"] or {}, {path.resolve().name for path in runs}
+    strangers = ", ".join(repr(key) for key in metadata if key not in names)
+    notes = (f"--plot-metadata: left out, as no such run is plotted: {strangers}.",) if strangers else ()
     return Plot(
         runs=runs,
-        output_dir=Path(given["plot_output_dir"] or runs[0]),
+        output_dir=None if given["plot_output_dir"] is None else Path(given["plot_output_dir"]),
         formats=given["plot_format"],
         metadata=metadata,
         fields=given["plot_fields"],
+        notes=notes,
         quiet=bool(given["quiet"]),
     )
+
+
+def _folders(text: str) -> list[Path]:
+    """The directories of an argument, which may be several with commas between them."""
+    if "," not in text or Path(text).exists():
+        return [Path(text)]
+    return [Path(each) for each in text.split(",") if each]

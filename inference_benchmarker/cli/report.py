@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.cli.aiperf import print_aiperf
 from inference_benchmarker.cli.arguments import Parser
 from inference_benchmarker.cli.server_metrics import print_with_metrics, sources_of
-from inference_benchmarker.cli.terminal import print_wave
+from inference_benchmarker.cli.terminal import print_wave, say
 from inference_benchmarker.exit_codes import OK, worst_exit_code
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ def run(arguments: list[str]) -> int:
     from server_capacity.aiperf.export import AiperfResult
 
     sources = sources_of(options.endpoint_config, afterwards=True)
+    if RunDir(options.dir).is_of_the_original:
+        return _of_the_original(RunDir(options.dir), as_json=options.json)
     run_dir = RunDir.find(options.dir)
     result = AiperfResult.load(run_dir.aiperf) or _cut_off(run_dir)
     wave = None if result is not None and not run_dir.has_wave else store.load(options.dir)
@@ -46,6 +48,20 @@ def report_parser() -> Parser:
     again = "ask for the server's metrics of the wave's window once more, and store them with it"
     parser.add_argument("--endpoint-config", metavar="FILE", help=again)
     return parser
+
+
+def _of_the_original(run_dir: RunDir, *, as_json: bool) -> int:
+    """Tells the measurements of its aiperf, which are all it has of today's; BenchmarkError where that has not run."""
+    from inference_benchmarker.plan.plan import SUCCESS_THRESHOLD
+    from inference_benchmarker.wave.run_dir import ORIGIN, of_the_original
+    from server_capacity.aiperf.export import read_export
+
+    export = read_export(run_dir.aiperf, SUCCESS_THRESHOLD, interrupted=False)
+    if export is None:
+        raise of_the_original(run_dir.path)
+    say(f"{run_dir.path} {ORIGIN} What its aiperf measured is told by today's default target:")
+    print_aiperf(None, export[0], as_json=as_json)
+    return export[0].exit_code
 
 
 def _cut_off(run_dir: RunDir) -> AiperfResult | None:

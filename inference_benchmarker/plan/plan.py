@@ -26,6 +26,7 @@ MAX_RATE = 1_000_000
 MAX_CONCURRENCY = 1_000_000
 MAX_WORKERS = 1_000
 DEFAULT_MAX_IN_FLIGHT = 10_000
+SUCCESS_THRESHOLD = 0.95
 _MOST_DIGITS = 100
 
 Arrivals = Literal["constant", "poisson"]
@@ -114,7 +115,7 @@ class WavePlan:
     load_timeout_s: Decimal = Decimal(600)
     max_in_flight: int | None = None
     seed: int | None = None
-    success_threshold: float = 0.95
+    success_threshold: float = SUCCESS_THRESHOLD
     slos: tuple[Slo, ...] = field(default=())
     goodput: tuple[RequestLimit, ...] = field(default=())
     port: int | None = None

@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 
 OWNER_ONLY = 0o700
 
+_OF_THE_ORIGINAL = ("find_rps.log", "wave_window.txt", "requests_fired", "locust_logs", "aiperf/args.json")
+"""The files and folders that only the original tool leaves; what both leave tells nothing."""
+
+ORIGIN = "is a run of the original InferenceBenchmarker: it has no plan.json and no record of each request."
+_SEND_AGAIN = (
+    "Its numbers stand in locust_stats/locust_stats.csv; to compare with them, send the wave again. "
+    "`benchmark report` and --plot show what its aiperf measured, where it has run."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class RunDir:
@@ -45,10 +54,20 @@ class RunDir:
                 raise cannot_read(run_dir.plan, "is no regular file")
             if runs := sorted(path.glob("*/plan.json")):
                 raise BenchmarkError(f"{path}: is a directory of {len(runs)} runs.", f"Give one: {runs[-1].parent}.")
+            if run_dir.is_of_the_original:
+                raise of_the_original(path)
             what = "is not a run directory (it has no plan.json)" if path.is_dir() else "does not exist"
         except (OSError, ValueError) as error:
             what = f"cannot be read ({error})"
         raise BenchmarkError(f"{path}: {what}.", "Give a directory named <timestamp>_benchmark.")
+
+    @property
+    def is_of_the_original(self) -> bool:
+        """Tells whether the original tool left it: files of that one are there, and no wave of ours."""
+        if self.has_wave or is_file(self.plan) or is_file(self.summary):
+            return False
+        own = [self.path / name for name in _OF_THE_ORIGINAL]
+        return any(is_file(each, self.path) or is_folder(each, self.path) for each in own)
 
     @property
     def plan(self) -> Path:
@@ -138,6 +157,11 @@ def make_stamped_folder(parent: Path, kind: str) -> Path:
     except OSError as error:
         raise cannot_write(parent, error) from None
     raise BenchmarkError(f"{parent}: no name is left for a run directory of this second.")
+
+
+def of_the_original(path: Path) -> BenchmarkError:
+    """The error of a run directory of the original tool, where one of today is needed."""
+    return BenchmarkError(f"{path} {ORIGIN}", _SEND_AGAIN)
 
 
 def cannot_write(path: Path, error: OSError) -> BenchmarkError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -41,6 +41,7 @@ class AiperfResult:
 
     ``duration_s``: from the first request sent to the last answer. ``times``: statistics by name of each time.
     ``success_threshold``: the least share of ok requests that was asked for. ``folder``: where aiperf's own files are.
+    ``metrics``: every metric of aiperf's own statistics by its tag, in aiperf's units.
     ``requests``: those that were answered, well or badly. ``unanswered``: those it gave up on; where its grace period
     ran out (``gave_up``), there may be more of these.
     """
@@ -61,6 +62,7 @@ class AiperfResult:
     unanswered: int = 0
     gave_up: bool = False
     server_metrics: tuple[ServerMetric, ...] | None = None
+    metrics: dict[str, dict[str, float | str]] = field(default_factory=dict)
 
     @property
     def fired(self) -> int:
@@ -159,9 +161,17 @@ def _read_export(folder: Path, success_threshold: float, *, interrupted: bool) -
         interrupted=interrupted,
         unanswered=0 if interrupted else _missing(measured),
         gave_up=not interrupted and _gave_up(statistics),
+        metrics=dict(_metrics(statistics)),
     )
     require(result, AiperfResult, "aiperf")
     return result, window
+
+
+def _metrics(statistics: dict[str, Any]) -> Iterator[tuple[str, dict[str, float | str]]]:
+    """Each metric with its unit; what else aiperf tells of its run has none."""
+    for tag, metric in statistics.items():
+        if isinstance(metric, dict) and "unit" in metric:
+            yield tag, {name: value for name, value in metric.items() if isinstance(value, (int, float, str))}
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:

@@ -99,6 +99,17 @@ def test_times_are_in_seconds_under_our_names(tmp_path: Path) -> None:
     assert (result.tokens_in, result.tokens_out, result.tokens_out_per_s) == (6, 60, 39.5)
 
 
+def test_every_metric_is_kept_in_its_own_unit(tmp_path: Path) -> None:
+    more = {"http_req_dns_lookup": {"unit": "ms", "avg": None, "p50": 0.25}, "input_config": {"endpoint": {}}}
+    result = read(export(tmp_path, [record(1, 2)], {**STATISTICS, **more}))
+    assert result.metrics["request_latency"] == STATISTICS["request_latency"]
+    assert result.metrics["http_req_dns_lookup"] == {"unit": "ms", "p50": 0.25}
+    assert set(result.metrics) == {*STATISTICS, "http_req_dns_lookup"} - {"aiperf_version"}
+    assert result.to_json()["metrics"] == result.metrics
+    result.save()
+    assert AiperfResult.load(tmp_path) == result
+
+
 def test_without_a_stream_there_are_no_token_times(tmp_path: Path) -> None:
     kept = {name: STATISTICS[name] for name in ("aiperf_version", "request_latency")}
     result = read(export(tmp_path, [record(1, 2)], kept))

@@ -26,6 +26,17 @@ AIPERF = {
     "time_to_first_token": {"unit": "ms", "avg": 31.0, "p99": 40.0},
     "input_config": {"endpoint": {}},
 }
+AIPERF_TABLE = """\
+Metric,avg,min,max,sum,p99,std
+HTTP Duration (excl. conn) (ms),21.07,20.48,23.49,421.47,23.40,0.91
+Effective Concurrency,0.21,0.00,1.00,,1.00,0.41
+
+Metric,Value
+Request Error Rate (%),2.50
+
+Endpoint,GPU
+here,GPU 0
+"""
 
 
 def silent(text: str) -> None:
@@ -174,6 +185,29 @@ class TestBars:
             "max": 400,
         }
         assert not bars_of(runs, "ITL (ms)", "aiperf").measured
+
+    def test_every_metric_of_aiperfs_table_is_a_field_under_its_own_name(self, tmp_path: Path) -> None:
+        make_run(tmp_path / "a")
+        make_run(tmp_path / "b")
+        folder = tmp_path / "a" / "aiperf"
+        folder.mkdir()
+        (folder / "profile_export_aiperf.json").write_text(json.dumps(AIPERF))
+        (folder / "profile_export_aiperf.csv").write_text(AIPERF_TABLE)
+        runs = read(tmp_path / "a", tmp_path / "b")
+        bars = bars_of(runs, "HTTP Duration (excl. conn) (ms)", "aiperf")
+        assert (bars.title, bars.unit) == ("HTTP Duration (excl. conn)", "ms")
+        measured = {name: each[0].value for name, each in bars.statistics.items()}
+        assert measured == {"mean": 21.07, "min": 20.48, "max": 23.49, "p99": 23.4, "std": 0.91}
+        assert bars.statistics["mean"][1].value is None
+        count = bars_of(runs, "Request Error Rate (%)", "aiperf")
+        assert (count.unit, count.statistics[""][0].value) == ("%", 2.5)
+        fields = [each.field for each in all_bars(runs) if each.source == "aiperf"]
+        assert "GPU 0" not in fields
+        sections = {each.key: each for each in make_figures(runs).sections}
+        assert len(sections["aiperf_all"].charts) == 3
+        assert not sections["aiperf_all"].pictured
+        chosen = make_figures(runs, {"aiperf": ["Effective Concurrency", "Total Requests"]}).sections
+        assert [(each.key, each.pictured) for each in chosen[:2]] == [("aiperf", True), ("aiperf_all", True)]
 
 
 class TestFields:

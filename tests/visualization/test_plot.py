@@ -92,6 +92,24 @@ def test_the_fields_of_the_readme_work_without_aiperf(runs: list[Path]) -> None:
     assert '"field":"Duration (s)"' not in page
 
 
+@pytest.mark.parametrize(
+    ("former", "today"),
+    [
+        ("Duration (sec)", "Duration (s)"),
+        ("Client RPS (req/s)", "Client RPS"),
+        ("Server RPS (req/s)", "Server RPS"),
+        ("Total Requests", "Requests completed"),
+        ("Total Requests Fired", "Requests fired"),
+        ("Latency (ms)", "Latency (ms)"),
+    ],
+)
+def test_fields_are_known_by_their_former_names(former: str, today: str, runs: list[Path]) -> None:
+    known = all_bars(read_runs(runs, {}, Wave.load, lambda _: None))
+    for source in ("locust", "aiperf"):
+        (bars,) = choose(known, {source: [former]})
+        assert (bars.source, bars.field, bars.measured) == (source, today, source == "locust")
+
+
 def test_a_run_of_aiperf_alone_is_shown_by_its_bars(runs: list[Path], tmp_path: Path) -> None:
     alone = tmp_path / "alone"
     (alone / "aiperf").mkdir(parents=True)
@@ -131,7 +149,6 @@ def test_the_shipped_example_is_metadata() -> None:
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        (["--plot-metadata", '{"c": {}}'], "--plot-metadata: 'c' is none of the runs, which are a, b."),
         (["--plot-metadata", "{"], "--plot-metadata: is not JSON"),
         (["--plot-metadata", "missing.json"], "--plot-metadata missing.json: cannot be read (No such file"),
         (["--plot-metadata", '{"a": "base"}'], "--plot-metadata must be an object with an object for each run"),
@@ -169,11 +186,44 @@ def test_every_problem_is_told_at_once(runs: list[Path], capsys: pytest.CaptureF
     assert len(said(capsys)) == 3
 
 
-def test_what_is_no_run_is_named(runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_metadata_of_runs_that_are_not_plotted_is_left_out_with_a_note(
+    runs: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    metadata = json.dumps({"a": {"legend": "the base"}, "c": {}, "d": {"legend": "x"}})
+    assert plot(runs, "--plot-metadata", metadata, "--plot-format", "html") == 0
+    assert capsys.readouterr().err == "--plot-metadata: left out, as no such run is plotted: 'c', 'd'.\n"
+    assert '"label":"the base"' in (runs[0] / "benchmark_plots.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_is_no_run_is_skipped_with_a_warning(
+    first: bool, runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    assert plot([other, *runs] if first else [*runs, other], "--plot-format", "html", "--quiet") == 0
+    captured = capsys.readouterr()
+    assert captured.out == f"{runs[0] / 'benchmark_plots.html'}\n"
+    assert captured.err.startswith(f"Skipped: {other}: is not a run directory")
+    assert len(captured.err.splitlines()) == 1
+
+
+def test_where_no_directory_is_a_run_nothing_is_plotted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "other").mkdir()
-    assert plot([*runs, tmp_path / "other"]) == 2
-    (line,) = said(capsys)
-    assert f"{tmp_path / 'other'}: is not a run directory" in line
+    assert plot([tmp_path / "other", tmp_path / "none"]) == 2
+    told = said(capsys)
+    assert ["other: is not a run directory" in told[0], "none: does not exist." in told[1]] == [True, True]
+
+
+def test_directories_may_stand_in_one_argument_with_commas_between_them(runs: list[Path], tmp_path: Path) -> None:
+    make_run(tmp_path / "c, d", 300)
+    paths = [Path(f"{runs[0]},{runs[1]}"), tmp_path / "c, d"]
+    assert plot(paths, "--plot-format", "html") == 0
+    page = (runs[0] / "benchmark_plots.html").read_text(encoding="utf-8")
+    assert all(f'"label":"{name}"' in page for name in ("a", "b", "c, d"))
+
+
+def test_what_is_no_directory_at_all_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert plot([]) == 2
     assert "--plot needs" in said(capsys)[0]
 
