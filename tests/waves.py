@@ -18,6 +18,7 @@ from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
 from inference_benchmarker.records.columns import BASE_DTYPE, SCHEMA, STREAM_DTYPE, Records, WorkerColumns
 from inference_benchmarker.records.record import (
+    FINISH_SHIFT,
     HAS_STREAM,
     NONE,
     OUTCOMES,
@@ -105,6 +106,7 @@ class Worker:
         stream = (record.chunks, record.tokens_in, record.tokens_out) != (None, None, None)
         size = NONE if record.bytes is None else record.bytes
         flag = HAS_STREAM if stream else 0
+        flag |= self.writer.finish_reasons[record.finish_reason or ""] << FINISH_SHIFT
         self.writer.add(
             record.index, record.due, record.sent, record.done, record.build_ns, size, label, error, outcome | flag
         )
@@ -134,6 +136,7 @@ class Worker:
             gaps=np.frombuffer(b"".join(part[3] for part in parts), np.uint32),
             labels=[name for part in parts for name in part[0]["labels"]],
             errors=[name for part in parts for name in part[0]["errors"]],
+            finish_reasons=[name for part in parts for name in part[0]["finish_reasons"]],
         )
 
 

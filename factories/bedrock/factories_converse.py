@@ -25,8 +25,9 @@ def invoke_factory(endpoint_name):
     client = boto3.client("bedrock-runtime", config=config)
 
     def invoke(payload):
-        usage = client.converse(modelId=endpoint_name, **payload)["usage"]
-        return Response(tokens_in=usage["inputTokens"], tokens_out=usage["outputTokens"])
+        answer = client.converse(modelId=endpoint_name, **payload)
+        usage, reason = answer["usage"], answer["stopReason"]
+        return Response(tokens_in=usage["inputTokens"], tokens_out=usage["outputTokens"], finish_reason=reason)
 
     return invoke
 

@@ -31,6 +31,8 @@ def invoke_factory(endpoint_name):
             if "contentBlockDelta" in event:
                 delta = event["contentBlockDelta"]["delta"]
                 yield delta.get("text") or delta.get("reasoningContent", {}).get("text")
+            elif "messageStop" in event:
+                yield Response(finish_reason=event["messageStop"]["stopReason"])
             elif "metadata" in event:
                 usage = event["metadata"]["usage"]
                 yield Response(tokens_in=usage["inputTokens"], tokens_out=usage["outputTokens"])

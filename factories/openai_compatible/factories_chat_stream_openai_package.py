@@ -61,6 +61,7 @@ def invoke_factory(endpoint_name=None):
                     yield Response(event.usage.prompt_tokens, event.usage.completion_tokens, model=event.model)
         if not finished:
             raise CutOffError("the stream ended without a finish_reason")
+        yield Response(finish_reason=finished)  # one that the server gave up has failed
 
     return invoke
 

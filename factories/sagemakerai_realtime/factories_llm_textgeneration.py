@@ -43,9 +43,10 @@ def understood(body):
     answer = json.loads(body)
     generated = answer[0] if isinstance(answer, list) else answer  # TGI answers with a list of one
     details = generated.get("details") or {}
-    if "error" in generated or details.get("finish_reason") == "error":
+    if "error" in generated:
         raise GenerationError(body.decode())
-    return Response(tokens_out=details.get("generated_tokens"), bytes=len(body))
+    tokens, reason = details.get("generated_tokens"), details.get("finish_reason")
+    return Response(tokens_out=tokens, bytes=len(body), finish_reason=reason)  # fails for "error" and "abort"
 
 
 def payload_factory():

@@ -40,12 +40,13 @@ def invoke_factory(endpoint_name):
         for line in lines(answer["Body"]):
             event = json.loads(line)
             details = event.get("details") or {}
-            if "error" in event or details.get("finish_reason") == "error":
+            if "error" in event:
                 raise StreamError(line.decode())
             yield event["token"]["text"]
             if event.get("generated_text") is not None:  # stands in the last line alone, like the details
                 complete = True
-                yield Response(tokens_in=details.get("input_length"), tokens_out=details.get("generated_tokens"))
+                tokens_in, tokens_out = details.get("input_length"), details.get("generated_tokens")
+                yield Response(tokens_in, tokens_out, finish_reason=details.get("finish_reason"))
         if not complete:
             raise StreamError("the stream ended before its last token")
 

@@ -18,7 +18,7 @@ from inference_benchmarker.clients.openai_errors import (
 )
 from inference_benchmarker.clients.pool import Answer
 from inference_benchmarker.clients.sse import EventReader
-from inference_benchmarker.records.response import Response
+from inference_benchmarker.records.response import FAILING_REASONS, Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -49,7 +49,8 @@ class OpenAIClient:
     ``stream_options.include_usage`` to an object that does not say otherwise; bytes are sent as they are.
 
     There are no retries, redirects or proxies. Errors have the openai package's names: APIStatusError and its kin
-    (RateLimitError...), APIConnectionError, APITimeoutError, and APIError for an error within a stream.
+    (RateLimitError...), APIConnectionError, APITimeoutError, and APIError for an error within a stream; an answer that
+    ends with the finish_reason ``abort`` or ``error`` raises FinishReasonError.
     """
 
     def __init__(
@@ -99,8 +100,11 @@ class OpenAIClient:
         content = json.loads(body)
         if failure := content.get("error"):
             raise stream_error(failure)
-        told = _usage(content.get("usage"), content.get("model"))
-        return Completion(told.tokens_in, told.tokens_out, len(body), told.model, content)
+        finish_reason = None
+        for choice in content.get("choices") or ():
+            finish_reason = _finish_reason(choice, finish_reason)
+        told = _usage(content.get("usage"), content.get("model"), finish_reason)
+        return Completion(told.tokens_in, told.tokens_out, len(body), told.model, told.finish_reason, content)
 
     def _streamed(self, path: str, payload: Any) -> Iterator[str | Response]:
         if isinstance(payload, dict):
@@ -135,12 +139,13 @@ class _StreamedAnswer:
     def __init__(self) -> None:
         self._usage: dict[str, Any] | None = None
         self._model: str | None = None
-        self._finished = False
+        self._finish_reason: str | None = None
+        self._done = False
 
     def take(self, data: bytes) -> str:
         """The text that the model generated, of an event's data. Raises APIError for an error in it."""
         if data.startswith(_DONE):
-            self._finished = True
+            self._done = True
             return ""
         event, _ = _parse(data.decode().lstrip())
         if error := event.get("error"):
@@ -151,15 +156,14 @@ class _StreamedAnswer:
         text = ""
         for choice in event.get("choices") or ():
             text += _text(choice)
-            if choice.get("finish_reason"):
-                self._finished = True
+            self._finish_reason = _finish_reason(choice, self._finish_reason)
         return text
 
     def end(self) -> Response:
-        """The usage. Raises IncompleteAnswerError where the stream's own end is missing."""
-        if not self._finished:
+        """The usage. Raises IncompleteAnswerError where the stream's own end is missing, FinishReasonError."""
+        if not self._done and self._finish_reason is None:
             raise IncompleteAnswerError("the stream ended without a finish_reason and without [DONE]")
-        return _usage(self._usage, self._model)
+        return _usage(self._usage, self._model, self._finish_reason)
 
 
 def _no_stream(body: bytes) -> APIError:
@@ -185,9 +189,15 @@ def _text(choice: dict[str, Any]) -> str:
     return text
 
 
-def _usage(usage: dict[str, Any] | None, model: str | None) -> Response:
+def _finish_reason(choice: dict[str, Any], before: str | None) -> str | None:
+    """The reason for which an answer ended, with what a further choice of it says; of several one that failed."""
+    reason: str | None = choice.get("finish_reason")
+    return before if not reason or before in FAILING_REASONS else reason
+
+
+def _usage(usage: dict[str, Any] | None, model: str | None, finish_reason: str | None) -> Response:
     told = usage or {}
-    return Response(tokens_in=told.get("prompt_tokens"), tokens_out=told.get("completion_tokens"), model=model)
+    return Response(told.get("prompt_tokens"), told.get("completion_tokens"), None, model, finish_reason)
 
 
 def _translated(error: Exception) -> APIError:

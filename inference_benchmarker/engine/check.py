@@ -116,6 +116,7 @@ def _understood(file: Path, result: dict[str, Any]) -> Check:
         gaps=np.frombuffer(gaps, np.uint32),
         labels=meta["labels"],
         errors=meta["errors"],
+        finish_reasons=meta["finish_reasons"],
     )
     (record,) = Records.of_workers([columns])
     return Check(str(file), record, Seen(**result["seen"]), next((text for _, text in meta["texts"]), None))

@@ -14,7 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from inference_benchmarker.records import arrow
-from inference_benchmarker.records.record import HAS_STREAM, NONE, OUTCOME, OUTCOMES, RequestRecord
+from inference_benchmarker.records.record import (
+    FINISH_MASK,
+    FINISH_SHIFT,
+    HAS_STREAM,
+    NONE,
+    OUTCOME,
+    OUTCOMES,
+    RequestRecord,
+)
 from inference_benchmarker.units import MAX_SECONDS, NS
 
 if TYPE_CHECKING:
@@ -74,6 +82,7 @@ SCHEMA = pa.schema(
         pa.field("tokens_out", pa.int64()),
         pa.field("bytes", pa.int64()),
         pa.field("gaps", pa.list_(pa.uint32())),
+        pa.field("finish_reason", _NAMES),
     ]
 )
 
@@ -88,6 +97,7 @@ class WorkerColumns:
     gaps: npt.NDArray[np.uint32]
     labels: list[str]
     errors: list[str]
+    finish_reasons: list[str]
 
 
 class Records:
@@ -151,7 +161,7 @@ class Records:
             found = pc.min_max(self.table.column(name)).as_py()
             if found["min"] is not None and not least <= found["min"] <= found["max"] <= most:
                 raise ValueError(f"{name} is from {found['min']} to {found['max']}")
-        for name in ("label", "outcome", "error"):
+        for name in ("label", "outcome", "error", "finish_reason"):
             codes, names = self.coded(name)
             if None in names or (name == "outcome" and not (codes >= 0).all()):
                 raise ValueError(f"{name} is missing")
@@ -179,6 +189,8 @@ def _worker_table(worker: WorkerColumns) -> pa.Table:
     columns["label"] = _dictionary(base["label"], worker.labels)
     columns["outcome"] = _dictionary(base["outcome"] & OUTCOME, list(OUTCOMES))
     columns["error"] = _dictionary(base["error"], worker.errors, null=base["error"] == 0)
+    finish = base["outcome"] >> FINISH_SHIFT & FINISH_MASK
+    columns["finish_reason"] = _dictionary(finish, worker.finish_reasons, null=finish == 0)
     columns |= _stream_columns(worker)
     return pa.table([columns[field.name] for field in SCHEMA], schema=SCHEMA)
 

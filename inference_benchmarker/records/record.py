@@ -28,6 +28,7 @@ OK, FAILED, ABANDONED = 0, 1, 2
 OUTCOMES = ("ok", "failed", "abandoned")
 NONE = -(1 << 63)  # stands for None in a packed int64
 MAX_NAMES = 10_000
+MAX_FINISH_REASONS = 31  # with "(other)", what the bits have room for
 MAX_TEXTS = 3
 MAX_TEXT_LENGTH = 500
 RAW_TEXT_LENGTH = 4 * MAX_TEXT_LENGTH  # of what a worker keeps: more than is shown is searched for credentials
@@ -36,8 +37,10 @@ _READ_NAME_LENGTH = 4 * MAX_NAME_LENGTH
 MAX_GAP_US = (1 << 32) - 1
 OTHER = "(other)"
 
-HAS_STREAM = 0x80  # set in a packed outcome when an entry of STREAM belongs to the request
-OUTCOME = 0x7F
+# A packed outcome: two bits are the outcome, five the number of the finish reason, 0 where none was told.
+HAS_STREAM = 0x80  # set when an entry of STREAM belongs to the request
+OUTCOME = 0x03
+FINISH_SHIFT, FINISH_MASK = 2, 0x1F
 # index, due, sent, done, build_ns, bytes, label, error, outcome
 BASE = struct.Struct("<qqqqqqHHB")
 # first_token, last_token, chunks, tokens_in, tokens_out, number of gaps
@@ -65,6 +68,7 @@ class RequestRecord(NamedTuple):
     tokens_out: int | None = None
     bytes: int | None = None
     gaps: tuple[int, ...] | None = None
+    finish_reason: str | None = None
 
 
 @dataclass(slots=True)
@@ -111,18 +115,19 @@ class Ledger:
 
 
 class Names:
-    """Numbers for label and error names; a name beyond the limit becomes ``(other)``, so memory is bounded.
+    """Numbers for names, as of labels and errors; one beyond the limit ``most`` is ``(other)``, so memory is bounded.
 
     ``hide`` takes secrets out of each new name. A long one is cut, and a digest of it keeps it apart from those
     that begin as it does.
     """
 
-    def __init__(self, *initial: str, hide: Callable[[str], str] = str) -> None:
+    def __init__(self, *initial: str, hide: Callable[[str], str] = str, most: int = MAX_NAMES) -> None:
         self._ids: dict[str | bytes, int] = {}
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
         self._taken = 0
         self._hide = hide
+        self._most = most
         for name in initial:
             self[name]
 
@@ -133,7 +138,7 @@ class Names:
     def _number(self, name: str) -> int:
         key = name if len(name) <= MAX_NAME_LENGTH else _digest(name)
         if key not in self._ids:
-            if len(self._ids) >= MAX_NAMES and name != OTHER:
+            if len(self._ids) >= self._most and name != OTHER:
                 return self[OTHER]
             self._ids[key] = self._numbered(self._shown(name))
         return self._ids[key]
@@ -172,7 +177,9 @@ class BatchWriter:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets = tuple(secrets)
-        self.labels = Names("", hide=partial(beginning, limit=_READ_NAME_LENGTH, secrets=self._secrets))
+        hide = partial(beginning, limit=_READ_NAME_LENGTH, secrets=self._secrets)
+        self.labels = Names("", hide=hide)
+        self.finish_reasons = Names("", hide=hide, most=MAX_FINISH_REASONS)
         self.errors = Names("", hide=partial(excerpt, limit=_READ_NAME_LENGTH, secrets=self._secrets))
         self._base = bytearray()
         self._streams = bytearray()
@@ -211,7 +218,13 @@ class BatchWriter:
     def take(self, meta: dict[str, Any]) -> bytes:
         """The batch since the last call, with ``meta`` (ledger, sequence number) beside the records."""
         texts, self._texts = self._texts, []
-        meta = {**meta, "labels": self.labels.take_new(), "errors": self.errors.take_new(), "texts": texts}
+        meta = {
+            **meta,
+            "labels": self.labels.take_new(),
+            "finish_reasons": self.finish_reasons.take_new(),
+            "errors": self.errors.take_new(),
+            "texts": texts,
+        }
         batch = _joined(meta, bytes(self._base), bytes(self._streams), self._gaps.tobytes())
         self._base.clear()
         self._streams.clear()
@@ -249,7 +262,8 @@ class Report:
         try:
             ledger = Ledger.from_json(meta["ledger"])
             found = cls(meta["worker"], meta["sequence"], meta["final"], ledger)
-            names = [*meta["labels"], *meta["errors"], *(name for key, text in meta["texts"] for name in (key, text))]
+            names = [*meta["labels"], *meta["finish_reasons"], *meta["errors"]]
+            names += [name for key, text in meta["texts"] for name in (key, text)]
         except (KeyError, TypeError) as error:
             raise ValueError(f"a batch whose description lacks something: {error!r}") from None
         numbers = [found.worker, found.sequence, meta.get("at"), *astuple(ledger)]

@@ -10,6 +10,15 @@ from typing import Any
 from inference_benchmarker.records.error_key import ordinary
 
 MAX_COUNT = 2**53  # what a JSON number and a float hold exactly
+FAILING_REASONS = frozenset(("abort", "error"))
+
+
+class FinishReasonError(Exception):
+    """The server gave the answer up: it says so itself, though with a status of success."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the answer ended with finish_reason {reason!r}: the server gave it up")
+        self._benchmark_detail = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,21 +26,26 @@ class Response:
     """``invoke`` may return or yield it to say more than "done"; every field is optional.
 
     ``tokens_in`` and ``tokens_out`` are the server's usage figures, ``bytes`` the response size, ``model``
-    the name of the model that answered, which labels the request where there is no ``label``. Raises TypeError
-    where a number is none, or above 2^53, so that the request fails.
+    the name of the model that answered, which labels the request where there is no ``label``. ``finish_reason`` is
+    why the server ended its answer. Raises TypeError where a number is none, or above 2^53, and FinishReasonError for
+    the reasons ``abort`` and ``error``, so that the request fails.
     """
 
     tokens_in: int | None = None
     tokens_out: int | None = None
     bytes: int | None = None
     model: str | None = None
+    finish_reason: str | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("tokens_in", self.tokens_in), ("tokens_out", self.tokens_out), ("bytes", self.bytes)):
             if value is not None and not (type(value) is int and 0 <= value <= MAX_COUNT):
                 object.__setattr__(self, name, _count(name, value))
-        if self.model is not None and type(self.model) is not str:
-            object.__setattr__(self, "model", ordinary(str(self.model)))
+        for name, text in (("model", self.model), ("finish_reason", self.finish_reason)):
+            if text is not None and type(text) is not str:
+                object.__setattr__(self, name, ordinary(str(text)))
+        if self.finish_reason is not None and self.finish_reason in FAILING_REASONS:
+            raise FinishReasonError(self.finish_reason)
 
     def checked(self) -> Response:
         """One of this very class, its fields checked: those of a class derived from it may be anything."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.goodput import Goodput
     from inference_benchmarker.summary.summary import Summary
+    from inference_benchmarker.summary.tokens import Tokens
     from inference_benchmarker.verdict.finding import Finding
     from inference_benchmarker.verdict.verdict import Verdict
 
@@ -132,6 +133,7 @@ def to_json(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dict[str, A
             {"key": row.key, "count": row.count, "first_s": row.first_s, "texts": list(row.texts)}
             for row in summary.errors
         ],
+        "finish_reasons": summary.finish_reasons,
         "warmup": None if summary.warmup is None else _warmup_json(summary.warmup),
         "server_metrics": None
         if facts.server_metrics is None
@@ -174,13 +176,19 @@ def _times_section(summary: Summary) -> Iterator[str]:
 
 def _tokens_section(summary: Summary) -> Iterator[str]:
     tokens = summary.tokens
-    if tokens is None:
-        return
+    if tokens is not None:
+        yield from _token_lines(tokens, summary.ledger.ok)
+    if reasons := list(summary.finish_reasons.items()):
+        told = ", ".join(f"{one_line(reason, 40)} {count:,}" for reason, count in reasons[:_MAX_ROWS])
+        more = f" and {len(reasons) - _MAX_ROWS} more, in summary.json" if len(reasons) > _MAX_ROWS else ""
+        yield f"{_INDENT}Finish reasons:   {told}{more}"
+
+
+def _token_lines(tokens: Tokens, ok: int) -> Iterator[str]:
     rows = [(label, getattr(tokens, name)) for label, name in _TOKENS]
     present = [(label, distribution) for label, distribution in rows if distribution is not None]
     yield from aligned([["Per request", *COLUMNS], *(_count_row(label, d) for label, d in present)])
     yield ""
-    ok = summary.ledger.ok
     if tokens.tokens_in is not None:
         notes = _of_some(tokens.tokens_in_per_request, ok) + _per_second(tokens.tokens_in_per_s)
         yield f"{_INDENT}Input tokens:     {tokens.tokens_in:,} (the server's usage{notes})"

@@ -86,6 +86,7 @@ class Summary:
     goodput: Goodput | None
     labels: tuple[LabelRow, ...]
     errors: tuple[ErrorRow, ...]
+    finish_reasons: dict[str, int]
     warmup: Summary | None = None
 
     def __repr__(self) -> str:
@@ -143,6 +144,7 @@ def summarise(facts: WaveFacts) -> Summary:
         goodput=Goodput.of(records, facts.plan.goodput, facts.window, sent=facts.ledger.sent),
         labels=_labels(records, open_loop=facts.open_loop),
         errors=_errors(records, facts.error_texts),
+        finish_reasons=_finish_reasons(records),
         warmup=_warmup(warmup, facts) if len(warmup) else None,
     )
 
@@ -279,6 +281,14 @@ def _errors(records: Records, texts: dict[str, list[str]]) -> tuple[ErrorRow, ..
     return tuple(sorted(rows, key=lambda row: (-row.count, row.key)))
 
 
+def _finish_reasons(records: Records) -> dict[str, int]:
+    """The number of ok requests by the reason for which their answers ended, the most frequent first."""
+    codes, names = records.coded("finish_reason")
+    counts = np.bincount(codes[records.outcome("ok") & (codes >= 0)], minlength=len(names)).tolist()
+    told = [(name, count) for name, count in zip(names, counts, strict=True) if count]
+    return dict(sorted(told, key=lambda pair: (-pair[1], pair[0])))
+
+
 def _warmup(records: Records, facts: WaveFacts) -> Summary:
     """The warm-up's own numbers: it has no plan to be held against, so its ledger counts what was sent.
 
@@ -300,6 +310,7 @@ def _warmup(records: Records, facts: WaveFacts) -> Summary:
         goodput=None,
         labels=(),
         errors=_errors(records, {}),
+        finish_reasons={},
         warmup=None,
     )
 

@@ -53,6 +53,7 @@ class WorkerState:
     delays_us: list[int] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    finish_reasons: list[str] = field(default_factory=list)
     base: list[npt.NDArray[Any]] = field(default_factory=list)
     streams: list[npt.NDArray[Any]] = field(default_factory=list)
     gaps: list[npt.NDArray[np.uint32]] = field(default_factory=list)
@@ -80,6 +81,7 @@ class WorkerState:
             gaps=_joined(self.gaps, np.dtype(np.uint32)),
             labels=self.labels,
             errors=self.errors,
+            finish_reasons=self.finish_reasons,
         )
 
 
@@ -176,6 +178,9 @@ class SpoolState:
         worker.delays_us += delays
         worker.labels += meta["labels"]
         worker.errors += meta["errors"]
+        finish_reasons = meta.get("finish_reasons", [])  # a spool of an older version has none
+        require(finish_reasons, list[str], "finish_reasons")
+        worker.finish_reasons += finish_reasons
         for key, text in meta["texts"]:
             texts = self.texts.setdefault(key, [])
             if text not in texts and len(texts) < 3:

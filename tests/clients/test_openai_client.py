@@ -177,6 +177,44 @@ def test_a_failure_is_the_same(name: str, pair: Pair) -> None:
     assert len(pair.server.asked) == 3, "each was sent once"
 
 
+def whole(*reasons: str | None) -> Script:
+    choices = [{"index": n, "message": {"content": "a"}, "finish_reason": reason} for n, reason in enumerate(reasons)]
+    told = {"model": "m", "choices": choices, "usage": USAGE}
+    return [answer(json.dumps(told).encode(), Content_Type="application/json")]
+
+
+def ending(*reasons: str | None) -> Script:
+    return stream(events(delta("a"), *(delta(finish=reason) for reason in reasons), LAST))
+
+
+@pytest.mark.parametrize(
+    ("reasons", "told"),
+    [
+        *(((reason,), reason) for reason in ("stop", "length", "tool_calls", "content_filter", "eos_token", None)),
+        (("stop", "length"), "length"),
+        ((), None),
+    ],
+)
+def test_why_an_answer_ended_is_told(reasons: tuple[str | None, ...], told: str | None, pair: Pair) -> None:
+    pair.give(whole(*reasons))
+    assert pair.ours.chat(CHAT).finish_reason == pair.ours.completions(TEXT).finish_reason == told
+    pair.give(ending(*reasons))
+    for call, payload in ((pair.ours.stream_chat, CHAT), (pair.ours.stream_completions, TEXT)):
+        last = list(call(payload))[-1]
+        assert last == Response(2, 3, model="m", finish_reason=told)
+
+
+@pytest.mark.parametrize("reasons", [("abort",), ("error",), ("stop", "abort"), ("abort", "stop")])
+def test_an_answer_that_the_server_gave_up_is_a_failure(reasons: tuple[str, ...], pair: Pair) -> None:
+    key = f"FinishReasonError {next(reason for reason in reasons if reason != 'stop')}"
+    pair.give(whole(*reasons))
+    assert [outcome(lambda: pair.ours.chat(CHAT)).key, outcome(lambda: pair.ours.completions(TEXT)).key] == [key, key]
+    pair.give(ending(*reasons))
+    pieces: list[Any] = []
+    assert outcome(lambda: pieces.extend(pair.ours.stream_chat(CHAT))).key == key
+    assert pieces == ["a"], "what came until then has its times"
+
+
 def test_a_body_cut_in_the_middle(pair: Pair) -> None:
     pair.give([answer(b'{"a":1}')[:-1], CLOSE])
     assert outcome(lambda: pair.ours.chat(CHAT)).key == "APIConnectionError"
@@ -290,7 +328,7 @@ def test_lines_of_json_are_a_stream(cut: int, pair: Pair) -> None:
     pair.give([chunked_head(Content_Type="application/jsonlines"), chunks(*parts)])
     *pieces, last = read(pair.ours)
     assert pieces[:2] == ["a", " é"]
-    assert last == Response(2, 3, model="m")
+    assert last == Response(2, 3, model="m", finish_reason="stop")
 
 
 @pytest.mark.parametrize(
@@ -343,7 +381,7 @@ def test_the_embedded_endpoints_streams_come_when_they_are_due() -> None:
         begun = endpoint.arrivals()["start_ns"][-1]
         *pieces, last = [piece for _, piece in seen]
         assert pieces == ["0", " 1", " 2", " 3"] == read_theirs(theirs) == list(ours.stream_completions(TEXT))[:-1]
-        assert last == Response(tokens_in=2, tokens_out=4, model="m")
+        assert last == Response(tokens_in=2, tokens_out=4, model="m", finish_reason="stop")
         assert all(at >= begun + (number + 1) * 50_000_000 for number, (at, _) in enumerate(seen[:4]))
         assert seen[0][0] < begun + 150_000_000, "the first came before the last was due"
 

@@ -386,7 +386,7 @@ class TestResponse:
             def __init__(self) -> None:
                 """Its fields are computed."""
 
-            tokens_in = bytes = model = property(lambda _: None)
+            tokens_in = bytes = model = finish_reason = property(lambda _: None)
             tokens_out = property(lambda _: -5)
 
         with pytest.raises(TypeError, match="tokens_out"):

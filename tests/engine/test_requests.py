@@ -47,6 +47,7 @@ class Bench:
             gaps=np.frombuffer(gaps, np.uint32),
             labels=meta["labels"],
             errors=meta["errors"],
+            finish_reasons=meta["finish_reasons"],
         )
         return list(Records.of_workers([columns]))
 
@@ -340,6 +341,35 @@ def test_a_label_that_cannot_be_had_is_a_failed_request(label: Callable[[Any], A
         invoke=lambda _: None, label=label, payloads=["p"] if ready else None, build=None if ready else lambda: "p"
     )
     assert [record.error for record in Bench(endpoint).send(0, 1)] == [f"PayloadError {error}"] * 2
+
+
+@pytest.mark.parametrize("as_stream", [False, True], ids=["returned", "streamed"])
+def test_an_answer_that_the_server_gave_up_is_a_failed_request(as_stream: bool) -> None:
+    reasons = iter(["stop", "abort", "error", "eos_token", None])
+
+    def stream() -> Any:
+        yield "a"
+        yield Response(tokens_out=1, finish_reason=next(reasons))
+
+    def invoke(_: str) -> Any:
+        return stream() if as_stream else Response(tokens_out=1, finish_reason=next(reasons))
+
+    records = Bench(Endpoint(invoke=invoke, payloads=["p"])).send(*range(5))
+    assert [(record.error, record.finish_reason) for record in records] == [
+        (None, "stop"),
+        ("FinishReasonError abort", None),
+        ("FinishReasonError error", None),
+        (None, "eos_token"),
+        (None, None),
+    ]
+    assert all(record.first_token is not None for record in records) is as_stream
+
+
+def test_more_finish_reasons_than_there_is_room_for_are_one() -> None:
+    names = iter(range(40))
+    bench = Bench(Endpoint(invoke=lambda _: Response(finish_reason=f"r{next(names)}"), payloads=["p"]))
+    found = [record.finish_reason for record in bench.send(*range(40))]
+    assert found == [f"r{number}" for number in range(30)] + ["(other)"] * 10
 
 
 def test_a_model_of_another_type_labels_by_its_text() -> None:

@@ -13,6 +13,7 @@ from inference_benchmarker import Response, clients
 from inference_benchmarker.embedded.aws.boto3_settings import isolated
 from inference_benchmarker.engine.endpoint import Endpoint, load
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.records.response import FinishReasonError
 from tests.scripted_server import ScriptedServer, answer
 from tests.shipped import FACTORIES
 
@@ -112,7 +113,12 @@ def test_what_to_install_for_the_package_is_said(missing: str, monkeypatch: pyte
 
 def test_reasoning_counts_as_tokens_with_the_package_too(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = [*read(monkeypatch, *THOUGHT, USAGE, b"data: [DONE]\n\n")]
-    assert pieces == ["hm", "so", "a", Response(2, 3, model="m")]
+    assert pieces == ["hm", "so", "a", Response(2, 3, model="m"), Response(finish_reason="stop")]
+
+
+def test_an_answer_that_the_server_gave_up_has_failed_with_the_package_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FinishReasonError, match="abort"):
+        list(read(monkeypatch, THOUGHT[0], event(finish_reason="abort"), USAGE, b"data: [DONE]\n\n"))
 
 
 @pytest.mark.parametrize("events", [THOUGHT[:2], [b'{"choices": []}\n']], ids=["cut off", "lines of JSON"])

@@ -67,7 +67,7 @@ def read(monkeypatch: pytest.MonkeyPatch, *parts: bytes) -> Iterator[Any]:
 def test_a_stream_is_read_however_its_parts_cut_it(
     monkeypatch: pytest.MonkeyPatch, stream: bytes, tokens_in: int | None
 ) -> None:
-    told = ["Deep", " é", Response(tokens_in=tokens_in, tokens_out=2)]
+    told = ["Deep", " é", Response(tokens_in=tokens_in, tokens_out=2, finish_reason="length")]
     assert [*read(monkeypatch, stream)] == told
     assert [*read(monkeypatch, stream.rstrip(b"\n"))] == told
     assert [*read(monkeypatch, *(bytes([byte]) for byte in stream))] == told
@@ -83,17 +83,18 @@ def test_a_stream_is_read_however_its_parts_cut_it(
         b'{"error": "out of memory", "code": 424}\n',
         b'data:{"error":"Request failed during generation","error_type":"generation"}\n\n',
         b'{"token": {"id": -1, "text": ""}, "generated_text": "", "details": {"finish_reason": "error"}}\n',
+        b'{"token": {"id": -1, "text": ""}, "generated_text": "", "details": {"finish_reason": "abort"}}\n',
         b'{"token": {"id"',
     ],
-    ids=["cut off", "lmi", "tgi", "lmi in its details", "cut within a line"],
+    ids=["cut off", "lmi", "tgi", "lmi in its details", "given up", "cut within a line"],
 )
 def test_a_stream_that_fails_after_its_first_token_is_a_failed_request(
     monkeypatch: pytest.MonkeyPatch, end: bytes
 ) -> None:
     pieces = read(monkeypatch, b'{"token": {"id": 7, "text": "Deep"}}\n', end)
     assert next(pieces) == "Deep"
-    with pytest.raises(Exception, match=r"error|ended before|delimiter"):
-        next(pieces)
+    with pytest.raises(Exception, match=r"error|abort|ended before|delimiter"):
+        list(pieces)
 
 
 def test_streams_that_the_model_breaks_are_counted_under_its_error(tmp_path: Path) -> None:
@@ -107,10 +108,10 @@ def test_an_answer_in_one_piece_tells_its_tokens_where_it_has_them(monkeypatch: 
     detailed = b'{"generated_text": "a", "details": {"finish_reason": "length", "generated_tokens": 3}}'
     for body, tokens in ((detailed, 3), (b"[" + detailed + b"]", 3), (b'[{"generated_text": "a"}]', None)):
         assert given(monkeypatch, WHOLE, "invoke_endpoint", BytesIO(body)) == Response(
-            tokens_out=tokens, bytes=len(body)
+            tokens_out=tokens, bytes=len(body), finish_reason="length" if tokens else None
         )
-    for wrong in (b'{"error": "out of memory"}', detailed.replace(b"length", b"error")):
-        with pytest.raises(Exception, match="error"):
+    for wrong in (b'{"error": "out of memory"}', *(detailed.replace(b"length", by) for by in (b"error", b"abort"))):
+        with pytest.raises(Exception, match=r"error|abort"):
             given(monkeypatch, WHOLE, "invoke_endpoint", BytesIO(wrong))
 
 

@@ -80,6 +80,7 @@ def rows(draw: st.DrawFn) -> RequestRecord:
         tokens_out=draw(counts) if has_stream else None,
         bytes=draw(counts),
         gaps=None if times is None else tuple((b - a) // 1000 for a, b in pairwise(times)),
+        finish_reason=draw(st.sampled_from([None, "stop", "length"])),
     )
 
 
@@ -481,7 +482,7 @@ class TestErrorTexts:
         assert not any(SECRET[:3] in text for text in texts)
         meta, *sections = split_batch(redacted(batch))
         assert [text for _, text in meta.pop("texts")][2] == f"https://{HIDDEN}@host"
-        assert meta == {"worker": 3, "labels": [""], "errors": ["", "ValueError"]}
+        assert meta == {"worker": 3, "labels": [""], "finish_reasons": [""], "errors": ["", "ValueError"]}
         assert sections == list(split_batch(batch)[1:])
 
     def test_a_batch_without_texts_stays_as_it_is(self) -> None:

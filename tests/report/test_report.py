@@ -111,7 +111,11 @@ def test_tokens_that_only_some_requests_told_are_no_sum_over_all() -> None:
 
 def test_a_wave_with_everything_has_every_section_in_order() -> None:
     plan = open_plan("10", "10", warmup_s=Decimal(1))
-    records = [streamed(n, 50, (10, 10), label=f"model {n % 2}", tokens_in=5) for n in range(100)]
+    reasons = dict.fromkeys((7, 8), "length")
+    records = [
+        streamed(n, 50, (10, 10), label=f"model {n % 2}", tokens_in=5, finish_reason=reasons.get(n, "stop"))
+        for n in range(100)
+    ]
     records[3] = records[3]._replace(outcome="failed", error="HTTPError 503")
     records[4] = records[4]._replace(outcome="abandoned", done=70 * NS)
     warm = [r for r in on_time(plan) if r.index < 0]
@@ -126,6 +130,7 @@ def test_a_wave_with_everything_has_every_section_in_order() -> None:
         "Per request",
         "Input tokens:     490 (the server's usage, 49.0 tokens/s)",
         "Output tokens:    294 (counted pieces, 29.4 tokens/s)",
+        "Finish reasons:   stop 96, length 2",
         "Label",
         "model 0",
         "Errors",

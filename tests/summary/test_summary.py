@@ -412,6 +412,15 @@ class TestRows:
         assert (rows[0].latency.count, rows[0].latency.lower_bound_from) == (2, 1.0)
         assert rows[0].response_time is not None
 
+    def test_why_answers_ended_is_counted_of_ok_requests(self) -> None:
+        reasons = ("stop", "length", "length", None, "eos_token", "stop", "length")
+        plan = open_plan("10", None, len(reasons))
+        records = [r._replace(finish_reason=told) for r, told in zip(on_time(plan), reasons, strict=True)]
+        records[5] = records[5]._replace(outcome="failed", error="E")
+        found = summarise(observe(plan, records)).finish_reasons
+        assert list(found.items()) == [("length", 3), ("eos_token", 1), ("stop", 1)]
+        assert summarise(observe(plan, on_time(plan))).finish_reasons == {}
+
     def test_without_labels_there_are_no_rows(self) -> None:
         plan = open_plan("10", "1", warmup_s=Decimal("0.1"))
         records = [r._replace(label="warm") if r.index < 0 else r for r in on_time(plan)]

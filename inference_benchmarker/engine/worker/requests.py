@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 import gevent
 
 from inference_benchmarker.records.error_key import error_key, error_text, local_errno
-from inference_benchmarker.records.record import ABANDONED, FAILED, HAS_STREAM, NONE, OK, BatchWriter, Ledger
+from inference_benchmarker.records.record import (
+    ABANDONED,
+    FAILED,
+    FINISH_SHIFT,
+    HAS_STREAM,
+    NONE,
+    OK,
+    BatchWriter,
+    Ledger,
+)
 from inference_benchmarker.records.response import Response
 
 if TYPE_CHECKING:
@@ -175,6 +184,8 @@ class Requests:
             tokens_out = NONE if usage.tokens_out is None else usage.tokens_out
             if usage.model and not slot.label:
                 slot.label = self._writer.labels[usage.model]
+            if usage.finish_reason:
+                outcome |= self._writer.finish_reasons[usage.finish_reason] << FINISH_SHIFT
         outcome |= HAS_STREAM
         add(arrival.index, arrival.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome)
         self._writer.add_stream(slot.times, tokens_in, tokens_out)
