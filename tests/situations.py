@@ -131,6 +131,12 @@ SITUATIONS: dict[str, tuple[WaveFacts, list[str], str, int]] = {
         "VALID",
         1,
     ),
+    "a usage that cannot be": (
+        wave(lambda r: r._replace(chunks=4, tokens_out=3 if r.index < 7 else 4)),
+        ["impossible_usage"],
+        "VALID",
+        0,
+    ),
     "few samples": (
         observe(open_plan("10", None, 99), on_time(open_plan("10", None, 99))),
         ["too_few_samples"],

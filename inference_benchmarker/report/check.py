@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from inference_benchmarker.records.columns import Records
-from inference_benchmarker.summary.request_times import request_times
+from inference_benchmarker.summary.request_times import has_usage, impossible_usage, output_tokens, request_times
 from inference_benchmarker.text import one_line, plain
 from inference_benchmarker.units import NS
 from inference_benchmarker.wording import INDENT, duration_text
@@ -76,13 +76,22 @@ class Check:
             )
         if seen.answer == "streamed" and not self.record.chunks and self.ok:
             found["no_piece"] = "invoke yielded no piece that is not empty, so there is no TTFT."
+        if impossible_usage(self._records)[0]:
+            found["impossible_usage"] = (
+                f"The answer tells {self.record.tokens_out:,} output tokens, and {self.record.chunks:,} pieces came, "
+                "each of which has one at least: the pieces are counted."
+            )
         return found
+
+    @property
+    def _records(self) -> Records:
+        return Records.of([self.record])
 
     def times(self) -> dict[str, float]:
         """Seconds by name, of those that the request has."""
         record = self.record
         found = {"build": record.build_ns / NS} if record.build_ns else {}
-        columns = request_times(Records.of([record]))
+        columns = request_times(self._records)
         for name in ("latency", "ttft", "itl", "tpot"):
             values, has = columns[name]
             if has[0]:
@@ -94,8 +103,8 @@ class Check:
     def tokens(self) -> dict[str, Any]:
         """Input and output tokens, and whether the latter are the server's ``usage`` or counted ``pieces``."""
         record = self.record
-        counted = "usage" if record.tokens_out is not None else None if record.chunks is None else "pieces"
-        tokens_out = record.chunks if record.tokens_out is None else record.tokens_out
+        counted = "usage" if has_usage(self._records)[0] else None if record.chunks is None else "pieces"
+        tokens_out = None if counted is None else int(output_tokens(self._records)[0])
         return {"tokens_in": record.tokens_in, "tokens_out": tokens_out, "counted": counted}
 
     def to_json(self) -> dict[str, Any]:

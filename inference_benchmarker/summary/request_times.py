@@ -35,5 +35,15 @@ def request_times(records: Records) -> dict[str, Times]:
 
 
 def output_tokens(records: Records) -> Int64:
-    """Output tokens of each request: the server's usage where it was sent, else the pieces that came."""
-    return np.where(records.has("tokens_out"), records.int("tokens_out"), records.int("chunks"))
+    """Output tokens of each request: the server's usage where it can be believed, else the pieces that came."""
+    return np.where(has_usage(records), records.int("tokens_out"), records.int("chunks"))
+
+
+def has_usage(records: Records) -> Mask:
+    """The requests of which the server told the output tokens, and can have."""
+    return records.has("tokens_out") & ~impossible_usage(records)
+
+
+def impossible_usage(records: Records) -> Mask:
+    """The requests of which the server told fewer output tokens than pieces came, each of which has one at least."""
+    return records.has("tokens_out") & (records.int("tokens_out") < records.int("chunks"))

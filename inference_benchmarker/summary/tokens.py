@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from inference_benchmarker.summary.distribution import Distribution
-from inference_benchmarker.summary.request_times import output_tokens, request_times
+from inference_benchmarker.summary.request_times import has_usage, output_tokens, request_times
 
 if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Int64, Mask, Records
@@ -32,8 +32,8 @@ class Tokens:
     @classmethod
     def of(cls, records: Records, completed: Mask, seconds: float) -> Self | None:
         """The tokens of some records; ``completed`` are the requests of the completed rate, of ``seconds``."""
-        ok, has_usage = records.outcome("ok"), records.has("tokens_out")
-        has_in, has_out = ok & records.has("tokens_in"), ok & (has_usage | records.has("chunks"))
+        ok, told = records.outcome("ok"), has_usage(records)
+        has_in, has_out = ok & records.has("tokens_in"), ok & (told | records.has("chunks"))
         if not (has_in | has_out).any():
             return None
         tokens_in, tokens_out = records.int("tokens_in"), output_tokens(records)
@@ -44,7 +44,7 @@ class Tokens:
             tokens_out=_total(tokens_out, has_out),
             tokens_in_per_s=_rate(tokens_in, has_in, completed, seconds),
             tokens_out_per_s=_rate(tokens_out, has_out, completed, seconds),
-            counted=_source(has_out & has_usage, has_out & ~has_usage),
+            counted=_source(has_out & told, has_out & ~told),
             tokens_in_per_request=Distribution.of(tokens_in[has_in]),
             tokens_out_per_request=Distribution.of(tokens_out[has_out]),
             tokens_out_per_s_per_request=Distribution.of(tokens_out[timed] / latency[timed]),

@@ -26,6 +26,7 @@ FindingCode = Literal[
     "ports",
     "local_network",
     "server_metrics",
+    "impossible_usage",
     "lock_wait",
     "connections_opened",
     "hidden_retries",

@@ -10,7 +10,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
+from inference_benchmarker.summary.request_times import impossible_usage
 from inference_benchmarker.text import one_line
 from inference_benchmarker.verdict.client.limits_found import limited_by, limits_found
 from inference_benchmarker.verdict.finding import Finding
@@ -78,6 +81,7 @@ def judge(facts: WaveFacts, summary: Summary) -> Verdict:
         *_threshold_findings(facts, summary),
         *_sample_findings(facts, summary),
         *_metric_findings(facts),
+        *_usage_findings(facts),
     ]
     nothing = facts.ledger.sent > 0 and facts.ledger.ok == 0
     found.sort(key=lambda finding: _rank(finding, nothing=nothing))
@@ -286,6 +290,19 @@ def _metric_findings(facts: WaveFacts) -> Iterator[Finding]:
             f"{len(short)} of {len(asked)} server metrics are missing or incomplete",
             "0",
             "The reason stands beside each of them.",
+        )
+
+
+def _usage_findings(facts: WaveFacts) -> Iterator[Finding]:
+    wrong = np.count_nonzero(facts.records.outcome("ok") & impossible_usage(facts.records))
+    if wrong:
+        yield Finding(
+            "impossible_usage",
+            "warning",
+            f"{wrong:,} of {facts.ledger.ok:,} answers tell fewer output tokens than pieces came",
+            "0",
+            "Their pieces were counted instead. Look at what the server tells as usage, and that invoke yields nothing "
+            "but what was generated.",
         )
 
 

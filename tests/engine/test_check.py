@@ -199,6 +199,8 @@ def test_an_error_is_told_with_key_and_text() -> None:
         (check(seen=replace(SEEN, status=400)), ["error_status"]),
         (check(streamed(0, 50, (10,)), STREAM_SEEN), []),
         (check(PLAIN._replace(chunks=0, gaps=()), STREAM_SEEN), ["no_piece"]),
+        (check(PLAIN._replace(chunks=2, gaps=(9,), tokens_out=1), STREAM_SEEN), ["impossible_usage"]),
+        (check(PLAIN._replace(chunks=2, gaps=(9,), tokens_out=2), STREAM_SEEN), []),
         (check(PLAIN._replace(chunks=0, gaps=(), outcome="failed", error="E"), STREAM_SEEN), []),
     ],
 )

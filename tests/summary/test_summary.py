@@ -282,6 +282,23 @@ class TestTokens:
         assert (summary.tokens.tokens_in, summary.tokens.tokens_out) == (7, 13)
         assert summary.tokens.counted == "usage and pieces"
 
+    @pytest.mark.parametrize(
+        ("told", "tokens", "counted"), [(0, 3, "pieces"), (2, 3, "pieces"), (3, 3, "usage"), (9, 9, "usage")]
+    )
+    def test_a_usage_below_the_pieces_that_came_is_not_believed(self, told: int, tokens: int, counted: str) -> None:
+        facts = observe(open_plan("10", None, 1), [streamed(0, 50, (10, 20), tokens_out=told)])
+        summary = summarise(facts)
+        assert summary.tokens is not None
+        assert (summary.tokens.tokens_out, summary.tokens.counted) == (tokens, counted)
+        assert summary.tpot is not None
+        assert summary.tpot.values.tolist() == [0.03 / (tokens - 1)]
+        assert facts.records.int("tokens_out").tolist() == [told], "the record keeps what the server said"
+
+    def test_a_whole_answer_may_have_no_output_tokens(self) -> None:
+        summary = summarise(observe(open_plan("10", None, 1), [on_time(open_plan())[0]._replace(tokens_out=0)]))
+        assert summary.tokens is not None
+        assert (summary.tokens.tokens_out, summary.tokens.counted) == (0, "usage")
+
     def test_tokens_of_each_request_and_how_fast_they_came(self) -> None:
         plan = open_plan("10", None, 4)
         plain = on_time(plan)[3]  # not a stream, without usage: in none of them
@@ -328,7 +345,7 @@ class TestTokens:
     def test_one_token_and_no_token(self) -> None:
         plan = open_plan("10", None, 2)
         none = streamed(1, 50, (), chunks=0, first_token=None, last_token=None, gaps=())
-        summary = summarise(observe(plan, [streamed(0, 50, (20,), tokens_out=1), none]))
+        summary = summarise(observe(plan, [streamed(0, 50, (), tokens_out=1), none]))
         assert summary.ttft is not None
         assert summary.ttft.count == 1
         assert summary.tpot is None
