@@ -16,6 +16,10 @@ MAX_TOKENS = 64
 TOPICS = ["rivers", "bridges", "the tides", "old maps", "glass", "bees", "trains", "salt", "clocks", "deserts"]
 
 
+class EmptyAnswerError(Exception):
+    """Bedrock answered, but the model said nothing."""
+
+
 def invoke_factory(endpoint_name):
     if endpoint_name is None:
         raise ValueError("no model was given: name it with --endpoint-name ID")
@@ -26,8 +30,10 @@ def invoke_factory(endpoint_name):
 
     def invoke(payload):
         answer = client.converse(modelId=endpoint_name, **payload)
-        usage, reason = answer["usage"], answer["stopReason"]
-        return Response(tokens_in=usage["inputTokens"], tokens_out=usage["outputTokens"], finish_reason=reason)
+        reason, usage = answer.get("stopReason"), answer.get("usage", {})
+        if not answer.get("output", {}).get("message", {}).get("content") and reason != "content_filtered":
+            raise EmptyAnswerError(f"the answer has no content: its stopReason is {reason}, its usage {usage}")
+        return Response(usage.get("inputTokens"), usage.get("outputTokens"), finish_reason=reason)
 
     return invoke
 

@@ -17,6 +17,10 @@ MAX_TOKENS = 64
 TOPICS = ["rivers", "bridges", "the tides", "old maps", "glass", "bees", "trains", "salt", "clocks", "deserts"]
 
 
+class EmptyStreamError(Exception):
+    """The stream ended in good order, but without a delta or before its last event."""
+
+
 def invoke_factory(endpoint_name):
     if endpoint_name is None:
         raise ValueError("no model was given: name it with --endpoint-name ID")
@@ -26,16 +30,21 @@ def invoke_factory(endpoint_name):
     client = boto3.client("bedrock-runtime", config=config)
 
     def invoke(payload):
+        pieces, reason = 0, None
         # an exception within the stream is raised by boto3, as EventStreamError
         for event in client.converse_stream(modelId=endpoint_name, **payload)["stream"]:
             if "contentBlockDelta" in event:
                 delta = event["contentBlockDelta"]["delta"]
+                pieces += 1
                 yield delta.get("text") or delta.get("reasoningContent", {}).get("text")
             elif "messageStop" in event:
-                yield Response(finish_reason=event["messageStop"]["stopReason"])
+                reason = event["messageStop"]["stopReason"]
+                yield Response(finish_reason=reason)
             elif "metadata" in event:
                 usage = event["metadata"]["usage"]
                 yield Response(tokens_in=usage["inputTokens"], tokens_out=usage["outputTokens"])
+        if reason is None or not (pieces or reason == "content_filtered"):
+            raise EmptyStreamError(f"the stream ended after {pieces} deltas: its stopReason is {reason}")
 
     return invoke
 

@@ -1,8 +1,9 @@
 """SageMaker, text generation: inputs and parameters to an LLM, the answer in one piece.
 
-Measures the time of whole answers and their tokens. For real-time endpoints of DJL's LMI and TGI containers; those of
-vLLM take {"messages": [...], "max_tokens": ...} instead, with the tokens under "usage". Tokens are counted where the
-answer tells them, which "details" asks for. Run it with --endpoint-name NAME.
+Measures the time of whole answers and their tokens. For real-time endpoints of DJL's LMI and TGI containers that take
+{"inputs": ..., "parameters": ...}; for those that take {"messages": [...]} as vLLM does, see factories_llm_chat.py.
+Tokens are counted where the answer tells them, which "details" asks for. An answer without a generated text is a failed
+request. Run it with --endpoint-name NAME.
 """
 
 import json
@@ -21,7 +22,7 @@ TOPICS = ["rivers", "bridges", "winter", "markets", "clocks", "bread", "trains",
 
 
 class GenerationError(Exception):
-    """The container answered, but with an error in the answer."""
+    """The container answered, but with an error, with nothing, or with something else than a generated text."""
 
 
 def invoke_factory(endpoint_name):
@@ -40,13 +41,18 @@ def invoke_factory(endpoint_name):
 
 
 def understood(body):
-    answer = json.loads(body)
-    generated = answer[0] if isinstance(answer, list) else answer  # TGI answers with a list of one
-    details = generated.get("details") or {}
-    if "error" in generated:
-        raise GenerationError(body.decode())
+    told = body[:500].decode(errors="replace")
+    try:
+        answer = json.loads(body)
+        generated = answer[0] if isinstance(answer, list) else answer  # TGI answers with a list of one
+        text, details = generated["generated_text"], generated.get("details") or {}
+    except (ValueError, LookupError, TypeError) as error:
+        raise GenerationError(f"expected a generated text, but got: {told}") from error
     tokens, reason = details.get("generated_tokens"), details.get("finish_reason")
-    return Response(tokens_out=tokens, bytes=len(body), finish_reason=reason)  # fails for "error" and "abort"
+    response = Response(tokens_out=tokens, bytes=len(body), finish_reason=reason)  # fails for "error" and "abort"
+    if not text or "error" in generated:
+        raise GenerationError(f"the text is empty or ended with an error: {told}")
+    return response
 
 
 def payload_factory():

@@ -1,8 +1,9 @@
 """SageMaker, text generation as a stream: TTFT and ITL of an LLM, token by token.
 
-For real-time endpoints of DJL's LMI containers (a JSON object a line) and of TGI (server-sent events), and for
-inference components of such: add InferenceComponentName=... to the call. A stream that breaks off or reports an error
-is a failed request. Run it with --endpoint-name NAME.
+For real-time endpoints of DJL's LMI containers (a JSON object a line) and of TGI (server-sent events) that take
+{"inputs": ..., "parameters": ...}, and for inference components of such: add InferenceComponentName=... to the call.
+For those that take {"messages": [...]} as vLLM does, see factories_llm_chat_stream.py. A stream that breaks off,
+reports an error or has no token in it is a failed request. Run it with --endpoint-name NAME.
 """
 
 import json
@@ -21,7 +22,7 @@ TOPICS = ["rivers", "bridges", "winter", "markets", "clocks", "bread", "trains",
 
 
 class StreamError(Exception):
-    """The stream broke after it had begun, with status 200."""
+    """The stream broke off, told of an error, had nothing in it, or was no stream of tokens at all."""
 
 
 def invoke_factory(endpoint_name):
@@ -36,21 +37,35 @@ def invoke_factory(endpoint_name):
         answer = client.invoke_endpoint_with_response_stream(
             EndpointName=endpoint_name, ContentType="application/json", Body=payload
         )
-        complete = False
+        pieces, complete = 0, False
         for line in lines(answer["Body"]):
-            event = json.loads(line)
-            details = event.get("details") or {}
-            if "error" in event:
-                raise StreamError(line.decode())
-            yield event["token"]["text"]
-            if event.get("generated_text") is not None:  # stands in the last line alone, like the details
+            text, is_last, details = understood(line)
+            if text:
+                pieces += 1
+                yield text
+            if is_last:
                 complete = True
                 tokens_in, tokens_out = details.get("input_length"), details.get("generated_tokens")
                 yield Response(tokens_in, tokens_out, finish_reason=details.get("finish_reason"))
         if not complete:
-            raise StreamError("the stream ended before its last token")
+            raise StreamError(f"the stream ended after {pieces} tokens, without its last line")
+        if not pieces:
+            raise StreamError(f"the stream had no token in it: its details are {details}")
 
     return invoke
+
+
+def understood(line):
+    """The text that an event brings, if it is the last one, and the details, which that one has."""
+    told = line[:500].decode(errors="replace")
+    try:
+        event = json.loads(line)
+        text, details = event["token"]["text"], event.get("details") or {}
+    except (ValueError, LookupError, TypeError) as error:
+        raise StreamError(f"expected a token, but got: {told}") from error
+    if "error" in event:
+        raise StreamError(f"the server told of an error: {told}")
+    return text, event.get("generated_text") is not None, details
 
 
 def lines(parts):

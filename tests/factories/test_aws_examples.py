@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from datetime import datetime
 from hashlib import sha256
 from types import GeneratorType
@@ -16,6 +17,7 @@ from botocore.credentials import Credentials
 
 from inference_benchmarker import Response
 from inference_benchmarker.embedded.aws.boto3_settings import isolated
+from inference_benchmarker.embedded.protocols.event_stream import EVENT_STREAM, frame
 from inference_benchmarker.embedded.running import EndpointConfig, start
 from inference_benchmarker.engine.endpoint import load
 from inference_benchmarker.errors import BenchmarkError
@@ -171,3 +173,51 @@ def test_without_credentials_nothing_is_sent(tmp_path: Path, monkeypatch: pytest
         with pytest.raises(BenchmarkError, match="no AWS credentials"):
             ask(FACTORIES / f"{SIGNED}.py")
     assert server.asked == []
+
+
+USAGE = {"inputTokens": 2, "outputTokens": 1, "totalTokens": 3}
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({}, "stopReason is None, its usage {}"),
+        ({"predictions": [0.5]}, "no content"),
+        ({"output": {"message": {"role": "assistant", "content": []}}, "stopReason": "end_turn"}, "is end_turn"),
+    ],
+)
+def test_an_answer_without_content_has_failed(told: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedServer([[answer(json.dumps({**told, "usage": USAGE} if told else {}).encode())]]) as server:
+        aim(monkeypatch, server.url)
+        with pytest.raises(Exception, match=said):
+            ask(FACTORIES / f"{CONVERSE}.py")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "said"),
+    [
+        ([], "after 0 deltas: its stopReason is None"),
+        (["messageStart"], "after 0 deltas: its stopReason is None"),
+        (["contentBlockDelta"], "after 1 deltas: its stopReason is None"),
+        (["messageStop"], "after 0 deltas: its stopReason is end_turn"),
+    ],
+)
+def test_a_stream_without_a_delta_or_an_end_has_failed(
+    kinds: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents = {
+        "messageStart": {"role": "assistant"},
+        "contentBlockDelta": {"delta": {"text": "a"}, "contentBlockIndex": 0},
+        "messageStop": {"stopReason": "end_turn"},
+    }
+    events = [
+        frame(
+            {":event-type": kind, ":content-type": "application/json", ":message-type": "event"},
+            json.dumps(contents[kind]).encode(),
+        )
+        for kind in kinds
+    ]
+    with ScriptedServer([[answer(b"".join(events), Content_Type=EVENT_STREAM)]]) as server:
+        aim(monkeypatch, server.url)
+        with pytest.raises(Exception, match=said):
+            ask(FACTORIES / f"{STREAM}.py")

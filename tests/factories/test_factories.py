@@ -46,6 +46,8 @@ ROUTES = {
     "sagemakerai_multimodel/factories_warm_up": "/endpoints/{name}/invocations",
     "sagemakerai_realtime/factories_cnn": "/endpoints/{name}/invocations",
     "sagemakerai_realtime/factories_ic": "/endpoints/{name}/invocations",
+    "sagemakerai_realtime/factories_llm_chat": "/endpoints/{name}/invocations",
+    "sagemakerai_realtime/factories_llm_chat_stream": "/endpoints/{name}/invocations-response-stream",
     "sagemakerai_realtime/factories_llm_textgeneration": "/endpoints/{name}/invocations",
     "sagemakerai_realtime/factories_llm_textgeneration_stream": "/endpoints/{name}/invocations-response-stream",
     "sagemakerai_realtime/factories_tabular": "/endpoints/{name}/invocations",
@@ -65,6 +67,7 @@ ALIKE = {
     "sagemakerai_multimodel/factories_warm_up",
     "sagemakerai_realtime/factories_cnn",
     "sagemakerai_realtime/factories_ic",
+    "sagemakerai_realtime/factories_llm_chat",
     "sagemakerai_realtime/factories_tabular",
     "sagemakerai_realtime/factories_text_classification",
 }
@@ -78,6 +81,9 @@ TOKENS: dict[str, tuple[set[int], int | None]] = {
     "openai_compatible/factories_chat_stream_openai_package": ({201}, 128),
     "openai_compatible/factories_completions_stream": ({128, 512, 2048}, 64),
     "openai_compatible/factories_embeddings": ({404}, None),
+    "sagemakerai_realtime/factories_llm_chat": ({6}, 64),
+    "sagemakerai_realtime/factories_llm_chat_stream": ({6}, 64),
+    "sagemakerai_realtime/factories_llm_textgeneration": (set(), 64),
     "sagemakerai_realtime/factories_llm_textgeneration_stream": (set(), 64),
 }
 LABELS = {
@@ -97,6 +103,8 @@ HEADERS = {
     "sagemakerai_multimodel/factories_warm_up": FIRST_MODEL,
     "sagemakerai_realtime/factories_cnn": {"content-type": "application/x-npy"},
     "sagemakerai_realtime/factories_ic": {"content-type": "application/x-image"},
+    "sagemakerai_realtime/factories_llm_chat": {"content-type": "application/json"},
+    "sagemakerai_realtime/factories_llm_chat_stream": {"content-type": "application/json"},
     "sagemakerai_realtime/factories_llm_textgeneration": {"content-type": "application/json"},
     "sagemakerai_realtime/factories_tabular": {"content-type": "text/csv"},
     "sagemakerai_realtime/factories_tabular_fast": {"content-type": "text/csv"},
@@ -185,7 +193,7 @@ def test_boto3_keeps_connections_and_patience(name: str, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("name", HEADERS)
 def test_a_container_is_told_what_it_gets(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with ScriptedServer([[answer(b"{}")]]) as server:
+    with ScriptedServer([[answer(b"{}")]]) as server, suppress(Exception):
         ask(name, server.url, monkeypatch)
     (asked,) = server.asked
     assert {header: asked.headers.get(header) for header in HEADERS[name]} == HEADERS[name]

@@ -36,6 +36,8 @@ PROMPTS: dict[str, Callable[[Any], list[Any]]] = {
     "openai_compatible/factories_embeddings": lambda payload: payload["input"],
     "payload_sources/factories_generated_prompts": chat,
     "payload_sources/factories_trace": chat,
+    "sagemakerai_realtime/factories_llm_chat": lambda payload: chat(json.loads(payload)),
+    "sagemakerai_realtime/factories_llm_chat_stream": lambda payload: chat(json.loads(payload)),
     "sagemakerai_realtime/factories_llm_textgeneration": lambda payload: [json.loads(payload)["inputs"]],
     "sagemakerai_realtime/factories_llm_textgeneration_stream": lambda payload: [json.loads(payload)["inputs"]],
 }

@@ -93,7 +93,7 @@ def test_a_stream_that_fails_after_its_first_token_is_a_failed_request(
 ) -> None:
     pieces = read(monkeypatch, b'{"token": {"id": 7, "text": "Deep"}}\n', end)
     assert next(pieces) == "Deep"
-    with pytest.raises(Exception, match=r"error|abort|ended before|delimiter"):
+    with pytest.raises(Exception, match=r"error|abort|ended after 1 tokens|expected a token, but got"):
         list(pieces)
 
 
@@ -110,9 +110,41 @@ def test_an_answer_in_one_piece_tells_its_tokens_where_it_has_them(monkeypatch: 
         assert given(monkeypatch, WHOLE, "invoke_endpoint", BytesIO(body)) == Response(
             tokens_out=tokens, bytes=len(body), finish_reason="length" if tokens else None
         )
-    for wrong in (b'{"error": "out of memory"}', *(detailed.replace(b"length", by) for by in (b"error", b"abort"))):
-        with pytest.raises(Exception, match=r"error|abort"):
-            given(monkeypatch, WHOLE, "invoke_endpoint", BytesIO(wrong))
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b'{"error": "out of memory"}', "out of memory"),
+        (b'{"generated_text": "a", "details": {"finish_reason": "error"}}', "finish_reason 'error'"),
+        (b'{"generated_text": "a", "details": {"finish_reason": "abort"}}', "finish_reason 'abort'"),
+        (b'{"generated_text": ""}', "the text is empty"),
+        (b"", "expected a generated text, but got: $"),
+        (b"[]", r"got: \[\]"),
+        (b"{}", "got: {}"),
+        (b'{"choices": [{"message": {"content": "a"}}]}', "got: .*message"),
+        (b'{"predictions": [0.5]}', "predictions"),
+    ],
+)
+def test_an_answer_without_a_generated_text_has_failed(body: bytes, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Exception, match=told):
+        given(monkeypatch, WHOLE, "invoke_endpoint", BytesIO(body))
+
+
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        (b"", "ended after 0 tokens, without its last line"),
+        (b"data: [DONE]\n\n", "ended after 0 tokens"),
+        (b'{"token": {"text": ""}, "generated_text": ""}\n', "no token in it"),
+        (b'{"generated_text": "a"}\n', "expected a token, but got: .*generated_text"),
+        (b'data: {"choices": [{"delta": {"content": "a"}}]}\n\n', "got: .*delta"),
+        (b"0 1 2", "got: 0 1 2"),
+    ],
+)
+def test_a_stream_without_a_token_has_failed(part: bytes, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Exception, match=told):
+        list(read(monkeypatch, part))
 
 
 def drawn(name: str) -> Counter[str]:

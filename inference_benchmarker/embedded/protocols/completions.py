@@ -5,14 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.embedded.http.messages import Answer, HttpError, json_answer
-from inference_benchmarker.embedded.protocols.dialects import (
-    MODEL,
-    Chat,
-    ChatStream,
-    OpenAiDialect,
-    json_object,
-    wants_usage,
-)
+from inference_benchmarker.embedded.protocols.chat import Chat, ChatStream, OpenAiDialect, wants_usage
+from inference_benchmarker.embedded.protocols.dialects import MODEL, json_object
 
 if TYPE_CHECKING:
     from typing import Any

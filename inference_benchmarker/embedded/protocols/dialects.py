@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
-from inference_benchmarker.embedded.config import FAILED_AS_CONFIGURED
 from inference_benchmarker.embedded.http.messages import Answer, HttpError, json_answer
-from inference_benchmarker.embedded.protocols.generation import MAX_TOKENS, Generation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from inference_benchmarker.embedded.http.messages import Request
 
 MODEL = "demo"
-BY_VARIANT = {"x-Amzn-Invoked-Production-Variant": "AllTraffic"}
 
 
 class Stream(Protocol):
@@ -61,75 +56,17 @@ class PlainDialect:
         return json_answer(status, {"error": reason})
 
 
-class SageMakerDialect:
-    """SageMaker's runtime, as boto3's ``sagemaker-runtime`` client reads it."""
-
-    _BODY = json.dumps({"predictions": [0.5]}, separators=(",", ":")).encode()
-    _CODES: Mapping[int, tuple[int, str]] = {
-        400: (400, "ValidationError"),
-        429: (400, "ThrottlingException"),
-        500: (500, "InternalFailure"),
-        503: (503, "ServiceUnavailable"),
-        530: (530, "InternalDependencyException"),
-    }
-    """Statuses that are SageMaker's own, and how it words them; any other is the model's."""
-
-    def __init__(self, tokens: int) -> None:
-        self._tokens = tokens
-
-    def reply(self, request: Request, sequence: int) -> Answer | Stream:
-        """A generated text where the request has parameters for one, else a prediction, by the variant AllTraffic."""
-        generation = Generation.asked_for(request.body, self._tokens)
-        body = generation.whole() if generation else self._BODY
-        return Answer(200, body, headers=BY_VARIANT | request_id(sequence))
-
-    def failure(self, status: int, reason: str, sequence: int) -> Answer:
-        """An AWS error: its code in x-amzn-ErrorType, its text in the body's Message.
-
-        A model's own error is a ModelError, HTTP 424, whatever status the model gave.
-        """
-        if status in self._CODES:
-            answered, code = self._CODES[status]
-            content: dict[str, object] = {"Message": "Rate exceeded" if status == 429 else reason}
-        else:
-            answered, code = 424, "ModelError"
-            kind = "client" if status < 500 else "server"
-            message = f'Received {kind} error ({status}) from primary with message "{reason}"'
-            content = {"Message": message, "OriginalMessage": reason, "OriginalStatusCode": status}
-        return json_answer(answered, content, {"x-amzn-ErrorType": code} | request_id(sequence))
-
-
-class OpenAiDialect:
-    """OpenAI's chat completions, whole or as server-sent events with one token in each."""
-
-    def __init__(self, tokens: int) -> None:
-        self._tokens = tokens
-
-    def reply(self, request: Request, sequence: int) -> Answer | Stream:
-        """As many tokens as the request allows, else as many as configured."""
-        asked = json_object(request.body)
-        messages = asked.get("messages")
-        if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
-            raise HttpError(400, "the body needs messages: a list with at least one object")
-        prompt_tokens = sum(len(str(message.get("content")).split()) for message in messages)
-        chat = Chat.asked_for(asked, f"chatcmpl-{sequence}", self._tokens, prompt_tokens)
-        return ChatStream(chat, wants_usage(asked)) if asked.get("stream") else chat.answer()
-
-    def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
-        """OpenAI's error object."""
-        kind = "invalid_request_error" if status < 500 else "server_error"
-        return json_answer(status, {"error": {"message": reason, "type": kind, "param": None, "code": None}})
-
-    @staticmethod
-    def models() -> Answer:
-        """The one model there is."""
-        model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "inference-benchmarker"}
-        return json_answer(200, {"object": "list", "data": [model]})
-
-
 def request_id(sequence: int) -> dict[str, str]:
     """The header by which AWS names a request."""
     return {"x-amzn-RequestId": f"00000000-0000-4000-8000-{sequence:012x}"}
+
+
+def json_or_none(body: bytes) -> Any:
+    """The JSON of a request that may be something else."""
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None
 
 
 def json_object(body: bytes) -> dict[str, Any]:
@@ -141,105 +78,3 @@ def json_object(body: bytes) -> dict[str, Any]:
     if not isinstance(asked, dict):
         raise HttpError(400, "the body is not a JSON object")
     return asked
-
-
-def wants_usage(asked: dict[str, Any]) -> bool:
-    """Tells whether a stream is to end with the token counts."""
-    options = asked.get("stream_options")
-    return isinstance(options, dict) and bool(options.get("include_usage"))
-
-
-def _token_limit(asked: dict[str, Any]) -> int | None:
-    for name in ("max_completion_tokens", "max_tokens"):
-        limit = asked.get(name)
-        if limit is None:
-            continue
-        if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_TOKENS:
-            raise HttpError(400, f"{name} is {limit!r}: it must be an integer from 1 to {MAX_TOKENS}")
-        return limit
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Chat:
-    """One completion: its tokens are the numbers from 0, a word each."""
-
-    id: str
-    created: int
-    model: str
-    tokens: int
-    prompt_tokens: int
-    finish_reason: str
-
-    @classmethod
-    def asked_for(cls, asked: dict[str, Any], name: str, tokens: int, prompt_tokens: int) -> Self:
-        """The completion that a request asks for. Raises HttpError."""
-        limit = _token_limit(asked)
-        finish_reason = "length" if limit else "stop"
-        model = str(asked.get("model", MODEL))
-        return cls(name, int(time.time()), model, limit or tokens, prompt_tokens, finish_reason)
-
-    def token(self, index: int) -> str:
-        """The text of a token."""
-        return f" {index}" if index else "0"
-
-    def usage(self) -> dict[str, int]:
-        """The token counts."""
-        total = self.prompt_tokens + self.tokens
-        return {"prompt_tokens": self.prompt_tokens, "completion_tokens": self.tokens, "total_tokens": total}
-
-    def envelope(self, kind: str) -> dict[str, object]:
-        """The fields that stand around every object of this completion."""
-        return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
-
-    def text(self) -> str:
-        """All tokens."""
-        return "".join(map(self.token, range(self.tokens)))
-
-    def answer(self) -> Answer:
-        """The completion in one piece."""
-        message = {"role": "assistant", "content": self.text()}
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self.finish_reason}
-        content = {**self.envelope("chat.completion"), "choices": [choice], "usage": self.usage()}
-        return json_answer(200, content)
-
-
-class ChatStream:
-    """A completion as server-sent events. Finish, usage and [DONE] leave with the last token."""
-
-    __slots__ = ("_chat", "_include_usage", "_prefix", "head", "pieces")
-    kind = "chat.completion.chunk"
-
-    def __init__(self, chat: Chat, include_usage: bool) -> None:
-        self.head = Answer(200, b"", "text/event-stream", {"Cache-Control": "no-cache"})
-        self.pieces = chat.tokens
-        self._chat = chat
-        self._include_usage = include_usage
-        envelope = json.dumps(chat.envelope(self.kind), separators=(",", ":"))
-        usage = ',"usage":null' if include_usage else ""
-        self._prefix = f"data: {envelope[:-1]}{usage}" + ',"choices":[{"index":0,'
-
-    def events(self, piece: int) -> Sequence[bytes]:
-        """A token."""
-        token = f'{self._prefix}{self.change(piece)},"finish_reason":null}}]}}\n\n'.encode()
-        return (token,) if piece < self.pieces - 1 else (token, *self._end())
-
-    def broken(self) -> Sequence[bytes]:
-        """An error object in place of a token, with nothing after it."""
-        error = {"message": FAILED_AS_CONFIGURED, "type": "server_error", "param": None, "code": None}
-        return (f"data: {json.dumps({'error': error}, separators=(',', ':'))}\n\n".encode(),)
-
-    def change(self, piece: int | None) -> str:
-        """The text that a token adds to its choice (None: the end, nothing); the first says whose turn it is."""
-        if piece is None:
-            return '"delta":{}'
-        role = '"role":"assistant",' if piece == 0 else ""
-        return f'"delta":{{{role}"content":"{self._chat.token(piece)}"}}'
-
-    def _end(self) -> Sequence[bytes]:
-        finish = f'{self._prefix}{self.change(None)},"finish_reason":"{self._chat.finish_reason}"}}]}}\n\n'.encode()
-        done = b"data: [DONE]\n\n"
-        if not self._include_usage:
-            return (finish, done)
-        content = {**self._chat.envelope(self.kind), "choices": [], "usage": self._chat.usage()}
-        return (finish, f"data: {json.dumps(content, separators=(',', ':'))}\n\n".encode(), done)

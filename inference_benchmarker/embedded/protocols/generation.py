@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from inference_benchmarker.embedded.http.messages import HttpError
+from inference_benchmarker.embedded.protocols.dialects import json_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MARK = b'"parameters"'
 MAX_TOKENS = 1_000_000
-_BY_THE_MODEL = 422
+BY_THE_MODEL = 422  # a container's status for a request that it does not understand
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +32,12 @@ class Generation:
 
         Raises HttpError.
         """
-        asked = _json(body) if _MARK in body else None
+        asked = json_or_none(body) if _MARK in body else None
         if not isinstance(asked, dict) or not isinstance(parameters := asked.get("parameters"), dict):
             return None
         inputs = asked.get("inputs")
         if not isinstance(inputs, str) or not inputs:
-            raise HttpError(_BY_THE_MODEL, "Input validation error: `inputs` must be a text that is not empty")
+            raise HttpError(BY_THE_MODEL, "Input validation error: `inputs` must be a text that is not empty")
         limit = _limit(parameters)
         return cls(inputs, limit or tokens, "length" if limit else "eos_token", bool(parameters.get("details")))
 
@@ -64,19 +65,12 @@ def _limit(parameters: Mapping[str, Any]) -> int | None:
     if limit is None or (type(limit) is int and 1 <= limit <= MAX_TOKENS):
         return limit
     raise HttpError(
-        _BY_THE_MODEL, f"Input validation error: `max_new_tokens` must be from 1 to {MAX_TOKENS}. Given: {limit!r}"
+        BY_THE_MODEL, f"Input validation error: `max_new_tokens` must be from 1 to {MAX_TOKENS}. Given: {limit!r}"
     )
 
 
 def _token(index: int) -> str:
     return f" {index}" if index else "0"
-
-
-def _json(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except ValueError:
-        return None
 
 
 def _compact(content: object) -> bytes:

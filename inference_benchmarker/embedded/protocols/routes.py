@@ -10,11 +10,12 @@ from collections.abc import Callable
 from inference_benchmarker.embedded.http.messages import Answer, Request, json_answer
 from inference_benchmarker.embedded.http.routing import Route
 from inference_benchmarker.embedded.protocols.bedrock import ConverseDialect, ConverseStreamDialect
+from inference_benchmarker.embedded.protocols.chat import OpenAiDialect
 from inference_benchmarker.embedded.protocols.completions import CompletionsDialect, EmbeddingsDialect
-from inference_benchmarker.embedded.protocols.dialects import Dialect, OpenAiDialect, PlainDialect, SageMakerDialect
-from inference_benchmarker.embedded.protocols.event_stream import SageMakerStreamDialect
+from inference_benchmarker.embedded.protocols.dialects import Dialect, PlainDialect
 from inference_benchmarker.embedded.protocols.lambda_function import LambdaDialect
 from inference_benchmarker.embedded.protocols.model_servers import KServeDialect, TorchServeDialect
+from inference_benchmarker.embedded.protocols.sagemaker import SageMakerDialect, SageMakerStreamDialect
 
 Answerer = Callable[[Request], Answer]
 
