@@ -6,16 +6,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from client_capacity.client_metrics import establish_client_baseline, sample_client_metrics, wait_for_client_idle
     from client_capacity.limits import find_file_descriptors_limit
     from client_capacity.rps_saturation import find_rps_saturation
     from client_capacity.worker_saturation import find_worker_saturation
 
-__all__ = ["find_file_descriptors_limit", "find_rps_saturation", "find_worker_saturation"]
+__all__ = [
+    "establish_client_baseline",
+    "find_file_descriptors_limit",
+    "find_rps_saturation",
+    "find_worker_saturation",
+    "sample_client_metrics",
+    "wait_for_client_idle",
+]
 
 _HOMES = {
+    "establish_client_baseline": "client_metrics",
     "find_file_descriptors_limit": "limits",
     "find_rps_saturation": "rps_saturation",
     "find_worker_saturation": "worker_saturation",
+    "sample_client_metrics": "client_metrics",
+    "wait_for_client_idle": "client_metrics",
 }
 
 

@@ -31,9 +31,9 @@ class Conditions:
     """The endpoint, how a rate is tried and how far to go; rates are requests/s.
 
     ``lag_limit_s`` limits p99 of the schedule lag. ``step_time_s`` is how long a rate is sent, ``repeats`` how
-    often the found one is tried again, ``max_rps`` the most that is tried with one worker. For several workers:
-    ``worker_rps``, which one holds (None: it is measured), ``wanted_rps``, which all are to hold (None: find the
-    most), and ``max_workers`` (None: one more than the cores that this process may use).
+    often the found one is tried again; ``start_rps`` the first and ``max_rps`` the most that is tried with one worker.
+    For several workers: ``worker_rps``, which one holds (None: it is measured), ``wanted_rps``, which all are to hold
+    (None: find the most), and ``max_workers`` (None: one more than the cores that this process may use).
     """
 
     factories_file: Path | None
@@ -42,6 +42,7 @@ class Conditions:
     step_time_s: float = 3.0
     repeats: int = 8
     max_rps: float = 20_000
+    start_rps: float = 8.0
     worker_rps: float | None = None
     wanted_rps: float | None = None
     max_workers: int | None = None
@@ -55,6 +56,7 @@ class Conditions:
             *self._out_of_range("step_time_s", "--step-time", 0.2, 600, "seconds"),
             *repeats,
             *self._out_of_range("max_rps", "--max-rps", 1, MAX_RATE, "requests/s"),
+            *self._out_of_range("start_rps", "--start-rps", 0.5, MAX_RATE, "requests/s"),
             *self._out_of_range("worker_rps", "--worker-rps", 0.5, MAX_RATE, "requests/s"),
             *self._out_of_range("wanted_rps", "--client-rps", 0.5, MAX_RATE, "requests/s"),
             *self._out_of_range("max_workers", "--max-workers", 1, MAX_WORKERS, "workers"),

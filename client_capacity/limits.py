@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from client_capacity.former import FormerKeys
 from inference_benchmarker import procfs
 from inference_benchmarker.host import raise_descriptor_limit
 from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT
@@ -31,7 +32,7 @@ _REUSE = {  # values of net.ipv4.tcp_tw_reuse
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(FormerKeys):
     """Counts of open files (descriptors) and ports; None where this system does not tell, 2^63-1 for no limit.
 
     ``usable``: what a worker raises its own limit to. ``process_ceiling`` is the highest hard limit there may be,
@@ -50,6 +51,13 @@ class Limits:
     tcp_in_use: int | None
     time_wait: int | None
     time_wait_reuse: int | None
+
+    def former(self) -> dict[str, Any]:
+        """The keys of old: open files of the whole system, and of this process. Its parts may be None, as here."""
+        return {
+            "system_wide": {"current": self.system_open, "hard": self.system_max},
+            "per_process": {"soft": self.soft, "hard": self.hard, "usable": self.usable, "open": self.open_now},
+        }
 
     @property
     def ephemeral_ports(self) -> int | None:

@@ -9,6 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from client_capacity.conditions import Conditions, numbers, usable_cores
+from client_capacity.former import (
+    RPS_ARGUMENTS,
+    RPS_ARGUMENTS_GONE,
+    RPS_KEYS_GONE,
+    FormerKeys,
+    arguments_of_today,
+)
 from client_capacity.search import Found, LimitedBy, SearchSettings, search
 from client_capacity.staircase import rate_text
 from client_capacity.trial import Trials, trials
@@ -78,7 +85,7 @@ class WorkersRow:
 
 
 @dataclass(frozen=True, slots=True)
-class RpsSaturation:
+class RpsSaturation(FormerKeys):
     """The rate that this client holds, in requests/s, and the fewest workers that hold it.
 
     ``limited_by`` "client": more workers do not send more. Otherwise the client holds at least ``rate``.
@@ -90,6 +97,17 @@ class RpsSaturation:
     run_dir: Path | None = None
     environment: dict[str, Any] = field(default_factory=dict)
     cores: int | None = None
+    gone = RPS_KEYS_GONE
+
+    def former(self) -> dict[str, Any]:
+        """The keys of old; requests are requests/s."""
+        return {
+            "saturation_workers": self.workers,
+            "saturation_requests": self.rate,
+            "users_per_worker": self.rows[0].rate if self.rows else None,
+            "results": [row.to_json() for row in self.rows],
+            "run_dir": self.run_dir,
+        }
 
     @property
     def rate(self) -> float:
@@ -216,6 +234,7 @@ def find_rps_saturation(
     max_workers: int | None = None,
     output_dir: str | Path = ".tmp",
     say: Callable[[str], None] = lambda _: None,
+    **former: Any,
 ) -> RpsSaturation:
     """The highest rate that this client holds for the ``invoke`` of this file, and with how many workers.
 
@@ -223,15 +242,16 @@ def find_rps_saturation(
     first, more roughly). More workers are tried until all together hold less than 5% more, up to ``max_workers``
     (default: one more than the cores this process may use), or until they hold ``wanted_rps`` with room for hiccups.
     ``max_rps`` is the most that is tried per worker. What counts as held, ``say=print``, the run directories and what
-    is raised: as for ``find_worker_saturation``.
+    is raised, and ``former``: as for ``find_worker_saturation``.
     """
+    todays = arguments_of_today("find_rps_saturation", former, RPS_ARGUMENTS, RPS_ARGUMENTS_GONE)
     given = numbers(
         saturation_users=saturation_users,
         lag_limit_s=lag_limit_s,
         step_time_s=step_time_s,
         max_rps=max_rps,
         wanted_rps=wanted_rps,
-        max_workers=max_workers,
+        **{"max_workers": max_workers, **todays},
     )
     conditions = Conditions(
         factories_file=Path(factories_file),
@@ -275,7 +295,9 @@ def _first_row(conditions: Conditions, tried: Trials, enough: float) -> WorkersR
     if conditions.worker_rps is not None:
         return WorkersRow(1, conditions.worker_rps, None)
     tried.say("1 worker:")
-    return WorkersRow.of(1, saturate_worker(tried, min(conditions.max_rps, enough), repeats=0))
+    return WorkersRow.of(
+        1, saturate_worker(tried, min(conditions.max_rps, enough), repeats=0, start=conditions.start_rps)
+    )
 
 
 def _ended(rows: list[WorkersRow], enough: float, max_rps: float) -> ClientLimit | None:

@@ -8,6 +8,15 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from client_capacity.conditions import Conditions, numbers
+from client_capacity.former import (
+    WORKER_ARGUMENTS,
+    WORKER_ARGUMENTS_GONE,
+    WORKER_KEYS_GONE,
+    FormerKeys,
+    arguments_of_today,
+    fired,
+    repeats_of,
+)
 from client_capacity.search import Found, LimitedBy, SearchSettings, Step, search
 from client_capacity.staircase import rate_text
 from client_capacity.trial import Trials, trials
@@ -28,7 +37,7 @@ TITLE = "WORKER SATURATION – InferenceBenchmarker"
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerSaturation:
+class WorkerSaturation(FormerKeys):
     """The rate that one worker holds, in requests/s, with a 95% interval; ``high`` is None where no end was found.
 
     Without repeats the interval's ends are the highest rate held and the lowest that was not.
@@ -44,6 +53,17 @@ class WorkerSaturation:
     conditions: Conditions
     run_dir: Path | None = None
     environment: dict[str, Any] = field(default_factory=dict)
+    gone = WORKER_KEYS_GONE
+
+    def former(self) -> dict[str, Any]:
+        """The keys of old: users are requests/s of today; what was fired is told of the repeated steps."""
+        samples = fired(self.steps)
+        return {
+            "saturation_users": self.rate,
+            "confidence_users": self.rate if samples["confidence_samples"] else None,
+            **samples,
+            "run_dir": self.run_dir,
+        }
 
     def to_text(self) -> str:
         """A table of the steps and what follows from them."""
@@ -103,8 +123,10 @@ def find_worker_saturation(
     step_time_s: float = 3.0,
     repeats: int = 8,
     max_rps: float = 20_000,
+    start_rps: float = 8.0,
     output_dir: str | Path = ".tmp",
     say: Callable[[str], None] = lambda _: None,
+    **former: Any,
 ) -> WorkerSaturation:
     """The highest open-loop rate that one worker holds for the ``invoke`` of this file, in one to two minutes.
 
@@ -114,12 +136,17 @@ def find_worker_saturation(
     tried and a line a step. The run directory of each step lies in ``run_dir`` of the result, ``output_dir`` holds it.
     Raises BenchmarkError for a file or a value that cannot work, KeyboardInterrupt if interrupted before the
     first step was over; later interrupts end the search with what was measured.
+
+    ``former``: arguments by the names of the original tool (``client_capacity.former``).
     """
+    todays = arguments_of_today("find_worker_saturation", former, WORKER_ARGUMENTS, WORKER_ARGUMENTS_GONE)
+    given = {"repeats": repeats, "max_rps": max_rps, "start_rps": start_rps, **todays}
+    given["repeats"] = repeats_of(given["repeats"]) if "repeats" in todays else repeats
     conditions = Conditions(
         factories_file=Path(factories_file),
         endpoint_name=endpoint_name,
         output_dir=Path(output_dir),
-        **numbers(lag_limit_s=lag_limit_s, step_time_s=step_time_s, repeats=repeats, max_rps=max_rps),
+        **numbers(lag_limit_s=lag_limit_s, step_time_s=step_time_s, **given),
     )
     return measure_worker(conditions, say)
 
@@ -127,7 +154,7 @@ def find_worker_saturation(
 def measure_worker(conditions: Conditions, say: Callable[[str], None]) -> WorkerSaturation:
     """``find_worker_saturation`` of conditions that are put together; stored in a folder of its own."""
     with trials(conditions, KIND, say) as tried:
-        found = saturate_worker(tried, conditions.max_rps, conditions.repeats)
+        found = saturate_worker(tried, conditions.max_rps, conditions.repeats, conditions.start_rps)
         result = WorkerSaturation(
             found.rate,
             found.low,
@@ -142,9 +169,9 @@ def measure_worker(conditions: Conditions, say: Callable[[str], None]) -> Worker
         return result
 
 
-def saturate_worker(tried: Trials, max_rate: float, repeats: int) -> Found:
+def saturate_worker(tried: Trials, max_rate: float, repeats: int, start: float) -> Found:
     """The search itself, with one worker."""
-    return search(tried.measure(1), SearchSettings(max_rate=max_rate, repeats=repeats), tried.say)
+    return search(tried.measure(1), SearchSettings(start=start, max_rate=max_rate, repeats=repeats), tried.say)
 
 
 def public_json(data: dict[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ SEARCH = [
     Flag("--step-time", "S", "seconds that each rate is sent", parse_number, sets="step_time_s"),
     Flag("--max-rps", "R", "the most that is tried, per worker", parse_number),
 ]
+START = Flag("--start-rps", "R", "the first rate that is tried", parse_number)
 OUTPUT = [
     Flag("--output-dir", "DIR", "where the result's directory goes", parse_path),
     Flag("--json", None, "print the result as JSON"),
@@ -55,7 +56,7 @@ WORKERS = [
 SATURATION: dict[str, tuple[str, Table]] = {
     "worker-saturation": (
         "The highest rate that one worker holds for your invoke, with a 95% interval. Takes one to two minutes.",
-        table_for(Conditions, table={"endpoint": ENDPOINT, "search": [*SEARCH, REPEATS], "output": OUTPUT}),
+        table_for(Conditions, table={"endpoint": ENDPOINT, "search": [START, *SEARCH, REPEATS], "output": OUTPUT}),
     ),
     "rps-saturation": (
         "The highest rate that this client holds, and with how many workers. Takes some minutes.",

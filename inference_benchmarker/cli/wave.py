@@ -13,6 +13,7 @@ from inference_benchmarker.cli.arguments import Parser, command_parser
 from inference_benchmarker.cli.config_file import with_config
 from inference_benchmarker.cli.demo import fill_in_demo
 from inference_benchmarker.cli.embedded import embedded_endpoint
+from inference_benchmarker.cli.former_flags import in_todays_words
 from inference_benchmarker.cli.server_metrics import print_with_metrics, say_warnings, sources_of
 from inference_benchmarker.cli.terminal import live_view, print_wave
 from inference_benchmarker.cli.wave_flags import WAVE_FLAGS, make_plan
@@ -97,7 +98,7 @@ def wave_parser() -> Parser:
 
 def wave_options(parser: Parser, arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
     """Flags as text (nothing converted yet), from the command line and the configuration file."""
-    options, problems = parser.parsed(arguments)
+    options, problems = parser.parsed(in_todays_words(arguments))
     options, found = with_config(options, parser.flags)
     if found:  # what the file should have said is not missing
         fill_in_demo(options)

@@ -20,6 +20,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from inference_benchmarker.engine.packages import pip_line
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.pacing import uniform
 from inference_benchmarker.records.error_key import class_name, error_text
@@ -107,7 +108,15 @@ def source_problems(factories_file: Path | None, locust_file: Path | None) -> li
 def load(path: Path, endpoint_name: str | None = None) -> Endpoint:
     """Import a factories file, call both factories and check what they return."""
     module = import_file(path)
-    invoke = _make_invoke(path, _function(module, path, "invoke_factory"), endpoint_name)
+    return _endpoint(module, path, _make_invoke(path, _function(module, path, "invoke_factory"), endpoint_name))
+
+
+def load_payloads(path: Path) -> Sequence[Any] | None:
+    """The pre-computed payloads of a factories file, without making what would send them; None where there are none."""
+    return _endpoint(import_file(path), path, invoke=print).payloads
+
+
+def _endpoint(module: ModuleType, path: Path, invoke: Callable[[Any], Any]) -> Endpoint:
     factory = _function(module, path, "payload_factory")
     made = _call(path, "payload_factory", factory)
     place = _place(path, factory)
@@ -238,7 +247,9 @@ def describe_error(path: Path, doing: str, error: BaseException) -> BenchmarkErr
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
     place = f"{path}, line {line}" if line else str(path)
     name, text = class_name(type(error)), error_text(error)[:_MAX_ERROR_LENGTH]
-    return BenchmarkError(f"{place}: {doing} raised {name}: {text}".rstrip(":. ") + ".", _HINTS.get(name, ""))
+    return BenchmarkError(
+        f"{place}: {doing} raised {name}: {text}".rstrip(":. ") + ".", _HINTS.get(name) or pip_line(error)
+    )
 
 
 def _place(path: Path, function: Callable[..., Any]) -> str:

@@ -14,43 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.endpoint import load
+from inference_benchmarker.engine.json_bodies import json_bodies
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.host import die_with_parent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from inference_benchmarker.engine.endpoint import Endpoint
-
-
-def inputs(endpoint: Endpoint, seed: int, arrivals: int) -> Iterator[dict[str, Any]]:
-    """The requests of arrivals 0, 1, ..., as JSON objects; a list in its own order is told once, however often sent."""
-    for index in range(arrivals):
-        if endpoint.payloads is None:
-            assert endpoint.build is not None
-            yield _json_object(endpoint.build(), index)
-        elif endpoint.cumulative_weights is None and index == len(endpoint.payloads):
-            return
-        else:
-            yield _json_object(endpoint.payloads[endpoint.choose(seed, index)], index)
-
-
-def _json_object(payload: Any, index: int) -> dict[str, Any]:
-    """A payload as the body of a request to an API that speaks JSON."""
-    try:
-        body = json.loads(payload) if isinstance(payload, (str, bytes, bytearray)) else payload
-        json.dumps(body, allow_nan=False)
-    except (ValueError, TypeError) as error:
-        raise BenchmarkError(f"payload {index} is no JSON ({error}).", _EXPECTED) from None
-    if not isinstance(body, dict):
-        raise BenchmarkError(f"payload {index} is a {type(payload).__name__} and no JSON object.", _EXPECTED)
-    return body
-
-
-_EXPECTED = (
-    "aiperf sends JSON objects: let payload_factory give dicts or their text, or name a file of aiperf's own "
-    'with --aiperf-args \'{"input-file": "FILE"}\'.'
-)
 
 
 def write_inputs(path: Path, bodies: Iterator[dict[str, Any]]) -> None:
@@ -90,7 +59,7 @@ def main() -> None:
     try:
         factories = Path(asked["factories_file"])
         endpoint = load(factories, asked["endpoint_name"])
-        write_inputs(Path(asked["path"]), inputs(endpoint, asked["seed"], asked["arrivals"]))
+        write_inputs(Path(asked["path"]), json_bodies(endpoint, asked["seed"], asked["arrivals"]))
     except BenchmarkError as error:
         said = {"problem": str(error)}
     answer.write(json.dumps(said) + "\n")

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.engine.endpoint import Endpoint
+from inference_benchmarker.engine.json_bodies import json_bodies
 from inference_benchmarker.errors import BenchmarkError
-from server_capacity.aiperf.inputs import first_input, inputs, streams_differ, write_inputs
+from server_capacity.aiperf.inputs import first_input, streams_differ, write_inputs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,19 +23,21 @@ def endpoint(payloads: list[Any] | None = None, **more: Any) -> Endpoint:
 
 def test_a_list_is_told_once_and_no_more_of_it_than_is_sent() -> None:
     bodies = [{"n": number} for number in range(3)]
-    assert list(inputs(endpoint(bodies), 1, 10)) == bodies
-    assert list(inputs(endpoint(bodies), 1, 2)) == bodies[:2]
+    assert list(json_bodies(endpoint(bodies), 1, 10)) == bodies
+    assert list(json_bodies(endpoint(bodies), 1, 2)) == bodies[:2]
 
 
 def test_what_is_built_is_built_once_for_each_arrival() -> None:
     numbers = count()
-    assert list(inputs(endpoint(build=lambda: {"n": next(numbers)}), 1, 4)) == [{"n": number} for number in range(4)]
+    assert list(json_bodies(endpoint(build=lambda: {"n": next(numbers)}), 1, 4)) == [
+        {"n": number} for number in range(4)
+    ]
     assert next(numbers) == 4
 
 
 def test_weights_draw_as_they_do_in_the_wave() -> None:
     drawn = endpoint([{"n": 0}, {"n": 1}], cumulative_weights=tuple(accumulate([1.0, 9.0])))
-    got = [body["n"] for body in inputs(drawn, 7, 200)]
+    got = [body["n"] for body in json_bodies(drawn, 7, 200)]
     assert got == [drawn.choose(7, index) for index in range(200)]
     assert 0 < got.count(0) < 60
 
@@ -42,7 +45,7 @@ def test_weights_draw_as_they_do_in_the_wave() -> None:
 @pytest.mark.parametrize("payload", ['{"a": "x\\n"}', b'{"a": "x\\n"}', {"a": "x\n"}])
 def test_text_and_bytes_are_the_objects_they_spell(payload: Any, tmp_path: Path) -> None:
     path = tmp_path / "inputs.json"
-    write_inputs(path, inputs(endpoint([payload, payload]), 1, 2))
+    write_inputs(path, json_bodies(endpoint([payload, payload]), 1, 2))
     sessions = json.loads(path.read_text())["data"]
     assert [session["payloads"] for session in sessions] == [[{"a": "x\n"}]] * 2
     assert len({session["session_id"] for session in sessions}) == 2
@@ -53,7 +56,7 @@ def test_text_and_bytes_are_the_objects_they_spell(payload: Any, tmp_path: Path)
 @pytest.mark.parametrize("payload", [b"\xff\xd8", "plain text", [1], 7, {"a": object()}, {"a": float("nan")}])
 def test_what_is_no_json_object_is_refused(payload: Any) -> None:
     with pytest.raises(BenchmarkError, match=r"payload 0 is .* --aiperf-args"):
-        list(inputs(endpoint([payload]), 1, 1))
+        list(json_bodies(endpoint([payload]), 1, 1))
 
 
 @pytest.mark.parametrize(
