@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.facts.server_metric import SIGNS
 from visualization.aiperf_export import BLOCK, SINGLE, TABLE
 from visualization.aiperf_export import STATISTICS as AIPERF_STATISTICS
 from visualization.figures import STATISTICS, Bar, Bars
@@ -188,7 +189,8 @@ def _bar(field: _Field, keys: tuple[str, ...], facts: Any, intervals: Mapping[st
     ends = intervals.get(f"{field.interval}.{statistic}" if field.statistics else field.interval)
     bound = number(facts, *field.keys, "lower_bound_from") if field.statistics else None
     low, high = (None, None) if ends is None else (ends[0] * field.factor, ends[1] * field.factor)
-    return Bar(value * field.factor, low, high, bound is not None and (statistic == "mean" or value >= bound))
+    lower = bound is not None and (statistic == "mean" or value >= bound)
+    return Bar(value * field.factor, low, high, "≥" if lower else "")
 
 
 def server_bars(runs: Sequence[Run]) -> Iterator[Bars]:
@@ -204,7 +206,9 @@ def server_bars(runs: Sequence[Run]) -> Iterator[Bars]:
 
 def _server_bar(row: Mapping[str, Any], statistic: str) -> Bar:
     value = number(row, "statistics", statistic)
-    return Bar(None if value is None else value * factor_of(row), note=str(row.get("reason") or ""))
+    said = below(row, "bounds", statistic)
+    sign = SIGNS.get(said, "") if isinstance(said, str) else ""
+    return Bar(None if value is None else value * factor_of(row), sign=sign, note=str(row.get("reason") or ""))
 
 
 def by_title(run: Run) -> dict[str, dict[str, Any]]:

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from inference_benchmarker.facts.server_metric import SIGNS
 from inference_benchmarker.plan.plan import OpenLoop
 from inference_benchmarker.summary.student_t import student_t
 from visualization.intervals import CONFIDENCE, LEAST_BLOCKS, Estimate, Estimates
@@ -119,11 +120,13 @@ class ServerRow:
     base: float
     new: float
     unit: str | None = None
+    signs: tuple[str, str] = ("", "")
+    """≥ or ≤ before a value that is only a bound."""
 
     @property
     def change(self) -> float | None:
-        """New / base - 1."""
-        return _ratio(self.base, self.new)
+        """New / base - 1; of bounds there is none."""
+        return None if any(self.signs) else _ratio(self.base, self.new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,14 +263,15 @@ def _far(above: float, below: float) -> float:
 
 def _server_rows(base: Sequence[ServerMetric], new: Sequence[ServerMetric]) -> Iterator[ServerRow]:
     after = dict(_server_values(new))
-    for key, (value, unit) in _server_values(base):
+    for key, (value, unit, sign) in _server_values(base):
         if key in after:
             name, number = key
-            yield ServerRow(name if number == 1 else f"{name} ({number})", value, after[key][0], unit)
+            changed, _, sign_after = after[key]
+            yield ServerRow(name if number == 1 else f"{name} ({number})", value, changed, unit, (sign, sign_after))
 
 
-def _server_values(metrics: Sequence[ServerMetric]) -> Iterator[tuple[tuple[str, int], tuple[float, str | None]]]:
-    """The values that are there, and their units.
+def _server_values(metrics: Sequence[ServerMetric]) -> Iterator[tuple[tuple[str, int], tuple[float, str | None, str]]]:
+    """The values that are there, their units, and the sign before what is only a bound.
 
     One name in several blocks is told by its place: dimensions may differ by run.
     """
@@ -277,7 +281,7 @@ def _server_values(metrics: Sequence[ServerMetric]) -> Iterator[tuple[tuple[str,
             name = f"{metric.name} {statistic}"
             seen[name] += 1
             if value is not None and metric.asked:
-                yield (name, seen[name]), (value, metric.unit)
+                yield (name, seen[name]), (value, metric.unit, SIGNS.get(metric.bounds.get(statistic, ""), ""))
 
 
 def _differences(base: Wave, new: Wave) -> Iterator[str]:

@@ -94,7 +94,14 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
         "unlike": list(comparison.unlike),
         "metrics": [_row_json(row) for row in comparison.rows],
         "server_metrics": [
-            {"metric": row.name, "unit": row.unit, "base": row.base, "new": row.new, "change": row.change}
+            {
+                "metric": row.name,
+                "unit": row.unit,
+                "base": row.base,
+                "new": row.new,
+                "signs": list(row.signs),
+                "change": row.change,
+            }
             for row in comparison.server_rows
         ],
         "limits": [
@@ -155,7 +162,8 @@ def _interval(row: Row) -> str:
 def _server_cells(row: ServerRow, quoted: Callable[[str], str] = plain) -> list[str]:
     unit = unit_text(row.unit)
     name = quoted(row.name) + (f" ({unit})" if unit else "")
-    return [name, metric_text(row.base), metric_text(row.new), _percent(row.change)]
+    base, new = (sign + metric_text(value) for sign, value in zip(row.signs, (row.base, row.new), strict=True))
+    return [name, base, new, _percent(row.change)]
 
 
 def _coloured(line: str) -> str:

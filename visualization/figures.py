@@ -17,7 +17,7 @@ STATISTICS = {"mean": "mean", "median": "p50", "p90": "p90", "p95": "p95", "p99"
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One run's number, with its 95% interval where the records bound it; ``at_least``: a lower bound (≥).
+    """One run's number, with its 95% interval where the records bound it; ``sign``: ≥ or ≤ where it is a bound.
 
     ``note``: what a reader must know of it, or why there is none.
     """
@@ -25,7 +25,7 @@ class Bar:
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    at_least: bool = False
+    sign: str = ""
     note: str = ""
 
 

@@ -162,7 +162,7 @@ def _bars(chart: Bars, axes: Axes, figures: Figures) -> None:
         if bar.value is not None and bar.low is not None and bar.high is not None:
             axes.errorbar(bar.value, run, xerr=[[bar.value - bar.low], [bar.high - bar.value]], **_WHISKER)
         end = max(bar.value or 0, bar.high or 0)
-        number = "not measured" if bar.value is None else f" {'≥ ' * bar.at_least}{_number(bar.value)}"
+        number = "not measured" if bar.value is None else f" {f'{bar.sign} '.lstrip()}{_number(bar.value)}"
         text = number + "*" * bool(bar.note)
         axes.annotate(text, (end, run), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
     width = axes.get_position().width * _WIDTH
@@ -193,7 +193,7 @@ def _grouped(chart: Bars, axes: Axes, figures: Figures) -> None:
             axes.bar(x, bar.value, width * 0.92, **_fill(figures, run))
             if bar.low is not None and bar.high is not None:
                 axes.errorbar(x, bar.value, yerr=[[bar.value - bar.low], [bar.high - bar.value]], **_WHISKER)
-            text = f"{'≥' * bar.at_least}{_number(bar.value)}"
+            text = f"{bar.sign}{_number(bar.value)}"
             axes.annotate(text, (x, max(bar.value, bar.high or 0)), xytext=(0, 3), textcoords="offset points",
                           ha="center", va="bottom", fontsize=small, rotation=90 if len(bars) > 2 else 0)  # fmt: skip
     axes.set_title(_title(chart.title, chart.unit))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import traceback
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from inference_benchmarker.typed import require
 
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 SAME_CLOCK_S = 3.0
 """A Date header tells whole seconds and travels; below this the clocks are the same."""
+
+
+Bound = Literal["at_most", "at_least"]
+"""The side of a value on which the truth lies, where a server's buckets tell no more than that."""
+
+SIGNS: dict[str, Literal["≤", "≥"]] = {"at_most": "≤", "at_least": "≥"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,8 @@ class ServerMetric:
 
     ``start`` and ``end`` are the seconds (unix) that the values really cover. ``series``: (bucket start, value) of
     the statistic named ``series_of``. ``instances``: (bucket start, how many reported) where the stream tells.
-    ``reason`` also says what a reader of the values must know. ``samples``: how many readings of a gauge the values are
+    ``reason`` also says what a reader of the values must know. ``bounds``: the statistics
+    whose value is only a bound. ``samples``: how many readings of a gauge the values are
     taken from, where the stream tells. ``asked``: False where the configuration does not name
     the metric and it was read to know when the data is complete. ``hardware``: of metrics that instances report.
     """
@@ -83,6 +90,7 @@ class ServerMetric:
     series: tuple[tuple[float, float], ...] = ()
     instances: tuple[tuple[float, float], ...] = ()
     samples: int | None = None
+    bounds: dict[str, Bound] = field(default_factory=dict)
     asked: bool = True
     hardware: Hardware | None = None
 

@@ -99,11 +99,17 @@ def metric_lines(metrics: Sequence[ServerMetric]) -> Iterator[str]:
 def _metric_line(metric: ServerMetric, *, several: bool, told_before: bool) -> str:
     where = ", ".join(f"{name}={value}" for name, value in metric.dimensions.items())
     title = one_line(f"{metric.name} ({where})" if several and where else metric.name, _LONG)
-    values = ", ".join(f"{one_line(name)}={metric_text(value)}" for name, value in metric.statistics.items())
+    values = ", ".join(_statistic(metric, name, value) for name, value in metric.statistics.items())
     reason = "as above" if told_before and metric.reason else metric.reason
     samples = "" if metric.samples is None else counted(metric.samples, "sample", "samples")
     notes = "; ".join(filter(None, (unit_text(metric.unit), samples, reason)))
     return f"{_INDENT}{title}: {values}" + (f" ({notes})" if notes else "")
+
+
+def _statistic(metric: ServerMetric, name: str, value: float | None) -> str:
+    """A value, or on which side of it the truth lies."""
+    sign = {"at_most": "<=", "at_least": ">="}.get(metric.bounds.get(name, ""), "=")
+    return f"{one_line(name)}{sign}{metric_text(value)}"
 
 
 def to_json(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dict[str, Any]:

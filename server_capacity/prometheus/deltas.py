@@ -1,13 +1,16 @@
-"""The gains of counters and histograms between samples: resets and quantiles as Prometheus has them. Pure."""
+"""The gains of counters and histograms between samples, resets as Prometheus has them, and what buckets tell. Pure."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from inference_benchmarker.facts.server_metric import Bound
 
 Buckets = tuple[tuple[float, float], ...]
 """(upper bound, how many were at most that): cumulative, in the order of the bounds, the last one +Inf."""
@@ -28,29 +31,55 @@ def bucket_increase(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
     return tuple(gained)
 
 
-def quantile(q: float, buckets: Buckets) -> float | None:
-    """The q-quantile as ``histogram_quantile`` gives it: linear within a bucket, the first of which begins at 0.
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value read off buckets; ``bound``: which side of it the truth lies on, where they tell no more."""
 
-    Beyond the last finite bound it is that bound. None where nothing was observed or +Inf is missing.
+    value: float
+    bound: Bound | None = None
+
+
+def quantile(q: float, buckets: Buckets) -> Estimate | None:
+    """The q-quantile: linear within a bucket, as ``histogram_quantile`` has it, but nothing is invented at the ends.
+
+    In the first bucket it is at most that one's bound, in the last one at least the bound before it. None where nothing
+    was observed or +Inf is missing.
     """
-    if len(buckets) < 2 or buckets[-1][0] != math.inf or not buckets[-1][1] > 0:
+    if not _tell(buckets):
         return None
     bounds, counts = [bound for bound, _ in buckets], _monotonic([count for _, count in buckets])
     rank = q * counts[-1]
-    found = next((index for index, count in enumerate(counts[:-1]) if count >= rank), len(counts) - 1)
-    if found == len(counts) - 1:
-        return bounds[-2]
-    if found == 0 and bounds[0] <= 0:
-        return bounds[0]
-    start, below = (bounds[found - 1], counts[found - 1]) if found else (0.0, 0.0)
-    inside = counts[found] - below
-    return start + (bounds[found] - start) * ((rank - below) / inside) if inside > 0 else start
+    found = next((index for index, count in enumerate(counts) if count >= rank and count > 0), len(counts) - 1)
+    if found in (0, len(counts) - 1):
+        return _at_the_ends(found, bounds)
+    start, below = bounds[found - 1], counts[found - 1]
+    return Estimate(start + (bounds[found] - start) * ((rank - below) / (counts[found] - below)))
 
 
-def beyond_last_bound(q: float, buckets: Buckets) -> bool:
-    """Tells whether the quantile lies above the last finite bound, so that ``quantile`` is only a lower limit."""
-    counts = _monotonic([count for _, count in buckets])
-    return q * counts[-1] > counts[-2]
+def minimum(buckets: Buckets) -> Estimate | None:
+    """The smallest observation lies in the first bucket that has one: above the bound before it."""
+    if not _tell(buckets):
+        return None
+    bounds = [bound for bound, _ in buckets]
+    found = next(index for index, (_, count) in enumerate(buckets) if count > 0)
+    return Estimate(bounds[found - 1], "at_least") if found else _at_the_ends(0, bounds)
+
+
+def maximum(buckets: Buckets) -> Estimate | None:
+    """The largest observation lies in the last bucket that has one: up to its bound, if that is finite."""
+    if not _tell(buckets):
+        return None
+    bounds, counts = [bound for bound, _ in buckets], _monotonic([count for _, count in buckets])
+    found = counts.index(counts[-1])
+    return Estimate(bounds[found], "at_most") if math.isfinite(bounds[found]) else _at_the_ends(found, bounds)
+
+
+def _tell(buckets: Buckets) -> bool:
+    return len(buckets) >= 2 and buckets[-1][0] == math.inf and buckets[-1][1] > 0
+
+
+def _at_the_ends(found: int, bounds: Sequence[float]) -> Estimate:
+    return Estimate(bounds[-2], "at_least") if found else Estimate(bounds[0], "at_most")
 
 
 def _monotonic(counts: Sequence[float]) -> list[float]:

@@ -13,7 +13,7 @@ Kind = Literal["gauge", "counter", "histogram"]
 DEFAULTS: dict[str, tuple[str, ...]] = {
     "gauge": ("Average", "Maximum", "Last"),
     "counter": ("Rate", "Total"),
-    "histogram": ("p50", "p90", "p99"),
+    "histogram": ("Average", "p50", "p90", "p99", "Minimum", "Maximum"),
     "summary": ("Average", "Total"),
 }
 """The statistics of a metric that names none: Rate is per second, Total the gain over the window."""

@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
+from server_capacity.prometheus.distributions import distributions
 from server_capacity.prometheus.exposition import Labels, render_selector
 from server_capacity.prometheus.history import History, Round
 from server_capacity.prometheus.presets import DEFAULTS
-from server_capacity.prometheus.series import Found, Window, counter, distributions, gauge
+from server_capacity.prometheus.series import Found, Window, counter, gauge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -119,6 +120,7 @@ def _row(blank: ServerMetric, found: Found, window: Window) -> ServerMetric:
         series_of=next(iter(found.values)) if found.series else None,
         series=found.series,
         samples=found.samples,
+        bounds=found.bounds,
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server_capacity.prometheus.deltas import beyond_last_bound, bucket_increase, increase, quantile
+from server_capacity.prometheus.deltas import Estimate, bucket_increase, increase, maximum, minimum, quantile
 from server_capacity.prometheus.exposition import (
     ExpositionError,
     Labels,
@@ -146,29 +146,57 @@ def test_one_bucket_that_fell_is_a_reset_of_all() -> None:
     assert bucket_increase([(5, 9), (1, 12)]) == (1, 12)
 
 
-QUANTILES: list[tuple[float, tuple[tuple[float, float], ...], float | None]] = [
-    (0.5, ((0.1, 10), (INF, 10)), 0.05),  # linear from zero within the first bucket
+Buckets = tuple[tuple[float, float], ...]
+QUANTILES: list[tuple[float, Buckets, float | str | None]] = [
+    (0.5, ((0.1, 10), (INF, 10)), "<= 0.1"),  # nobody knows where in the first bucket
     (0.5, ((1, 0), (2, 10), (INF, 10)), 1.5),
     (0.9, ((1, 5), (2, 10), (INF, 10)), 1.8),
-    (0.99, ((1, 5), (2, 10), (INF, 1000)), 2),  # beyond the last finite bound
-    (0.5, ((-1, 5), (1, 10), (INF, 10)), -1),  # a first bucket at or below zero
+    (0.99, ((1, 5), (2, 10), (INF, 1000)), ">= 2"),  # beyond the last finite bound
+    (0.5, ((-1, 5), (1, 10), (INF, 10)), "<= -1"),  # a first bucket at or below zero
+    (0.5, ((1, 5), (2, 10), (INF, 10)), "<= 1"),  # its very bound
     (1.0, ((1, 5), (2, 10), (INF, 10)), 2),
-    (0.0, ((1, 5), (INF, 5)), 0),
+    (0.0, ((1, 5), (INF, 5)), "<= 1"),
+    (0.0, ((1, 0), (2, 5), (INF, 5)), 1),
     (0.5, ((1, 0), (INF, 0)), None),
     (0.5, ((1, 5), (2, 10)), None),  # no +Inf
     (0.5, ((INF, 10),), None),
 ]
 
 
+def told(estimate: Estimate | None) -> float | str | None:
+    """A number, a bound with its sign before it, or nothing."""
+    if estimate is None:
+        return None
+    if estimate.bound is None:
+        return estimate.value
+    return f"{'<=' if estimate.bound == 'at_most' else '>='} {estimate.value:g}"
+
+
 @pytest.mark.parametrize(("q", "buckets", "expected"), QUANTILES)
-def test_quantiles_are_prometheus(q: float, buckets: tuple[tuple[float, float], ...], expected: float | None) -> None:
-    found = quantile(q, buckets)
-    assert found == (None if expected is None else pytest.approx(expected))
+def test_quantiles_are_prometheus_or_a_bound(q: float, buckets: Buckets, expected: float | str | None) -> None:
+    found = told(quantile(q, buckets))
+    assert found == (pytest.approx(expected) if isinstance(expected, (int, float)) else expected)
+
+
+@pytest.mark.parametrize(
+    ("buckets", "least", "most"),
+    [
+        (((1, 0), (2, 3), (4, 5), (8, 5), (INF, 5)), ">= 1", "<= 4"),
+        (((1, 3), (2, 3), (INF, 3)), "<= 1", "<= 1"),
+        (((1, 0), (2, 3), (INF, 5)), ">= 1", ">= 2"),
+        (((1, 0), (2, 0), (INF, 5)), ">= 2", ">= 2"),
+        (((1, 0), (INF, 0)), None, None),
+        (((1, 3), (2, 3)), None, None),
+        (((INF, 3),), None, None),
+    ],
+)
+def test_extremes_are_what_buckets_tell(buckets: Buckets, least: str | None, most: str | None) -> None:
+    assert told(minimum(buckets)) == least
+    assert told(maximum(buckets)) == most
 
 
 def test_buckets_that_disagree_are_made_monotonic() -> None:
-    assert quantile(0.75, ((1, 6), (2, 5), (3, 8), (INF, 8))) == 1
-    assert quantile(7 / 8, ((1, 6), (2, 5), (3, 8), (INF, 8))) == pytest.approx(2.5)
+    assert told(quantile(7 / 8, ((1, 6), (2, 5), (3, 8), (INF, 8)))) == pytest.approx(2.5)
 
 
 COUNTS = st.lists(st.integers(0, 50), min_size=2, max_size=12).filter(any)
@@ -181,10 +209,13 @@ def test_a_quantile_has_its_share_below_it(counts: list[int], q: float) -> None:
     buckets = tuple(zip(bounds, cumulative, strict=True))
     found = quantile(q, buckets)
     assert found is not None
-    if beyond_last_bound(q, buckets):
-        assert found == bounds[-2]
+    if found.bound == "at_least":
+        assert (found.value, q * cumulative[-1] > cumulative[-2]) == (bounds[-2], True)
+        return
+    if found.bound == "at_most":
+        assert (found.value, q * cumulative[-1] <= cumulative[0]) == (bounds[0], True)
         return
     below = 0.0  # the share at or below ``found`` when each bucket is spread evenly
     for index, count in enumerate(counts[:-1]):
-        below += count * min(1.0, max(0.0, found - index))
+        below += count * min(1.0, max(0.0, found.value - index))
     assert below == pytest.approx(q * cumulative[-1], abs=1e-6)

@@ -14,6 +14,7 @@ import pytest
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
+from inference_benchmarker.report.text import metric_lines
 from server_capacity.prometheus import check_block, make_source
 from server_capacity.prometheus.answers import promql
 from server_capacity.prometheus.block import wanted_of
@@ -294,16 +295,28 @@ def test_a_histogram_has_the_quantiles_of_what_was_added() -> None:
     assert row.statistics == {
         "p50": pytest.approx(0.1), "p75": pytest.approx(0.15), "Average": pytest.approx(0.15), "Total": 20, "Rate": 10.0
     }  # fmt: skip
+    assert row.bounds == {"p50": "at_most"}
     assert row.unit == "Seconds"
-    assert [at for at, _ in row.series] == [100.0, 101.0]
-    assert [value for _, value in row.series] == pytest.approx([0.05, 0.15])
+    assert [at for at, _ in row.series] == [101.0], "where a bound is all that is known there is no point"
+    assert row.series[0][1] == pytest.approx(0.15)
+    (row,) = rows(["h_seconds"], pages, (100.5, 101.9))
+    assert [value for _, value in row.series] == pytest.approx([0.1, 0.2]), "the mean of each piece"
 
 
-def test_a_quantile_beyond_the_last_bucket_is_a_lower_limit_and_says_so() -> None:
-    pages: dict[float, str | None] = {100.0: histogram([0, 0, 0], 0.0), 101.0: histogram([1, 0, 9], 30.0)}
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ([20, 0, 0], "Average=0.15, p50<=0.1, p90<=0.1, p99<=0.1, Minimum<=0.1, Maximum<=0.1"),
+        ([0, 20, 0], "Average=0.15, p50=0.15, p90=0.19, p99=0.199, Minimum>=0.1, Maximum<=0.2"),
+        ([0, 10, 10], "Average=0.15, p50=0.2, p90>=0.2, p99>=0.2, Minimum>=0.1, Maximum>=0.2"),
+    ],
+)
+def test_what_lies_in_the_first_or_last_bucket_is_a_bound_in_report_and_file(counts: list[int], expected: str) -> None:
+    pages: dict[float, str | None] = {100.0: histogram([0, 0, 0], 0.0), 101.0: histogram(counts, 3.0)}
     (row,) = rows(["h_seconds"], pages, (100.5, 100.9))
-    assert row.statistics["p99"] == 0.2
-    assert "p99 is at least that" in str(row.reason)
+    assert list(metric_lines([row])) == [f"   h_seconds: {expected} (seconds)"]
+    assert ServerMetric.from_json(json.loads(json.dumps(row.to_json()))) == row
+    assert row.complete
 
 
 def test_a_histogram_without_observations_says_so() -> None:

@@ -313,8 +313,16 @@ def test_server_metrics_of_both_runs_stand_beside_each_other_untested() -> None:
         "unit": None,
         "base": 50,
         "new": 60,
+        "signs": ["", ""],
         "change": pytest.approx(0.2),
     }
+
+
+def test_between_bounds_there_is_no_change() -> None:
+    before = metric("Queue", 0.3, bounds={"Average": "at_most"})
+    told = compare(with_metrics(wave(drawn(1)), before), with_metrics(wave(drawn(2)), metric("Queue", 0.4)))
+    assert "Queue Average ≤0.3 0.4 -" in [" ".join(line.split()) for line in to_text(told).splitlines()]
+    assert to_json(told)["server_metrics"][0]["signs"] == ["≤", ""]
 
 
 def test_unlike_plans_are_said() -> None:

@@ -11,7 +11,7 @@ import pytest
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.wave.wave import Wave
 from tests.waves import START, make_run
-from visualization.bars import all_bars
+from visualization.bars import all_bars, server_bars
 from visualization.curves import _folded, _knee
 from visualization.figures import STATISTICS, Bars, Curves, Figures
 from visualization.runs import Run, read_runs, tell_apart
@@ -106,7 +106,13 @@ class TestBars:
     def test_abandoned_requests_make_lower_bounds(self) -> None:
         facts = {"latency": {"mean": 1.0, "p50": 0.5, "p99": 3.0, "lower_bound_from": 2.0}}
         bars = bars_of([run(facts=facts)], "Latency (ms)").statistics
-        assert [bars[name][0].at_least for name in ("mean", "median", "p99")] == [True, False, True]
+        assert [bars[name][0].sign for name in ("mean", "median", "p99")] == ["≥", "", "≥"]
+
+    def test_what_a_server_bounds_is_shown_as_a_bound(self) -> None:
+        row = {"name": "queue_time", "statistics": {"p50": 0.3, "p99": 9.0, "Average": 0.1},
+               "bounds": {"p50": "at_most", "p99": "at_least"}, "reason": None}  # fmt: skip
+        drawn = {bars.title: bars.statistics[""][0].sign for bars in server_bars([run(server=(row,))])}
+        assert drawn == {"queue_time, p50": "≤", "queue_time, p99": "≥", "queue_time, Average": ""}
 
     def test_streams_have_token_times(self, tmp_path: Path) -> None:
         make_run(tmp_path / "stream", stream=True)

@@ -64,7 +64,7 @@ const unitText = (unit) => (unit && !/^[%/]/.test(unit) ? ` ${unit}` : unit);
 const withUnit = (value, unit) => format(value) + unitText(unit);
 
 function barText(bar, unit) {
-  return (bar.value === null ? "not measured" : (bar.at_least ? "≥ " : "") + withUnit(bar.value, unit)) + (bar.note && "*");
+  return (bar.value === null ? "not measured" : (bar.sign && `${bar.sign} `) + withUnit(bar.value, unit)) + (bar.note && "*");
 }
 
 function intervalText(bar) {
