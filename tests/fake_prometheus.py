@@ -6,11 +6,19 @@ import threading
 from collections import Counter
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import parse_qs, urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+
+class Asked(NamedTuple):
+    """A request as it came: path with query, headers, and the query's parameters."""
+
+    path: str
+    headers: dict[str, str]
+    parameters: dict[str, str]
 
 
 class Answering(BaseHTTPRequestHandler):
@@ -19,11 +27,16 @@ class Answering(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         server.asked[parts.path] += 1
         server.authorizations.append(self.headers.get("Authorization"))
-        server.parameters.append({name: values[0] for name, values in parse_qs(parts.query).items()})
-        content = server.text.encode()
-        self.send_response(server.status)
+        asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        server.parameters.append(asked)
+        status, text = server.answer(Asked(self.path, dict(self.headers.items()), asked)) or (
+            server.status,
+            server.text,
+        )
+        content = text.encode()
+        self.send_response(status)
         self.send_header("Content-Type", server.kind)
-        if 300 <= server.status < 400:
+        if 300 <= status < 400:
             self.send_header("Location", "http://127.0.0.1:1/elsewhere")
         self.send_header("Content-Length", str(len(content) + server.withheld))
         self.end_headers()
@@ -37,7 +50,7 @@ class Answering(BaseHTTPRequestHandler):
 
 
 class Fake(ThreadingHTTPServer):
-    """Gives everybody the same answer and remembers what it was asked."""
+    """Gives everybody the same answer, unless ``answer`` has another, and remembers what it was asked."""
 
     daemon_threads = True
 
@@ -46,6 +59,7 @@ class Fake(ThreadingHTTPServer):
         self.status, self.text, self.kind = status, text, kind
         self.date: str | None = None
         self.withheld = 0
+        self.answer: Callable[[Asked], tuple[int, str] | None] = lambda _: None
         self.asked: Counter[str] = Counter()
         self.authorizations: list[str | None] = []
         self.parameters: list[dict[str, str]] = []

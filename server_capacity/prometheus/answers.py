@@ -6,21 +6,31 @@ https://prometheus.io/docs/prometheus/latest/querying/api/
 from __future__ import annotations
 
 import math
+import re
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from server_capacity.prometheus.block import WINDOW, percent_of
+from server_capacity.prometheus.block import WINDOW
+from server_capacity.prometheus.deltas import Bin
 from server_capacity.prometheus.exposition import Labels, render_selector
 from server_capacity.prometheus.web import WebError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 OVER_TIME = {"Average": "avg", "Maximum": "max", "Minimum": "min", "Last": "last"}
 NOT_JSON = "this is not Prometheus' JSON: is it the address of a Prometheus server?"
 
+_QUANTILE = re.compile(r"\s*histogram_quantile\s*\(\s*([\d.]+)\s*,(.+)\)\s*", re.DOTALL)
+
+APART = "from the last samples before the window's start and end: too few lie inside"
+
 Points = tuple[tuple[float, float], ...]
 Vector = tuple[tuple[Labels, float], ...]
 """(labels, value) of each series."""
+
+Native = tuple[list[Bin], float, float]
+"""A native histogram's bins, and the count and sum of its observations."""
 
 
 def fill(query: str, seconds: float) -> str:
@@ -28,15 +38,33 @@ def fill(query: str, seconds: float) -> str:
     return query.replace(WINDOW, f"{max(1, round(seconds * 1000))}ms")
 
 
-def promql(selector: tuple[str, Labels], statistic: str) -> str:
-    """The statistic of the selected series over the window."""
-    if (percent := percent_of(statistic)) is not None:
-        buckets = render_selector(f"{selector[0]}_bucket", selector[1])
-        return f"histogram_quantile({percent / 100:.10g}, rate({buckets}[{WINDOW}]))"
-    series = f"{render_selector(*selector)}[{WINDOW}]"
-    if statistic in OVER_TIME:
-        return f"{OVER_TIME[statistic]}_over_time({series})"
-    return f"{'rate' if statistic == 'Rate' else 'increase'}({series})"
+def over_time(function: str, selector: tuple[str, Labels]) -> str:
+    """That function of the selected series' samples within the window."""
+    return f"{function}_over_time({render_selector(*selector)}[{WINDOW}])"
+
+
+def gains(series: str) -> Iterator[tuple[str, str]]:
+    """The queries for what a series gained within the window, the first that brings anything to be taken.
+
+    A window with fewer than two samples has no increase: then the last samples before its start and end are compared,
+    which the second text says.
+    """
+    yield f"increase({series}[{WINDOW}])", ""
+    yield f"{series} - {series} offset {WINDOW}", APART
+
+
+def quantile_of(query: str) -> tuple[float, str] | None:
+    """The share and the buckets of a query that is one ``histogram_quantile`` and nothing else."""
+    found = _QUANTILE.fullmatch(query)
+    if found is None:
+        return None
+    depths = list(accumulate({"(": 1, ")": -1}.get(character, 0) for character in found[2]))
+    return (float(found[1]), found[2]) if min(depths, default=0) >= 0 == depths[-1] else None
+
+
+def unnamed(labels: Labels) -> Labels:
+    """The labels without those that the server itself added, which are the same whatever the function."""
+    return tuple(pair for pair in labels if not pair[0].startswith("__"))
 
 
 def not_finite(value: float) -> str | None:
@@ -64,6 +92,18 @@ def vector(data: dict[str, Any]) -> Vector:
     if any("histogram" in each for each in result):
         raise WebError("the query gives native histograms: put histogram_quantile(...) around it")
     return tuple((_labels(each["metric"]), float(each["value"][1])) for each in result)
+
+
+def histograms(data: dict[str, Any]) -> tuple[tuple[Labels, Native], ...]:
+    """The native histograms of an instant query; series of numbers are left out."""
+    return tuple(
+        (_labels(each["metric"]), _native(each["histogram"][1])) for each in data["result"] if "histogram" in each
+    )
+
+
+def _native(histogram: dict[str, Any]) -> Native:
+    bins = [Bin(float(low), float(high), float(count)) for _, low, high, count in histogram.get("buckets", ())]
+    return sorted(bins, key=lambda each: each.low), float(histogram["count"]), float(histogram["sum"])
 
 
 def matrix(data: dict[str, Any]) -> dict[Labels, Points]:

@@ -39,47 +39,62 @@ class Estimate:
     bound: Bound | None = None
 
 
-def quantile(q: float, buckets: Buckets) -> Estimate | None:
-    """The q-quantile: linear within a bucket, as ``histogram_quantile`` has it, but nothing is invented at the ends.
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """So many observations between two bounds, either of which may be infinite."""
 
-    In the first bucket it is at most that one's bound, in the last one at least the bound before it. None where nothing
-    was observed or +Inf is missing.
+    low: float
+    high: float
+    count: float
+
+
+def bins_of(buckets: Buckets) -> list[Bin]:
+    """Those of cumulative buckets, in their order; none where +Inf is missing: nobody knows how many there were."""
+    if len(buckets) < 2 or buckets[-1][0] != math.inf:
+        return []
+    bounds, counts = [bound for bound, _ in buckets], _monotonic([count for _, count in buckets])
+    pairs = zip(pairwise([-math.inf, *bounds]), pairwise([0.0, *counts]), strict=True)
+    return [Bin(low, high, now - before) for (low, high), (before, now) in pairs]
+
+
+def quantile(q: float, bins: Sequence[Bin]) -> Estimate | None:
+    """The q-quantile: linear within a bin, as ``histogram_quantile`` has it, but nothing is invented at the ends.
+
+    In a bin that reaches down to zero or below it is at most the upper bound, in one without an upper bound at least
+    the lower one. None where nothing was observed.
     """
-    if not _tell(buckets):
+    rank = q * math.fsum(each.count for each in bins)
+    below = 0.0
+    for each in (filled := _filled(bins)):
+        if below + each.count >= rank or each is filled[-1]:
+            share = min((rank - below) / each.count, 1.0)
+            return _at_an_end(each) or Estimate(each.low + (each.high - each.low) * share)
+        below += each.count
+    return None
+
+
+def minimum(bins: Sequence[Bin]) -> Estimate | None:
+    """The smallest observation lies in the first bin that has one."""
+    return next((_at_an_end(each) or Estimate(each.low, "at_least") for each in _filled(bins)), None)
+
+
+def maximum(bins: Sequence[Bin]) -> Estimate | None:
+    """The largest observation lies in the last bin that has one."""
+    last = next(reversed(_filled(bins)), None)
+    if last is None:
         return None
-    bounds, counts = [bound for bound, _ in buckets], _monotonic([count for _, count in buckets])
-    rank = q * counts[-1]
-    found = next((index for index, count in enumerate(counts) if count >= rank and count > 0), len(counts) - 1)
-    if found in (0, len(counts) - 1):
-        return _at_the_ends(found, bounds)
-    start, below = bounds[found - 1], counts[found - 1]
-    return Estimate(start + (bounds[found] - start) * ((rank - below) / (counts[found] - below)))
+    return Estimate(last.high, "at_most") if math.isfinite(last.high) else Estimate(last.low, "at_least")
 
 
-def minimum(buckets: Buckets) -> Estimate | None:
-    """The smallest observation lies in the first bucket that has one: above the bound before it."""
-    if not _tell(buckets):
-        return None
-    bounds = [bound for bound, _ in buckets]
-    found = next(index for index, (_, count) in enumerate(buckets) if count > 0)
-    return Estimate(bounds[found - 1], "at_least") if found else _at_the_ends(0, bounds)
+def _filled(bins: Sequence[Bin]) -> list[Bin]:
+    return [each for each in bins if each.count > 0]
 
 
-def maximum(buckets: Buckets) -> Estimate | None:
-    """The largest observation lies in the last bucket that has one: up to its bound, if that is finite."""
-    if not _tell(buckets):
-        return None
-    bounds, counts = [bound for bound, _ in buckets], _monotonic([count for _, count in buckets])
-    found = counts.index(counts[-1])
-    return Estimate(bounds[found], "at_most") if math.isfinite(bounds[found]) else _at_the_ends(found, bounds)
-
-
-def _tell(buckets: Buckets) -> bool:
-    return len(buckets) >= 2 and buckets[-1][0] == math.inf and buckets[-1][1] > 0
-
-
-def _at_the_ends(found: int, bounds: Sequence[float]) -> Estimate:
-    return Estimate(bounds[-2], "at_least") if found else Estimate(bounds[0], "at_most")
+def _at_an_end(each: Bin) -> Estimate | None:
+    """The bound that is known of what lies in a bin at an end of the scale; None of any other."""
+    if not math.isfinite(each.high):
+        return Estimate(each.low, "at_least")
+    return Estimate(each.high, "at_most") if each.low <= 0 <= each.high or not math.isfinite(each.low) else None
 
 
 def _monotonic(counts: Sequence[float]) -> list[float]:

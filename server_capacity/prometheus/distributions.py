@@ -10,13 +10,23 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from server_capacity.prometheus.block import percent_of
-from server_capacity.prometheus.deltas import Buckets, Estimate, bucket_increase, increase, maximum, minimum, quantile
+from server_capacity.prometheus.deltas import (
+    Bin,
+    Estimate,
+    bins_of,
+    bucket_increase,
+    increase,
+    maximum,
+    minimum,
+    quantile,
+)
 from server_capacity.prometheus.exposition import Labels, parse_value
 from server_capacity.prometheus.series import Found, cumulative, early, edges, interpolated, pick, rates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from server_capacity.prometheus.deltas import Buckets
     from server_capacity.prometheus.history import Track
     from server_capacity.prometheus.series import Points, Window
 
@@ -48,9 +58,9 @@ def of_buckets(asked: Sequence[str]) -> list[str]:
     return [each for each in asked if each in EXTREMES or percent_of(each) is not None]
 
 
-def estimates(asked: Sequence[str], buckets: Buckets) -> dict[str, Estimate]:
-    """Those of the statistics that the buckets tell."""
-    found = {each: EXTREMES[each](buckets) if each in EXTREMES else _quantile(each, buckets) for each in asked}
+def estimates(asked: Sequence[str], bins: Sequence[Bin]) -> dict[str, Estimate]:
+    """Those of the statistics that the bins tell."""
+    found = {each: EXTREMES[each](bins) if each in EXTREMES else _quantile(each, bins) for each in asked}
     return {statistic: estimate for statistic, estimate in found.items() if estimate is not None}
 
 
@@ -83,7 +93,7 @@ def _distribution(
     summed = dict(cumulative(sums, window)) if sums else {}
     numbers = [summed[index] for index in shared if index in summed]
     tellable = of_buckets(asked) if kind == "histogram" else []
-    found = estimates(tellable, buckets)
+    found = estimates(tellable, bins_of(buckets))
     known = dict.fromkeys(tellable) | _values(buckets[-1][1], numbers, gone, times)
     values, misfits = pick(known | {name: each.value for name, each in found.items()}, asked, kind)
     course = _course(asked[0], times, rows, bounds, numbers)
@@ -129,13 +139,13 @@ def _course(
         return tuple((at, summed / count) for at, count, summed in gains if count > 0)
     if percent_of(statistic) is None:
         return ()
-    found = ((at, _quantile(statistic, _buckets(bounds, rows[part]))) for at, part in pieces)
+    found = ((at, _quantile(statistic, _bins(bounds, rows[part]))) for at, part in pieces)
     return tuple((at, each.value) for at, each in found if each is not None and each.bound is None)
 
 
-def _buckets(bounds: Sequence[float], rows: Sequence[Row]) -> Buckets:
-    return tuple(zip(bounds, bucket_increase(rows), strict=True))
+def _bins(bounds: Sequence[float], rows: Sequence[Row]) -> list[Bin]:
+    return bins_of(tuple(zip(bounds, bucket_increase(rows), strict=True)))
 
 
-def _quantile(statistic: str, buckets: Buckets) -> Estimate | None:
-    return quantile((percent_of(statistic) or 0.0) / 100, buckets)
+def _quantile(statistic: str, bins: Sequence[Bin]) -> Estimate | None:
+    return quantile((percent_of(statistic) or 0.0) / 100, bins)

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server_capacity.prometheus.deltas import Estimate, bucket_increase, increase, maximum, minimum, quantile
+from server_capacity.prometheus.deltas import (
+    Bin,
+    Estimate,
+    bins_of,
+    bucket_increase,
+    increase,
+    maximum,
+    minimum,
+    quantile,
+)
 from server_capacity.prometheus.exposition import (
     ExpositionError,
     Labels,
@@ -174,7 +183,7 @@ def told(estimate: Estimate | None) -> float | str | None:
 
 @pytest.mark.parametrize(("q", "buckets", "expected"), QUANTILES)
 def test_quantiles_are_prometheus_or_a_bound(q: float, buckets: Buckets, expected: float | str | None) -> None:
-    found = told(quantile(q, buckets))
+    found = told(quantile(q, bins_of(buckets)))
     assert found == (pytest.approx(expected) if isinstance(expected, (int, float)) else expected)
 
 
@@ -191,12 +200,20 @@ def test_quantiles_are_prometheus_or_a_bound(q: float, buckets: Buckets, expecte
     ],
 )
 def test_extremes_are_what_buckets_tell(buckets: Buckets, least: str | None, most: str | None) -> None:
-    assert told(minimum(buckets)) == least
-    assert told(maximum(buckets)) == most
+    assert told(minimum(bins_of(buckets))) == least
+    assert told(maximum(bins_of(buckets))) == most
+
+
+def test_bins_of_any_shape_are_read_alike() -> None:
+    """Native histograms: bins of their own, a zero bin among them, only those that hold something."""
+    bins = [Bin(-0.5, 0.5, 2), Bin(2, 4, 2), Bin(8, 16, 4)]
+    assert [told(quantile(q, bins)) for q in (0.2, 0.5, 0.75, 1.0)] == ["<= 0.5", 4, 12, 16]
+    assert (told(minimum(bins)), told(maximum(bins))) == ("<= 0.5", "<= 16")
+    assert (told(minimum(bins[1:])), quantile(0.5, [])) == (">= 2", None)
 
 
 def test_buckets_that_disagree_are_made_monotonic() -> None:
-    assert told(quantile(7 / 8, ((1, 6), (2, 5), (3, 8), (INF, 8)))) == pytest.approx(2.5)
+    assert told(quantile(7 / 8, bins_of(((1, 6), (2, 5), (3, 8), (INF, 8))))) == pytest.approx(2.5)
 
 
 COUNTS = st.lists(st.integers(0, 50), min_size=2, max_size=12).filter(any)
@@ -207,13 +224,12 @@ def test_a_quantile_has_its_share_below_it(counts: list[int], q: float) -> None:
     bounds = [*map(float, range(1, len(counts))), INF]
     cumulative = list(map(float, accumulate(counts)))
     buckets = tuple(zip(bounds, cumulative, strict=True))
-    found = quantile(q, buckets)
+    found = quantile(q, bins_of(buckets))
     assert found is not None
-    if found.bound == "at_least":
-        assert (found.value, q * cumulative[-1] > cumulative[-2]) == (bounds[-2], True)
-        return
-    if found.bound == "at_most":
-        assert (found.value, q * cumulative[-1] <= cumulative[0]) == (bounds[0], True)
+    if found.bound is not None:
+        first = found.bound == "at_most"
+        assert found.value == (bounds[0] if first else bounds[-2])
+        assert q * cumulative[-1] <= cumulative[0] + 1e-9 if first else q * cumulative[-1] >= cumulative[-2] - 1e-9
         return
     below = 0.0  # the share at or below ``found`` when each bucket is spread evenly
     for index, count in enumerate(counts[:-1]):

@@ -6,6 +6,7 @@ import base64
 import json
 import shutil
 import subprocess
+import threading
 import time
 from collections import Counter
 from http.client import HTTPConnection
@@ -15,6 +16,7 @@ import pytest
 
 from inference_benchmarker.embedded.running import EndpointConfig, RunningEndpoint, listen, start
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
+from inference_benchmarker.report.text import metric_lines
 from server_capacity.prometheus import make_source
 from server_capacity.prometheus.answers import fill
 from server_capacity.prometheus.block import wanted_of
@@ -24,7 +26,7 @@ from server_capacity.prometheus.presets import PRESETS, Item
 from server_capacity.prometheus.reading import MOST_SERIES, read, window_of
 from server_capacity.prometheus.source import Page, Prometheus
 from server_capacity.prometheus.web import Web
-from tests.fake_prometheus import fake
+from tests.fake_prometheus import Asked, fake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -285,8 +287,28 @@ def test_a_preset_reads_a_real_server(prometheus: str, wave: Interval, monkeypat
     assert found["servers"].dimensions["__name__"] == PREFIX + "servers"
     assert set(found["busy"].statistics) == {"Rate", "Total"}
     assert cast("float", found["busy"].statistics["Total"]) > 0
+    assert found["servers"].samples
+    assert found["time"].samples
     assert 0.0025 < cast("float", found["time"].statistics["p50"]) <= 0.005
+    assert found["time"].statistics["Average"] == pytest.approx(0.004, rel=0.01)
+    assert found["time"].bounds == {"Minimum": "at_least", "Maximum": "at_most"}
+    assert (found["time"].statistics["Minimum"], found["time"].statistics["Maximum"]) == (0.0025, 0.005)
     assert all(row.complete and row.series for row in found.values())
+
+
+@pytest.mark.process
+def test_a_real_servers_quantiles_are_bounds_where_they_are_no_more(prometheus: str, wave: Interval) -> None:
+    """The service takes 4 ms: in the bucket of 5 ms, and in the first of two where those below are left out."""
+    name = PREFIX + "service_seconds_bucket"
+    gained = f"{name} - {name} offset {{window}}"
+    coarse = gained.replace(name, f'{name}{{le=~"0.005|0.01|.Inf"}}')
+    beyond = gained.replace(name, f'{name}{{le=~"0.001|0.0025|.Inf"}}')
+    queries = {each: f"histogram_quantile(0.9, {text})" for each, text in (("in", gained), ("in_first", coarse))}
+    found = ask(prometheus, wave, **queries, in_last=f"histogram_quantile(0.9, {beyond})")
+    assert (found["in"].bounds, 0.0025 < cast("float", found["in"].statistics["Value"]) < 0.005) == ({}, True)
+    assert (found["in_first"].statistics, found["in_first"].bounds) == ({"Value": 0.005}, {"Value": "at_most"})
+    assert (found["in_last"].statistics, found["in_last"].bounds) == ({"Value": 0.0025}, {"Value": "at_least"})
+    assert next(metric_lines([found["in_first"]])).startswith("   in_first: Value<=0.005")
 
 
 # Servers that misbehave
@@ -330,7 +352,7 @@ def test_what_cannot_be_reached_is_the_reason() -> None:
 
 
 def test_a_server_that_hangs_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server_capacity.prometheus.server.TIMEOUT_S", 0.3)
+    monkeypatch.setattr("server_capacity.prometheus.api.TIMEOUT_S", 0.3)
     with listen() as sock:
         url = f"http://127.0.0.1:{sock.getsockname()[1]}"
         found = collect({**SERVER, "url": url, "queries": {str(i): "up" for i in range(500)}})
@@ -386,6 +408,50 @@ def test_the_window_is_filled_in_and_the_end_is_asked_for() -> None:
     assert set(server.asked) == {"/prefix/api/v1/query", "/prefix/api/v1/query_range"}
     assert (row.start, row.end) == (100.0, 160.5)
     assert fill("a[{window}] b[{window}]", 0.0) == "a[1ms] b[1ms]"
+
+
+def test_a_query_that_is_too_heavy_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("server_capacity.prometheus.api.TIMEOUT_S", 0.3)
+    enough = threading.Event()
+
+    def answer(asked: Asked) -> tuple[int, str] | None:
+        if "heavy" in asked.parameters["query"]:
+            enough.wait(PATIENCE_S)
+        return None
+
+    with fake(200, vector_of("1"), "application/json") as server:
+        server.answer = answer
+        found = collect({**SERVER, "url": server.url, "queries": {"a": "x", "b": "heavy", "c": "y"}})
+        enough.set()
+    assert [row.statistics["Value"] for row in found] == [1.0, None, 1.0]
+    assert "did not answer within 0.3 s" in str(found[1].reason)
+
+
+def test_a_statistic_that_is_refused_takes_no_other_with_it() -> None:
+    def answer(asked: Asked) -> tuple[int, str] | None:
+        refused = "max_over_time" in asked.parameters["query"]
+        return (422, '{"status":"error","errorType":"execution","error":"too many samples"}') if refused else None
+
+    with fake(200, vector_of("3"), "application/json") as server:
+        server.answer = answer
+        found = collect({**SERVER, "url": server.url, "preset": "sglang"})
+    (queue,) = (row for row in found if row.name == "queue_length")
+    assert queue.statistics == {"Average": 3.0, "Maximum": None, "Last": 3.0}
+    assert "Maximum: execution: too many samples" in str(queue.reason)
+    assert queue.samples == 3
+
+
+def test_where_too_few_samples_lie_inside_the_last_ones_before_the_ends_are_compared() -> None:
+    def answer(asked: Asked) -> tuple[int, str] | None:
+        nothing = json.dumps({"status": "success", "data": {"resultType": "vector", "result": []}})
+        return None if " offset " in asked.parameters["query"] else (200, nothing)
+
+    with fake(200, vector_of("120"), "application/json") as server:
+        server.answer = answer
+        found = collect({**SERVER, "url": server.url, "preset": "sglang"}, Interval(100.0, 100.0, 160.0, 1))
+    (tokens,) = (row for row in found if row.name == "output_tokens")
+    assert tokens.statistics == {"Rate": 2.0, "Total": 120.0}
+    assert "too few lie inside" in str(tokens.reason)
 
 
 def test_many_series_and_warnings_are_told() -> None:

@@ -16,7 +16,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from inference_benchmarker.report.text import metric_lines
 from server_capacity.prometheus import check_block, make_source
-from server_capacity.prometheus.answers import promql
+from server_capacity.prometheus.answers import gains, over_time, quantile_of
 from server_capacity.prometheus.block import wanted_of
 from server_capacity.prometheus.exposition import Page, parse, parse_selector, render_selector
 from server_capacity.prometheus.history import History, Round
@@ -411,15 +411,31 @@ def test_presets_hold_what_can_be_asked(preset: str) -> None:
         for source in item.sources:
             name, labels = parse_selector(source)
             assert render_selector(name, labels) == source
-            assert name in promql((name, labels), DEFAULTS[item.kind][0])
 
 
-def test_promql_of_each_statistic() -> None:
+def test_promql_of_gauges_and_gains() -> None:
     selector = parse_selector('m{a="b"}')
-    assert promql(selector, "Rate") == 'rate(m{a="b"}[{window}])'
-    assert promql(selector, "Total") == 'increase(m{a="b"}[{window}])'
-    assert promql(selector, "Average") == 'avg_over_time(m{a="b"}[{window}])'
-    assert promql(selector, "p99.9") == 'histogram_quantile(0.999, rate(m_bucket{a="b"}[{window}]))'
+    assert over_time("avg", selector) == 'avg_over_time(m{a="b"}[{window}])'
+    (increase, _), (apart, said) = gains(render_selector(*selector))
+    assert increase == 'increase(m{a="b"}[{window}])'
+    assert apart == 'm{a="b"} - m{a="b"} offset {window}'
+    assert said
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("histogram_quantile(0.99, sum by (le) (rate(x_bucket[{window}])))", " sum by (le) (rate(x_bucket[{window}]))"),
+        (" histogram_quantile( 0.5,rate(x[5m]) ) ", "rate(x[5m]) "),
+        ("histogram_quantile(0.5, a) + histogram_quantile(0.9, b)", None),
+        ("sum(histogram_quantile(0.5, a))", None),
+        ("histogram_quantile(scalar(x), a)", None),
+        ("up", None),
+    ],
+)
+def test_the_buckets_below_a_quantile_are_found(query: str, expected: str | None) -> None:
+    found = quantile_of(query)
+    assert (found and found[1]) == expected
 
 
 VLLM = """\
