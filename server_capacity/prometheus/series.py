@@ -142,7 +142,7 @@ def cumulative(track: Track, window: Window) -> list[tuple[int, float]]:
 
 
 def edges(samples: int) -> list[int]:
-    """Where the pieces of a course begin and end."""
+    """The samples at which the pieces of a course begin and end."""
     step = math.ceil(samples / MOST_POINTS)
     return [*range(0, samples - 1, step), samples - 1]
 

@@ -91,7 +91,7 @@ class PrometheusServer:
         return left_out(rows, len(series))
 
     def _bounds(self, query: str, interval: Interval) -> dict[Labels, Estimate]:
-        """What the buckets below a ``histogram_quantile`` tell, which invents a value in the first and last of them."""
+        """The quantiles that the buckets below a ``histogram_quantile`` tell: it invents them in the first and last."""
         if (found := quantile_of(query)) is None:
             return {}
         share, buckets = found
