@@ -7,15 +7,22 @@ from geventhttpclient._parser import HTTPParseError, HTTPResponseParser
 MOST_HEAD = 1 << 20  # bytes read before the headers end; no server of good will sends a tenth of it
 
 
+_SHOWN = 100  # bytes of what is no answer
+
+
 class IncompleteAnswerError(ConnectionError):
     """The server closed the connection within its answer."""
+
+
+class NotHttpError(ConnectionError):
+    """The server sent something that is no answer in HTTP."""
 
 
 class AnswerParser(HTTPResponseParser):
     """Owns the answer that is coming in: its ``status``, whether its ``head_read`` and it is ``complete``.
 
-    ``pieces`` of its body are taken out by who reads it. Interim answers (1xx) are passed over. Raises HTTPParseError
-    for what is no answer.
+    ``pieces`` of its body are taken out by who reads it. Interim answers (1xx) are passed over. Raises NotHttpError for
+    what is no answer.
     """
 
     def __init__(self) -> None:
@@ -55,13 +62,13 @@ class AnswerParser(HTTPResponseParser):
         if not self.head_read:
             self._head_bytes += len(data)
             if self._head_bytes > MOST_HEAD:
-                raise HTTPParseError(f"the headers do not end within {MOST_HEAD:,} bytes")
+                raise NotHttpError(f"the headers do not end within {MOST_HEAD:,} bytes")
         try:
             self.feed(data)
-        except HTTPParseError:
+        except HTTPParseError as error:
             self._spoilt = True
             if not self.complete:  # otherwise what is wrong came after the answer
-                raise
+                raise NotHttpError(f"no answer in HTTP came ({error}): {_beginning(data)}") from error
 
     def end(self) -> None:
         """The server has closed the connection, which is how some bodies end. Raises IncompleteAnswerError."""
@@ -111,3 +118,8 @@ class AnswerParser(HTTPResponseParser):
         else:
             self._names.clear()
             self._values.clear()
+
+
+def _beginning(data: bytes) -> str:
+    """The beginning of what came, as it can be shown."""
+    return repr(bytes(data[:_SHOWN])).removeprefix("b") + ("" if len(data) <= _SHOWN else " ...")

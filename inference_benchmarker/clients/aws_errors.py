@@ -5,7 +5,7 @@ from __future__ import annotations
 from ssl import SSLError
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.clients.answer_parser import IncompleteAnswerError
+from inference_benchmarker.clients.answer_parser import IncompleteAnswerError, NotHttpError
 from inference_benchmarker.clients.connection import ConnectionClosedError, ReadTimeoutError
 from inference_benchmarker.clients.pool import ConnectTimeoutError
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from inference_benchmarker.clients.pool import Answer
 
 # Once a connection stood, urllib3 calls all of these a broken protocol, and botocore a closed connection.
-_CLOSED = (ConnectionClosedError, ConnectionResetError, BrokenPipeError, ConnectionAbortedError)
+_CLOSED = (ConnectionClosedError, NotHttpError, ConnectionResetError, BrokenPipeError, ConnectionAbortedError)
 
 
-def connection_error(error: Exception, url: str) -> Exception:
+def connection_error(error: OSError, url: str) -> Exception:
     """The error of a connection that could not be made or did not last."""
     from botocore import exceptions
 
@@ -29,7 +29,7 @@ def connection_error(error: Exception, url: str) -> Exception:
         made = exceptions.ConnectTimeoutError(endpoint_url=url, error=error)
     elif isinstance(error, SSLError):
         made = exceptions.SSLError(endpoint_url=url, error=error)
-    elif isinstance(error, _CLOSED) or not isinstance(error, OSError):
+    elif isinstance(error, _CLOSED):
         made = exceptions.ConnectionClosedError(endpoint_url=url, error=error, request=None)
     else:
         made = exceptions.EndpointConnectionError(endpoint_url=url, error=error)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from http.client import HTTPException
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NoReturn
 from zlib import crc32
@@ -82,7 +81,7 @@ class EventStream:
             return b""
         try:
             return self._connection.read_piece()
-        except (OSError, HTTPException) as error:
+        except OSError as error:
             _broken(error)
 
     def _event(self, headers: dict[str, Any], payload: bytes) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class HttpClient:
     type, JSON otherwise. ``verify``: whether the server's certificate is checked; a path of authorities to check it
     with, or a context of your own. There are neither retries nor redirects nor proxies: what is sent once is sent
     once. Raises HttpStatusError; ConnectTimeoutError, ReadTimeoutError (no byte for so long), ConnectionClosedError,
-    IncompleteAnswerError and other errors of the connection, all of which are OSErrors.
+    IncompleteAnswerError, NotHttpError and other errors of the connection, all of which are OSErrors.
     """
 
     def __init__(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.clients.answer_parser import IncompleteAnswerError
@@ -15,6 +14,7 @@ from inference_benchmarker.clients.openai_errors import (
     APITimeoutError,
     status_error,
     stream_error,
+    unexpected_error,
 )
 from inference_benchmarker.clients.pool import Answer
 from inference_benchmarker.clients.sse import EventReader
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 CHAT, COMPLETIONS, EMBEDDINGS = "/chat/completions", "/completions", "/embeddings"
 _DONE = b"[DONE]"
+_SHOWN = 200
 _parse = json.JSONDecoder().raw_decode  # without guessing an encoding, as json.loads does
 _STREAM = {"stream": True, "stream_options": {"include_usage": True}}
 
@@ -94,40 +95,41 @@ class OpenAIClient:
 
     def _whole(self, path: str, payload: Any) -> Completion:
         try:
-            body = self._http.post(payload, path)
-        except (HttpStatusError, OSError, HTTPException) as error:
+            answer = self._http.request("POST", path, payload)
+        except (HttpStatusError, OSError) as error:
             raise _translated(error) from error
-        content = json.loads(body)
-        if failure := content.get("error"):
-            raise stream_error(failure)
+        content = _json_object(answer.body)
+        if content is None or content.get("error"):
+            raise unexpected_error(answer)
         finish_reason = None
         for choice in content.get("choices") or ():
             finish_reason = _finish_reason(choice, finish_reason)
         told = _usage(content.get("usage"), content.get("model"), finish_reason)
-        return Completion(told.tokens_in, told.tokens_out, len(body), told.model, told.finish_reason, content)
+        return Completion(told.tokens_in, told.tokens_out, len(answer.body), told.model, told.finish_reason, content)
 
     def _streamed(self, path: str, payload: Any) -> Iterator[str | Response]:
         if isinstance(payload, dict):
             payload = _STREAM | payload
         try:
             connection = self._http.ask(payload, path)
-        except (HttpStatusError, OSError, HTTPException) as error:
+        except (HttpStatusError, OSError) as error:
             raise _translated(error) from error
         answer = _StreamedAnswer()
         try:
-            if "json" in connection.headers.get("content-type", "").replace("jsonl", ""):  # its lines are a stream
-                raise _no_stream(connection.read_body())
-            events = EventReader()
+            if _is_no_stream(connection.headers.get("content-type", "")):
+                raise unexpected_error(Answer(connection.status, connection.headers, connection.read_body()))
+            events, begun = EventReader(), b""
             # One generator, not one within the other: a greenlet that waits keeps a copy of the stack for each level.
             while piece := connection.read_piece():
+                begun = begun or piece
                 for data in events.feed(piece):
                     if text := answer.take(data):
                         yield text
             for data in events.end():
                 if text := answer.take(data):
                     yield text
-            yield answer.end()
-        except (OSError, HTTPException) as error:
+            yield answer.end(begun)
+        except OSError as error:
             raise _translated(error) from error
         finally:
             self._http.release(connection)
@@ -159,19 +161,25 @@ class _StreamedAnswer:
             self._finish_reason = _finish_reason(choice, self._finish_reason)
         return text
 
-    def end(self) -> Response:
+    def end(self, begun: bytes) -> Response:
         """The usage. Raises IncompleteAnswerError where the stream's own end is missing, FinishReasonError."""
         if not self._done and self._finish_reason is None:
-            raise IncompleteAnswerError("the stream ended without a finish_reason and without [DONE]")
+            began = f"; it began with {begun[:_SHOWN]!r}" if begun else ""
+            raise IncompleteAnswerError(f"the stream ended without a finish_reason and without [DONE]{began}")
         return _usage(self._usage, self._model, self._finish_reason)
 
 
-def _no_stream(body: bytes) -> APIError:
-    """A success that is no stream: an error object, or a server that does not know how to stream."""
-    content = json.loads(body)
-    if isinstance(content, dict) and content.get("error"):
-        return stream_error(content["error"])
-    return APIError("The server answered in one piece, not with a stream", content)
+def _is_no_stream(content_type: str) -> bool:
+    """Tells whether an answer is a page or one JSON object; lines of those are a stream."""
+    return "json" in content_type.replace("jsonl", "") or "html" in content_type
+
+
+def _json_object(body: bytes) -> dict[str, Any] | None:
+    try:
+        content = json.loads(body)
+    except ValueError:
+        return None
+    return content if isinstance(content, dict) else None
 
 
 def _text(choice: dict[str, Any]) -> str:

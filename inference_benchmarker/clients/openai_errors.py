@@ -39,7 +39,8 @@ class APIStatusError(APIError):
 
     def __init__(self, answer: Answer) -> None:
         text = answer.body.decode("utf-8", "replace")
-        body = _error_object(text)
+        body = _parsed(text)
+        body = body.get("error", body) if isinstance(body, dict) else body
         super().__init__(f"Error code: {answer.status} - {text[:_SHOWN]}", body)
         self.status, self.headers, _ = answer
         self._benchmark_detail = None
@@ -94,6 +95,19 @@ def status_error(answer: Answer) -> APIStatusError:
     return _BY_STATUS.get(answer.status, default)(answer)
 
 
+def unexpected_error(answer: Answer) -> APIError:
+    """The error of a success that is not what was asked for: an error object, else counted by its content type."""
+    text = answer.body.decode("utf-8", "replace")
+    body = _parsed(text)
+    if isinstance(body, dict) and body.get("error"):
+        return stream_error(body["error"])
+    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    named = f"content type {kind}" if kind else "no content type"
+    error = APIError(f"The server answered {answer.status} with {named}, not as asked for: {text[:_SHOWN]}", body)
+    error._benchmark_detail = kind or "no_content_type"  # noqa: SLF001 - our own
+    return error
+
+
 def stream_error(error: Any) -> APIError:
     """The error of an object within a stream, or in an answer that says it is a success."""
     message = error.get("message") if isinstance(error, dict) else None
@@ -101,12 +115,12 @@ def stream_error(error: Any) -> APIError:
     return APIError(shown, error)
 
 
-def _error_object(text: str) -> Any:
+def _parsed(text: str) -> Any:
+    """The JSON of a text, or the text where it is none."""
     try:
-        told = json.loads(text)
+        return json.loads(text)
     except ValueError:
         return text
-    return told.get("error", told) if isinstance(told, dict) else told
 
 
 def _text(value: Any) -> str | None:

@@ -6,7 +6,6 @@ signature and the way of a success are ours.
 
 from __future__ import annotations
 
-from http.client import HTTPException
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -113,7 +112,7 @@ class SageMakerClient:
         request = self._request(operation, parameters)
         try:
             return send("POST", request)
-        except (OSError, HTTPException) as error:
+        except OSError as error:
             raise connection_error(error, self._url) from error
 
     def _request(self, operation: _Operation, parameters: dict[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""An exception of the user's code: the key it is counted by, its text, and whether this host refused. Pure.
+"""An exception of the user's code: the key it is counted by, and its text. Pure.
 
 Such an exception may be anything: attributes and methods that raise, also what no one should catch, names and
 texts of any length, texts of a class of its own. Whatever it does, it has a key and a text, and nobody is ended.
@@ -9,16 +9,16 @@ from __future__ import annotations
 import errno
 from typing import Any
 
+from inference_benchmarker.records.error_cause import attribute, bases_of, class_name_of, connection_cause, is_a
 from inference_benchmarker.text import plain
 
 MAX_LENGTH = 20_000  # of a key before secrets are hidden in it; what is stored is shorter
-_NAME = type.__dict__["__name__"].__get__  # a metaclass may have one of its own
-_BASES = type.__dict__["__mro__"].__get__
 
 
 def error_key(exception: BaseException) -> str:
     """Class name plus AWS error code, gRPC or HTTP status, or errno where there is one; never the free text.
 
+    Where it came from another exception that ended a connection, that one's errno, OpenSSL's reason or a word for it.
     boto3 has classes that are named as their code, which is then said once: "ModelError 502" tells the model's status.
     gRPC's classes are private, so its errors go by the name that is not: "RpcError UNAVAILABLE".
     """
@@ -32,7 +32,7 @@ def error_key(exception: BaseException) -> str:
 
 def class_name(kind: type) -> str:
     """The name of a class."""
-    return ordinary(_NAME(kind))[:MAX_LENGTH]
+    return ordinary(class_name_of(kind))[:MAX_LENGTH]
 
 
 def error_text(exception: BaseException) -> str:
@@ -53,55 +53,15 @@ def storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-# What a host answers itself, before anything has left it.
-_LOCAL_ERRORS = frozenset(
-    (
-        *(errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.EADDRINUSE, errno.ENOBUFS),
-        *(errno.ENETDOWN, errno.ENETUNREACH, errno.EPERM, errno.EACCES),
-    )
-)
-_MAX_CAUSES = 16
-
-
-def local_errno(exception: BaseException) -> str | None:
-    """The errno by which this host refused the request, from the exception or those it came from; else None."""
-    causes = [exception]
-    for number in range(_MAX_CAUSES):
-        if number == len(causes):
-            return None
-        cause = causes[number]
-        code = _attribute(cause, "errno") if _is_a(cause, OSError) else None
-        if type(code) is int and code in _LOCAL_ERRORS:
-            return errno.errorcode[code]
-        arguments = _attribute(cause, "args")
-        further = [_attribute(cause, name) for name in ("__cause__", "__context__", "reason")]
-        further += arguments[:1] if type(arguments) is tuple else ()
-        known = {id(other) for other in causes}  # an exception may compare in ways of its own
-        causes += [other for other in further if _is_a(other, BaseException) and id(other) not in known]
-    return None
-
-
-def _is_a(value: object, kind: type) -> bool:
-    """Tells whether it is one by its class; what it claims to be is its own word."""
-    return issubclass(type(value), kind)
-
-
-def _attribute(holder: Any, name: str) -> Any:
-    """An attribute of the user's exception; one that raises (a property without its request) is none."""
-    try:
-        return getattr(holder, name, None)
-    except BaseException:
-        return None
-
-
 def _key(exception: BaseException, name: str) -> str:
     if status := _grpc_status(exception):
         return f"{_public_name(type(exception))} {status}"
     detail = (
-        _attribute(exception, "_benchmark_detail")
+        attribute(exception, "_benchmark_detail")
         or _aws_code(exception)
         or _http_status(exception)
         or _errno_name(exception)
+        or connection_cause(exception)
     )
     if detail == name:
         detail = _model_status(exception)
@@ -121,7 +81,7 @@ def _entry(holder: Any, name: str) -> Any:
 
 
 def _aws_code(exception: BaseException) -> str:
-    code = _entry(_entry(_attribute(exception, "response"), "Error"), "Code")
+    code = _entry(_entry(attribute(exception, "response"), "Error"), "Code")
     try:
         return _text(code) if code else ""
     except BaseException:
@@ -130,13 +90,13 @@ def _aws_code(exception: BaseException) -> str:
 
 def _model_status(exception: BaseException) -> str:
     """The status that the container behind SageMaker answered."""
-    status = _entry(_attribute(exception, "response"), "OriginalStatusCode")
+    status = _entry(attribute(exception, "response"), "OriginalStatusCode")
     return str(status) if type(status) is int and 0 <= status <= 999 else ""
 
 
 def _grpc_status(exception: Any) -> str:
     """The status that a gRPC error's ``code`` tells; it is known by its class, as no method of another's is called."""
-    if all(_NAME(base) != "RpcError" for base in _BASES(type(exception))):
+    if all(class_name_of(base) != "RpcError" for base in bases_of(type(exception))):
         return ""
     try:
         return _text(exception.code().name)
@@ -145,20 +105,20 @@ def _grpc_status(exception: Any) -> str:
 
 
 def _public_name(kind: type) -> str:
-    return next(name for name in map(class_name, _BASES(kind)) if not name.startswith("_"))
+    return next(name for name in map(class_name, bases_of(kind)) if not name.startswith("_"))
 
 
 def _http_status(exception: BaseException) -> str:
-    response = _attribute(exception, "response")
-    for holder, attribute in (
+    response = attribute(exception, "response")
+    for holder, name in (
         (response, "status_code"),
         (response, "status"),
         (exception, "status_code"),
         (exception, "status"),
         (exception, "code"),
     ):
-        status = _attribute(holder, attribute)
-        if _is_a(status, int):
+        status = attribute(holder, name)
+        if is_a(status, int):
             number = int.__index__(status)  # of a class of its own, its methods may do anything
             if 100 <= number <= 599:
                 return str(number)

@@ -79,7 +79,7 @@ def test_what_breaks_is_counted_once_and_under_its_name(bench: Bench) -> None:
         wave = bench.run("--client-rps", 100, "--num-requests", 100, factories=OPENAI, target=endpoint)
         arrived = len(endpoint.arrivals()["sequence"])
     assert arrived == 100, "nothing was sent twice"
-    assert set(wave.errors()) == {"InternalServerError 503", "APIConnectionError", "APIError server_error"}
+    assert set(wave.errors()) == {"InternalServerError 503", "APIConnectionError broken", "APIError server_error"}
     broken = [row for row in wave.rows if row["error"] == "APIError server_error"]
     assert broken
     assert all(row["chunks"] == 2 and row["first_token"] is not None for row in broken)

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import gevent
 import pytest
-from geventhttpclient._parser import HTTPParseError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker.clients import HttpClient, HttpStatusError, pool
-from inference_benchmarker.clients.answer_parser import IncompleteAnswerError
+from inference_benchmarker.clients.answer_parser import IncompleteAnswerError, NotHttpError
 from inference_benchmarker.clients.connection import ConnectionClosedError, ReadTimeoutError
 from inference_benchmarker.clients.http import encode
 from inference_benchmarker.clients.pool import ConnectTimeoutError
@@ -176,8 +175,8 @@ def test_a_streams_error_has_its_body() -> None:
         ([b"HTTP/1.1 200 OK\r\nA: ", CLOSE], IncompleteAnswerError, "IncompleteAnswerError"),
         ([answer(b"abc")[:-1], CLOSE], IncompleteAnswerError, "IncompleteAnswerError"),
         ([chunked_head(), b"3\r\nabc\r\n", CLOSE], IncompleteAnswerError, "IncompleteAnswerError"),
-        ([b"SSH-2.0-x\r\n\r\n"], HTTPParseError, "HTTPParseError"),
-        ([b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"], HTTPParseError, "HTTPParseError"),
+        ([b"SSH-2.0-x\r\n\r\n"], NotHttpError, "NotHttpError"),
+        ([b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"], NotHttpError, "NotHttpError"),
     ],
 )
 def test_a_broken_answer_fails_its_request_and_nothing_is_sent_again(
@@ -192,6 +191,14 @@ def test_a_broken_answer_fails_its_request_and_nothing_is_sent_again(
     assert error_key(failed.value) == key
     assert [asked.body for asked in server.asked] == [b"1", b"2", b"3"]
     assert [asked.connection for asked in server.asked] == [0, 0, 1]
+
+
+def test_the_beginning_of_what_is_no_http_is_told() -> None:
+    told = r"no answer in HTTP came \(.*\): 'SSH-2.0-OpenSSH_9.6.* \.\.\."
+    script = [b"SSH-2.0-OpenSSH_9.6\r\n" + b"x" * 1000]
+    with ScriptedServer([script]) as server, pytest.raises(NotHttpError, match=told) as failed:
+        HttpClient(server.url).post(b"")
+    assert len(str(failed.value)) < 300
 
 
 def test_a_connection_that_the_server_closed_meanwhile_is_not_used() -> None:
@@ -412,52 +419,23 @@ def test_the_host_header(url: str, host: str) -> None:
     assert f"Host: {host}\r\n" in HttpClient(url)._common
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A self-signed certificate for 127.0.0.1, with its key, in one file."""
-    from datetime import UTC, datetime, timedelta
-    from ipaddress import ip_address
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(1), now + timedelta(1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    path = tmp_path_factory.mktemp("tls") / "server.pem"
-    path.write_bytes(pem + made.public_bytes(serialization.Encoding.PEM))
-    return path
-
-
-def test_tls_trusts_what_it_is_told_to(certificate: Path) -> None:
+def test_tls_trusts_what_it_is_told_to(certificate: Path, tls: ssl.SSLContext) -> None:
     import gevent.ssl
 
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
     own = gevent.ssl.create_default_context(cafile=str(certificate))
     body = b"x" * 300_000
-    with ScriptedServer([[answer(body)]], context) as server:
+    with ScriptedServer([[answer(body)]], tls) as server:
         for verify in (certificate, False, own):
             client = HttpClient(server.url, verify=verify)
             assert client.post(b"") == client.post(b"") == body
         with pytest.raises(ssl.SSLCertVerificationError) as refused:
             HttpClient(server.url).post(b"")
-    assert error_key(refused.value) == "SSLCertVerificationError"
+    assert error_key(refused.value) == "SSLCertVerificationError CERTIFICATE_VERIFY_FAILED"
     assert [asked.connection for asked in server.asked] == [0, 0, 2, 2, 4, 4], "each wrapped socket is kept, too"
 
 
-def test_tls_waits_without_holding_up_others(certificate: Path) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    with ScriptedServer([[1.0, answer(b"late")]], context) as server:
+def test_tls_waits_without_holding_up_others(certificate: Path, tls: ssl.SSLContext) -> None:
+    with ScriptedServer([[1.0, answer(b"late")]], tls) as server:
         client = HttpClient(server.url, verify=certificate, read_timeout_s=0.2)
         with pytest.raises(ReadTimeoutError):
             client.post(b"")

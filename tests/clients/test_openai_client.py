@@ -23,6 +23,7 @@ from inference_benchmarker.records.error_key import error_key
 from tests.scripted_server import CLOSE, Script, ScriptedServer, answer, chunked_head, chunks
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Iterator
 
 TIMEOUT_S = 0.4
@@ -217,7 +218,7 @@ def test_an_answer_that_the_server_gave_up_is_a_failure(reasons: tuple[str, ...]
 
 def test_a_body_cut_in_the_middle(pair: Pair) -> None:
     pair.give([answer(b'{"a":1}')[:-1], CLOSE])
-    assert outcome(lambda: pair.ours.chat(CHAT)).key == "APIConnectionError"
+    assert outcome(lambda: pair.ours.chat(CHAT)).key == "APIConnectionError broken"
 
 
 def test_an_error_object_in_a_success_is_no_success(pair: Pair) -> None:
@@ -233,9 +234,50 @@ def test_a_header_of_the_users_takes_the_place_of_ours() -> None:
 
 def test_nobody_there_is_the_same() -> None:
     theirs, ours = clients("http://127.0.0.1:1")
-    assert outcome(lambda: ours.chat(CHAT)).key == outcome(lambda: read_theirs(theirs)).key == "APIConnectionError"
+    key = "APIConnectionError ECONNREFUSED"
+    assert outcome(lambda: ours.chat(CHAT)).key == outcome(lambda: read_theirs(theirs)).key == key
     with pytest.raises(APIConnectionError, match=r"127\.0\.0\.1:1$"):
         ours.chat(CHAT)
+
+
+def test_a_certificate_that_is_not_trusted_and_a_name_that_is_none_are_the_same(tls: ssl.SSLContext) -> None:
+    with ScriptedServer([], tls) as server:
+        theirs, ours = clients(server.url)
+        assert outcome(lambda: ours.chat(CHAT)).key == outcome(lambda: read_theirs(theirs)).key
+        assert outcome(lambda: ours.chat(CHAT)).key == "APIConnectionError CERTIFICATE_VERIFY_FAILED"
+    theirs, ours = clients("http://host.invalid")
+    assert outcome(lambda: ours.chat(CHAT)).key == outcome(lambda: read_theirs(theirs)).key
+    assert outcome(lambda: ours.chat(CHAT)).key == "APIConnectionError gaierror"
+
+
+PAGE: Script = [answer(b"<html>Welcome to nginx</html>", Content_Type="text/html; charset=utf-8")]
+
+
+@pytest.mark.parametrize(
+    ("script", "key", "text"),
+    [
+        (PAGE, "APIError text/html", "200 with content type text/html.*Welcome"),
+        ([answer(b"pong", Content_Type="text/plain")], "APIError text/plain", "pong"),
+        ([answer(b"pong")], "APIError no_content_type", "pong"),
+        ([answer(b"[1]", Content_Type="application/json")], "APIError application/json", r"\[1\]"),
+    ],
+)
+def test_a_success_that_is_no_answer_is_counted_by_its_content_type(
+    script: Script, key: str, text: str, pair: Pair
+) -> None:
+    pair.give(script)
+    with pytest.raises(APIError, match=text) as failed:
+        pair.ours.chat(CHAT)
+    assert error_key(failed.value) == key
+
+
+def test_a_page_and_a_text_are_no_streams(pair: Pair) -> None:
+    pair.give(PAGE)
+    assert outcome(lambda: read(pair.ours)).key == "APIError text/html"
+    pair.give([answer(b"upstream is down", Content_Type="text/plain")])
+    with pytest.raises(APIConnectionError, match="it began with b'upstream is down'") as failed:
+        read(pair.ours)
+    assert error_key(failed.value) == "APIConnectionError broken"
 
 
 # --- streams
@@ -282,7 +324,7 @@ FAILING_STREAMS: dict[str, tuple[Script, str]] = {
     "a text for an error": (stream(events(delta("a"), {"error": "m"})), "APIError"),
     "a cut": (
         [chunked_head(), b"%x\r\n%b\r\n" % (len(events(delta("a"))), events(delta("a"))), CLOSE],
-        "APIConnectionError",
+        "APIConnectionError broken",
     ),
     "silence": (
         [chunked_head(), b"%x\r\n%b\r\n" % (len(events(delta("a"), done=False)), events(delta("a"), done=False)), 1.2],
@@ -309,11 +351,14 @@ def test_a_stream_that_fails_does_so_as_with_openai(name: str, pair: Pair) -> No
 @pytest.mark.parametrize(
     ("script", "key"),
     [
-        (stream(events(delta("a"), delta("b"), done=False)), "APIConnectionError"),
-        (stream(), "APIConnectionError"),
-        ([b"HTTP/1.1 200 OK\r\n\r\n", events(delta("a"), done=False), CLOSE], "APIConnectionError"),
+        (stream(events(delta("a"), delta("b"), done=False)), "APIConnectionError broken"),
+        (stream(), "APIConnectionError broken"),
+        ([b"HTTP/1.1 200 OK\r\n\r\n", events(delta("a"), done=False), CLOSE], "APIConnectionError broken"),
         ([answer(json.dumps(ERROR).encode(), Content_Type="application/json")], "APIError c"),
-        ([answer(json.dumps({"choices": []}).encode(), Content_Type="application/json; charset=utf-8")], "APIError"),
+        (
+            [answer(json.dumps({"choices": []}).encode(), Content_Type="application/json; charset=utf-8")],
+            "APIError application/json",
+        ),
     ],
 )
 def test_what_openai_takes_for_an_end_is_a_failure_here(script: Script, key: str, pair: Pair) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import http.client
 import io
 import json
 import socket
+import ssl
 import subprocess
 import sys
 import urllib.error
@@ -25,10 +27,11 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from grpc.aio import Metadata
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from urllib3.exceptions import MaxRetryError, NewConnectionError
+from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
 
 from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records
-from inference_benchmarker.records.error_key import error_key, local_errno
+from inference_benchmarker.records.error_cause import connection_cause, local_errno
+from inference_benchmarker.records.error_key import error_key
 from inference_benchmarker.records.record import (
     BASE,
     MAX_GAP_US,
@@ -334,6 +337,8 @@ def refused_by_kernel() -> str:
         return errno.errorcode[probe.connect_ex(("255.255.255.255", 9))]
 
 
+UNTRUSTED = ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] self-signed certificate")
+UNTRUSTED.reason = "CERTIFICATE_VERIFY_FAILED"
 LOCAL = OSError(errno.EMFILE, "Too many open files")
 NEW_CONNECTION = NewConnectionError(cast("Any", None), "Failed to establish a new connection")
 NEW_CONNECTION.__cause__ = OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
@@ -365,7 +370,38 @@ LOCAL_ERRORS: list[tuple[str, BaseException, str | None]] = [
     ("a number that is none", requests.ConnectionError(24), None),
     ("no arguments", ValueError(), None),
     ("attributes that raise", RequestNotSetError(), None),
+    ("OpenSSL's number, which is EPERM's", requests.ConnectionError(UNTRUSTED), None),
 ]
+REFUSED = ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+CAUSES: list[tuple[BaseException, str]] = [
+    (raised(REFUSED), "ECONNREFUSED"),
+    (raised(raised(REFUSED, implicit=True)), "ECONNREFUSED"),
+    (raised(ConnectionResetError(errno.ECONNRESET, "reset")), "ECONNRESET"),
+    (raised(LOCAL), "EMFILE"),
+    (raised(NO_ROUTE), "ENETUNREACH"),
+    (raised(UNTRUSTED), "CERTIFICATE_VERIFY_FAILED"),
+    (UNTRUSTED, "CERTIFICATE_VERIFY_FAILED"),
+    (ssl.SSLError(1, "without a reason"), ""),
+    (raised(socket.gaierror(-2, "Name or service not known")), "gaierror"),
+    (requests.ConnectionError(ProtocolError("aborted", http.client.RemoteDisconnected("closed"))), "broken"),
+    (requests.exceptions.ChunkedEncodingError(ProtocolError("broken", http.client.IncompleteRead(b""))), "broken"),
+    (raised(ProtocolError("Response ended prematurely")), "broken"),
+    (requests.ConnectionError(ProtocolError("aborted", ConnectionResetError(errno.ECONNRESET, "reset"))), "ECONNRESET"),
+    (ProtocolError("Response ended prematurely", http.client.IncompleteRead(b"")), ""),
+    (ProtocolError("aborted", ConnectionResetError(errno.ECONNRESET, "reset")), "ECONNRESET"),
+    (EndpointConnectionError(endpoint_url="u", error="e"), ""),
+    (REFUSED, ""),  # its class says it
+    (http.client.RemoteDisconnected("closed"), ""),
+    (raised(ValueError("another fault")), ""),
+    (raised(FileNotFoundError(errno.ENOENT, "no such file")), ""),
+    (raised(TimeoutError("timed out")), ""),
+]
+
+
+@pytest.mark.parametrize(("exception", "cause"), CAUSES)
+def test_what_ended_a_connection_is_part_of_the_key(exception: BaseException, cause: str) -> None:
+    assert connection_cause(exception) == cause
+    assert error_key(exception) == " ".join(filter(None, (type(exception).__name__, cause)))
 
 
 class TestLocalErrno:
@@ -404,6 +440,7 @@ class TestLocalErrno:
             with pytest.raises(requests.ConnectionError) as error:
                 requests.get(f"http://127.0.0.1:{free.getsockname()[1]}/", timeout=5)
         assert local_errno(error.value) is None
+        assert error_key(error.value) == "ConnectionError ECONNREFUSED"
 
     def test_a_real_connection_of_boto3(self) -> None:
         client = botocore.session.Session().create_client(
@@ -423,7 +460,7 @@ class TestLocalErrno:
         script = """
 import resource, socket, sys
 import requests, urllib3, idna
-from inference_benchmarker.records.error_key import local_errno
+from inference_benchmarker.records.error_cause import local_errno
 session = requests.Session()
 session.trust_env = False
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import gevent
 
-from inference_benchmarker.records.error_key import error_key, error_text, local_errno
+from inference_benchmarker.records.error_cause import local_errno
+from inference_benchmarker.records.error_key import error_key, error_text
 from inference_benchmarker.records.record import (
     ABANDONED,
     FAILED,
