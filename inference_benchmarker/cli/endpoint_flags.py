@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 ENDPOINT_EPILOG = """\
 It answers POST /invocations, /endpoints/NAME/invocations (and invocations-response-stream), /v1/chat/completions,
-/v1/completions and /v1/embeddings, /v2/models/NAME/infer (KServe), /predictions/NAME (TorchServe), GET /ping,
-/metrics and /arrivals (what it saw, for checking), and POST /stall?seconds=2. To boto3 it is also Bedrock (Converse),
+/v1/completions, /v1/responses, /v1/embeddings and /v1/rerank, /rerank (TEI), /v2/models/NAME/infer and generate_stream
+(KServe), /predictions/NAME (TorchServe), GET /ping, /metrics and /arrivals (what it saw, for checking), and POST
+/stall?seconds=2. To boto3 it is also Bedrock (Converse),
 Lambda (Invoke), CloudWatch (GetMetricData, PutMetricData, ListMetrics), CloudWatch Logs
 (FilterLogEvents) and SageMaker's control plane (DescribeEndpoint, DescribeEndpointConfig): it prints the line that
 makes boto3 take it for AWS, and publishes what it really did as SageMaker's metrics, and its errors as log lines.

@@ -12,10 +12,17 @@ if TYPE_CHECKING:
     from inference_benchmarker.clients.http import HttpClient, HttpStatusError
     from inference_benchmarker.clients.openai import OpenAIClient
     from inference_benchmarker.clients.sagemaker import SageMakerClient
+    from inference_benchmarker.clients.sse import EventReader
 
-__all__ = ["HttpClient", "HttpStatusError", "OpenAIClient", "SageMakerClient"]
+__all__ = ["EventReader", "HttpClient", "HttpStatusError", "OpenAIClient", "SageMakerClient"]
 
-_HOMES = {"HttpClient": "http", "HttpStatusError": "http", "OpenAIClient": "openai", "SageMakerClient": "sagemaker"}
+_HOMES = {
+    "EventReader": "sse",
+    "HttpClient": "http",
+    "HttpStatusError": "http",
+    "OpenAIClient": "openai",
+    "SageMakerClient": "sagemaker",
+}
 
 
 def __getattr__(name: str) -> Any:

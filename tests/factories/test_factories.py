@@ -29,6 +29,8 @@ ROUTES = {
     "demo/factories_demo": "/invocations",
     "http/factories_http": "/invocations",
     "http/factories_http_sigv4": "/invocations",
+    "http/factories_http_stream": "/invocations",
+    "kserve_v2/factories_generate_stream": "/v2/models/{name}/generate_stream",
     "kserve_v2/factories_http": "/v2/models/{name}/infer",
     "lambda_function/factories_lambda_function": "/2015-03-31/functions/{name}/invocations",
     "openai_compatible/factories_chat": "/v1/chat/completions",
@@ -36,6 +38,8 @@ ROUTES = {
     "openai_compatible/factories_chat_stream_openai_package": "/v1/chat/completions",
     "openai_compatible/factories_completions_stream": "/v1/completions",
     "openai_compatible/factories_embeddings": "/v1/embeddings",
+    "openai_compatible/factories_rerank": "/v1/rerank",
+    "openai_compatible/factories_responses_stream": "/v1/responses",
     "payload_sources/factories_generated_prompts": "/v1/chat/completions",
     "payload_sources/factories_jsonl": "/v1/chat/completions",
     "payload_sources/factories_trace": "/v1/chat/completions",
@@ -58,8 +62,11 @@ ROUTES = {
 ELSEWHERE = {"kserve_v2/factories_grpc"}
 # Each sends as another one does, so a wave of it is slow; its requests are looked at one by one below.
 ALIKE = {
+    "http/factories_http_stream",
+    "kserve_v2/factories_generate_stream",
     "openai_compatible/factories_chat",
     "openai_compatible/factories_embeddings",
+    "openai_compatible/factories_rerank",
     "payload_sources/factories_generated_prompts",
     "payload_sources/factories_trace",
     "sagemakerai_multimodel/factories_even",
@@ -81,6 +88,8 @@ TOKENS: dict[str, tuple[set[int], int | None]] = {
     "openai_compatible/factories_chat_stream_openai_package": ({201}, 128),
     "openai_compatible/factories_completions_stream": ({128, 512, 2048}, 64),
     "openai_compatible/factories_embeddings": ({404}, None),
+    "openai_compatible/factories_rerank": ({8 * (11 + 101)}, None),
+    "openai_compatible/factories_responses_stream": ({201}, 128),
     "sagemakerai_realtime/factories_llm_chat": ({6}, 64),
     "sagemakerai_realtime/factories_llm_chat_stream": ({6}, 64),
     "sagemakerai_realtime/factories_llm_textgeneration": (set(), 64),
@@ -115,6 +124,7 @@ HEADERS = {
 # The variable that these read beside BENCHMARK_API_KEY.
 BEARERS = {
     "http/factories_http": "ENDPOINT_TOKEN",
+    "http/factories_http_stream": "ENDPOINT_TOKEN",
     "torchserve/factories_torchserve": "TORCHSERVE_TOKEN",
     **{name: "OPENAI_API_KEY" for name in ROUTES if name.startswith(("openai_compatible/", "payload_sources/"))},
 }

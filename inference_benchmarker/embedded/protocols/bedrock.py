@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.embedded.config import FAILED_AS_CONFIGURED
 from inference_benchmarker.embedded.http.messages import Answer, HttpError, json_answer
-from inference_benchmarker.embedded.protocols.dialects import json_object, request_id
+from inference_benchmarker.embedded.protocols.dialects import json_object, request_id, token
 from inference_benchmarker.embedded.protocols.event_stream import EVENT_STREAM, frame
 from inference_benchmarker.embedded.protocols.generation import MAX_TOKENS
 
@@ -39,7 +39,7 @@ class ConverseDialect:
         """As many tokens as ``inferenceConfig.maxTokens`` allows, else as many as configured."""
         asked = json_object(request.body)
         tokens, usage = self._counts(asked)
-        content = [{"text": "".join(map(_token, range(tokens)))}]
+        content = [{"text": "".join(map(token, range(tokens)))}]
         message = {"role": "assistant", "content": content}
         answer = {"output": {"message": message}, "stopReason": _stop_reason(asked), "usage": usage}
         return json_answer(200, answer, request_id(sequence))
@@ -86,7 +86,7 @@ class DeltaStream:
 
     def events(self, piece: int) -> Sequence[bytes]:
         """A delta."""
-        found = [_event("contentBlockDelta", {"delta": {"text": _token(piece)}, "contentBlockIndex": 0})]
+        found = [_event("contentBlockDelta", {"delta": {"text": token(piece)}, "contentBlockIndex": 0})]
         if piece == 0:
             found.insert(0, _event("messageStart", {"role": "assistant"}))
         if piece == self.pieces - 1:
@@ -107,10 +107,6 @@ class DeltaStream:
 def _event(kind: str, content: Mapping[str, object]) -> bytes:
     kinds = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
     return frame(kinds, json.dumps(content, separators=(",", ":")).encode())
-
-
-def _token(index: int) -> str:
-    return f" {index}" if index else "0"
 
 
 def _stop_reason(asked: Mapping[str, Any]) -> str:

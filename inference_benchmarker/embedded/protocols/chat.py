@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from inference_benchmarker.embedded.config import FAILED_AS_CONFIGURED
 from inference_benchmarker.embedded.http.messages import Answer, HttpError, json_answer
-from inference_benchmarker.embedded.protocols.dialects import MODEL, json_object
+from inference_benchmarker.embedded.protocols.dialects import MODEL, json_object, token
 from inference_benchmarker.embedded.protocols.generation import MAX_TOKENS
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def wants_usage(asked: dict[str, Any]) -> bool:
 
 
 def _token_limit(asked: dict[str, Any]) -> int | None:
-    for name in ("max_completion_tokens", "max_tokens"):
+    for name in ("max_completion_tokens", "max_output_tokens", "max_tokens"):
         limit = asked.get(name)
         if limit is None:
             continue
@@ -89,7 +89,7 @@ class Chat:
 
     def token(self, index: int) -> str:
         """The text of a token."""
-        return f" {index}" if index else "0"
+        return token(index)
 
     def usage(self) -> dict[str, int]:
         """The token counts."""

@@ -48,12 +48,12 @@ class EmbeddingsDialect(OpenAiDialect):
     def reply(self, request: Request, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
         """A vector for each input."""
         asked = json_object(request.body)
-        texts = _texts(asked, "input")
+        texts = texts_of(asked, "input")
         data = [
             {"object": "embedding", "index": index, "embedding": [1 / (len(text) + 1)] * _DIMENSIONS}
             for index, text in enumerate(texts)
         ]
-        tokens = _words(texts)
+        tokens = words(texts)
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         model = str(asked.get("model", MODEL))
         return json_answer(200, {"object": "list", "data": data, "model": model, "usage": usage})
@@ -64,10 +64,10 @@ def _prompt_tokens(asked: dict[str, Any]) -> int:
     prompt = asked.get("prompt")
     if isinstance(prompt, list) and prompt and all(type(token) is int for token in prompt):
         return len(prompt)
-    return _words(_texts(asked, "prompt"))
+    return words(texts_of(asked, "prompt"))
 
 
-def _texts(asked: dict[str, Any], name: str) -> list[str]:
+def texts_of(asked: dict[str, Any], name: str) -> list[str]:
     """One text or a list of them."""
     given = asked.get(name)
     texts = [given] if isinstance(given, str) else given
@@ -76,5 +76,6 @@ def _texts(asked: dict[str, Any], name: str) -> list[str]:
     return texts
 
 
-def _words(texts: list[str]) -> int:
+def words(texts: list[str]) -> int:
+    """The words of all, each of which counts as a token."""
     return sum(len(text.split()) for text in texts)

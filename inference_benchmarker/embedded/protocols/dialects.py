@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Protocol
 
-from inference_benchmarker.embedded.http.messages import Answer, HttpError, json_answer
+from inference_benchmarker.embedded.http.messages import HttpError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from inference_benchmarker.embedded.http.messages import Request
+    from inference_benchmarker.embedded.http.messages import Answer, Request
 
 MODEL = "demo"
 
@@ -42,18 +42,29 @@ class Dialect(Protocol):
         ...
 
 
-class PlainDialect:
-    """A small JSON object, as a model server behind /invocations gives."""
+class EventStream:
+    """A stream of events or lines, one a piece."""
 
-    _OK = json_answer(200, {"predictions": [0.5]})
+    __slots__ = ("_broken", "_event", "head", "pieces")
 
-    def reply(self, request: Request, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
-        """The same prediction for every request."""
-        return self._OK
+    def __init__(self, head: Answer, pieces: int, event: Callable[[int], bytes], broken: bytes) -> None:
+        self.head = head
+        self.pieces = pieces
+        self._event = event
+        self._broken = broken
 
-    def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
-        """The reason as ``error``."""
-        return json_answer(status, {"error": reason})
+    def events(self, piece: int) -> Sequence[bytes]:
+        """A piece's."""
+        return (self._event(piece),)
+
+    def broken(self) -> Sequence[bytes]:
+        """The one that tells of the failure."""
+        return (self._broken,)
+
+
+def token(index: int) -> str:
+    """The text of a token: the numbers from 0, a word each."""
+    return f" {index}" if index else "0"
 
 
 def request_id(sequence: int) -> dict[str, str]:

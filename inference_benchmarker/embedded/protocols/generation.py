@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from inference_benchmarker.embedded.http.messages import HttpError
-from inference_benchmarker.embedded.protocols.dialects import json_or_none
+from inference_benchmarker.embedded.protocols.dialects import json_or_none, token
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,13 +48,13 @@ class Generation:
 
     def line(self, index: int) -> bytes:
         """A token of the stream; the last one has the whole text and the details, asked for or not."""
-        content: dict[str, object] = {"token": {"id": index, "text": _token(index), "log_prob": -0.5}}
+        content: dict[str, object] = {"token": {"id": index, "text": token(index), "log_prob": -0.5}}
         if index == self.tokens - 1:
             content |= {"generated_text": self._text(), "details": self._details()}
         return _compact(content) + b"\n"
 
     def _text(self) -> str:
-        return "".join(map(_token, range(self.tokens)))
+        return "".join(map(token, range(self.tokens)))
 
     def _details(self) -> dict[str, object]:
         return {"finish_reason": self.finish_reason, "generated_tokens": self.tokens, "inputs": self.inputs}
@@ -67,10 +67,6 @@ def _limit(parameters: Mapping[str, Any]) -> int | None:
     raise HttpError(
         BY_THE_MODEL, f"Input validation error: `max_new_tokens` must be from 1 to {MAX_TOKENS}. Given: {limit!r}"
     )
-
-
-def _token(index: int) -> str:
-    return f" {index}" if index else "0"
 
 
 def _compact(content: object) -> bytes:

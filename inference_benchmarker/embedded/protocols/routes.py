@@ -6,16 +6,23 @@ A new protocol is a dialect and a line here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.embedded.http.messages import Answer, Request, json_answer
 from inference_benchmarker.embedded.http.routing import Route
 from inference_benchmarker.embedded.protocols.bedrock import ConverseDialect, ConverseStreamDialect
 from inference_benchmarker.embedded.protocols.chat import OpenAiDialect
 from inference_benchmarker.embedded.protocols.completions import CompletionsDialect, EmbeddingsDialect
-from inference_benchmarker.embedded.protocols.dialects import Dialect, PlainDialect
+from inference_benchmarker.embedded.protocols.generate_stream import GenerateStreamDialect
 from inference_benchmarker.embedded.protocols.lambda_function import LambdaDialect
 from inference_benchmarker.embedded.protocols.model_servers import KServeDialect, TorchServeDialect
+from inference_benchmarker.embedded.protocols.plain import PlainDialect
+from inference_benchmarker.embedded.protocols.rerank import RerankDialect
+from inference_benchmarker.embedded.protocols.responses import ResponsesDialect
 from inference_benchmarker.embedded.protocols.sagemaker import SageMakerDialect, SageMakerStreamDialect
+
+if TYPE_CHECKING:
+    from inference_benchmarker.embedded.protocols.dialects import Dialect
 
 Answerer = Callable[[Request], Answer]
 
@@ -25,7 +32,7 @@ SAGEMAKER = "/endpoints/{name}/"
 def queued(tokens: int) -> dict[str, Dialect]:
     """The paths whose requests wait for a server. ``tokens``: of an answer whose request sets no limit."""
     return {
-        "/invocations": PlainDialect(),
+        "/invocations": PlainDialect(tokens),
         f"{SAGEMAKER}invocations": SageMakerDialect(tokens),
         f"{SAGEMAKER}invocations-response-stream": SageMakerStreamDialect(tokens),
         "/model/{id}/converse": ConverseDialect(tokens),
@@ -34,8 +41,13 @@ def queued(tokens: int) -> dict[str, Dialect]:
         "/v1/chat/completions": OpenAiDialect(tokens),
         "/v1/completions": CompletionsDialect(tokens),
         "/v1/embeddings": EmbeddingsDialect(tokens),
+        "/v1/responses": ResponsesDialect(tokens),
+        "/v1/rerank": RerankDialect(tokens),
+        "/rerank": RerankDialect(tokens),
         "/v2/models/{name}/infer": KServeDialect(),
         "/v2/models/{name}/versions/{version}/infer": KServeDialect(),
+        "/v2/models/{name}/generate_stream": GenerateStreamDialect(tokens),
+        "/v2/models/{name}/versions/{version}/generate_stream": GenerateStreamDialect(tokens),
         "/predictions/{name}": TorchServeDialect(),
     }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.embedded.config import FAILED_AS_CONFIGURED
 from inference_benchmarker.embedded.http.messages import Answer, HttpError, json_answer
 from inference_benchmarker.embedded.protocols.chat import ChatStream, chat_completion
-from inference_benchmarker.embedded.protocols.dialects import json_or_none, request_id
+from inference_benchmarker.embedded.protocols.dialects import json_or_none, request_id, token
 from inference_benchmarker.embedded.protocols.event_stream import EVENT_STREAM, frame
 from inference_benchmarker.embedded.protocols.generation import BY_THE_MODEL, Generation
 
@@ -114,7 +114,7 @@ def _cut_events(chat: ChatStream, index: int) -> Sequence[bytes]:
 
 
 def _word(index: int) -> Sequence[bytes]:
-    return (f" {index}".encode() if index else b"0",)
+    return (token(index).encode(),)
 
 
 class PartStream:

@@ -1,0 +1,89 @@
+"""Any HTTP endpoint that streams its answer: server-sent events, lines of JSON, or plain lines.
+
+Measures TTFT (the first piece with a text in it), ITL and the number of pieces. Serves whatever streams its answer to a
+POST, on any platform: a server of your own with FastAPI, LitServe or BentoML, an agent, a gateway. A status outside 200
+to 299, an error told within the stream, a stream that breaks off and one without a text are failed requests. Edit the
+constants, and `text_of`, which says where the text stands. Secrets are not among them: set ENDPOINT_TOKEN or
+BENCHMARK_API_KEY for a bearer token, ENDPOINT_USER and ENDPOINT_PASSWORD for basic authentication.
+"""
+
+import base64
+import json
+import os
+
+from inference_benchmarker.clients import EventReader, HttpClient
+
+SERVER = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put your server's address here
+PATH = "/invocations"
+HEADERS = {"Accept": "text/event-stream"}  # of lines: application/x-ndjson or what your server calls them
+PLAIN_LINES = False  # True: every line that is not empty is a piece; False: events, or lines of JSON
+LAST = "[DONE]"  # the data of the event that ends the stream; None: the server ends it by ending its answer
+
+
+class StreamError(Exception):
+    """The stream told of an error, broke off, had no text in it, or was none."""
+
+
+def invoke_factory(endpoint_name=None):
+    client = HttpClient(f"{SERVER}{PATH}", headers={**HEADERS, **authorization()})
+
+    def invoke(payload):
+        ended, texts = LAST is None or PLAIN_LINES, 0
+        for data in (lines if PLAIN_LINES else events)(client.stream(payload)):
+            if data == LAST:
+                ended = True
+            elif text := data if PLAIN_LINES else text_of(data):
+                texts += 1
+                yield text
+        if not ended:
+            raise StreamError(f"the stream ended after {texts} texts, without {LAST}")
+        if not texts:
+            raise StreamError("the stream had no text in it")
+
+    return invoke
+
+
+def text_of(data):
+    """The text that an event brings. An empty one counts as no piece. To change to what your server sends."""
+    try:
+        return json.loads(data)["text"]
+    except (ValueError, LookupError, TypeError) as error:
+        raise StreamError(f'expected {{"text": ...}}, but got: {data[:500]}') from error
+
+
+def events(pieces):
+    """The data of each event or line of JSON, however the pieces cut them. Raises StreamError where none came."""
+    reader, first, found = EventReader(), b"", False
+    for piece in pieces:
+        first = first or piece
+        for data in reader.feed(piece):
+            found = True
+            yield data.decode()
+    for data in reader.end():
+        found = True
+        yield data.decode()
+    if not found:
+        raise StreamError(f"expected events, but got: {first[:500].decode(errors='replace')}")
+
+
+def lines(pieces):
+    """Each line that is not empty, however the pieces cut them."""
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from filter(None, [line.decode().strip() for line in whole])
+    if last := rest.decode().strip():
+        yield last
+
+
+def authorization():
+    token, user, key = map(os.environ.get, ("ENDPOINT_TOKEN", "ENDPOINT_USER", "BENCHMARK_API_KEY"))
+    if user and not token:
+        pair = f"{user}:{os.environ.get('ENDPOINT_PASSWORD', '')}"
+        return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+    return {"Authorization": f"Bearer {token or key}"} if token or key else {}
+
+
+def payload_factory():
+    bodies = [{"id": number, "prompt": f"Write about the number {number}."} for number in range(100)]
+    return {"pre_computed": True, "input": [json.dumps(body).encode() for body in bodies]}

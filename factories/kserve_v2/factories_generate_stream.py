@@ -1,0 +1,88 @@
+"""Texts as a stream over HTTP: generate_stream of MLServer, and of Triton's generate extension.
+
+Measures TTFT and ITL; the tokens are the pieces that came, or the server's figure where it tells one. Serves MLServer
+(port 8080) and Triton (8000) with models that stream; on EKS, OpenShift AI, EC2. An error told within the stream, a
+stream that is cut off and one without a text are failed requests. Put the address and what the model takes below.
+"""
+
+import json
+import os
+import random
+from itertools import cycle
+
+from inference_benchmarker import Response
+from inference_benchmarker.clients import EventReader, HttpClient
+
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put the server's address here
+MODEL = "demo"  # of a version: "demo/versions/1"
+TRITON = False  # True: {"text_input": ...}; False: MLServer's {"inputs": [...]}
+INPUT = "prompt"  # the name of MLServer's input
+# Those of Triton's vLLM and of a model of yours differ. Triton's vLLM tells its tokens with "return_num_output_tokens":
+# True, and why it ended with "return_finish_reason": True.
+PARAMETERS = {"max_tokens": 64, "stream": True}
+PROMPT_WORDS = 200
+
+WORDS = ("time", "year", "people", "way", "day", "thing", "life", "child", "world", "school", "state", "family")
+
+
+class StreamError(Exception):
+    """The stream told of an error, had no text in it, or was none."""
+
+
+def invoke_factory(endpoint_name=None):
+    client = HttpClient(f"{URL}/v2/models/{MODEL}/generate_stream", headers={"Accept": "text/event-stream"})
+
+    def invoke(payload):
+        pieces, tokens, reason = 0, 0, None
+        for data in events(client.stream(payload)):
+            text, event = understood(data)
+            tokens += event.get("num_output_tokens") or 0
+            reason = event.get("finish_reason")
+            if text:
+                pieces += 1
+                yield text
+        if not pieces:
+            raise StreamError("the stream had no text in it")
+        yield Response(tokens_out=tokens or None, finish_reason=reason)  # "abort" and "error" fail here
+
+    return invoke
+
+
+def understood(data):
+    """The text of an event, and all of it."""
+    told = data[:500].decode(errors="replace")
+    try:
+        event = json.loads(data)
+        text = event["text_output"] if TRITON else event["outputs"][0]["data"]
+    except (ValueError, LookupError, TypeError) as error:
+        raise StreamError(f"expected {'text_output' if TRITON else 'outputs'}, but got: {told}") from error
+    return "".join(map(str, text)), event
+
+
+def events(pieces):
+    """The data of each event, however the pieces cut them. Raises StreamError where none came."""
+    reader, first, found = EventReader(), b"", False
+    for piece in pieces:
+        first = first or piece
+        for data in reader.feed(piece):
+            found = True
+            yield data
+    for data in reader.end():
+        found = True
+        yield data
+    if not found:
+        raise StreamError(f"expected events, but got: {first[:500].decode(errors='replace')}")
+
+
+def payload_factory():
+    """Prompts that differ from their first word on, in every wave: none comes from the server's prefix cache."""
+    chosen = random.Random(0)
+    texts = cycle([" ".join(chosen.choices(WORDS, k=PROMPT_WORDS)) for _ in range(100)])
+    return {"pre_computed": False, "input": lambda: request(f"{os.urandom(8).hex()} {next(texts)}")}
+
+
+def request(prompt):
+    if TRITON:
+        return {"text_input": prompt, "parameters": PARAMETERS}
+    text = {"name": INPUT, "shape": [1], "datatype": "BYTES", "data": [prompt], "parameters": {"content_type": "str"}}
+    return {"inputs": [text], "parameters": PARAMETERS}

@@ -1,0 +1,60 @@
+"""Reranking of some texts for a query: latency, input tokens where the server tells them.
+
+Serves TEI (/rerank with texts), and vLLM, SGLang, Jina, Cohere and others with /v1/rerank and documents; on EKS,
+OpenShift, EC2. An answer without a score for each of the texts is a failed request. Put address, model and sizes below.
+"""
+
+import json
+import os
+import random
+from itertools import cycle
+
+from inference_benchmarker import Response
+from inference_benchmarker.clients import HttpClient
+
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put the server's address here, without /v1
+TEI = False  # True: TEI's /rerank; False: /v1/rerank
+MODEL = "demo"  # TEI serves one alone, and is not told
+TEXTS = 8  # in a request
+TEXT_WORDS = 100
+QUERY_WORDS = 10
+
+WORDS = ("time", "year", "people", "way", "day", "thing", "life", "child", "world", "school", "state", "family")
+
+
+class RerankError(Exception):
+    """The server answered, but not with a score for each text."""
+
+
+def invoke_factory(endpoint_name=None):
+    """Once in each worker process. A certificate of your own authority: verify="/path/to/ca.pem"."""
+    key = os.environ.get("BENCHMARK_API_KEY") or os.environ.get("OPENAI_API_KEY")
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    client = HttpClient(f"{URL}/rerank" if TEI else f"{URL}/v1/rerank", headers=headers)
+    return lambda payload: understood(client.post(payload))
+
+
+def understood(body):
+    told = body[:500].decode(errors="replace")
+    try:
+        answer = json.loads(body)
+        scores = [each["score"] for each in answer] if TEI else [each["relevance_score"] for each in answer["results"]]
+    except (ValueError, LookupError, TypeError) as error:
+        raise RerankError(f"expected scores, but got: {told}") from error
+    if len(scores) != TEXTS:
+        raise RerankError(f"expected {TEXTS} scores, but got {len(scores)}: {told}")
+    usage = {} if TEI else answer.get("usage") or {}
+    return Response(tokens_in=usage.get("prompt_tokens") or usage.get("total_tokens"), bytes=len(body))
+
+
+def payload_factory():
+    """Texts that differ from their first word on, in every wave: none comes from the server's prefix cache."""
+    chosen = random.Random(0)
+    texts = cycle([" ".join(chosen.choices(WORDS, k=TEXT_WORDS)) for _ in range(100)])
+
+    def build():
+        query = f"{os.urandom(8).hex()} {' '.join(chosen.choices(WORDS, k=QUERY_WORDS))}"
+        fresh = [f"{os.urandom(8).hex()} {next(texts)}" for _ in range(TEXTS)]
+        return {"query": query, "texts": fresh} if TEI else {"model": MODEL, "query": query, "documents": fresh}
+
+    return {"pre_computed": False, "input": build}

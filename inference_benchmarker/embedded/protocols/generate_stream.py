@@ -1,0 +1,73 @@
+"""Generated texts of Triton (its generate extension) and MLServer, as server-sent events with one token in each."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.embedded.config import FAILED_AS_CONFIGURED
+from inference_benchmarker.embedded.http.messages import Answer, HttpError, json_answer
+from inference_benchmarker.embedded.protocols.dialects import EventStream, json_object, token
+from inference_benchmarker.embedded.protocols.generation import MAX_TOKENS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from inference_benchmarker.embedded.http.messages import Request
+    from inference_benchmarker.embedded.protocols.dialects import Stream
+
+
+class GenerateStreamDialect:
+    """To a ``text_input`` it answers as Triton does, to ``inputs`` as MLServer."""
+
+    def __init__(self, tokens: int) -> None:
+        self._tokens = tokens
+
+    def reply(self, request: Request, sequence: int) -> Stream:  # noqa: ARG002 - not all need all
+        """As many tokens as ``parameters.max_tokens`` allows, else as many as configured."""
+        asked = json_object(request.body)
+        is_triton = _is_triton(asked)
+        tokens = _limit(asked) or self._tokens
+        model = {"model_name": request.path.split("/")[3], "model_version": "1"}  # /v2/models/NAME/generate_stream
+
+        def event(index: int) -> bytes:
+            return _event({**model, **(_text_output if is_triton else _outputs)(token(index))})
+
+        head = Answer(200, b"", "text/event-stream; charset=utf-8")
+        return EventStream(head, tokens, event, _event({"error": FAILED_AS_CONFIGURED}))
+
+    def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
+        """The reason as ``error``."""
+        return json_answer(status, {"error": reason})
+
+
+def _is_triton(asked: Mapping[str, Any]) -> bool:
+    """Tells the two apart. Raises HttpError for what is neither."""
+    if "text_input" in asked:
+        if not isinstance(asked["text_input"], str):
+            raise HttpError(400, "text_input must be a text")
+        return True
+    inputs = asked.get("inputs")
+    if not isinstance(inputs, list) or not inputs or not all(isinstance(each, dict) for each in inputs):
+        raise HttpError(400, "the body needs text_input, a text, or inputs, a list with at least one tensor")
+    return False
+
+
+def _limit(asked: Mapping[str, Any]) -> int | None:
+    parameters = asked.get("parameters")
+    limit = parameters.get("max_tokens") if isinstance(parameters, dict) else None
+    if limit is None or (type(limit) is int and 1 <= limit <= MAX_TOKENS):
+        return limit
+    raise HttpError(400, f"max_tokens is {limit!r}: it must be an integer from 1 to {MAX_TOKENS}")
+
+
+def _text_output(text: str) -> dict[str, object]:
+    return {"text_output": text}
+
+
+def _outputs(text: str) -> dict[str, object]:
+    return {"outputs": [{"name": "output", "shape": [1, 1], "datatype": "BYTES", "data": [text]}]}
+
+
+def _event(content: Mapping[str, object]) -> bytes:
+    return b"data: %b\n\n" % json.dumps(content, separators=(",", ":")).encode()
