@@ -245,9 +245,10 @@ def _sent_in_time(facts: WaveFacts) -> int:
 
 def _labels(records: Records, *, open_loop: bool) -> tuple[LabelRow, ...]:
     codes, names = records.coded("label")
-    if not any(names[code] for code in np.unique(codes)):
-        return ()
     ok, failed = records.outcome("ok"), records.outcome("failed")
+    # Of a failed request the model that was asked is known, which is no row where no answer tells one.
+    if not any(names[code] for code in np.unique(codes[ok] if ok.any() else codes)):
+        return ()
     abandoned = records.outcome("abandoned")
     latency = _s(records.int("done") - records.int("sent"))
     response = _s(records.int("done") - records.int("due"))

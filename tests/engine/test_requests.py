@@ -365,6 +365,65 @@ def test_an_answer_that_the_server_gave_up_is_a_failed_request(as_stream: bool) 
     assert all(record.first_token is not None for record in records) is as_stream
 
 
+def failing_at(*numbers: int, model: str | None = None) -> Callable[[Any], Any]:
+    """An invoke whose n-th calls fail; the others answer with a model's name."""
+    calls = iter(range(1000))
+
+    def invoke(payload: Any) -> Response:
+        if next(calls) in numbers:
+            raise ValueError
+        return Response(model=model or payload["model"])
+
+    return invoke
+
+
+class OddPayload(dict[str, Any]):
+    """One that does not like to be asked."""
+
+    def get(self, *_: object) -> Any:
+        raise SystemExit
+
+
+@pytest.mark.parametrize(
+    ("payload", "label"),
+    [
+        ({"model": "m"}, "m"),
+        (b'{"model": "m"}', "m"),
+        ('{"x": {"model": "n"}, "model": "m"}', "m"),
+        (b'{"model": "m"', ""),
+        (b'["model"]', ""),
+        ({"model": 7}, ""),
+        ({"inputs": "a"}, ""),
+        (OddPayload(model="m"), ""),
+        (b"\xff", ""),
+        (7, ""),
+        (b'{"model": "m", "image": "' + b"a" * (1 << 20) + b'"}', ""),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_failed_request_is_labelled_by_the_model_it_asked_for(payload: Any, label: str) -> None:
+    assert one(failing_at(0), payload).label == label
+
+
+def test_a_model_that_answers_under_another_name_keeps_its_failures() -> None:
+    bench = Bench(Endpoint(invoke=failing_at(1, model="m-2024"), payloads=[{"model": "m"}]))
+    assert [record.label for record in bench.send(0, 1, 2)] == ["m-2024"] * 3
+
+
+def test_an_abandoned_request_is_labelled_by_the_model_it_asked_for() -> None:
+    bench = Bench(Endpoint(invoke=lambda _: gevent.sleep(5), payloads=[{"model": "m"}]))
+    waiting = gevent.spawn(bench.send, 0)
+    gevent.sleep(0)
+    bench.requests.abandon()
+    assert [(record.label, record.outcome) for record in bench.records()] == [("m", "abandoned")]
+    waiting.kill()
+
+
+def test_a_label_of_the_users_goes_before_the_model() -> None:
+    endpoint = Endpoint(invoke=failing_at(0), payloads=[{"model": "m"}], label=lambda _: "mine")
+    assert [record.label for record in Bench(endpoint).send(0, 1)] == ["mine"] * 2
+
+
 def test_more_finish_reasons_than_there_is_room_for_are_one() -> None:
     names = iter(range(40))
     bench = Bench(Endpoint(invoke=lambda _: Response(finish_reason=f"r{next(names)}"), payloads=["p"]))

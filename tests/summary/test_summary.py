@@ -429,6 +429,18 @@ class TestRows:
         assert (rows[0].latency.count, rows[0].latency.lower_bound_from) == (2, 1.0)
         assert rows[0].response_time is not None
 
+    def test_models_that_no_answer_tells_are_no_rows(self) -> None:
+        plan = open_plan("10", None, 4)
+        failed = [r._replace(outcome="failed", error="E", label="m") if r.index < 2 else r for r in on_time(plan)]
+        assert summarise(observe(plan, failed)).labels == ()
+        named = [*failed[:2], failed[2]._replace(label="m"), failed[3]._replace(label="n")]
+        assert [(row.label, row.ok, row.failed) for row in summarise(observe(plan, named)).labels] == [
+            ("m", 1, 2),
+            ("n", 1, 0),
+        ]
+        all_failed = [r._replace(outcome="failed", error="E", label="m") for r in failed]
+        assert [row.label for row in summarise(observe(plan, all_failed)).labels] == ["m"]
+
     def test_why_answers_ended_is_counted_of_ok_requests(self) -> None:
         reasons = ("stop", "length", "length", None, "eos_token", "stop", "length")
         plan = open_plan("10", None, len(reasons))

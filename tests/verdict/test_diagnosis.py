@@ -393,6 +393,8 @@ class TestErrors:
             ("InternalDependencyException", 0.5),
             ("EventStreamError ModelStreamError", 0.5),
             ("FunctionError ValueError", 0.5),
+            ("RpcError UNAVAILABLE", 0.5),
+            ("RpcError RESOURCE_EXHAUSTED", None),
             ("ModelError 400", None),
             ("HttpError 429", None),
             ("ModelNotReadyException", None),

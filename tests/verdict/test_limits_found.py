@@ -929,6 +929,10 @@ class TestServerLimited:
             "ReadTimeout",
             "TimeoutError",
             "ReadTimeoutError",
+            "APIConnectionError ECONNREFUSED",
+            "RpcError UNAVAILABLE",
+            "RpcError RESOURCE_EXHAUSTED",
+            "AioRpcError DEADLINE_EXCEEDED",
         ],
     )
     @pytest.mark.parametrize(("count", "named"), [(40, False), (51, True), (600, True)])
@@ -939,7 +943,9 @@ class TestServerLimited:
             text = f"{count:,} of 1,000 requests were refused or timed out ({error})"
             assert text in findings[SERVER_LIMITED].measured
 
-    @pytest.mark.parametrize("error", ["ConnectionRefusedError", "ConnectionError ECONNREFUSED", "HTTPError 503"])
+    @pytest.mark.parametrize(
+        "error", ["ConnectionRefusedError", "ConnectionError ECONNREFUSED", "HTTPError 503", "RpcError UNAVAILABLE"]
+    )
     def test_an_endpoint_that_went_away_has_not_too_little_capacity(self, error: str) -> None:
         gone = wave(lambda r: r._replace(outcome="failed", error=error) if r.index >= 600 else r)
         assert found(gone) == {}
@@ -947,7 +953,9 @@ class TestServerLimited:
     def test_where_nothing_was_answered_nothing_is_known_of_its_capacity(self) -> None:
         assert found(wave(failing(1000, "HTTPError 429"))) == {}
 
-    @pytest.mark.parametrize("error", ["HTTPError 500", "HTTPError 403", "ConnectionResetError", "ValueError"])
+    @pytest.mark.parametrize(
+        "error", ["HTTPError 500", "HTTPError 403", "ConnectionResetError", "RpcError INTERNAL", "ValueError"]
+    )
     def test_another_failure_is_no_refusal(self, error: str) -> None:
         assert found(wave(failing(500, error))) == {}
 

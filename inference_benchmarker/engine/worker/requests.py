@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import gevent
 
+from inference_benchmarker.engine.worker.asked_model import asked_model
 from inference_benchmarker.records.error_cause import local_errno
 from inference_benchmarker.records.error_key import error_key, error_text
 from inference_benchmarker.records.record import (
@@ -17,6 +18,7 @@ from inference_benchmarker.records.record import (
     FAILED,
     FINISH_SHIFT,
     HAS_STREAM,
+    MAX_NAMES,
     NONE,
     OK,
     BatchWriter,
@@ -63,6 +65,7 @@ class Slot:
         "handed",
         "kind",
         "label",
+        "payload",
         "sent",
         "size",
         "take",
@@ -84,6 +87,7 @@ class Slot:
         self.sent = self.done = now
         self.label = self.build_ns = 0
         self.size = NONE
+        self.payload: Any = None
         self.times: list[int] | None = None
         self.usage: Response | None = None
         self.failure: BaseException | None = None
@@ -102,6 +106,7 @@ class Requests:
         self._writer = writer
         self._timeout_s = request_timeout_s
         self._errors: dict[str, FailedRequestError] = {}
+        self._models: dict[str, int] = {}  # the labels of those that answered, by the name they were asked for
         self.ledger = Ledger()
         self.refused: Counter[str] = Counter()  # requests that failed for want of something of this host's, by errno
         self.slots: list[Slot] = []
@@ -175,6 +180,8 @@ class Requests:
 
     def _write(self, slot: Slot, arrival: Arrival, outcome: int, error: int = 0) -> None:
         usage, add = slot.usage, self._writer.add
+        if not slot.label and (outcome or (usage is not None and usage.model)):
+            self._label_by_model(slot)
         if usage is None and slot.times is None:
             add(arrival.index, arrival.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome)
             return
@@ -183,13 +190,22 @@ class Requests:
             slot.size = slot.size if usage.bytes is None else usage.bytes
             tokens_in = NONE if usage.tokens_in is None else usage.tokens_in
             tokens_out = NONE if usage.tokens_out is None else usage.tokens_out
-            if usage.model and not slot.label:
-                slot.label = self._writer.labels[usage.model]
             if usage.finish_reason:
                 outcome |= self._writer.finish_reasons[usage.finish_reason] << FINISH_SHIFT
         outcome |= HAS_STREAM
         add(arrival.index, arrival.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome)
         self._writer.add_stream(slot.times, tokens_in, tokens_out)
+
+    def _label_by_model(self, slot: Slot) -> None:
+        """The model that answered; where none did, the one that was asked, under the name by which it answers."""
+        usage, payload = slot.usage, slot.payload
+        if usage is None or not usage.model:
+            asked = asked_model(payload)
+            slot.label = self._models.get(asked) or self._writer.labels[asked]
+            return
+        slot.label = self._writer.labels[usage.model]
+        if type(payload) is dict and type(asked := payload.get("model")) is str and len(self._models) < MAX_NAMES:
+            self._models[asked] = slot.label
 
     def _report(self, slot: Slot, exception: Exception | None) -> None:
         """Tell Locust, once for each sent request."""
@@ -228,7 +244,7 @@ class InvokeRequests(Requests):
 
     def _attempt(self, slot: Slot) -> None:
         try:
-            payload = self._payload(slot)
+            payload = slot.payload = self._payload(slot)
         except BaseException as error:
             raise PayloadError(error) from error
         finally:

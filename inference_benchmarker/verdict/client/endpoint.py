@@ -40,8 +40,11 @@ REFUSALS = (
     "ConnectionRefused",
     "ECONNREFUSED",
     "Timeout",
+    " UNAVAILABLE",  # gRPC's
+    " RESOURCE_EXHAUSTED",
+    " DEADLINE_EXCEEDED",
 )
-OF_ONE_GONE = (" 503", "ServiceUnavailable", "ConnectionRefused", "ECONNREFUSED")
+OF_ONE_GONE = (" 503", "ServiceUnavailable", "ConnectionRefused", "ECONNREFUSED", " UNAVAILABLE")
 
 
 def endpoint_findings(evidence: Evidence, clean_ns: int | None = None) -> Iterator[Finding]:

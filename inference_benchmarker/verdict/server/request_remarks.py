@@ -46,10 +46,11 @@ _REFUSALS = (
 )
 _SERVER_ERROR_KEY = re.compile(
     r"\b5\d\d$|\bModelError$|\b(?:InternalFailure|InternalServer|ServiceUnavailable|InternalDependency|ModelErrorExc"
-    r"|ModelStreamErr|InternalStreamFailure)|^FunctionError\b",
+    r"|ModelStreamErr|InternalStreamFailure)|^FunctionError\b"
+    r"|\bRpcError (?:INTERNAL|UNKNOWN|DATA_LOSS|UNIMPLEMENTED|UNAVAILABLE)$",  # as gRPC's gateways map them to 5xx
     re.IGNORECASE,
 )
-_REFUSAL_KEY = re.compile(r"\b4\d\d$|Throttl")
+_REFUSAL_KEY = re.compile(r"\b4\d\d$|Throttl|RpcError RESOURCE_EXHAUSTED$")
 _MOST_OF_A_REASON, _MOST_OF_A_LINE = 600, 160
 _BEFORE_S = 5.0
 """A log is read from so long before the first server error on."""
