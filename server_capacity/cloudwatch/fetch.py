@@ -1,17 +1,25 @@
-"""Asks CloudWatch: the client and its credentials, batches, pages, and what an error means."""
+"""Asks CloudWatch: the client and its credentials, batches and pages; one query that fails takes no other with it."""
 
 from __future__ import annotations
 
 import email.utils
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.redact import redact
 from server_capacity.cloudwatch.buckets import MINUTE
+from server_capacity.cloudwatch.failures import (
+    UNREADABLE,
+    Failure,
+    client_failure,
+    first_line,
+    service_failure,
+    unreadable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,41 +31,14 @@ BATCH = 500
 ATTEMPTS = 4
 """Of a call. More would wait longer for one call than between two polls, which are attempts, too."""
 
-UNREADABLE = (AttributeError, KeyError, TypeError, ValueError, RuntimeError)
-"""What boto3 raises for JSON of another shape than AWS's: somebody else answers at that address."""
+MOST_CALLS, HOPELESS = 60, 12
+"""A failed call is asked again in halves: so many calls at most, and so many at most of which all failed."""
 
 _CREDENTIALS_HINT = (
     "Give credentials that may call cloudwatch:GetMetricData: `aws configure`, AWS_PROFILE, or AWS_ACCESS_KEY_ID"
     " and AWS_SECRET_ACCESS_KEY."
 )
 _REGION_HINT = "Set AWS_DEFAULT_REGION to the endpoint's region, such as us-east-1."
-
-_THROTTLED = {"Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException", "LimitExceeded"}
-_DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "NotAuthorized"}
-_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
-_REFUSED = {
-    "AuthFailure",
-    "IncompleteSignature",
-    "InvalidAccessKeyId",
-    "InvalidClientTokenId",
-    "InvalidSignatureException",
-    "MissingAuthenticationToken",
-    "OptInRequired",
-    "SignatureDoesNotMatch",
-    "UnrecognizedClientException",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a call brought nothing, in words.
-
-    ``final``: asking again is of no use; ``every_call``: not the queries are the reason, any call would fail now.
-    """
-
-    text: str
-    final: bool
-    every_call: bool = False
 
 
 @dataclass(slots=True)
@@ -91,7 +72,7 @@ def make_client(attempts: int = ATTEMPTS) -> Any:
         return session.client("cloudwatch", config=Config(retries=retries, connect_timeout=5, read_timeout=20))
     except (BotoCoreError, ValueError) as error:
         raise BenchmarkError(
-            f"Stream cloudwatch: the AWS configuration cannot be used ({_first_line(error)}).", _CREDENTIALS_HINT
+            f"Stream cloudwatch: the AWS configuration cannot be used ({first_line(error)}).", _CREDENTIALS_HINT
         ) from None
 
 
@@ -100,19 +81,11 @@ def fetch(client: Any, queries: Sequence[Query]) -> Fetched:
 
     Where any call would fail the rest is not tried: each would take all its attempts.
     """
-    answers = {query.id: Answer() for query in queries}
-    clocks: list[float] = []
-    hopeless: Failure | None = None
+    asking = _Asking(client, {query.id: Answer() for query in queries})
     for window, together in _windows(queries).items():
         for first in range(0, len(together), BATCH):
-            batch = together[first : first + BATCH]
-            if hopeless is not None:
-                _fail(batch, answers, hopeless)
-                continue
-            _ask(client, window, batch, answers, clocks)
-            failure = answers[batch[0].id].failure
-            hopeless = failure if failure is not None and failure.every_call else None
-    return Fetched(answers, max(clocks, default=None))
+            asking.ask(window, together[first : first + BATCH])
+    return Fetched(asking.answers, max(asking.clocks, default=None))
 
 
 def similar_dimensions(client: Any, namespace: str, name: str) -> list[dict[str, str]]:
@@ -161,26 +134,52 @@ def _windows(queries: Iterable[Query]) -> dict[tuple[int, int], list[Query]]:
     return windows
 
 
-def _ask(
-    client: Any, window: tuple[int, int], queries: Sequence[Query], answers: dict[str, Answer], clocks: list[float]
-) -> None:
-    from botocore.exceptions import BotoCoreError, ClientError
-    from botocore.parsers import ResponseParserError
+class _Asking:
+    """The calls of one ``fetch``, their answers, and what CloudWatch's clock said meanwhile."""
 
-    try:
-        _pages(client, window, queries, answers, clocks)
-    except ClientError as error:
-        code = error.response.get("Error", {}).get("Code", "")
-        if len(queries) > 1 and "Validation" in code:  # one query must not cost the others
-            middle = len(queries) // 2
-            _ask(client, window, queries[:middle], answers, clocks)
-            _ask(client, window, queries[middle:], answers, clocks)
-            return
-        _fail(queries, answers, service_failure(error, "CloudWatch: allow cloudwatch:GetMetricData"))
-    except UNREADABLE as error:
-        _fail(queries, answers, unreadable(error, client))
-    except (BotoCoreError, ResponseParserError) as error:
-        _fail(queries, answers, client_failure(error, client))
+    def __init__(self, client: Any, answers: dict[str, Answer]) -> None:
+        self._client = client
+        self.answers = answers
+        self.clocks: list[float] = []
+        self._hopeless: Failure | None = None
+        self._calls = 0
+        self._succeeded = False
+
+    def ask(self, window: tuple[int, int], queries: Sequence[Query]) -> None:
+        """Ask for all of them, and in halves where one of them may be the reason that none is answered."""
+        if self._hopeless is None:
+            failure = self._call(window, queries)
+            if failure is None:
+                self._succeeded = True
+                return
+            if len(queries) > 1 and not failure.every_call and self._may_go_on():
+                middle = len(queries) // 2
+                self.ask(window, queries[:middle])
+                self.ask(window, queries[middle:])
+                return
+            self._hopeless = failure if failure.every_call else None
+            _fail(queries, self.answers, replace(failure, alone=len(queries) == 1))
+        else:
+            _fail(queries, self.answers, self._hopeless)
+
+    def _may_go_on(self) -> bool:
+        return self._calls < (MOST_CALLS if self._succeeded else HOPELESS)
+
+    def _call(self, window: tuple[int, int], queries: Sequence[Query]) -> Failure | None:
+        """One call with its pages; why it brought nothing, if so."""
+        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
+
+        self._calls += 1
+        try:
+            _pages(self._client, window, queries, self.answers, self.clocks)
+        except ClientError as error:
+            return service_failure(error, "CloudWatch: allow cloudwatch:GetMetricData")
+        except UNREADABLE as error:
+            return unreadable(error, self._client)
+        except (BotoCoreError, ResponseParserError) as error:
+            return client_failure(error, self._client)
+        return None
 
 
 def _pages(
@@ -271,56 +270,3 @@ def _ahead(page: dict[str, Any]) -> Iterator[float]:
 def _fail(queries: Iterable[Query], answers: dict[str, Answer], failure: Failure) -> None:
     for query in queries:
         answers[query.id].failure = failure
-
-
-def service_failure(error: Any, readable: str) -> Failure:
-    """The meaning of an error of the service. ``readable``: what those may read who have which permission."""
-    details = error.response.get("Error", {})
-    code, message = str(details.get("Code", "")), _first_line(details.get("Message", ""))
-    said = f"{code}: {message}" if message else code
-    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    if code in _THROTTLED or status == 429:
-        attempts = error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0) + 1
-        text = f"CloudWatch throttled the queries, also at attempt {attempts} ({said}); try again later"
-        return Failure(text, final=False, every_call=True)
-    if refusal := _refusal(code, status, readable):
-        return Failure(f"{refusal} ({said})", final=True, every_call=True)
-    if status >= 500:
-        return Failure(f"CloudWatch failed with HTTP {status} ({said}); try again later", final=False)
-    return Failure(f"CloudWatch refused the query ({said})", final=True)
-
-
-def _refusal(code: str, status: int, readable: str) -> str:
-    """The sentence on what is wrong with the credentials, and what to do; nothing where they are not the reason."""
-    if code in _DENIED:
-        return f"these credentials may not read {readable}"
-    if code in _EXPIRED:
-        return "the AWS credentials have expired: renew them"
-    if code in _REFUSED or status in (401, 403):
-        return "AWS does not accept these credentials: check keys, session token and clock"
-    return ""
-
-
-def client_failure(error: Exception, client: Any) -> Failure:
-    """The meaning of botocore's own error: mostly that nobody was reached."""
-    from botocore.exceptions import ConnectionError as NoConnection
-    from botocore.exceptions import HTTPClientError
-
-    said = _first_line(error)
-    if isinstance(error, NoConnection | HTTPClientError):
-        address, region = client.meta.endpoint_url, client.meta.region_name
-        text = redact(f"no connection to {address}: check network, proxy and region {region} ({said})")
-        return Failure(text, final=True, every_call=True)
-    return Failure(f"CloudWatch could not be asked ({type(error).__name__}: {said})", final=True)
-
-
-def unreadable(error: Exception, client: Any) -> Failure:
-    """Somebody answers who is not CloudWatch."""
-    said = f"{type(error).__name__}: {_first_line(error)}"
-    text = redact(f"the answer of {client.meta.endpoint_url} is none of CloudWatch's ({said}): is a proxy between?")
-    return Failure(text, final=True, every_call=True)
-
-
-def _first_line(error: object) -> str:
-    line = str(error).strip().split("\n", 1)[0].rstrip(".")
-    return redact(line if len(line) <= 300 else f"{line[:300]}...")

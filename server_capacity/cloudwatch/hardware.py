@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.facts.server_metric import Hardware
-from server_capacity.cloudwatch.fetch import UNREADABLE
+from server_capacity.cloudwatch.failures import UNREADABLE
 from server_capacity.cloudwatch.instance_types import gpus, vcpus
 
 if TYPE_CHECKING:

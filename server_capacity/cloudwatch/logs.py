@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.facts.server_metric import ServerLog
 from inference_benchmarker.text import one_line
 from inference_benchmarker.verdict.server.known_metrics import log_groups
-from server_capacity.cloudwatch.fetch import UNREADABLE, client_failure, service_failure, unreadable
+from server_capacity.cloudwatch.failures import UNREADABLE, client_failure, service_failure, unreadable
 from server_capacity.cloudwatch.log_lines import LineCounts
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.server_metric import Interval
     from server_capacity.cloudwatch.block import Variant
-    from server_capacity.cloudwatch.fetch import Answer, Failure
+    from server_capacity.cloudwatch.failures import Failure
+    from server_capacity.cloudwatch.fetch import Answer
     from server_capacity.cloudwatch.hardware import Described
     from server_capacity.cloudwatch.plan import Wanted
 

@@ -48,7 +48,7 @@ def _row(reading: Reading, wanted: Wanted, ending: Ending) -> ServerMetric:
     reason = "; ".join(
         dict.fromkeys(
             [
-                *_missing(reading, wanted, ending),
+                *_missing(reading, wanted, ending, values),
                 *([] if empty else remarks),
                 *_unfinished(reading, wanted, ending),
                 *_traffic(reading, wanted),
@@ -140,11 +140,12 @@ def _short_wave(reading: Reading, wanted: Wanted) -> str:
     )
 
 
-def _missing(reading: Reading, wanted: Wanted, ending: Ending) -> Iterator[str]:
+def _missing(reading: Reading, wanted: Wanted, ending: Ending, values: Mapping[str, float | None]) -> Iterator[str]:
     """Why a value is None: the query failed, nothing is there, or this statistic is not."""
     failure = reading.failure(wanted)
     if failure is not None:
-        yield failure.text
+        lost = [name for name, value in values.items() if value is None]
+        yield f"{', '.join(lost)}: {failure.text}" if 0 < len(lost) < len(values) else failure.text
         return
     names = [name for name, _ in wanted.dimensions]
     if reading.is_empty(wanted):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,8 @@ from inference_benchmarker.facts.server_metric import SAME_CLOCK_S
 from inference_benchmarker.redact import secret_values
 from server_capacity.cloudwatch import hardware, logs
 from server_capacity.cloudwatch.block import Block
-from server_capacity.cloudwatch.fetch import Answer, Failure, Fetched, fetch, make_client, similar_dimensions
+from server_capacity.cloudwatch.failures import Failure
+from server_capacity.cloudwatch.fetch import Answer, Fetched, fetch, make_client, similar_dimensions
 from server_capacity.cloudwatch.plan import Wanted, plan
 from server_capacity.cloudwatch.reading import Reading
 from server_capacity.cloudwatch.rows import Ending, rows
@@ -28,6 +30,7 @@ LIMIT_PERIODS, LEAST_LIMIT_S, MOST_LIMIT_S = 5, 120.0, 900.0
 """Beyond its lag a metric is waited for this many periods, within these limits."""
 
 POLLS_A_PERIOD, LEAST_POLL_S, MOST_POLL_S = 4, 1.0, 15.0
+MOST_FAILURES = 3
 LOOK_UPS = 5
 LOOK_UP_S = 2.0
 """SageMaker is given that long to say, before the wave, that there is no such endpoint."""
@@ -156,6 +159,8 @@ class _Waiting:
         self.polls = 0
         self.reading: Reading | None = None
         self.described: Mapping[Variant, Described] = {}
+        self._failed: Counter[str] = Counter()
+        self._given_up: dict[str, Answer] = {}
 
     @property
     def deadline(self) -> float:
@@ -172,6 +177,7 @@ class _Waiting:
             asked_at = self._clock()
             fetched = self._fetch()
         self.polls += 1
+        self._give_up(fetched.answers)
         before = replace(self.reading, before=None) if self.reading else None
         _keep_what_came(fetched.answers, before)
         now = asked_at + self.ahead_s
@@ -179,7 +185,21 @@ class _Waiting:
         return self.reading
 
     def _fetch(self) -> Fetched:
-        return fetch(self._client, [query for wanted in self.wanted for query in wanted.queries()])
+        asked = (query for wanted in self.wanted for query in wanted.queries())
+        fetched = fetch(self._client, [query for query in asked if query.id not in self._given_up])
+        fetched.answers.update(self._given_up)
+        return fetched
+
+    def _give_up(self, answers: Mapping[str, Answer]) -> None:
+        """A query that fails poll after poll while others are answered is not waited for, nor asked again."""
+        if all(answer.failure is not None for answer in answers.values()):
+            return
+        for name, answer in answers.items():
+            if answer.failure is not None and answer.failure.alone and not answer.failure.final:
+                self._failed[name] += 1
+                if self._failed[name] >= MOST_FAILURES:
+                    self._given_up[name] = Answer(failure=replace(answer.failure, final=True))
+                    answer.failure = replace(answer.failure, final=True)
 
     def _move(self, ahead_s: float) -> None:
         self.ahead_s = ahead_s

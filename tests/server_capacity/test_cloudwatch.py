@@ -16,7 +16,8 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from server_capacity.cloudwatch import check_block, hardware, make_source
 from server_capacity.cloudwatch.block import Block
-from server_capacity.cloudwatch.fetch import make_client
+from server_capacity.cloudwatch.fetch import HOPELESS, fetch, make_client
+from server_capacity.cloudwatch.plan import plan
 from server_capacity.cloudwatch.source import CloudWatch, poll_interval, wait_limit
 from tests.cloudwatch_source import (
     BUSY,
@@ -236,6 +237,57 @@ def test_one_refused_query_does_not_cost_the_others(fake: FakeCloudWatch) -> Non
     assert found["Invocations"].reason is None
     assert found["ModelLatency"].statistics == {"IQM": None}
     assert "CloudWatch refused the query (ValidationError: no such statistic)" in (found["ModelLatency"].reason or "")
+
+
+def is_percentile(query: dict[str, Any]) -> bool:
+    return str(query["MetricStat"]["Stat"]).startswith("p")
+
+
+def test_percentiles_that_a_service_fails_on_cost_nothing_else(fake: FakeCloudWatch) -> None:
+    requests(fake)
+    gauge(fake)
+
+    def fail(operation: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        asked = request.get("MetricDataQueries", [])
+        return error("InternalFailure", "float(None)", 500) if any(map(is_percentile, asked)) else None
+
+    fake.fault = fail
+    blocks = [
+        block(ModelLatency=["Average", "p50", "p99"], Invocations=["Sum"], Invocation5XXErrors=["Sum"]),
+        block(INSTANCES, CPUUtilization=["Average", "p99"]),
+    ]
+    found = collect(fake, *blocks, attempts=1)
+    assert found["Invocations"].statistics == {"Sum": 1500}
+    assert (found["Invocations"].reason, found["Invocation5XXErrors"].reason) == (None, None)
+    latency, cpu = found["ModelLatency"], found["CPUUtilization"]
+    assert [name for name, value in latency.statistics.items() if value is None] == ["p50", "p99"]
+    assert str(latency.reason).startswith("p50, p99: CloudWatch failed with HTTP 500 (InternalFailure: float(None))")
+    assert cpu.statistics["Average"] is not None
+    assert str(cpu.reason).startswith("p99: CloudWatch failed with HTTP 500")
+    assert len(fake.clock.slept) < 5, "what fails again and again is not waited for"
+
+
+def test_a_service_that_fails_on_everything_is_not_asked_for_each(fake: FakeCloudWatch) -> None:
+    fake.fault = lambda *_: error("InternalFailure", "down", 500)
+    client = make_client(attempts=1)
+    many = block(**{f"Metric{number}": ["Sum"] for number in range(300)})
+    queries = [query for wanted in plan([Block.of(many)], WAVE) for query in wanted.queries()]
+    answers = fetch(client, queries).answers
+    assert len(fake.requests) <= HOPELESS + math.ceil(math.log2(len(queries))) + 1
+    assert all(answer.failure is not None and "HTTP 500" in answer.failure.text for answer in answers.values())
+
+
+def test_one_bad_query_among_many_is_found(fake: FakeCloudWatch) -> None:
+    def fail(operation: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        names = {query["MetricStat"]["Metric"]["MetricName"] for query in request.get("MetricDataQueries", [])}
+        return error("InternalFailure", "down", 500) if "Metric0" in names else None
+
+    fake.fault = fail
+    many = block(**{f"Metric{number}": ["Sum"] for number in range(300)})
+    queries = [query for wanted in plan([Block.of(many)], WAVE) for query in wanted.queries()]
+    answers = fetch(make_client(attempts=1), queries).answers
+    failed = {query.name for query in queries if answers[query.id].failure is not None}
+    assert failed == {"Metric0"}
 
 
 @pytest.mark.parametrize(

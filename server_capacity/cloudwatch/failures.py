@@ -1,0 +1,94 @@
+"""The meaning of an error of AWS, of botocore and of whoever else answers, and whether asking again is of use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from inference_benchmarker.redact import redact
+
+UNREADABLE = (AttributeError, KeyError, TypeError, ValueError, RuntimeError)
+"""What boto3 raises for JSON of another shape than AWS's: somebody else answers at that address."""
+
+_THROTTLED = {"Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException", "LimitExceeded"}
+_DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "NotAuthorized"}
+_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
+_REFUSED = {
+    "AuthFailure",
+    "IncompleteSignature",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "MissingAuthenticationToken",
+    "OptInRequired",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a call brought nothing, in words.
+
+    ``final``: asking again is of no use; ``every_call``: not the queries are the reason, any call would fail now;
+    ``alone``: the query was asked for by itself.
+    """
+
+    text: str
+    final: bool
+    every_call: bool = False
+    alone: bool = False
+
+
+def service_failure(error: Any, readable: str) -> Failure:
+    """The meaning of an error of the service. ``readable``: what those may read who have which permission."""
+    details = error.response.get("Error", {})
+    code, message = str(details.get("Code", "")), first_line(details.get("Message", ""))
+    said = f"{code}: {message}" if message else code
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if code in _THROTTLED or status == 429:
+        attempts = error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0) + 1
+        text = f"CloudWatch throttled the queries, also at attempt {attempts} ({said}); try again later"
+        return Failure(text, final=False, every_call=True)
+    if refusal := _refusal(code, status, readable):
+        return Failure(f"{refusal} ({said})", final=True, every_call=True)
+    if status >= 500:
+        return Failure(f"CloudWatch failed with HTTP {status} ({said}); try again later", final=False)
+    return Failure(f"CloudWatch refused the query ({said})", final=True)
+
+
+def _refusal(code: str, status: int, readable: str) -> str:
+    """The sentence on what is wrong with the credentials, and what to do; nothing where they are not the reason."""
+    if code in _DENIED:
+        return f"these credentials may not read {readable}"
+    if code in _EXPIRED:
+        return "the AWS credentials have expired: renew them"
+    if code in _REFUSED or status in (401, 403):
+        return "AWS does not accept these credentials: check keys, session token and clock"
+    return ""
+
+
+def client_failure(error: Exception, client: Any) -> Failure:
+    """The meaning of botocore's own error: mostly that nobody was reached."""
+    from botocore.exceptions import ConnectionError as NoConnection
+    from botocore.exceptions import HTTPClientError
+
+    said = first_line(error)
+    if isinstance(error, NoConnection | HTTPClientError):
+        address, region = client.meta.endpoint_url, client.meta.region_name
+        text = redact(f"no connection to {address}: check network, proxy and region {region} ({said})")
+        return Failure(text, final=True, every_call=True)
+    return Failure(f"CloudWatch could not be asked ({type(error).__name__}: {said})", final=True)
+
+
+def unreadable(error: Exception, client: Any) -> Failure:
+    """Somebody answers who is not CloudWatch."""
+    said = f"{type(error).__name__}: {first_line(error)}"
+    text = redact(f"the answer of {client.meta.endpoint_url} is none of CloudWatch's ({said}): is a proxy between?")
+    return Failure(text, final=True, every_call=True)
+
+
+def first_line(error: object) -> str:
+    """The beginning of its text, without secrets."""
+    line = str(error).strip().split("\n", 1)[0].rstrip(".")
+    return redact(line if len(line) <= 300 else f"{line[:300]}...")
