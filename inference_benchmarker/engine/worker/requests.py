@@ -198,14 +198,15 @@ class Requests:
 
     def _label_by_model(self, slot: Slot) -> None:
         """The model that answered; where none did, the one that was asked, under the name by which it answers."""
-        usage, payload = slot.usage, slot.payload
-        if usage is None or not usage.model:
-            asked = asked_model(payload)
+        model = None if slot.usage is None else slot.usage.model
+        if not model:
+            asked = asked_model(slot.payload)
             slot.label = self._models.get(asked) or self._writer.labels[asked]
             return
-        slot.label = self._writer.labels[usage.model]
-        if type(payload) is dict and type(asked := payload.get("model")) is str and len(self._models) < MAX_NAMES:
-            self._models[asked] = slot.label
+        slot.label = self._writer.labels[model]
+        known = slot.payload.get("model") if type(slot.payload) is dict else None
+        if type(known) is str and len(self._models) < MAX_NAMES:
+            self._models[known] = slot.label
 
     def _report(self, slot: Slot, exception: Exception | None) -> None:
         """Tell Locust, once for each sent request."""
