@@ -53,6 +53,7 @@ class Connection(AnswerParser):
         self._waiting: Any = None  # the greenlet that waits for the server, to send or to read
         self._reader: Any = None  # the same while our watcher is to wake it
         self._heard = 0.0
+        self.settled_at = 0.0  # the pool's: while it is idle, from when on the server is not about to close it
 
     def is_quiet(self) -> bool:
         """Tells whether the server has left an idle connection as it was: neither closed it nor sent anything."""

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from os import PathLike
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 import gevent.ssl
 from gevent import Timeout
 from gevent.socket import IPPROTO_TCP, TCP_NODELAY, create_connection
 
-from inference_benchmarker.clients.connection import Connection
+from inference_benchmarker.clients.connection import Connection, ConnectionClosedError
 from inference_benchmarker.url import PORTS, http_address
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
     from gevent.socket import socket
+
+
+# llama.cpp's server promises to keep a connection, and closes it some moments after a stream's last byte. For so long
+# what is sent over it may be lost.
+_SETTLED_S = 0.05
 
 
 class ConnectTimeoutError(TimeoutError):
@@ -42,7 +48,8 @@ class Pool:
 
     There is no limit: a request never waits for another's connection. An idle connection that the server has closed
     is dropped before anything is sent over it. What fails after that is not repeated, because the server may have
-    taken it up: a request is sent once, or never.
+    taken it up: a request is sent once, or never. Of a server that has closed one, or that speaks of Keep-Alive, those
+    whose stream has only just ended are passed over until one has outlived its stream.
     """
 
     def __init__(self, url: str, verify: bool | str | PathLike[str] | SSLContext, limits: Limits) -> None:
@@ -59,6 +66,7 @@ class Pool:
         self._address = (parts.hostname, parts.port or PORTS[parts.scheme])
         self._limits = limits
         self._idle: list[Connection] = []
+        self._keeps: bool | None = None  # connections outlive streams, as far as is known
         self.path = parts.path.rstrip("/")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         self._place = f"{host}:{self._address[1]}"
@@ -70,7 +78,7 @@ class Pool:
         try:
             return Answer(connection.status, connection.headers, connection.read_body())
         finally:
-            self.release(connection)
+            self._put_back(connection, 0.0)
 
     def ask(self, method: str, request: bytes) -> Connection:
         """Send a request and read the answer's head. The connection must be released whatever becomes of it."""
@@ -78,25 +86,41 @@ class Pool:
         try:
             connection.send(method, request)
             connection.read_head()
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if isinstance(error, ConnectionClosedError):
+                self._keeps = False
             raise
         return connection
 
     def release(self, connection: Connection) -> None:
         """Keep a connection whose answer was read to its end; close any other."""
+        doubtful = self._keeps is False or (self._keeps is None and "keep-alive" in connection.headers)
+        self._put_back(connection, monotonic() + _SETTLED_S if doubtful else 0.0)
+
+    def _put_back(self, connection: Connection, settled_at: float) -> None:
         if connection.reusable:
+            connection.settled_at = settled_at
             self._idle.append(connection)
         else:
             connection.close()
 
     def _take(self) -> Connection:
-        while self._idle:
-            connection = self._idle.pop()
+        while connection := self._settled():
             if connection.is_quiet():
+                if connection.settled_at:
+                    self._keeps = True
                 return connection
             connection.close()
+            self._keeps = False
         return self._connect()
+
+    def _settled(self) -> Connection | None:
+        """The idle connection used last, of those that the server is not about to close."""
+        for place in range(len(self._idle) - 1, -1, -1):
+            if self._keeps or self._idle[place].settled_at <= monotonic():
+                return self._idle.pop(place)
+        return None
 
     def _connect(self) -> Connection:
         limit = self._limits.connect_timeout_s
