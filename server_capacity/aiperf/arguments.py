@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.plan.plan import OpenLoop
@@ -44,9 +45,31 @@ FAMILIAR = frozenset(
 """Flags that aiperf need not be asked about."""
 
 INPUTS = ("input-file", "public-dataset")
+RAW, SESSIONS = "raw_payload", "inputs_json"
+"""aiperf's forms of a file whose requests are sent as they stand: a line each, and one object of all."""
+
+STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
+"""The keys of a request that asks for a stream, as our clients add them."""
+
 _OUR_INPUT = ("input-file", "custom-dataset-type", "dataset-sampling-strategy")
 _MOST_MEANT = 3
 _ENDPOINT_TYPES = {"messages": "chat", "prompt": "completions", "input": "embeddings"}
+_STREAMED = ("chat", "completions")
+_OF_OTHER_FORMS = frozenset({"conversation_id", "data", "session_id", "text", "texts", "timestamp", "turns"})
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """The requests that aiperf sends as they stand: their file, its ``form``, and the first of them."""
+
+    path: Path
+    form: str
+    body: Mapping[str, Any]
+
+    @property
+    def is_silent_on_streams(self) -> bool:
+        """Tells whether they could be streamed, and do not say it."""
+        return "stream" not in self.body and _endpoint_type(self.body) in _STREAMED
 
 
 def named(given: Mapping[str, Value]) -> dict[str, Value]:
@@ -89,18 +112,27 @@ def problems_of_names(names: Iterable[str], known: Collection[str]) -> Iterator[
             yield f"--aiperf-args: aiperf has no flag {name}.{hint}"
 
 
+def is_request(line: Any) -> bool:
+    """Tells whether a line of a file is a request as it is sent, and in none of aiperf's other forms."""
+    return isinstance(line, dict) and _endpoint_type(line) is not None and _OF_OTHER_FORMS.isdisjoint(line)
+
+
 def flags(
-    plan: WavePlan, url: str, given: Mapping[str, Value], inputs: Path | None, body: Mapping[str, Any] | None
+    plan: WavePlan, url: str, given: Mapping[str, Value], requests: Requests | None, *, streamed: bool = False
 ) -> dict[str, Value]:
-    """The wave's load and input, replaced and added to by what is given. ``body``: the first request of ``inputs``."""
+    """The wave's load and requests, replaced and added to by what is given.
+
+    ``streamed``: the requests are made to ask for a stream.
+    """
     found: dict[str, Value] = {"url": url, **dict(_load(plan)), **dict(_bounds(plan)), **_OUTPUT}
     if plan.seed is not None:
         found["random-seed"] = plan.seed
     if plan.request_timeout_s is not None:
         found["request-timeout-seconds"] = float(plan.request_timeout_s)
-    if inputs is not None and body is not None:
-        found |= dict(zip(_OUR_INPUT, (str(inputs), "inputs_json", "sequential"), strict=True))
-        found |= dict(_of_body(body))
+    if requests is not None:
+        found |= dict(zip(_OUR_INPUT, (str(requests.path), requests.form, "sequential"), strict=True))
+        found |= dict(_of_body(requests.body))
+        found |= {"streaming": True} if streamed else {}
     opposed = {f"no-{name}" for name, value in given.items() if value is not False}
     return {**{name: value for name, value in found.items() if name not in opposed}, **given}
 

@@ -17,9 +17,14 @@ from inference_benchmarker.engine.endpoint import load
 from inference_benchmarker.engine.json_bodies import json_bodies
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.host import die_with_parent
+from inference_benchmarker.json_file import UNREADABLE
+from server_capacity.aiperf.arguments import RAW, SESSIONS, Requests, is_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+MOST_INPUTS = 10_000
+"""Requests that are made ready for aiperf, or looked at; a longer run sends them again."""
 
 
 def write_inputs(path: Path, bodies: Iterator[dict[str, Any]]) -> None:
@@ -32,21 +37,48 @@ def write_inputs(path: Path, bodies: Iterator[dict[str, Any]]) -> None:
         file.write("\n]}\n")
 
 
-def first_input(path: Path) -> dict[str, Any]:
-    """The first request of a file that ``write_inputs`` wrote."""
-    return next(_written(path))
+def made_requests(path: Path) -> Requests:
+    """The requests of a file that ``write_inputs`` wrote."""
+    return Requests(path, SESSIONS, next(written(path)))
 
 
-def streams_differ(path: Path) -> bool:
-    """Tells whether some requests of such a file ask for a stream and others do not."""
-    return len({bool(body.get("stream")) for body in _written(path)}) > 1
+def given_requests(path: Path) -> Requests | None:
+    """The requests of a user's file, where they stand in it as they are sent; None for aiperf's other forms."""
+    for form in (RAW, SESSIONS):
+        try:
+            body = next(_given_bodies(path, form))
+        except (OSError, StopIteration, *UNREADABLE):
+            continue
+        if is_request(body):
+            return Requests(path, form, body)
+    return None
 
 
-def _written(path: Path) -> Iterator[dict[str, Any]]:
+def streams_differ(requests: Requests, *, ours: bool) -> bool:
+    """Tells whether some of the first requests ask for a stream and others do not. ``ours``: we wrote their file."""
+    bodies = written(requests.path) if ours else _given_bodies(requests.path, requests.form)
+    try:
+        return len({bool(body.get("stream")) for body in islice(bodies, MOST_INPUTS)}) > 1
+    except UNREADABLE as error:
+        raise BenchmarkError(
+            f"{requests.path}: not all of it are requests of the form {requests.form} ({error})."
+        ) from None
+
+
+def written(path: Path) -> Iterator[dict[str, Any]]:
+    """The requests of a file that ``write_inputs`` wrote, one at a time."""
     with path.open(encoding="utf-8") as file:
         for line in islice(file, 1, None):
             if line.startswith("{"):
                 yield json.loads(line.rstrip(",\n"))["payloads"][0]
+
+
+def _given_bodies(path: Path, form: str) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as file:
+        if form == RAW:
+            yield from (json.loads(line) for line in file if line.strip())
+        else:
+            yield from (body for session in json.load(file)["data"] for body in session["payloads"])
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from inference_benchmarker.engine.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import replace_file
 from inference_benchmarker.redact import redact, without
+from server_capacity.aiperf.certificates import certificates
 from server_capacity.aiperf.export import RECORDS
 from server_capacity.aiperf.tokenizer import ADVICE, environment_for, in_log
 
@@ -171,10 +172,14 @@ def _start(
 
 
 def _environment(environment: Mapping[str, str], arguments: Sequence[str], scratch: str) -> dict[str, str]:
-    """The user's, with a temporary folder that goes with the run, and without a copy of the inputs in their home."""
+    """The user's, with a temporary folder that goes with the run, and without a copy of the inputs in their home.
+
+    It believes the certificate authorities that their other clients do.
+    """
     given = dict(pairwise(arguments))
     found = environment_for(given.get("--tokenizer", given.get("--model")), environment)
-    return {**found, "TMPDIR": scratch, "AIPERF_DATASET_MMAP_CACHE_ENABLED": "false"}
+    trusted = certificates(environment, Path(scratch))
+    return {**found, **trusted, "TMPDIR": scratch, "AIPERF_DATASET_MMAP_CACHE_ENABLED": "false"}
 
 
 def _watch(process: subprocess.Popen[bytes], records: Path, say: Callable[[str], None]) -> None:

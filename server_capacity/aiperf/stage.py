@@ -2,55 +2,50 @@
 
 from __future__ import annotations
 
-import json
-import math
-import os
 import secrets
-import shutil
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from inference_benchmarker.engine.child_logs import child_log
 from inference_benchmarker.engine.launch import facts_of, make_run_dir
-from inference_benchmarker.engine.leftovers import MARK, end_leftovers, new_mark
-from inference_benchmarker.engine.processes import child_environment, counting_interrupts, until_interrupted
+from inference_benchmarker.engine.processes import counting_interrupts, until_interrupted
 from inference_benchmarker.engine.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, OK, worst_exit_code
 from inference_benchmarker.facts.server_metric import collected
-from inference_benchmarker.plan.plan import OpenLoop, WavePlan
-from inference_benchmarker.redact import redact, secret_values
+from inference_benchmarker.redact import secret_values
 from inference_benchmarker.wave.run_dir import OWNER_ONLY
 from server_capacity.aiperf import installation as aiperf
-from server_capacity.aiperf.arguments import flags, problems_of, problems_of_names, strange, words
+from server_capacity.aiperf.arguments import STREAM, flags, problems_of, problems_of_names, strange, words
 from server_capacity.aiperf.baseline import PAUSE_S, wait_for_baseline
+from server_capacity.aiperf.certificates import certificate_problems
 from server_capacity.aiperf.export import AiperfResult, read_export
-from server_capacity.aiperf.inputs import first_input, streams_differ
+from server_capacity.aiperf.inputs import given_requests, streams_differ, write_inputs, written
+from server_capacity.aiperf.making import make_requests
 from server_capacity.aiperf.options import API_KEY, AiperfOptions
 from server_capacity.aiperf.tokenizer import ADVICE, Tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from inference_benchmarker.facts.server_metric import Source
+    from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.run_dir import RunDir
     from inference_benchmarker.wave.wave import Wave
-
-MOST_INPUTS = 10_000
-"""Requests that are made ready for aiperf; a longer run sends them again."""
+    from server_capacity.aiperf.arguments import Requests
 
 KEY = "api-key"
-_TELL_AFTER_S = 2.0
 _INPUTS = "inputs.json"
 _STREAMS_DIFFER = (
     "some payloads ask for a stream and others do not; aiperf takes all answers alike, and its TTFT would be wrong."
+)
+_WHOLE = (
+    'aiperf measures whole answers, as the payload says nothing of "stream": for TTFT put "stream": true into it, or '
+    "give --aiperf-args '{\"streaming\": true}'."
 )
 _TAKE_THEM_ALIKE = (
     "Name a factories file for each kind, or say how to take them: --aiperf-args '{\"streaming\": false}' (no TTFT)."
@@ -68,13 +63,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class AiperfStage:
-    """One run of aiperf, ready to begin. ``body``: the first of the requests in ``inputs``, where they are ours."""
+    """One run of aiperf, ready to begin. ``requests``: None where only aiperf knows them."""
 
     options: AiperfOptions
     plan: WavePlan
     url: str
-    inputs: Path | None
-    body: dict[str, Any] | None
+    requests: Requests | None
     environment: Mapping[str, str]
     say: Callable[[str], None]
 
@@ -87,7 +81,7 @@ class AiperfStage:
         try:
             if wave is not None:
                 self._rest(sources, wave)
-            result = self._run(run_dir, sources)
+            result = self._run(run_dir, sources, streamed=self._streamed(wave))
         except KeyboardInterrupt:
             return Outcome(INTERRUPTED, problem="Interrupted: aiperf measured nothing.")
         except OSError as error:
@@ -105,7 +99,18 @@ class AiperfStage:
         self.say(f"Pausing for {pause_s:g} s before aiperf.")
         time.sleep(pause_s)
 
-    def _run(self, run_dir: RunDir, sources: Sequence[Source]) -> AiperfResult:
+    def _streamed(self, wave: Wave | None) -> bool:
+        """Tells whether requests that do not say it are to ask for a stream: as the wave's client did, or as given."""
+        if self.options.brings_input or self.requests is None or not self.requests.is_silent_on_streams:
+            return False
+        if "streaming" in self.options.given:
+            return self.options.given["streaming"] is True
+        if wave is None:
+            self.say(_WHOLE)
+            return False
+        return had_streams(wave)
+
+    def _run(self, run_dir: RunDir, sources: Sequence[Source], *, streamed: bool) -> AiperfResult:
         """Run it and store what it measured; KeyboardInterrupt where it was interrupted before the first answer."""
         folder = run_dir.aiperf
         folder.mkdir(mode=OWNER_ONLY)
@@ -113,7 +118,7 @@ class AiperfStage:
             source.begin()
         known = self._secrets()
         environment = {name: value for name, value in self.environment.items() if name != API_KEY}
-        arguments = self._arguments(folder.resolve())
+        arguments = self._arguments(folder.resolve(), streamed=streamed)
         interrupted = aiperf.run(self.options.installation, arguments, folder, environment, self.say, secrets=known)
         aiperf.scrub(folder, known)
         export = read_export(folder, self.plan.success_threshold, interrupted=interrupted)
@@ -142,15 +147,22 @@ class AiperfStage:
         keys = (str(key) for key in (self.environment.get(API_KEY), self.options.given.get(KEY)) if key)
         return sorted({*filter(_is_secret, keys), *secret_values(self.environment)}, key=len, reverse=True)
 
-    def _arguments(self, folder: Path) -> list[str]:
-        inputs = None
-        if self.inputs is not None:
-            inputs = folder / _INPUTS
-            shutil.copyfile(self.inputs, inputs)
-        found = flags(self.plan, self.url, self.options.given, inputs, self.body)
+    def _arguments(self, folder: Path, *, streamed: bool) -> list[str]:
+        requests = self.requests
+        if requests is not None and not self.options.brings_input:
+            more, bodies = STREAM if streamed else {}, written(requests.path)
+            requests = replace(requests, path=folder / _INPUTS)
+            write_inputs(requests.path, ({**more, **body} for body in bodies))
+        found = flags(self.plan, self.url, self.options.given, requests, streamed=streamed)
         key = self.environment.get(API_KEY)
         own = {"artifact-dir": str(folder)} | ({KEY: key} if key else {})
         return ["profile", *words({**own, **found})]
+
+
+def had_streams(wave: Wave) -> bool:
+    """Tells whether its answers came in pieces."""
+    answered = wave.records.where(wave.records.outcome("ok"))
+    return len(answered) > 0 and bool((answered.int("chunks") > 1).any())
 
 
 def _is_secret(key: str) -> bool:
@@ -164,19 +176,25 @@ def prepared(
 ) -> Iterator[AiperfStage]:
     """The stage, with its requests made; BenchmarkError for what is wrong with them or missing."""
     plan = plan if plan.seed is not None else plan.with_seed(secrets.randbits(32))
+    refuse(certificate_problems(url, environment))
     with scratch_folder("benchmark_aiperf_") as folder:
-        inputs = None if options.brings_input else folder / _INPUTS
-        body = None
-        if inputs is not None:
-            _make_inputs(plan, inputs, environment, say)
-            body = first_input(inputs)
-            if "streaming" not in options.given and streams_differ(inputs):
-                raise BenchmarkError(_STREAMS_DIFFER, _TAKE_THEM_ALIKE)
+        ours = not options.brings_input
+        requests = make_requests(plan, folder / _INPUTS, environment, say) if ours else _given(options)
+        if requests is not None and "streaming" not in options.given and streams_differ(requests, ours=ours):
+            raise BenchmarkError(_STREAMS_DIFFER, _TAKE_THEM_ALIKE)
+        body = None if requests is None else requests.body
         refuse([*_misspelt(options, environment, say), *problems_of(options.given, body)])
-        tokenizer = Tokenizer.of(flags(plan, url, options.given, inputs, body))
+        tokenizer = Tokenizer.of(flags(plan, url, options.given, requests))
         if tokenizer and (problem := tokenizer.problem(options.installation.python, environment, say)):
             raise BenchmarkError(problem, ADVICE)
-        yield AiperfStage(options, plan, url, inputs, body, environment, say)
+        yield AiperfStage(options, plan, url, requests, environment, say)
+
+
+def _given(options: AiperfOptions) -> Requests | None:
+    """The requests of the user's own file; None where they are in another form, or said to be."""
+    file, form = options.given.get("input-file"), options.given.get("custom-dataset-type")
+    found = given_requests(Path(file)) if isinstance(file, str) else None
+    return found if found is None or form in (None, found.form) else None
 
 
 def _misspelt(options: AiperfOptions, environment: Mapping[str, str], say: Callable[[str], None]) -> Iterator[str]:
@@ -184,67 +202,3 @@ def _misspelt(options: AiperfOptions, environment: Mapping[str, str], say: Calla
     if names := strange(options.given):
         say("Asking aiperf which flags it has ...")
         yield from problems_of_names(names, aiperf.known_flags(options.installation, environment))
-
-
-def planned_inputs(plan: WavePlan) -> int:
-    """The number of requests made ready: as many as are planned, where that is known, and not too many."""
-    counts = [MOST_INPUTS]
-    if plan.bounds.num_requests is not None:
-        counts.append(plan.bounds.num_requests)
-    if plan.bounds.duration_s is not None and isinstance(plan.load, OpenLoop):
-        counts.append(max(1, math.ceil(plan.bounds.duration_s * plan.load.rate)))
-    return min(counts)
-
-
-def _make_inputs(plan: WavePlan, path: Path, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
-    """Have a process of its own import the factories file and write what the arrivals send."""
-    if plan.factories_file is None:
-        raise BenchmarkError(
-            "aiperf has no requests.",
-            'Give --factories-file FILE, or --aiperf-args \'{"input-file": "FILE"}\'.',
-        )
-    asked = {
-        "factories_file": str(plan.factories_file.resolve()),
-        "endpoint_name": plan.endpoint_name,
-        "seed": plan.seed,
-        "arrivals": planned_inputs(plan),
-        "path": str(path),
-        "parent": os.getpid(),
-    }
-    log, mark, hidden = path.with_suffix(".log"), new_mark(), secret_values(environment)
-    with (
-        child_log(log, lambda text: redact(text, hidden)) as output,
-        subprocess.Popen(
-            [sys.executable, "-P", "-m", "server_capacity.aiperf.inputs"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=output,
-            env={**child_environment(), MARK: mark},
-            start_new_session=True,
-        ) as process,
-    ):
-        try:
-            answer = _communicate(process, json.dumps(asked) + "\n", plan, say)
-        finally:
-            process.kill()
-            process.wait()
-            end_leftovers(mark, {process.pid})
-    if not answer:
-        tail = log.read_text(encoding="utf-8", errors="replace")[-2000:]
-        raise BenchmarkError(f"{plan.factories_file}: making aiperf's requests ended early.\n{tail}")
-    if problem := json.loads(answer).get("problem"):
-        raise BenchmarkError(problem)
-
-
-def _communicate(process: subprocess.Popen[bytes], line: str, plan: WavePlan, say: Callable[[str], None]) -> bytes:
-    try:
-        return process.communicate(line.encode(), timeout=_TELL_AFTER_S)[0]
-    except subprocess.TimeoutExpired:
-        say("Making the requests for aiperf ...")
-    try:
-        return process.communicate(timeout=float(plan.load_timeout_s))[0]
-    except subprocess.TimeoutExpired:
-        raise BenchmarkError(
-            f"{plan.factories_file}: aiperf's requests were not made within {plan.load_timeout_s} s.",
-            "Make it quicker, or give it more time with --load-timeout.",
-        ) from None

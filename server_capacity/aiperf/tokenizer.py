@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from server_capacity.aiperf.arguments import Value
 
+BUILTIN = "builtin"
 ADVICE = 'Give the folder of one: --aiperf-args \'{"tokenizer": "FOLDER"}\'.'
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 _TOKENIZED = ("chat", "completions", "embeddings")
@@ -26,19 +27,20 @@ _LONGEST = 200
 _CANNOT = 9
 
 # The program that aiperf's own Python runs; whatever else goes wrong in it is no verdict on the tokenizer. For a model
-# whose name is a placeholder aiperf has a tokenizer of its own.
+# whose name is a placeholder aiperf takes a tokenizer of its own, "builtin", and fetches its vocabulary once.
 _LOADER = f"""
 import json, sys
 name, is_model, revision, trusted = json.load(sys.stdin)
 from aiperf.common.exceptions import TokenizerError
 from aiperf.common.tokenizer import AmbiguousTokenizerNameError, Tokenizer
 from aiperf.common.tokenizer_fake_names import is_fake_model_name
-if not (is_model and is_fake_model_name(name)):
-    try:
-        Tokenizer.from_pretrained(name, trust_remote_code=trusted, revision=revision)
-    except (TokenizerError, AmbiguousTokenizerNameError) as error:
-        print(error)
-        sys.exit({_CANNOT})
+if is_model and is_fake_model_name(name):
+    name = "{BUILTIN}"
+try:
+    Tokenizer.from_pretrained(name, trust_remote_code=trusted, revision=revision)
+except (TokenizerError, AmbiguousTokenizerNameError, OSError) as error:
+    print(name, error, sep=chr(10))
+    sys.exit({_CANNOT})
 """
 
 
@@ -118,8 +120,14 @@ class Tokenizer:
         return None
 
     def _told(self, said: str) -> str:
-        reason = " ".join(said.split()).removeprefix(f"Failed to load tokenizer '{self.name}': ")
-        whose = "the model's name; " if self.is_model else ""
-        what = "" if Path(self.name).is_dir() else f" ({whose}there is no folder called so)"
+        name, _, text = said.partition("\n")
+        reason = " ".join(text.split()).removeprefix(f"Failed to load tokenizer '{name}': ")
         short = reason if len(reason) <= _LONGEST else reason[:_LONGEST] + " ..."
-        return f"aiperf cannot load the tokenizer {self.name!r}{what}: {short}"
+        return f"aiperf cannot load the tokenizer {name!r}{self._whose(name)}: {short}"
+
+    def _whose(self, name: str) -> str:
+        if name == BUILTIN:
+            why = f", which it takes for the placeholder {self.name!r} as the model's name," if self.is_model else ""
+            return f"{why} and fetches from the network once" if why else ", which it fetches from the network once"
+        whose = "the model's name; " if self.is_model else ""
+        return "" if Path(name).is_dir() else f" ({whose}there is no folder called so)"

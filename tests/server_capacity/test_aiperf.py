@@ -17,7 +17,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.packaged import demo_tokenizer
 from server_capacity.aiperf import installation as aiperf
 from server_capacity.aiperf.arguments import ALIASES, FAMILIAR, problems_of_names
-from server_capacity.aiperf.inputs import first_input
+from server_capacity.aiperf.inputs import made_requests
 from server_capacity.aiperf.installation import BINARY, Installation
 from tests.bench import files_holding
 from tests.fake_aiperf import CHAT, NOBODY, STAND_IN, aiperf_here
@@ -142,7 +142,7 @@ def test_the_demo_with_aiperf_is_a_chat(bench: Bench, stand_in: dict[str, str]) 
     done = bench.run(*arguments, factories=None, environment={**stand_in, "HF_HUB_OFFLINE": "1"})
     assert done.code == 0, done.err
     assert json.loads((done.folder_of_aiperf / "environment.csv").read_text()) == [], "its tokenizer is no folder"
-    body = first_input(done.folder_of_aiperf / "inputs.json")
+    body = made_requests(done.folder_of_aiperf / "inputs.json").body
     assert {"messages", "stream", "model"} <= set(body)
 
 

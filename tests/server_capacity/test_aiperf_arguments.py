@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
-from server_capacity.aiperf.arguments import brings_input, flags, named, problems_of, words
-from server_capacity.aiperf.stage import MOST_INPUTS, planned_inputs
+from server_capacity.aiperf.arguments import SESSIONS, Requests, brings_input, flags, named, problems_of, words
+from server_capacity.aiperf.inputs import MOST_INPUTS
+from server_capacity.aiperf.making import planned_inputs
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": True}
 URL = "http://127.0.0.1:8000"
@@ -22,7 +23,7 @@ def plan(load: OpenLoop | ClosedLoop, duration: str | None = None, number: int |
 
 
 def line(of: WavePlan, body: dict[str, Any] | None = CHAT, **given: Any) -> list[str]:
-    return words(flags(of, URL, named(given), INPUTS if body else None, body))
+    return words(flags(of, URL, named(given), Requests(INPUTS, SESSIONS, body) if body else None))
 
 
 def value(line: list[str], flag: str) -> str:
@@ -90,7 +91,7 @@ def test_a_letter_is_the_flag_that_it_stands_for(short: str, long: str) -> None:
 def test_requests_of_the_users_own_take_the_place_of_ours() -> None:
     given = named({"input_file": "mine.jsonl", "model": "m"})
     assert brings_input(given)
-    got = words(flags(plan(ClosedLoop(1), number=1), URL, given, None, None))
+    got = words(flags(plan(ClosedLoop(1), number=1), URL, given, None))
     assert value(got, "--input-file") == "mine.jsonl"
     assert "--custom-dataset-type" not in got
     assert brings_input(named({"input-file": False}))

@@ -62,7 +62,7 @@ def stage(tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch) -> A
     installation = Installation(Path("aiperf"), Path("python3"))
     options = AiperfOptions(installation, "http://127.0.0.1:9", only=True, given={}, pause_s=None)
     plan = WavePlan(OpenLoop(Decimal(1)), Bounds(num_requests=1), output_dir=tmp_path)
-    return AiperfStage(options, plan, "http://127.0.0.1:9", None, None, {}, said.append)
+    return AiperfStage(options, plan, "http://127.0.0.1:9", None, {}, said.append)
 
 
 def interrupted() -> list[ServerMetric]:

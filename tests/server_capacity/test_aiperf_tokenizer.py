@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # As much of aiperf as loads a tokenizer.
 LIBRARY = """
-import sys, time, types
+import os, sys, time, types
 class TokenizerError(Exception): pass
 class AmbiguousTokenizerNameError(ValueError): pass
 class Tokenizer:
@@ -32,6 +32,10 @@ class Tokenizer:
             time.sleep(600)
         if name == "crash":
             raise KeyError(name)
+        if name == "builtin":
+            if "NO_ROUTE" in os.environ:
+                raise ConnectionError("no route to vocabularies.example")
+            return
         if name == "two":
             raise AmbiguousTokenizerNameError("it may be one or the other")
         if (name, revision, trust_remote_code) != ("good", "v2", True):
@@ -110,6 +114,25 @@ def test_what_cannot_be_loaded_is_told_in_one_short_line_without_secrets(library
 
 
 @pytest.mark.process
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        ({"model": "mock"}, ", which it takes for the placeholder 'mock' as the model's name, and fetches"),
+        ({"tokenizer": "builtin", "model": "m"}, ", which it fetches"),
+    ],
+)
+def test_its_own_tokenizer_is_tried_too_because_it_comes_from_the_network(
+    flags: dict[str, Value], why: str, library: dict[str, str]
+) -> None:
+    assert problem(library, **flags) is None
+    said = problem({**library, "NO_ROUTE": "1"}, **flags)
+    expected = (
+        f"aiperf cannot load the tokenizer 'builtin'{why} from the network once: no route to vocabularies.example"
+    )
+    assert said == expected
+
+
+@pytest.mark.process
 def test_a_check_that_fails_or_lasts_is_no_verdict(library: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert problem({}, tokenizer="any") is None
     assert problem(library, tokenizer="crash") is None
@@ -137,13 +160,19 @@ def test_it_is_told_before_any_load_is_sent(bench: Bench, library: dict[str, str
 
 
 @pytest.mark.process
-def test_the_real_one_loads_the_demos_and_no_folder_without_one(tmp_path: Path) -> None:
+def test_the_real_one_loads_the_demos_and_neither_an_empty_folder_nor_its_own_without_a_network(tmp_path: Path) -> None:
     python = Installation.find({BINARY: aiperf_here()}).python
-    for folder, fails in ((demo_tokenizer(), False), (tmp_path, True)):
-        tokenizer = Tokenizer.of({"tokenizer": str(folder)})
+    nowhere = {"HF_HUB_OFFLINE": "1", "HTTPS_PROXY": NOBODY, "https_proxy": NOBODY, "DATA_GYM_CACHE_DIR": str(tmp_path)}
+    given: list[tuple[dict[str, Value], str]] = [
+        ({"tokenizer": str(demo_tokenizer())}, ""),
+        ({"tokenizer": str(tmp_path)}, str(tmp_path)),
+        ({"model": "mock-model"}, "'builtin', which it takes for the placeholder 'mock-model'"),
+    ]
+    for flags, cannot in given:
+        tokenizer = Tokenizer.of(flags)
         assert tokenizer is not None
-        said = tokenizer.problem(python, {**os.environ, "HF_HUB_OFFLINE": "1"}, lambda _: None)
-        assert (said is not None) == fails, said
+        said = tokenizer.problem(python, {**os.environ, **nowhere}, lambda _: None)
+        assert cannot in said if said else not cannot, said
 
 
 def test_the_tokenizer_is_read_from_what_aiperf_logged() -> None:

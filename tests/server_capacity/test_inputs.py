@@ -11,7 +11,7 @@ import pytest
 from inference_benchmarker.engine.endpoint import Endpoint
 from inference_benchmarker.engine.json_bodies import json_bodies
 from inference_benchmarker.errors import BenchmarkError
-from server_capacity.aiperf.inputs import first_input, streams_differ, write_inputs
+from server_capacity.aiperf.inputs import made_requests, streams_differ, write_inputs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,7 +50,7 @@ def test_text_and_bytes_are_the_objects_they_spell(payload: Any, tmp_path: Path)
     assert [session["payloads"] for session in sessions] == [[{"a": "x\n"}]] * 2
     assert len({session["session_id"] for session in sessions}) == 2
     assert len(path.read_text().splitlines()) == 4
-    assert first_input(path) == {"a": "x\n"}
+    assert made_requests(path).body == {"a": "x\n"}
 
 
 @pytest.mark.parametrize("payload", [b"\xff\xd8", "plain text", [1], 7, {"a": object()}, {"a": float("nan")}])
@@ -67,4 +67,4 @@ def test_it_is_told_whether_only_some_ask_for_a_stream(
 ) -> None:
     bodies = [{"n": 1} if stream is None else {"stream": stream} for stream in streams]
     write_inputs(tmp_path / "inputs.json", iter(bodies))
-    assert streams_differ(tmp_path / "inputs.json") is differ
+    assert streams_differ(made_requests(tmp_path / "inputs.json"), ours=True) is differ
