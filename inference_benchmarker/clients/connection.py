@@ -11,9 +11,12 @@ from gevent.monkey import get_original
 from gevent.ssl import SSLSocket
 
 from inference_benchmarker.clients.answer_parser import AnswerParser
+from inference_benchmarker.clients.decoding import UndecodableAnswerError, decoder_of
 
 if TYPE_CHECKING:
     from gevent.socket import socket
+
+    from inference_benchmarker.clients.decoding import Decoder
 
 _BLOCK = 16 * 1024
 _READ = 1  # libev's event
@@ -32,11 +35,12 @@ class ConnectionClosedError(ConnectionError):
 class Connection(AnswerParser):
     """One exchange at a time: ``send``, ``read_head``, then ``read_piece`` or ``read_body``.
 
+    What is read of a body is as it was before the server compressed it, unless ``decodes`` is False.
     ``status``, ``headers`` and ``complete`` are those of the answer. A connection that raised is of no further use and
     must be closed.
     """
 
-    def __init__(self, sock: socket, read_timeout_s: float | None) -> None:
+    def __init__(self, sock: socket, read_timeout_s: float | None, *, decodes: bool = True) -> None:
         super().__init__()
         sock.settimeout(None)  # gevent would make a timer for every read; ours lives as long as the connection
         self._sock = sock
@@ -54,6 +58,8 @@ class Connection(AnswerParser):
         self._reader: Any = None  # the same while our watcher is to wake it
         self._heard = 0.0
         self.settled_at = 0.0  # the pool's: while it is idle, from when on the server is not about to close it
+        self._decodes = decodes
+        self._decoder: Decoder | None = None
 
     def is_quiet(self) -> bool:
         """Tells whether the server has left an idle connection as it was: neither closed it nor sent anything."""
@@ -79,22 +85,29 @@ class Connection(AnswerParser):
         """Wait for the head of the answer."""
         while not self.head_read:
             self._read()
+        encoding = self.content_encoding
+        self._decoder = self._make_decoder(encoding) if encoding and self._decodes else None
 
     def read_piece(self) -> bytes:
         """The bytes of the body that came since the last call, waiting for some; nothing at its end."""
-        while not self.pieces:
-            if self.complete:
-                return b""
-            self._read()
-        piece = b"".join(self.pieces)
-        self.pieces.clear()
-        return piece
+        while True:
+            while not self.pieces:
+                if self.complete:
+                    if self._decoder is not None:
+                        self._decoder.end()
+                    return b""
+                self._read()
+            piece = b"".join(self.pieces)
+            self.pieces.clear()
+            if self._decoder is None or (piece := self._decoder.decode(piece)):
+                return piece
 
     def read_body(self) -> bytes:
         """All that is left of the body."""
         while not self.complete:
             self._read()
-        return b"".join(self.pieces)
+        body = b"".join(self.pieces)
+        return body if self._decoder is None else self._decoded(self._decoder, body)
 
     def close(self) -> None:
         """Close the socket, and wake nobody any more."""
@@ -104,6 +117,29 @@ class Connection(AnswerParser):
         if self._watcher is not None:
             self._watcher.close()
         self._sock.close()
+
+    def _make_decoder(self, encoding: str) -> Decoder | None:
+        try:
+            return decoder_of(encoding)
+        except UndecodableAnswerError:
+            if self._is_success:
+                raise
+            return None
+
+    def _decoded(self, decoder: Decoder, body: bytes) -> bytes:
+        """The body; that of an error as it came where it cannot be decoded, as its status says more."""
+        try:
+            decoded = decoder.decode(body)
+            decoder.end()
+        except UndecodableAnswerError:
+            if self._is_success:
+                raise
+            return body
+        return decoded
+
+    @property
+    def _is_success(self) -> bool:
+        return 200 <= self.status < 300
 
     def _read(self) -> None:
         self._waiting = getcurrent()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -52,7 +53,9 @@ class Pool:
     whose stream has only just ended are passed over until one has outlived its stream.
     """
 
-    def __init__(self, url: str, verify: bool | str | PathLike[str] | SSLContext, limits: Limits) -> None:
+    def __init__(
+        self, url: str, verify: bool | str | PathLike[str] | SSLContext, limits: Limits, *, decodes: bool = True
+    ) -> None:
         parts = http_address(url)
         if parts is None or parts.hostname is None:
             raise ValueError(f"{url!r} is no URL of a server: it must look like https://host:port/path")
@@ -65,6 +68,7 @@ class Pool:
         self._context = tls_context(verify) if parts.scheme == "https" else None
         self._address = (parts.hostname, parts.port or PORTS[parts.scheme])
         self._limits = limits
+        self._decodes = decodes
         self._idle: list[Connection] = []
         self._keeps: bool | None = None  # connections outlive streams, as far as is known
         self.path = parts.path.rstrip("/")
@@ -130,7 +134,7 @@ class Pool:
                 sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
                 if self._context is not None:
                     sock = self._context.wrap_socket(sock, server_hostname=self._address[0])
-                return Connection(sock, self._limits.read_timeout_s)
+                return Connection(sock, self._limits.read_timeout_s, decodes=self._decodes)
             except BaseException:
                 sock.close()
                 raise
@@ -156,5 +160,19 @@ def tls_context(verify: bool | str | PathLike[str] | SSLContext) -> SSLContext:
         context.check_hostname = False
         context.verify_mode = gevent.ssl.CERT_NONE
     else:
-        context.load_verify_locations(verify)
+        _trust(context, verify)
     return context
+
+
+def _trust(context: SSLContext, path: str | PathLike[str]) -> None:
+    """Trust the authorities of a file or a folder. Raises OSError and ValueError that name it."""
+    place = Path(path)
+    try:
+        if place.is_dir():
+            context.load_verify_locations(capath=place)
+        else:
+            context.load_verify_locations(place)
+    except gevent.ssl.SSLError as error:  # an OSError whose numbers are no errno
+        raise ValueError(f"verify={str(path)!r} has no certificates that can be read (PEM): {error.reason}") from error
+    except OSError as error:
+        raise type(error)(error.errno, f"verify=: {error.strerror}", str(path)) from None

@@ -81,7 +81,7 @@ class SageMakerClient:
         model = client.meta.service_model
         self._exceptions = client.exceptions
         self._url: str = client.meta.endpoint_url
-        self._pool = Pool(self._url, verify, Limits(connect_timeout_s, read_timeout_s))
+        self._pool = Pool(self._url, verify, Limits(connect_timeout_s, read_timeout_s), decodes=False)  # as boto3
         self._signer = Signer(credentials, client.meta.region_name, model.signing_name)
         self._whole = _Operation(model.operation_model("InvokeEndpoint"))
         self._streamed = _Operation(model.operation_model("InvokeEndpointWithResponseStream"))

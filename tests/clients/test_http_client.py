@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import itertools
 import os
 import socket
 import ssl
+import sys
 import threading
 import time
+import zlib
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -19,6 +23,7 @@ from hypothesis import strategies as st
 from inference_benchmarker.clients import HttpClient, HttpStatusError, pool
 from inference_benchmarker.clients.answer_parser import IncompleteAnswerError, NotHttpError
 from inference_benchmarker.clients.connection import ConnectionClosedError, ReadTimeoutError
+from inference_benchmarker.clients.decoding import UndecodableAnswerError, decoder_of
 from inference_benchmarker.clients.http import encode
 from inference_benchmarker.clients.pool import ConnectTimeoutError
 from inference_benchmarker.host import raise_descriptor_limit
@@ -443,3 +448,104 @@ def test_tls_waits_without_holding_up_others(certificate: Path, tls: ssl.SSLCont
         client = HttpClient(f"https://127.0.0.1:{mute.getsockname()[1]}", connect_timeout_s=0.2)
         with pytest.raises(ConnectTimeoutError):
             client.post(b"")
+
+
+# --- compressed answers
+
+PLAIN = b"".join(b"data: %d\n\n" % number for number in range(200))
+
+
+def raw_deflate(data: bytes) -> bytes:
+    return zlib.compress(data, wbits=-15)
+
+
+ENCODED = {
+    "gzip": gzip.compress(PLAIN),
+    "X-GZIP": gzip.compress(PLAIN[:50]) + gzip.compress(PLAIN[50:]),
+    "gzip ": gzip.compress(PLAIN) + b"\0" * 20,
+    "deflate": zlib.compress(PLAIN),
+    "Deflate": raw_deflate(PLAIN),
+    "deflate, gzip": gzip.compress(zlib.compress(PLAIN)),
+    "br": import_module("brotli").compress(PLAIN),
+    "identity": PLAIN,
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODED)
+def test_a_compressed_answer_is_decoded_whole_and_as_a_stream(encoding: str) -> None:
+    body = ENCODED[encoding]
+    scripts = [[answer(body, Content_Encoding=encoding)], OK, [chunked_head(Content_Encoding=encoding), chunks(body)]]
+    with ScriptedServer([*scripts, OK]) as server:
+        client = HttpClient(server.url)
+        assert client.post(b"") == PLAIN
+        assert client.post(b"") == b"ok", "the next answer is plain"
+        assert b"".join(client.stream(b"")) == PLAIN
+        assert client.post(b"") == b"ok"
+    assert {asked.connection for asked in server.asked} == {0}
+    assert "accept-encoding" not in server.asked[0].headers
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from(sorted(ENCODED)), st.lists(st.integers(1, 400), max_size=8))
+def test_compressed_bytes_cut_anywhere_are_the_same(encoding: str, cuts: list[int]) -> None:
+    body = ENCODED[encoding]
+    places = [0, *sorted(cut for cut in cuts if cut < len(body)), len(body)]
+    decoder = decoder_of(encoding)
+    if decoder is None:
+        return
+    assert b"".join(decoder.decode(body[start:end]) for start, end in itertools.pairwise(places)) == PLAIN
+    decoder.end()
+
+
+def test_a_compressed_stream_is_given_as_it_comes() -> None:
+    compressor = zlib.compressobj(wbits=31)
+    first = compressor.compress(b"a") + compressor.flush(zlib.Z_SYNC_FLUSH)
+    rest = compressor.compress(b"b") + compressor.flush()
+    script = [chunked_head(Content_Encoding="gzip"), *(b"%x\r\n%b\r\n" % (len(p), p) for p in (first[:10], first[10:]))]
+    with ScriptedServer([[*script, 0.3, chunks(rest)]]) as server:
+        seen = [(time.monotonic(), piece) for piece in HttpClient(server.url).stream(b"")]
+    assert [piece for _, piece in seen] == [b"a", b"b"]
+    assert seen[1][0] - seen[0][0] > 0.1, "the first did not wait for the second"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "text"),
+    [
+        ("gzip", gzip.compress(PLAIN)[:-9], "gzip ends in the middle"),
+        ("gzip", b"plain all the same", "gzip is damaged"),
+        ("deflate", zlib.compress(PLAIN)[:-5], "deflate ends in the middle"),
+        ("deflate", b"\xff" * 9, "deflate is damaged"),
+        ("zstd", b"x", "encoded with 'zstd'; known are gzip, x-gzip, deflate, br"),
+        ("br", b"x", "needs `pip install brotli`"),
+    ],
+)
+def test_what_cannot_be_decoded_is_a_failure_that_says_so(
+    encoding: str, body: bytes, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for library in ("brotli", "brotlicffi"):
+        monkeypatch.setitem(sys.modules, library, None)
+    with ScriptedServer([[answer(body, Content_Encoding=encoding)]]) as server:
+        client = HttpClient(server.url)
+        for call in (lambda: client.post(b""), lambda: list(client.stream(b""))):
+            with pytest.raises(UndecodableAnswerError, match=text):
+                call()
+    with ScriptedServer([[answer(body, "502 X", Content_Encoding=encoding)]]) as server:
+        with pytest.raises(HttpStatusError) as failed:
+            HttpClient(server.url).post(b"")
+        assert (failed.value.status, failed.value.body) == (502, body)
+
+
+def test_an_empty_body_needs_no_decoding() -> None:
+    with ScriptedServer([[answer(b"", Content_Encoding="gzip")]]) as server:
+        client = HttpClient(server.url)
+        assert client.post(b"") == client.request("HEAD").body == b""
+        assert list(client.stream(b"")) == []
+
+
+def test_verify_names_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"verify=.*no\.pem"):
+        HttpClient("https://127.0.0.1:1", verify=tmp_path / "no.pem")
+    (tmp_path / "empty.pem").write_text("no certificate")
+    with pytest.raises(ValueError, match=r"empty\.pem' has no certificates"):
+        HttpClient("https://127.0.0.1:1", verify=str(tmp_path / "empty.pem"))
+    HttpClient("https://127.0.0.1:1", verify=tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import time
@@ -315,6 +316,15 @@ def test_a_stream_is_the_same(name: str, pair: Pair) -> None:
     with_usage = json.dumps(USAGE).encode() in b"".join(p for p in SAME_STREAMS[name] if isinstance(p, bytes))
     usage = (2, 3) if with_usage else (None, None)
     assert (last.tokens_in, last.tokens_out, last.model) == (*usage, "m")
+
+
+def test_answers_that_a_server_compresses_unasked_are_read(pair: Pair) -> None:
+    told = gzip.compress(json.dumps({"model": "m", "usage": USAGE}).encode())
+    pair.give([answer(told, Content_Type="application/json", Content_Encoding="gzip")])
+    assert pair.ours.chat(CHAT).content == {"model": "m", "usage": USAGE}
+    packed = gzip.compress(events(*TOKENS))
+    pair.give([chunked_head(Content_Type="text/event-stream", Content_Encoding="gzip"), chunks(packed)])
+    assert read(pair.ours)[:-1] == ["a", " é", "b\n"]
 
 
 FAILING_STREAMS: dict[str, tuple[Script, str]] = {

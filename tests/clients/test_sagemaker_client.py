@@ -152,6 +152,7 @@ ANSWERS: dict[str, Script] = {
             X_Amzn_SageMaker_Closed_Session_Id="c",
         )
     ],
+    "a compressed one": [answer(zlib.compress(b"a" * 100, wbits=31), Content_Encoding="gzip")],
     "an empty one": [answer()],
     "one in chunks": [chunked_head(), chunks(b"a" * 70_000, b"b")],
     "one without a body": [b"HTTP/1.1 204 No Content\r\n\r\n"],
