@@ -21,7 +21,7 @@ class Decoder(Protocol):
     """Takes a compressed body as it comes."""
 
     def decode(self, data: bytes) -> bytes:
-        """What these bytes let one know of the body. Raises UndecodableAnswerError."""
+        """The part of the body that these bytes complete. Raises UndecodableAnswerError."""
 
     def end(self) -> None:
         """No more comes. Raises UndecodableAnswerError where something is missing."""
