@@ -17,12 +17,24 @@ INPUT, DATATYPE, SHAPE = "input", "FP32", (1, 128)
 BINARY = False  # True: the binary extension, where the server has it (Triton does), spares both sides much JSON
 
 
+class NoOutputsError(Exception):
+    """The server answered, but not with tensors."""
+
+
 def invoke_factory(endpoint_name=None):
     url = f"{URL}/v2/models/{MODEL}/infer"  # of a version: /v2/models/MODEL/versions/1/infer
-    if not BINARY:
-        return HttpClient(url).post
-    length = {"Inference-Header-Content-Length": str(len(binary_head()))}  # where the JSON ends
-    return HttpClient(url, content_type="application/octet-stream", headers=length).post
+    client = HttpClient(url)
+    if BINARY:
+        length = {"Inference-Header-Content-Length": str(len(binary_head()))}  # where the JSON ends
+        client = HttpClient(url, content_type="application/octet-stream", headers=length)
+
+    def invoke(payload):
+        answer = client.post(payload)
+        if b'"outputs"' not in answer:
+            raise NoOutputsError(f"expected outputs, but got: {answer[:500].decode(errors='replace')}")
+        return answer
+
+    return invoke
 
 
 def payload_factory():

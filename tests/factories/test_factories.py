@@ -59,7 +59,7 @@ ROUTES = {
     "sagemakerai_realtime/factories_text_classification": "/endpoints/{name}/invocations",
     "torchserve/factories_torchserve": "/predictions/{name}",
 }
-ELSEWHERE = {"kserve_v2/factories_grpc"}
+ELSEWHERE = {"kserve_v2/factories_grpc", "kserve_v2/factories_grpc_stream"}
 # Each sends as another one does, so a wave of it is slow; its requests are looked at one by one below.
 ALIKE = {
     "http/factories_http_stream",
@@ -67,6 +67,7 @@ ALIKE = {
     "openai_compatible/factories_chat",
     "openai_compatible/factories_embeddings",
     "openai_compatible/factories_rerank",
+    "openai_compatible/factories_responses_stream",
     "payload_sources/factories_generated_prompts",
     "payload_sources/factories_trace",
     "sagemakerai_multimodel/factories_even",

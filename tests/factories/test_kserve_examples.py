@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.process
 
 EXAMPLE = (FACTORIES / "kserve_v2/factories_grpc.py").read_text()
+STREAM = (FACTORIES / "kserve_v2/factories_grpc_stream.py").read_text()
 HTTP = (FACTORIES / "kserve_v2/factories_http.py").read_text()
 
 
@@ -33,11 +35,12 @@ def test_every_request_arrives_as_the_protocol_wants_it(bench: Bench) -> None:
     assert {row["bytes"] for row in wave.rows} == {len(ANSWER)}
     requests = server.seen["request"]
     assert len(requests) == 60
-    contents = [bytes.fromhex(request.pop("content")) for request in requests]
+    assert {len(request["inputs"]) for request in requests} == {1}
+    contents = [bytes.fromhex(request["inputs"][0].pop("content")) for request in requests]
     assert {len(content) for content in contents} == {4 * 128}
     assert len(set(contents)) == 60
-    tensor = {"input": "input", "datatype": "FP32", "shape": [1, 128]}
-    assert requests == [{"model": "demo", **tensor, "unknown": []}] * 60
+    tensor = {"input": "input", "datatype": "FP32", "shape": [1, 128], "unknown": []}
+    assert requests == [{"model": "demo", "inputs": [tensor], "unknown": []}] * 60
     assert most_in_flight(server.seen) > 5
 
 
@@ -93,6 +96,59 @@ def test_what_to_install_is_said(bench: Bench) -> None:
     refused = bench.run("--client-rps", 5, "--obs-time", 1, factories=EXAMPLE, environment=path, folder=folder)
     assert refused.code == 2
     assert "No module named 'grpc': `pip install grpcio protobuf`" in refused.err
+
+
+def test_streams_over_grpc_overlap_and_each_piece_is_timed(bench: Bench) -> None:
+    with GrpcServer(held=20, until=60, service_s=0.01, refuse_every=4) as server:
+        load = ("--concurrency", 25, "--num-requests", 80, "--workers", 1, "--request-timeout", 30)
+        wave = run(bench, server, *load, example=STREAM)
+    assert wave.errors() == {"StreamError": 20}
+    (told,) = wave.summary["errors"]
+    assert "refused, as the test wants it" in told["texts"][0]
+    assert Counter(server.seen["outcome"]) == {"ok": 60, "UNAVAILABLE": 20}
+    ttft, itl, tokens = (wave.summary[part] for part in ("ttft", "itl", "tokens"))
+    assert (ttft["count"], itl["count"], tokens["tokens_out"], tokens["counted"]) == (60, 180, 240, "pieces")
+    prompts = [check_that_it_is_what_tritons_vllm_takes(request) for request in server.seen["request"]]
+    assert len(set(prompts)) == 80
+
+
+def check_that_it_is_what_tritons_vllm_takes(request: dict[str, Any]) -> str:
+    """Its prompt."""
+    inputs = {each["input"]: bytes.fromhex(each.pop("content")) for each in request["inputs"]}
+    kinds = {each.pop("input"): each for each in request["inputs"]}
+    one = {"shape": [1], "unknown": []}
+    assert (request["model"], request["unknown"]) == ("demo", [])
+    text, truth = {**one, "datatype": "BYTES"}, {**one, "datatype": "BOOL"}
+    assert kinds == {"text_input": text, "stream": truth, "sampling_parameters": text}
+    assert json.loads(inputs["sampling_parameters"][4:])["max_tokens"] == "64"
+    prompt = inputs["text_input"]
+    assert int.from_bytes(prompt[:4], "little") == len(prompt) - 4
+    return prompt[4:].decode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pieces", [4, 0])
+def test_streams_of_mlserver_come_without_an_envelope(bench: Bench, pieces: int) -> None:
+    example = STREAM.replace("TRITON = True", "TRITON = False")
+    with GrpcServer(enveloped=False, refuse_every=3, refusal="RESOURCE_EXHAUSTED", pieces=pieces) as server:
+        wave = run(bench, server, "--client-rps", 50, "--num-requests", 30, example=example)
+    if pieces:
+        assert wave.errors() == {"RpcError RESOURCE_EXHAUSTED": 10}
+        assert wave.summary["tokens"]["tokens_out"] == 80
+    else:
+        assert wave.errors() == {"StreamError": 30}
+    assert len(server.seen["request"]) == 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("triton", [True, False])
+def test_a_stream_of_the_other_server_has_failed(bench: Bench, triton: bool) -> None:
+    example = STREAM.replace("TRITON = True", f"TRITON = {triton}")
+    with GrpcServer(enveloped=not triton) as server:
+        wave = run(bench, server, "--client-rps", 50, "--num-requests", 10, example=example)
+    assert wave.ledger["failed"] == 10
+    (told,) = wave.summary["errors"]
+    assert "TRITON" in told["texts"][0]
 
 
 def test_over_http_tensors_may_be_bytes(bench: Bench) -> None:

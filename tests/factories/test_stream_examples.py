@@ -1,4 +1,4 @@
-"""The examples for streams over HTTP and for reranking: each server's words, and what they take for a failure."""
+"""The examples for streams over HTTP, tensors and reranking: each server's words, and what is a failure to them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 HTTP, GENERATE = "http/factories_http_stream", "kserve_v2/factories_generate_stream"
 RESPONSES, RERANK = "openai_compatible/factories_responses_stream", "openai_compatible/factories_rerank"
+TENSORS = "kserve_v2/factories_http"
 TRITON, TEI = {"TRITON = False": "TRITON = True"}, {"TEI = False": "TEI = True"}
 ND_JSON = {'"text/event-stream"}': '"application/x-ndjson"}', 'LAST = "[DONE]"': "LAST = None"}
 LINES = {"PLAIN_LINES = False": "PLAIN_LINES = True"}
@@ -211,6 +212,8 @@ def test_a_stream_is_read_however_it_is_cut(
         (RESPONSES, {}, sse([]), "but got: []"),
         (RESPONSES, {}, sse(delta()), "the stream ended after 1 pieces, without its last event"),
         (RESPONSES, {}, sse(last("completed")), "the response had nothing in it"),
+        (TENSORS, {}, b"", "expected outputs, but got: "),
+        (TENSORS, {}, b'{"model_name": "m"}', 'expected outputs, but got: {"model_name": "m"}'),
         (RERANK, {}, b"", "expected scores, but got: "),
         (RERANK, {}, b"[]", "expected scores, but got: []"),
         (RERANK, TEI, b'{"error": "no memory"}', 'expected scores, but got: {"error": "no memory"}'),
