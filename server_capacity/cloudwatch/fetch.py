@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import email.utils
-import re
 import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.redact import redact
+from server_capacity.aws import credential_problems, credentials_hint, region_problems
 from server_capacity.cloudwatch.buckets import MINUTE
 from server_capacity.cloudwatch.failures import (
     UNREADABLE,
@@ -34,11 +34,7 @@ ATTEMPTS = 4
 MOST_CALLS, HOPELESS = 60, 12
 """A failed call is asked again in halves: so many calls at most, and so many at most of which all failed."""
 
-_CREDENTIALS_HINT = (
-    "Give credentials that may call cloudwatch:GetMetricData: `aws configure`, AWS_PROFILE, or AWS_ACCESS_KEY_ID"
-    " and AWS_SECRET_ACCESS_KEY."
-)
-_REGION_HINT = "Set AWS_DEFAULT_REGION to the endpoint's region, such as us-east-1."
+STREAM, _PERMISSION = "cloudwatch", "cloudwatch:GetMetricData"
 
 
 @dataclass(slots=True)
@@ -67,12 +63,13 @@ def make_client(attempts: int = ATTEMPTS) -> Any:
     retries = {"mode": "standard", "total_max_attempts": attempts}
     try:
         session = boto3.Session()
-        problems = [*_credential_problems(session.get_credentials()), *_region_problems(session.region_name)]
-        refuse(problems)
+        wrong = credential_problems(session.get_credentials(), STREAM, _PERMISSION)
+        refuse([*wrong, *region_problems(session.region_name, STREAM)])
         return session.client("cloudwatch", config=Config(retries=retries, connect_timeout=5, read_timeout=20))
     except (BotoCoreError, ValueError) as error:
         raise BenchmarkError(
-            f"Stream cloudwatch: the AWS configuration cannot be used ({first_line(error)}).", _CREDENTIALS_HINT
+            f"Stream cloudwatch: the AWS configuration cannot be used ({first_line(error)}).",
+            credentials_hint(_PERMISSION),
         ) from None
 
 
@@ -99,30 +96,6 @@ def similar_dimensions(client: Any, namespace: str, name: str) -> list[dict[str,
     except (BotoCoreError, ClientError, *UNREADABLE):
         return []
     return [each for place, each in enumerate(found) if each not in found[:place]]
-
-
-def _credential_problems(credentials: Any) -> Iterator[str]:
-    from botocore.credentials import Credentials
-
-    if credentials is None:
-        yield f"Stream cloudwatch: there are no AWS credentials. {_CREDENTIALS_HINT}"
-    elif type(credentials) is Credentials:  # others are fetched when they are first used
-        parts = {
-            "access key": credentials.access_key,
-            "secret key": credentials.secret_key,
-            "session token": credentials.token,
-        }
-        for name, value in parts.items():
-            if value is not None and not re.fullmatch(r"[!#-&(-~]+", value):
-                yield (
-                    f"Stream cloudwatch: the AWS {name} is malformed (empty, or with blanks, quotes or other"
-                    f" characters that keys do not have). {_CREDENTIALS_HINT}"
-                )
-
-
-def _region_problems(region: str | None) -> Iterator[str]:
-    if not region:
-        yield f"Stream cloudwatch: there is no AWS region. {_REGION_HINT}"
 
 
 def _windows(queries: Iterable[Query]) -> dict[tuple[int, int], list[Query]]:

@@ -117,5 +117,11 @@ def matrix(data: dict[str, Any]) -> dict[Labels, Points]:
     return found
 
 
+def message(body: Any) -> str:
+    """AWS's words on a refusal, which is none of Prometheus' own."""
+    words = body.get("message") or body.get("Message") if isinstance(body, dict) else None
+    return words if isinstance(words, str) else ""
+
+
 def _labels(metric: dict[str, Any]) -> Labels:
     return tuple(sorted((str(name), str(value)) for name, value in metric.items()))

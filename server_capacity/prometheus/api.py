@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import math
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from inference_benchmarker.facts.server_metric import SAME_CLOCK_S
-from server_capacity.prometheus.answers import NOT_JSON, Points, decoded, fill, histograms, matrix, vector
+from server_capacity.prometheus.answers import NOT_JSON, Points, decoded, fill, histograms, matrix, message, vector
 from server_capacity.prometheus.block import WINDOW
-from server_capacity.prometheus.web import WebError, refusal
+from server_capacity.prometheus.web import WebError
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.server_metric import Interval
@@ -91,7 +91,7 @@ class Api:
     def _ask(self, verb: str, parameters: dict[str, str]) -> tuple[dict[str, Any], tuple[str, ...]]:
         if self._gone:
             raise WebError(self._gone, unreachable=True)
-        url = f"{self.base}/api/v1/{verb}?{urlencode(parameters)}"
+        url = f"{self.base}/api/v1/{verb}?{urlencode(parameters, quote_via=quote)}"  # a signed space is %20
         try:
             reply = self._web.get(url, "application/json", TIMEOUT_S)
         except WebError as error:
@@ -103,10 +103,10 @@ class Api:
         except (ValueError, RecursionError):
             body = None
         if not isinstance(body, dict) or body.get("status") not in ("success", "error"):
-            raise WebError(refusal(reply) if reply.status != 200 else NOT_JSON)
+            raise WebError(self._web.refusal(reply, message(body)) if reply.status != 200 else NOT_JSON)
         if body["status"] == "error":
             said = f"{body.get('errorType', 'error')}: {body.get('error', 'no reason given')}"
-            raise WebError(self._web.hide(said) if reply.status not in (401, 403) else refusal(reply, said))
+            raise WebError(self._web.hide(said) if reply.status not in (401, 403) else self._web.refusal(reply, said))
         warnings = body.get("warnings")
         told = tuple(self._web.hide(str(each)) for each in warnings) if isinstance(warnings, list) else ()
         return decoded(dict, body.get("data")), told

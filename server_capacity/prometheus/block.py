@@ -13,18 +13,21 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.url import http_address
 from inference_benchmarker.verdict.server.known_metrics import nearest
 from server_capacity.prometheus.exposition import ExpositionError, Labels, parse_selector
-from server_capacity.prometheus.presets import PRESETS, Item
+from server_capacity.prometheus.presets import PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from server_capacity.prometheus.items import Item
+
 WINDOW = "{window}"
 COMMON = ("stream", "preset", "labels", "bearer_token_env", "username", "password_env")
-OF_SERVER = ("url", "queries", "step", "lag")
+OF_SERVER = ("url", "queries", "step", "lag", "sigv4", "region", "service")
 OF_PAGE = ("scrape_url", "metrics", "interval")
 STATISTICS = ("Rate", "Total", "Average", "Maximum", "Minimum", "Last")
 _PERCENTILE = re.compile(r"p(\d{1,2}(\.\d+)?|100)")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SCOPE = re.compile(r"[a-z0-9-]+")
 _GRAFANA = re.compile(r"\$(__\w+|\{?__\w+\}?)")
 
 
@@ -70,7 +73,9 @@ def preset_names(block: dict[str, Any]) -> list[str]:
 def check_block(block: dict[str, Any], where: str) -> list[str]:
     """Everything wrong with the block, each sentence beginning with ``where``."""
     return [
-        f"{where}: {problem}" for check in (_keys, _address, _values, _asked, _credentials) for problem in check(block)
+        f"{where}: {problem}"
+        for check in (_keys, _address, _values, _asked, _credentials, _signature)
+        for problem in check(block)
     ]
 
 
@@ -210,6 +215,18 @@ def _credentials(block: dict[str, Any]) -> Iterator[str]:
         yield 'give "username" and "password_env" together.'
     if "bearer_token_env" in block and "password_env" in block:
         yield 'give "bearer_token_env" or "password_env", not both.'
+
+
+def _signature(block: dict[str, Any]) -> Iterator[str]:
+    if block.get("sigv4") and ("bearer_token_env" in block or "password_env" in block):
+        yield 'give "sigv4", which signs with AWS credentials, or a token or password, not both.'
+    if type(block.get("sigv4", False)) is not bool:
+        yield f'"sigv4" is {block["sigv4"]!r}: it must be true or false.'
+    for key in ("region", "service"):
+        if key in block and not (isinstance(block[key], str) and _SCOPE.fullmatch(block[key])):
+            yield f'"{key}" is {block[key]!r}: it must be a name as AWS has it, such as us-east-1 or aps.'
+        elif key in block and not block.get("sigv4"):
+            yield f'"{key}" goes with "sigv4": true.'
 
 
 def _is_texts(value: Any) -> bool:

@@ -17,6 +17,7 @@ Labels = tuple[tuple[str, str], ...]
 """Label names and values, in the order of the names."""
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_WORD = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _QUOTED = r'"((?:[^"\\]|\\.)*)"'
 _LABEL = re.compile(
     rf"[ \t]*(?:{_QUOTED}|([a-zA-Z_:][a-zA-Z0-9_:]*))[ \t]*(?:(=)[ \t]*{_QUOTED})?[ \t]*(?:,|(?=\}}))", re.DOTALL
@@ -96,8 +97,13 @@ def parse_selector(text: str) -> tuple[str, Labels]:
 
 def render_selector(name: str, labels: Labels) -> str:
     """The text that ``parse_selector`` reads, and PromQL too."""
-    inner = ",".join(f'{label}="{escape(value)}"' for label, value in labels)
+    inner = ",".join(f'{_label(label)}="{escape(value)}"' for label, value in labels)
     return f"{name}{{{inner}}}" if inner else name
+
+
+def _label(name: str) -> str:
+    """A label's name; one that is no word of PromQL stands in quotes, as OpenTelemetry's, which have dots."""
+    return name if _WORD.fullmatch(name) else f'"{escape(name)}"'
 
 
 def escape(value: str) -> str:

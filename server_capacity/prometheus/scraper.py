@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from server_capacity.prometheus.exposition import ExpositionError, parse
 from server_capacity.prometheus.history import History, Round
-from server_capacity.prometheus.web import Web, WebError, refusal
+from server_capacity.prometheus.web import Web, WebError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -30,7 +30,7 @@ def fetch_page(web: Web, url: str, names: Collection[str]) -> Page:
     """The page as it is now, with the samples of these names. Raises WebError with what is wrong."""
     reply = web.get(url, ACCEPT, TIMEOUT_S)
     if reply.status != 200:
-        raise WebError(refusal(reply, web.hide(reply.text) if "html" not in reply.kind else ""))
+        raise WebError(web.refusal(reply, reply.text if "html" not in reply.kind else ""))
     if "text/html" in reply.kind:
         raise WebError("it is an HTML page, not a metrics page: its path is often /metrics")
     try:

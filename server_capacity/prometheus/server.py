@@ -11,6 +11,7 @@ from server_capacity.prometheus import quantities
 from server_capacity.prometheus.answers import Vector, not_finite, quantile_of, unnamed
 from server_capacity.prometheus.api import Api
 from server_capacity.prometheus.block import WINDOW, Wanted, wanted_of
+from server_capacity.prometheus.derived import derived
 from server_capacity.prometheus.presets import DEFAULTS
 from server_capacity.prometheus.reading import MOST_SERIES, STREAM, joined, left_out, none_of
 from server_capacity.prometheus.web import Web, WebError
@@ -45,8 +46,11 @@ class PrometheusServer:
         self._ahead_s = self._api.begin(clock_s)
         for name, query in self._queries.items():
             yield from self._noted(self._query_rows(name, query, interval))
+        rows: list[ServerMetric] = []
         for wanted in self._wanted:
-            yield from self._noted(self._preset_rows(wanted, interval))
+            rows += (found := self._noted(self._preset_rows(wanted, interval)))
+            yield from found
+        yield from derived(rows)
 
     def unread(self, reason: str) -> Iterator[ServerMetric]:
         """A row without values for everything that would be asked."""

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from inference_benchmarker.errors import BenchmarkError, refuse
 from server_capacity.prometheus.block import wanted_of
+from server_capacity.prometheus.derived import derived
 from server_capacity.prometheus.reading import all_missing, read, sample_names, window_of
 from server_capacity.prometheus.scraper import Scraper, fetch_page
 from server_capacity.prometheus.server import PrometheusServer
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from inference_benchmarker.facts.server_metric import Interval, ServerLog, ServerMetric
+    from server_capacity.prometheus.web import Signs
 
 INTERVAL_S = 1.0
 INTERRUPTED = "interrupted before it was read"
@@ -32,12 +34,21 @@ def make_source(blocks: list[dict[str, Any]], environment: Mapping[str, str] | N
     problems = []
     for block in blocks:
         try:
-            web = Web(block, environment or {})
+            web = Web(block, environment or {}, _signer(block))
             parts.append(Server(PrometheusServer(block, web)) if "url" in block else Page(block, web))
         except BenchmarkError as error:
             problems.append(str(error))
     refuse(problems)
     return Prometheus(parts)
+
+
+def _signer(block: dict[str, Any]) -> Signs | None:
+    """The signer of a block that asks for AWS's signature; botocore is imported for no other."""
+    if not block.get("sigv4"):
+        return None
+    from server_capacity.prometheus.sigv4 import Signer
+
+    return Signer(block)
 
 
 class Prometheus:
@@ -143,5 +154,5 @@ class Page:
         """Rows for what was seen so far."""
         window = window_of(self._scraper.history, interval, self._interval_s)
         instance = urlsplit(self._url).netloc
-        for wanted in self._wanted:
-            yield from read(wanted, window, instance)
+        rows = [row for wanted in self._wanted for row in read(wanted, window, instance)]
+        yield from (*rows, *derived(rows))

@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from inference_benchmarker.errors import BenchmarkError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 64 * 2**20
 _MOST_AT_ONCE = 64 * 1024
 _SHOWN = 200
+_ADVICE = 'name the variable that holds the token in "bearer_token_env", or see that it may read metrics'
 
 
 class WebError(Exception):
@@ -48,12 +49,26 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-class Web:
-    """Asks with the block's credentials. Raises BenchmarkError where a variable that the block names is not set."""
+class Signs(Protocol):
+    """Whoever signs requests; ``advice``: what to look at where a signature is refused."""
 
-    def __init__(self, block: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+    advice: str
+
+    def headers(self, url: str) -> dict[str, str]:
+        """The headers of a signed GET."""
+
+    @property
+    def secrets(self) -> list[str]:
+        """The values that no line may show."""
+
+
+class Web:
+    """Asks with the block's credentials, or signed. BenchmarkError where a variable that the block names is not set."""
+
+    def __init__(self, block: Mapping[str, Any], environment: Mapping[str, str], signer: Signs | None = None) -> None:
         self._headers = {"User-Agent": "inference-benchmarker"}
         self._secret = ""
+        self._signer = signer
         if name := block.get("bearer_token_env"):
             self._secret = _secret(environment, name)
             self._headers["Authorization"] = f"Bearer {self._secret}"
@@ -64,7 +79,9 @@ class Web:
 
     def get(self, url: str, accept: str, timeout_s: float) -> Reply:
         """The answer, whatever its status. Raises WebError where none came in time."""
-        request = urllib.request.Request(url, headers={**self._headers, "Accept": accept})  # noqa: S310  http(s) only
+        signed = self._signer.headers(url) if self._signer else {}
+        headers = {**self._headers, "Accept": accept, **signed}
+        request = urllib.request.Request(url, headers=headers)  # noqa: S310  http(s) only
         place = urlsplit(url).netloc
         deadline = time.monotonic() + timeout_s
         try:
@@ -90,19 +107,19 @@ class Web:
     def hide(self, text: str) -> str:
         """A server's words without the secret, in one line, cut where they get long."""
         text = " ".join(text.split())
-        text = text.replace(self._secret, "***") if self._secret else text
+        for secret in (self._secret, *(self._signer.secrets if self._signer else ())):
+            text = text.replace(secret, "***") if secret else text
         return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
-
-def refusal(reply: Reply, words: str = "") -> str:
-    """The meaning of a status that is no success, and what to do."""
-    said = f"HTTP {reply.status} {http.client.responses.get(reply.status, '')}".rstrip()
-    said += f": {words}" if words else ""
-    if reply.status in (401, 403):
-        return f'{said}; name the variable that holds the token in "bearer_token_env", or see that it may read metrics'
-    if 300 <= reply.status < 400:
-        return f"{said}; redirects are not followed: give the address it leads to"
-    return said
+    def refusal(self, reply: Reply, words: str = "") -> str:
+        """The meaning of a status that is no success, and what to do."""
+        said = f"HTTP {reply.status} {http.client.responses.get(reply.status, '')}".rstrip()
+        said += f": {self.hide(words)}" if words else ""
+        if reply.status in (401, 403) or (reply.status == 400 and self._signer and "ignature" in words):
+            return f"{said}; {self._signer.advice if self._signer else _ADVICE}"
+        if 300 <= reply.status < 400:
+            return f"{said}; redirects are not followed: give the address it leads to"
+        return said
 
 
 def _open(request: urllib.request.Request, timeout_s: float) -> Any:

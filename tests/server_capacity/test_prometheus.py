@@ -22,7 +22,8 @@ from server_capacity.prometheus.answers import fill
 from server_capacity.prometheus.block import wanted_of
 from server_capacity.prometheus.exposition import parse
 from server_capacity.prometheus.history import History, Round
-from server_capacity.prometheus.presets import PRESETS, Item
+from server_capacity.prometheus.items import Item
+from server_capacity.prometheus.presets import PRESETS
 from server_capacity.prometheus.reading import MOST_SERIES, read, window_of
 from server_capacity.prometheus.source import Page, Prometheus
 from server_capacity.prometheus.web import Web

@@ -18,6 +18,7 @@ from inference_benchmarker.report.text import metric_lines
 from server_capacity.prometheus import check_block, make_source
 from server_capacity.prometheus.answers import gains, over_time, quantile_of
 from server_capacity.prometheus.block import wanted_of
+from server_capacity.prometheus.derived import derived
 from server_capacity.prometheus.exposition import Page, parse, parse_selector, render_selector
 from server_capacity.prometheus.history import History, Round
 from server_capacity.prometheus.presets import DEFAULTS, PRESETS
@@ -45,6 +46,7 @@ SERVER = {"stream": "prometheus", "url": "http://127.0.0.1:1"}
         {**PAGE, "preset": ["triton", "dcgm"], "username": "me", "password_env": "PASSWORD"},
         {**SERVER, "queries": {"a": "rate(x[{window}])"}, "step": 5, "lag": 10, "preset": "sglang"},
         {**SERVER, "url": "https://example.org:9090/prometheus/", "queries": {"a": "up"}},
+        {**SERVER, "preset": "vllm", "sigv4": True, "region": "eu-west-3", "service": "aps"},
     ],
 )
 def test_a_block_that_is_right(block: dict[str, Any]) -> None:
@@ -71,7 +73,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({**PAGE, "queries": {"a": "b"}}, "answers no queries"),
     (dict(SERVER), "asks for nothing"),
     (dict(PAGE), "asks for nothing"),
-    ({**PAGE, "preset": "vlm"}, "presets are vllm, triton, dcgm, tgi, sglang, torchserve. Did you mean 'vllm'?"),
+    (
+        {**PAGE, "preset": "vlm"},
+        "presets are vllm, vllm_detailed, triton, dcgm, node, tgi, sglang, torchserve. Did you mean 'vllm'?",
+    ),
     ({**PAGE, "preset": []}, "is empty"),
     ({**PAGE, "preset": ["tgi", "tgi"]}, "names one twice"),
     ({**PAGE, "preset": 3}, "is 3"),
@@ -92,6 +97,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({**PAGE, "metrics": ["a"], "username": "me"}, '"username" and "password_env" together'),
     ({**PAGE, "metrics": ["a"], "username": "a:b", "password_env": "P"}, "without a colon"),
     ({**PAGE, "metrics": ["a"], "username": "a", "password_env": "P", "bearer_token_env": "T"}, "not both"),
+    ({**SERVER, "preset": "vllm", "sigv4": "yes"}, "must be true or false"),
+    ({**SERVER, "preset": "vllm", "sigv4": True, "bearer_token_env": "T"}, "not both"),
+    ({**SERVER, "preset": "vllm", "sigv4": True, "region": "Europe (Paris)"}, "such as us-east-1"),
+    ({**SERVER, "preset": "vllm", "region": "eu-west-3"}, 'goes with "sigv4": true'),
+    ({**PAGE, "preset": "vllm", "sigv4": True}, '"sigv4" goes with "url"'),
 ]
 
 
@@ -475,6 +485,20 @@ def test_a_preset_takes_the_name_that_is_there(cache: str) -> None:
     assert found["kv_cache_use"].namespace == "vllm"
     assert found["kv_cache_use"].unit == "Ratio"
     assert found["output_tokens"].statistics == {"Rate": pytest.approx(50.0), "Total": 150.0}
+
+
+def test_what_follows_from_counters_has_its_row() -> None:
+    page = 'vllm:prefix_cache_hits_total{{engine="0"}} {0}\nvllm:prefix_cache_queries_total{{engine="0"}} {1}\n'
+    window = window_of(
+        seen({100.0 + i: page.format(30 * i, 40 * i) for i in range(4)}), Interval(100.5, 100.5, 102.9, 0), 1.0
+    )
+    found = [row for each in wanted_of({"preset": "vllm"}) for row in read(each, window, "h")]
+    (rate,) = derived(found)
+    assert (rate.name, rate.statistics, rate.unit) == ("prefix_cache_hit_rate", {"Average": 0.75}, "Ratio")
+    assert rate.dimensions == {"instance": "h", "engine": "0"}
+    still = window_of(seen({100.0 + i: page.format(1, 2) for i in range(4)}), Interval(100.5, 100.5, 102.9, 0), 1.0)
+    nothing = [row for each in wanted_of({"preset": "vllm"}) for row in read(each, still, "h")]
+    assert list(derived(nothing)) == [], "no queries, no share of them"
 
 
 def test_a_preset_of_another_server_says_what_it_looked_for() -> None:
