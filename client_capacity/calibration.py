@@ -16,10 +16,11 @@ from inference_benchmarker.engine.live import Nobody
 from inference_benchmarker.engine.processes import Interrupts, counting_interrupts
 from inference_benchmarker.engine.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.plan import Bounds, OpenLoop, WavePlan
+from inference_benchmarker.plan.load import Bounds, OpenLoop
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.live import Live
+    from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.wave import Wave
 
 CALIBRATION_S = Decimal(2)
@@ -56,6 +57,7 @@ def calibration_plan(plan: WavePlan, factories: Path, folder: Path, endpoint_nam
     """The plan's load, processes and per-request work against another endpoint, with no limits to meet."""
     return replace(
         plan,
+        load=OpenLoop(plan.load.peak_rps, plan.load.arrivals) if isinstance(plan.load, OpenLoop) else plan.load,
         bounds=calibration_bounds(plan),
         factories_file=factories,
         endpoint_name=endpoint_name,
@@ -76,14 +78,14 @@ def calibration_bounds(plan: WavePlan) -> Bounds:
     """``CALIBRATION_S`` of sending; longer, up to ``LONGEST_S``, where too few requests would fall into it."""
     seconds = CALIBRATION_S
     if isinstance(plan.load, OpenLoop):
-        seconds = min(LONGEST_S, max(CALIBRATION_S, LEAST_REQUESTS / plan.load.rate))
+        seconds = min(LONGEST_S, max(CALIBRATION_S, LEAST_REQUESTS / plan.load.peak_rps))
     return Bounds(seconds, MOST_REQUESTS)
 
 
 def _warmup_s(plan: WavePlan) -> Decimal:
     """Enough for what is done once; bounded, or a rate that cannot be kept would begin with a backlog."""
     if isinstance(plan.load, OpenLoop):
-        return min(WARMUP_S, MOST_WARMUP_REQUESTS / plan.load.rate)
+        return min(WARMUP_S, MOST_WARMUP_REQUESTS / plan.load.peak_rps)
     return WARMUP_S
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from client_capacity.search import LEAST_REPEATS
 from inference_benchmarker.errors import Problem, refuse
-from inference_benchmarker.plan.plan import MAX_RATE, MAX_WORKERS, Bounds, OpenLoop, WavePlan
+from inference_benchmarker.plan.load import MAX_RATE, Bounds, OpenLoop
+from inference_benchmarker.plan.plan import MAX_WORKERS, WavePlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,8 @@ from inference_benchmarker.version import __version__
 if TYPE_CHECKING:
     from inference_benchmarker.engine.launch import run_wave
     from inference_benchmarker.errors import BenchmarkError
-    from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+    from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Stage
+    from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.plan.slo import Slo
     from inference_benchmarker.records.response import Response
     from inference_benchmarker.wave.wave import Wave
@@ -25,6 +26,7 @@ __all__ = [
     "OpenLoop",
     "Response",
     "Slo",
+    "Stage",
     "Wave",
     "WavePlan",
     "__version__",
@@ -35,10 +37,11 @@ _HOMES = {
     "Response": "records.response",
     "BenchmarkError": "errors",
     "run_wave": "engine.launch",
-    "Bounds": "plan.plan",
-    "ClosedLoop": "plan.plan",
-    "OpenLoop": "plan.plan",
+    "Bounds": "plan.load",
+    "ClosedLoop": "plan.load",
+    "OpenLoop": "plan.load",
     "Slo": "plan.slo",
+    "Stage": "plan.load",
     "WavePlan": "plan.plan",
     "Wave": "wave.wave",
 }

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from inference_benchmarker.facts.wave_facts import WaveFacts, Window
-from inference_benchmarker.plan.plan import Bounds, OpenLoop, WavePlan
+from inference_benchmarker.plan.load import Bounds, OpenLoop
+from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.columns import SCHEMA, Records
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.units import NS

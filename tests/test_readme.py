@@ -51,6 +51,7 @@ SHORTER = (
     (re.compile(rf"^{ENDPOINT_LINE}$"), f"{ENDPOINT_LINE} --publish-interval 1"),
     (re.compile(r'"Period": 10'), '"Period": 1'),
     (re.compile(r"--obs-time \d+"), "--obs-time 0.5"),
+    (re.compile(r"(?<=\d):\d+s(?=[,\"])"), ":0.3s"),
     (re.compile(r"--num-requests \d+"), "--num-requests 25"),
     (re.compile(r"--warmup \d+"), "--warmup 0.2"),
     (re.compile(r"^obs-time = \d+", re.MULTILINE), "obs-time = 0.5"),

@@ -14,8 +14,9 @@ import pyarrow as pa
 from inference_benchmarker.facts.client_use import HostUse, WorkerUse
 from inference_benchmarker.facts.wave_facts import WaveFacts, Window, reconcile_ledgers
 from inference_benchmarker.json_file import write_json
+from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
-from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.columns import BASE_DTYPE, SCHEMA, STREAM_DTYPE, Records, WorkerColumns
 from inference_benchmarker.records.record import (
     FINISH_SHIFT,

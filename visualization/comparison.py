@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from inference_benchmarker.facts.server_metric import SIGNS
-from inference_benchmarker.plan.plan import OpenLoop
+from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.summary.student_t import student_t
 from visualization.intervals import CONFIDENCE, LEAST_BLOCKS, Estimate, Estimates
 
@@ -296,7 +296,7 @@ def _differences(base: Wave, new: Wave) -> Iterator[str]:
 def _conditions(plan: WavePlan) -> tuple[str, ...]:
     load = plan.load
     offered = (
-        f"{load.rate.normalize():f}/s {load.arrivals}"
+        f"{load.text.replace(' requests', '')} {load.arrivals}"
         if isinstance(load, OpenLoop)
         else f"{load.concurrency} in flight"
     )

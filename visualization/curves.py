@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise, zip_longest
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.text import one_line
 from visualization.bars import by_title, factor_of, server_bars, unit_of
 from visualization.figures import STATISTICS, Axis, Curves, Line, Points
-from visualization.runs import Run, below
+from visualization.runs import Run, below, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _MOST_POINTS = 600
+_LONGEST_NAME = 40
 _WIDE = 20.0  # from where the largest is so many times the smallest, an axis is logarithmic
 
 
@@ -125,8 +128,31 @@ def distributions(runs: Sequence[Run]) -> Iterator[Curves]:
 
 
 def over_time(runs: Sequence[Run]) -> Iterator[Curves]:
-    """Load, times, client and server by second of the wave."""
-    seconds = Axis("Time", "s")
+    """Load, times, client and server by second of the wave, with the stages where all waves have the same."""
+    seconds, bands = Axis("Time", "s"), _stages(runs)
+    for curves in (
+        *_wave_over_time(runs, seconds),
+        *_client_over_time(runs, seconds),
+        *_server_over_time(runs, seconds),
+    ):
+        yield replace(curves, bands=bands)
+
+
+def _stages(runs: Sequence[Run]) -> tuple[tuple[str, float, float], ...]:
+    """The stages of the waves; none where they differ, or a summary is damaged."""
+    found = {tuple(_stages_of(run)) for run in runs if run.has_wave}
+    return found.pop() if len(found) == 1 else ()
+
+
+def _stages_of(run: Run) -> Iterator[tuple[str, float, float]]:
+    rows = below(run.facts, "stages")
+    for row in rows if isinstance(rows, list) else ():
+        start, end = number(row, "start_s"), number(row, "end_s")
+        if start is not None and end is not None:
+            yield one_line(str(row.get("name")), _LONGEST_NAME), start, end
+
+
+def _wave_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
     columns: tuple[tuple[str, str, float, tuple[tuple[str, str], ...]], ...] = (
         ("Rate", "/s", 1, (("completed", "ok"), ("sent", "sent"))),
         ("Latency", "ms", 1e3, (("p50", "latency_p50_s"), ("p99", "latency_p99_s"))),
@@ -143,8 +169,6 @@ def over_time(runs: Sequence[Run]) -> Iterator[Curves]:
         ]
         if title != "Failed requests" or any(y for line in lines for _, y in line.points):
             yield from _drawn(title, seconds, Axis(title, unit), lines)
-    yield from _client_over_time(runs, seconds)
-    yield from _server_over_time(runs, seconds)
 
 
 def _by_second(run: Run, column: str, factor: float) -> Points:

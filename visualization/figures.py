@@ -74,12 +74,13 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """One picture of lines on two axes."""
+    """One picture of lines on two axes; ``bands``: the name of each stretch of the x axis, its start and end."""
 
     title: str
     x: Axis
     y: Axis
     lines: tuple[Line, ...]
+    bands: tuple[tuple[str, float, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from inference_benchmarker.records.arrow import numbers
 from inference_benchmarker.summary.completed_rate import completed_requests, completed_span
 from inference_benchmarker.summary.request_times import output_tokens
+from inference_benchmarker.summary.samples import Sample, samples
 from inference_benchmarker.summary.student_t import student_t
-from inference_benchmarker.summary.summary import Sample, samples
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ _TITLE = 44  # so many characters stand above one of three columns
 _CHART, _BAR, _COLUMN = 2.4, 0.24, 0.5  # inches: how high a chart is, how thick a lying bar and a standing one may be
 _EDGE, _NAMES = 0.75, 1.75  # inches left of a chart: of numbers, of runs' names
 _ROOM = 0.05  # how much of an axis is left free beyond the first and the last point, so that markers stay whole
+_LETTERS = 60  # of a small type have room in a picture
 _SOFT = "#565e6c"
 _NINES = (0, 50, 90, 99, 99.9, 99.99)
 _STYLE: Any = {
@@ -205,6 +206,7 @@ def _grouped(chart: Bars, axes: Axes, figures: Figures) -> None:
 
 def _curves(chart: Curves, axes: Axes, figures: Figures) -> None:
     statistic = _static_statistic(chart)
+    _bands(chart, axes)
     for line in chart.lines:
         if line.statistic != statistic:
             continue
@@ -231,6 +233,19 @@ def _curves(chart: Curves, axes: Axes, figures: Figures) -> None:
     _put_title(axes, title)
     axes.set_xlabel(_title(chart.x.title, chart.x.unit), fontsize=8)
     _scale(chart.x, chart.y, axes)
+
+
+def _bands(chart: Curves, axes: Axes) -> None:
+    """Every other stretch of the x axis is shaded; its name stands above where there is room for it."""
+    whole = chart.bands[-1][2] - chart.bands[0][1] if chart.bands else 0
+    for number, (name, start, end) in enumerate(chart.bands):
+        if number % 2 == 0:
+            axes.axvspan(start, end, color="#8a93a3", alpha=0.13, linewidth=0)
+        if end - start > whole * len(name) / _LETTERS:
+            middle = ((start + end) / 2, 1)
+            axes.annotate(
+                name, middle, xycoords=("data", "axes fraction"), ha="center", va="top", fontsize=7, color=_SOFT
+            )
 
 
 def _scale(x: Axis, y: Axis, axes: Axes) -> None:

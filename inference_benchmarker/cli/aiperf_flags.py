@@ -56,6 +56,8 @@ def take_aiperf(options: dict[str, Any], problems: list[str], environment: Mappi
         problems += [f"{_flag(name)} is for --aiperf or --aiperf-only." for name in stray]
         return None
     problems += _conflicts(options)
+    if options["stages"] is not None:
+        problems.append("aiperf has one rate: give --client-rps instead of --stages, or leave --aiperf out.")
     given = _given(options["aiperf_args"], problems)
     if options["demo"] and not given.keys() & {"tokenizer", "model"}:
         given["tokenizer"] = str(demo_tokenizer())

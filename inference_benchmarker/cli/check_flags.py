@@ -8,7 +8,8 @@ from typing import Any
 from inference_benchmarker.cli.flags import Flag, parse_decimal, parse_path, read_flags, table_for
 from inference_benchmarker.engine.endpoint import source_problems
 from inference_benchmarker.errors import refuse
-from inference_benchmarker.plan.plan import Bounds, ClosedLoop, WavePlan
+from inference_benchmarker.plan.load import Bounds, ClosedLoop
+from inference_benchmarker.plan.plan import WavePlan
 
 CHECK_DESCRIPTION = "Sends one request as a wave's worker would, and shows what was understood of it."
 CHECK_EPILOG = """\

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.cli.flags import Flag
 
-ALTERNATIVES = (("client_rps", "concurrency"), ("arrivals", "concurrency"), ("factories_file", "locust_file"))
+ALTERNATIVES = (
+    ("client_rps", "concurrency"),
+    ("arrivals", "concurrency"),
+    ("stages", "client_rps"),
+    ("stages", "obs_time"),
+    ("stages", "concurrency"),
+    ("factories_file", "locust_file"),
+)
 
 
 def with_config(options: dict[str, Any], flags: Mapping[str, Flag]) -> tuple[dict[str, Any], list[str]]:

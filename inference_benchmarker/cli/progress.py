@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from inference_benchmarker.plan.plan import OpenLoop, WavePlan
+from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.record import OK, OUTCOME
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.text import plain_lines
@@ -16,6 +16,7 @@ from inference_benchmarker.units import NS
 from inference_benchmarker.wording import duration_text
 
 if TYPE_CHECKING:
+    from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.spool_state import SpoolState
 
 WINDOW_NS = 5 * NS
@@ -104,7 +105,7 @@ class Meter:
 def headline(plan: WavePlan) -> str:
     """One sentence that says what the wave is going to do."""
     if isinstance(plan.load, OpenLoop):
-        what = f"Sending {plan.load.rate:f} requests/s"
+        what = f"Sending {plan.load.text}"
     else:
         what = f"Keeping {plan.load.concurrency:,} requests in flight"
     bounds = []
@@ -206,7 +207,7 @@ class PanelView:
 
 
 def _counts(plan: WavePlan, snapshot: Snapshot) -> list[str]:
-    target = f" of {plan.target_rate:g}/s" if isinstance(plan.load, OpenLoop) else ""
+    target = f" of {plan.load.rate_at(snapshot.now_s):.4g}/s" if isinstance(plan.load, OpenLoop) else ""
     counts = [
         f"completed {snapshot.rate:.1f}/s{target}",
         f"in flight {snapshot.in_flight:,}",

@@ -18,15 +18,21 @@ from inference_benchmarker.cli.flags import (
     table_for,
 )
 from inference_benchmarker.errors import refuse
-from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Stage
+from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.redact import redact
 
+_LISTS = ("goodput", "stages")
 _OF_A_PLAN = (WavePlan, Bounds, OpenLoop, ClosedLoop)
 
 
 def _slo(_: str, text: str) -> Slo:
     return Slo.parse(text)
+
+
+def _stage(_: str, text: str) -> Stage:
+    return Stage.parse(text)
 
 
 def _request_limit(_: str, text: str) -> RequestLimit:
@@ -58,6 +64,14 @@ WAVE_FLAGS = table_for(
         ],
         "load": [
             Flag("--client-rps", "R", "open loop: R arrivals a second, fractions allowed", parse_decimal, sets="rate"),
+            Flag(
+                "--stages",
+                "TEXT",
+                "open loop whose rate changes, instead of --client-rps and --obs-time: rate or from..to, and how long: "
+                "50:30s, 50..400:2m, spike=2000:10s",
+                _stage,
+                repeatable=True,
+            ),
             Flag("--concurrency", "C", "closed loop instead: exactly C requests in flight", parse_int),
             Flag("--arrivals", "KIND", "spacing of the open loop: {default} (default) or poisson"),
             Flag("--seed", "N", "seed of everything drawn (default: a new one, noted in summary.json)", parse_int),
@@ -147,8 +161,9 @@ WAVE_FLAGS = table_for(
 
 def make_plan(options: dict[str, Any], problems: list[str], *, endpoint_needed: bool = True) -> WavePlan:
     """The plan that the flags describe, or one error with everything that is wrong with them."""
-    several = [text for given in options["goodput"] or () for text in given.split(",")]
-    given = read_flags(_flags_of_a_plan(), {**options, "goodput": several or None}, problems)
+    lists = {name: [text for given in options[name] or () for text in given.split(",")] for name in _LISTS}
+    several = {name: texts or None for name, texts in lists.items()}
+    given = read_flags(_flags_of_a_plan(), {**options, **several}, problems)
     plan = WavePlan(_load(options, given, problems), Bounds(**given.of(Bounds)), **given.of(WavePlan))
     problems += given.told(plan.problems(endpoint_needed=endpoint_needed))
     if problems:
@@ -166,12 +181,19 @@ def _flags_of_a_plan() -> list[Flag]:
 
 def _load(options: dict[str, Any], given: Reading, problems: list[str]) -> OpenLoop | ClosedLoop:
     """The load model; where there is no good one, something in its place, whose own problems are not told."""
+    if options["stages"] is not None:
+        given.unread.add("duration_s")  # they say how long the wave lasts
     if options["concurrency"] is not None:
-        others = {"--client-rps": "client_rps", "--arrivals": "arrivals"}
+        others = {"--client-rps": "client_rps", "--stages": "stages", "--arrivals": "arrivals"}
         both = [flag for flag, name in others.items() if options[name] is not None]
         problems += [f"Give either --concurrency or {flag}, not both." for flag in both]
         return ClosedLoop(**{"concurrency": 1, **given.of(ClosedLoop)})
+    if options["stages"] is not None:
+        others = {"--client-rps": "client_rps", "--obs-time": "obs_time"}
+        problems += [f"Give either --stages or {flag}, not both." for flag, name in others.items() if options[name]]
+        read = {**given.of(OpenLoop), "rate": Decimal(0)}
+        return OpenLoop(**read) if read.get("stages") else OpenLoop(Decimal(1))
     if options["client_rps"] is None:
-        problems.append("No load: give --client-rps R (open loop) or --concurrency C (closed loop).")
+        problems.append("No load: give --client-rps R or --stages TEXT (open loop), or --concurrency C (closed loop).")
         given.unread.add("rate")
     return OpenLoop(**{"rate": Decimal(1), **given.of(OpenLoop)})

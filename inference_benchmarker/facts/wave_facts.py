@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
-from inference_benchmarker.plan.plan import OpenLoop, WavePlan
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.typed import require
 from inference_benchmarker.units import NS
@@ -15,6 +15,7 @@ from inference_benchmarker.units import NS
 if TYPE_CHECKING:
     from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
     from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
+    from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.columns import Records
 
 

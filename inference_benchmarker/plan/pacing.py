@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, count, islice
+from itertools import accumulate, count, islice, starmap, takewhile
 from operator import neg
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
+from inference_benchmarker.plan.schedule import NO_END, Schedule
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from inference_benchmarker.plan.plan import WavePlan
+
 _WARMUP_STREAM = 0x77
-_NO_END = 1 << 62
 _CHUNK = 1 << 12
 _MASK = (1 << 64) - 1
 
@@ -56,8 +57,10 @@ class TokenBucket:
         self.workers = workers
         self.seed = seed
         self.warmup_ns = warmup_ns
-        self.end_ns = _NO_END if bounds.duration_ns is None else bounds.duration_ns
+        self.end_ns = NO_END if bounds.duration_ns is None else bounds.duration_ns
         self.num_requests = bounds.num_requests
+        self._schedule = Schedule.of(load) if isinstance(load, OpenLoop) else None
+        self._drawn = isinstance(load, OpenLoop) and load.arrivals == "poisson"
 
     @classmethod
     def of(cls, plan: WavePlan) -> TokenBucket:
@@ -66,11 +69,10 @@ class TokenBucket:
 
     def arrivals(self, worker: int) -> Iterator[Arrival]:
         """One worker's open-loop arrivals, warm-up first, in order of due time."""
-        if not isinstance(self.load, OpenLoop):
+        if self._schedule is None:
             raise TypeError("a closed loop has no schedule: use stripe()")
-        if self.load.arrivals == "constant":
-            return self._constant(worker)
-        return self._poisson(worker)
+        found = self._drawn_alike(worker) if self._drawn else self._even(worker)
+        return starmap(Arrival, found)
 
     def stripe(self, worker: int) -> ClosedStripe:
         """One worker's share of a closed loop."""
@@ -80,9 +82,7 @@ class TokenBucket:
 
     def count(self, until_ns: int | None = None) -> list[int]:
         """The open-loop arrivals of each worker that are due before ``until_ns`` (default: the plan's end)."""
-        assert isinstance(self.load, OpenLoop)
-        until = self.end_ns if until_ns is None else min(until_ns, self.end_ns)
-        total = self._constant_count(until) if self.load.arrivals == "constant" else self._poisson_count(until)
+        total = self.counts([self.end_ns if until_ns is None else until_ns])[0]
         return [len(range(worker, total, self.workers)) for worker in range(self.workers)]
 
     def duration_ns(self, until_ns: int | None = None) -> int | None:
@@ -92,41 +92,43 @@ class TokenBucket:
         bounded by a number of requests alone.
         """
         end = self._planned_ns if until_ns is None else self._planned_by(max(0, min(until_ns, self.end_ns)))
-        return None if end == _NO_END else end
+        return None if end == NO_END else end
 
     def surely_over_ns(self, until_ns: int | None = None) -> int | None:
         """An instant by which every arrival has been due, without drawing a Poisson wave to its end.
 
-        The N-th arrival's due time has the mean N / rate and the standard deviation sqrt(N) / rate.
+        When the N-th arrival is due, the area under the rate has the mean N and the standard deviation sqrt(N).
         """
         end = self.end_ns if until_ns is None else min(until_ns, self.end_ns)
-        if isinstance(self.load, OpenLoop) and self.num_requests is not None:
+        if self._schedule is not None and self.num_requests is not None:
             arrivals = self.num_requests + 10 * math.isqrt(self.num_requests) + 10
-            end = min(end, int(arrivals * self._period()))
-        return None if end == _NO_END else end
+            end = min(end, self._schedule.due(arrivals))
+        return None if end == NO_END else end
 
     def draws(self, until_ns: int | None = None) -> float:
         """About how many arrivals must be drawn to count those due by then; 0 where they can be worked out."""
-        if not isinstance(self.load, OpenLoop) or self.load.arrivals == "constant":
+        if self._schedule is None or not self._drawn:
             return 0.0
-        until = self.end_ns if until_ns is None else min(until_ns, self.end_ns)
-        due = max(until, 0) / float(self._period())
+        due = float(self._schedule.area(self.end_ns if until_ns is None else min(until_ns, self.end_ns)))
         return due if self.num_requests is None else min(due, self.num_requests)
 
     def most_arrivals(self) -> int | None:
         """A number that the wave's arrivals do not exceed; None where the endpoint's answers decide."""
         most = [] if self.num_requests is None else [self.num_requests]
-        if isinstance(self.load, OpenLoop) and self.end_ns != _NO_END:
-            mean = math.ceil(self.end_ns / float(self._period()))
-            most.append(mean if self.load.arrivals == "constant" else mean + 10 * math.isqrt(mean) + 10)
+        if self._schedule is not None and self.end_ns != NO_END:
+            mean = self._schedule.count(self.end_ns)
+            most.append(mean + 10 * math.isqrt(mean) + 10 if self._drawn else mean)
         return min(most, default=None)
 
     def counts(self, instants_ns: Iterable[int]) -> list[int]:
         """The number of open-loop arrivals that are due before each of these increasing instants."""
-        assert isinstance(self.load, OpenLoop)
-        if self.load.arrivals == "constant":
-            return [self._constant_count(min(instant, self.end_ns)) for instant in instants_ns]
-        return list(self._poisson_counts(min(instant, self.end_ns) for instant in instants_ns))
+        until = (min(instant, self.end_ns) for instant in instants_ns)
+        return list(self._drawn_counts(until) if self._drawn else map(self._even_count, until))
+
+    @property
+    def _open(self) -> Schedule:
+        assert self._schedule is not None
+        return self._schedule
 
     @cached_property
     def _planned_ns(self) -> int:
@@ -135,62 +137,43 @@ class TokenBucket:
 
     def _planned_by(self, end_ns: int) -> int:
         """T of a wave that ends then at the latest."""
-        if not isinstance(self.load, OpenLoop) or self.num_requests is None:
+        if self._schedule is None or self.num_requests is None:
             return end_ns
-        if self.load.arrivals == "constant":
-            numerator, denominator = self._period_parts
-            return min(end_ns, self.num_requests * numerator // denominator)
+        if not self._drawn:
+            return min(end_ns, self._schedule.due(self.num_requests))
         before = 0
-        for block in self._poisson_blocks():
+        for block in self._drawn_blocks():
             if before + len(block) > self.num_requests:
-                return min(end_ns, int(block[self.num_requests - before]))
+                return int(min(end_ns, block[self.num_requests - before]))
             if block[-1] >= end_ns:
                 break
             before += len(block)
         return end_ns
 
-    def _period(self) -> Fraction:
-        """Nanoseconds between arrivals, exactly."""
-        assert isinstance(self.load, OpenLoop)
-        return NS / Fraction(self.load.rate)
-
-    @cached_property
-    def _period_parts(self) -> tuple[int, int]:
-        """The period as a fraction: a timeline asks for as many counts as it has seconds."""
-        period = self._period()
-        return period.numerator, period.denominator
-
-    def _constant_count(self, until_ns: int) -> int:
-        # floor(i * period) < until  <=>  i * period < until, for a whole number until
-        numerator, denominator = self._period_parts
-        arrivals = max(0, -(-until_ns * denominator // numerator))
+    def _even_count(self, until_ns: int) -> int:
+        arrivals = self._open.count(until_ns)
         return arrivals if self.num_requests is None else min(arrivals, self.num_requests)
 
-    def _constant(self, worker: int) -> Iterator[Arrival]:
-        period = self._period()
-        numerator, denominator = period.numerator, period.denominator
-        warmup = int(self.warmup_ns // period)
+    def _even(self, worker: int) -> Iterator[tuple[int, int]]:
+        rate = self._open.first_rps
+        warmup = int(self.warmup_ns * rate / NS)
         first = -warmup + (worker + warmup) % self.workers
-        stop = self._constant_count(self.end_ns)
-        for index in range(first, stop, self.workers):
-            yield Arrival(index, index * numerator // denominator)
+        for index in range(first, 0, self.workers):
+            yield index, index * NS * rate.denominator // rate.numerator
+        yield from self._open.dues(worker, self.workers, self._even_count(self.end_ns))
 
-    def _poisson(self, worker: int) -> Iterator[Arrival]:
-        workers = self.workers
-        for index, due in self._poisson_warmup():
-            if index % workers == worker:
-                yield Arrival(index, due)
-        for index, due in self._bounded_poisson(self.end_ns):
-            if index % workers == worker:
-                yield Arrival(index, due)
+    def _drawn_alike(self, worker: int) -> Iterator[tuple[int, int]]:
+        yield from (each for each in self._drawn_warmup() if each[0] % self.workers == worker)
+        mine = islice(self._instants(), worker, self.num_requests, self.workers)
+        for index, instant in zip(count(worker, self.workers), mine, strict=False):
+            if instant >= self.end_ns:
+                return
+            yield index, int(instant)
 
-    def _poisson_count(self, until_ns: int) -> int:
-        return next(self._poisson_counts([until_ns]))
-
-    def _poisson_counts(self, instants_ns: Iterable[int]) -> Iterator[int]:
+    def _drawn_counts(self, instants_ns: Iterable[int]) -> Iterator[int]:
         """The number of arrivals that are due before each of these increasing instants, of as many as are planned."""
         most = self.num_requests
-        blocks = self._poisson_blocks()
+        blocks = self._drawn_blocks()
         before, block = 0, next(blocks)
         for instant in instants_ns:
             while block[-1] < instant and (most is None or before < most):
@@ -199,42 +182,27 @@ class TokenBucket:
             count = before + bisect_left(block, instant)
             yield count if most is None else min(count, most)
 
-    def _poisson_blocks(self) -> Iterator[list[float]]:
-        """The due times of ``_poisson_stream``, not yet cut to whole ns, drawn several times as fast: many at once."""
-        period = float(self._period())
-        draw = Random(self.seed * 256).random
-        elapsed = accumulate(map(neg, map(math.log, map((1.0).__sub__, iter(draw, None)))))
+    def _drawn_blocks(self) -> Iterator[list[float]]:
+        """The instants of the Poisson arrivals, not yet cut to whole ns, many at once."""
+        instants = self._instants()
         while True:
-            yield [mean_gaps * period for mean_gaps in islice(elapsed, _CHUNK)]
+            yield list(islice(instants, _CHUNK))
 
-    def _bounded_poisson(self, until_ns: int) -> Iterator[tuple[int, int]]:
-        stop = self.num_requests
-        for index, due in self._poisson_stream():
-            if due >= until_ns or index == stop:
-                return
-            yield index, due
+    def _instants(self) -> Iterator[float]:
+        return self._open.instants(_unit_rate(self.seed * 256))
 
-    def _poisson_stream(self, stream: int = 0) -> Iterator[tuple[int, int]]:
-        """Every arrival of a Poisson process, drawn alike by each worker: exponential gaps by inversion.
-
-        The running sum is in units of the mean gap, so its rounding (1e-16 of it) stays below a nanosecond.
-        """
-        period = float(self._period())
-        draw = Random(self.seed * 256 + stream).random
-        elapsed = 0.0
-        for index in count():
-            elapsed -= math.log(1.0 - draw())
-            yield index, int(elapsed * period)
-
-    def _poisson_warmup(self) -> Iterator[tuple[int, int]]:
+    def _drawn_warmup(self) -> Iterator[tuple[int, int]]:
         """The warm-up's own stream, forward in time; its length is counted first, so that indices end at -1."""
         if not self.warmup_ns:
             return
-        total = next(index for index, due in self._poisson_stream(_WARMUP_STREAM) if due >= self.warmup_ns)
-        for index, due in self._poisson_stream(_WARMUP_STREAM):
-            if index == total:
-                return
-            yield index - total, due - self.warmup_ns
+        total = sum(1 for _ in self._warmup_instants())
+        for place, instant in enumerate(self._warmup_instants()):
+            yield place - total, int(instant) - self.warmup_ns
+
+    def _warmup_instants(self) -> Iterator[float]:
+        period = float(NS / self._open.first_rps)
+        instants = (drawn * period for drawn in _unit_rate(self.seed * 256 + _WARMUP_STREAM))
+        return takewhile(lambda instant: instant < self.warmup_ns, instants)
 
 
 class ClosedStripe:
@@ -266,7 +234,7 @@ class ClosedStripe:
     @property
     def end_ns(self) -> int | None:
         """From when on no arrival is handed out, where there is a time bound."""
-        return None if self._end_ns == _NO_END else self._end_ns
+        return None if self._end_ns == NO_END else self._end_ns
 
     @property
     def spent(self) -> bool:
@@ -276,6 +244,12 @@ class ClosedStripe:
     def stop(self, at_ns: int) -> None:
         """Hand out no arrival from this instant on."""
         self._end_ns = min(self._end_ns, at_ns)
+
+
+def _unit_rate(seed: int) -> Iterator[float]:
+    """A Poisson process of rate 1, drawn alike by each worker: exponential gaps by inversion, summed up."""
+    draw = Random(seed).random
+    return accumulate(map(neg, map(math.log, map((1.0).__sub__, iter(draw, None)))))
 
 
 def uniform(seed: int, index: int) -> float:

@@ -10,9 +10,10 @@ import math
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import Problem, refuse
+from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Stage, seconds_problems, take_exactly
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.redact import redact
 from inference_benchmarker.units import MAX_SECONDS, NS
@@ -22,80 +23,15 @@ from inference_benchmarker.version import SCHEMA_VERSION
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MAX_RATE = 1_000_000
-MAX_CONCURRENCY = 1_000_000
 MAX_WORKERS = 1_000
 DEFAULT_MAX_IN_FLIGHT = 10_000
 SUCCESS_THRESHOLD = 0.95
 _MOST_DIGITS = 100
 
-Arrivals = Literal["constant", "poisson"]
-
 _NO_ENDPOINT = Problem(
     ("factories_file", "locust_file"),
     "No endpoint: give --factories-file FILE (or --locust-file FILE, or --demo to try it out).",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class OpenLoop:
-    """Arrivals independent of completions: ``rate`` a second, an exact decimal."""
-
-    rate: Decimal
-    arrivals: Arrivals = "constant"
-
-    def __post_init__(self) -> None:
-        _take_exactly(self, "rate")
-
-    def problems(self) -> Iterator[Problem]:
-        """Everything that is wrong with it."""
-        if not self.rate.is_finite() or not 0 < self.rate <= MAX_RATE:
-            text = f"--client-rps must be above 0 and at most {MAX_RATE:,} requests/s, not {self.rate}."
-            yield Problem(("rate",), text)
-        elif self.rate < Decimal("1e-6"):
-            yield Problem(("rate",), f"--client-rps must be at least 0.000001 requests/s, not {self.rate}.")
-        if self.arrivals not in ("constant", "poisson"):
-            yield Problem(("arrivals",), f"--arrivals must be constant or poisson, not {self.arrivals!r}.")
-
-
-@dataclass(frozen=True, slots=True)
-class ClosedLoop:
-    """Exactly ``concurrency`` requests in flight: the next one goes out when one completes."""
-
-    concurrency: int
-
-    def problems(self) -> Iterator[Problem]:
-        """Everything that is wrong with it."""
-        if not 1 <= self.concurrency <= MAX_CONCURRENCY:
-            text = f"--concurrency must be from 1 to {MAX_CONCURRENCY:,}, not {self.concurrency}."
-            yield Problem(("concurrency",), text)
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """When the wave ends: after ``duration_s`` seconds or ``num_requests`` arrivals, whichever comes first."""
-
-    duration_s: Decimal | None = None
-    num_requests: int | None = None
-
-    def __post_init__(self) -> None:
-        _take_exactly(self, "duration_s")
-
-    @property
-    def duration_ns(self) -> int | None:
-        """The time bound in nanoseconds after wave start."""
-        return None if self.duration_s is None else int(self.duration_s * NS)
-
-    def problems(self) -> Iterator[Problem]:
-        """Everything that is wrong with them."""
-        if self.duration_s is None and self.num_requests is None:
-            text = "A wave needs an end: give --obs-time SECONDS, --num-requests N, or both."
-            yield Problem(("duration_s", "num_requests"), text)
-        if self.duration_s is not None:
-            yield from _seconds_problems("duration_s", "--obs-time", self.duration_s, least=Decimal("0.001"))
-        if self.num_requests is not None and not 1 <= self.num_requests <= 10**9:
-            text = f"--num-requests must be from 1 to 1,000,000,000, not {self.num_requests}."
-            yield Problem(("num_requests",), text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +62,12 @@ class WavePlan:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        _take_exactly(self, "warmup_s", "drain_timeout_s", "request_timeout_s", "load_timeout_s")
+        take_exactly(self, "warmup_s", "drain_timeout_s", "request_timeout_s", "load_timeout_s")
         for field_name in ("factories_file", "locust_file", "output_dir"):
             if isinstance(value := getattr(self, field_name), str):
                 object.__setattr__(self, field_name, Path(value))
+        if isinstance(self.load, OpenLoop) and self.load.stages and self.bounds.duration_s is None:
+            object.__setattr__(self, "bounds", replace(self.bounds, duration_s=self.load.stages_s))
 
     def problems(self, *, endpoint_needed: bool = True) -> list[Problem]:
         """Everything that is wrong with this plan; empty when it can run.
@@ -145,6 +83,7 @@ class WavePlan:
             *self.load.problems(),
             *self.bounds.problems(),
             *self._length_problems(),
+            *self._stage_problems(),
             *self._process_problems(),
             *self._timing_problems(),
             *self._threshold_problems(),
@@ -190,6 +129,17 @@ class WavePlan:
             "give a higher --client-rps, fewer requests, or an --obs-time."
         )
         yield Problem(("num_requests", "rate"), text)
+
+    def _stage_problems(self) -> Iterator[Problem]:
+        load = self.load
+        if not isinstance(load, OpenLoop) or not load.stages or any(load.problems()):
+            return
+        if self.bounds.duration_s != load.stages_s:
+            text = f"--stages last {load.stages_s:f} seconds: leave --obs-time out, or give --client-rps instead."
+            yield Problem(("duration_s", "stages"), text)
+        if self.warmup_s and not load.stages[0].from_rps:
+            text = "--warmup runs at the first stage's first rate, which is 0: leave it out, or begin above 0."
+            yield Problem(("warmup_s", "stages"), text)
 
     def _endpoint_problems(self) -> Iterator[Problem]:
         if self.factories_file is not None and self.locust_file is not None:
@@ -239,18 +189,22 @@ class WavePlan:
             yield Problem(("max_in_flight",), text)
 
     def _timing_problems(self) -> Iterator[Problem]:
-        yield from _seconds_problems("warmup_s", "--warmup", self.warmup_s)
-        yield from _seconds_problems("drain_timeout_s", "--drain-timeout", self.drain_timeout_s)
+        yield from seconds_problems("warmup_s", "--warmup", self.warmup_s)
+        yield from seconds_problems("drain_timeout_s", "--drain-timeout", self.drain_timeout_s)
         if self.request_timeout_s is not None:
             least = Decimal("0.001")
-            yield from _seconds_problems("request_timeout_s", "--request-timeout", self.request_timeout_s, least)
-        yield from _seconds_problems("load_timeout_s", "--load-timeout", self.load_timeout_s, least=Decimal(1))
+            yield from seconds_problems("request_timeout_s", "--request-timeout", self.request_timeout_s, least)
+        yield from seconds_problems("load_timeout_s", "--load-timeout", self.load_timeout_s, least=Decimal(1))
 
     def _threshold_problems(self) -> Iterator[Problem]:
         if not (math.isfinite(self.success_threshold) and 0 <= self.success_threshold <= 1):
             text = f"--success-threshold must be a share from 0 to 1, not {self.success_threshold}."
             yield Problem(("success_threshold",), text)
+        names = self.load.stage_names if isinstance(self.load, OpenLoop) else ()
         for slo in self.slos:
+            if slo.stage and slo.stage not in names:
+                stages = f"the stages are {', '.join(names[:20])}" if names else "there are no --stages"
+                yield Problem(("slos", "stages"), f"--slo {slo.expression}: there is no stage {slo.stage}; {stages}.")
             if slo.metric == "goodput" and not self.goodput:
                 text = f"--slo {slo.expression}: say what a good request is, e.g. --goodput 'ttft<1s,itl<50ms'."
                 yield Problem(("slos", "goodput"), text)
@@ -284,7 +238,7 @@ class WavePlan:
         load = dict(values.pop("load"))
         kind = load.pop("kind")
         if kind == "open":
-            values["load"] = OpenLoop(_exact(load["rate"]), load["arrivals"])
+            values["load"] = OpenLoop(_exact(load["rate"]), load["arrivals"], _stages(load.get("stages", ())))
         else:
             values["load"] = ClosedLoop(**load)
         bounds = values.pop("bounds")
@@ -317,9 +271,9 @@ def _open_loop_only(slo: Slo) -> str:
     return ""
 
 
-def _seconds_problems(field: str, flag: str, value: Decimal, least: Decimal = Decimal(0)) -> Iterator[Problem]:
-    if not value.is_finite() or not least <= value <= MAX_SECONDS:
-        yield Problem((field,), f"{flag} must be from {least} to {MAX_SECONDS:,} seconds, not {value}.")
+def _stages(rows: list[dict[str, str]]) -> tuple[Stage, ...]:
+    exact = ("from_rps", "to_rps", "duration_s")
+    return tuple(Stage(**{key: _exact(row[key]) for key in exact}, name=row["name"]) for row in rows)
 
 
 def _decimal(text: str | None) -> Decimal | None:
@@ -336,16 +290,11 @@ def _exact(text: str) -> Decimal:
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
     if isinstance(value, (Decimal, Path)):
         return str(value)
     return value
-
-
-def _take_exactly(value: object, *names: str) -> None:
-    """Let a notebook say ``OpenLoop(7.3)``: an int or a float is taken as the decimal it prints as."""
-    for name in names:
-        if isinstance(number := getattr(value, name), (int, float)):
-            object.__setattr__(value, name, Decimal(str(number)))
 
 
 def _is_file(path: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -35,13 +35,17 @@ class Slo:
     stat: str
     op: str
     limit: float
+    stage: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Slo:
-        """Read ``p99<200ms``, ``ttft.p90<1s``, ``success>=0.99``, ``rate>=99%``.
+        """Read ``p99<200ms``, ``ttft.p90<1s``, ``success>=0.99``, ``rate>=99%``, ``spike:p99<500ms`` of a stage.
 
         A bare percentile is of response time, in the closed loop of latency.
         """
+        stage, colon, of_stage = text.rpartition(":")
+        if colon:
+            return replace(cls.parse(of_stage), stage=stage.strip(), expression=text.strip())
         match = SLO_PATTERN.fullmatch(text) if text.isascii() else None
         if match is None or (problem := _slo_problem(match)):
             reason = "" if match is None else f" ({problem})"

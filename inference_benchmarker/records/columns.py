@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+Index = int  # in a class that has a method of that name
 
 BASE_DTYPE = np.dtype(
     [
@@ -57,8 +58,9 @@ STREAM_DTYPE = np.dtype(
 )
 LONGEST_NS = 3 * MAX_SECONDS * NS  # warm-up, wave and drain
 MOST_COUNT = 1 << 53
+_INSTANTS = ("due", "sent", "first_token", "last_token", "done")
 _BOUNDS = {
-    **dict.fromkeys(("due", "sent", "first_token", "last_token", "done"), (-LONGEST_NS, LONGEST_NS)),
+    **dict.fromkeys(_INSTANTS, (-LONGEST_NS, LONGEST_NS)),
     "index": (-MOST_COUNT, MOST_COUNT),
     "build_ns": (0, LONGEST_NS),
     **dict.fromkeys(("chunks", "tokens_in", "tokens_out", "bytes"), (0, MOST_COUNT)),
@@ -174,6 +176,22 @@ class Records:
         flat = pa.chunked_array([lists.flatten() for lists in chosen.chunks], pa.uint32())
         seconds: Floats = arrow.numbers(flat) / 1e6
         return seconds
+
+    def between(self, first: Index, stop: Index) -> Records:
+        """The records at these places."""
+        return Records(self.table.slice(first, stop - first))
+
+    def and_then(self, later: Records) -> Records:
+        """These records and later ones."""
+        return Records(pa.concat_tables([self.table, later.table]).unify_dictionaries())
+
+    def since(self, start_ns: Index) -> Records:
+        """The same records on a clock that begins that much later."""
+        table = self.table
+        for name in _INSTANTS:
+            shifted = pc.subtract(table.column(name), start_ns)
+            table = table.set_column(table.column_names.index(name), SCHEMA.field(name), shifted)
+        return Records(table)
 
     def where(self, mask: Mask) -> Records:
         """The selected records."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.report import client_table
 from inference_benchmarker.report.headline import headline
+from inference_benchmarker.report.stages import stage_json, stage_lines
 from inference_benchmarker.summary.distribution import PERCENTILES, Distribution
 from inference_benchmarker.summary.time_table import COLUMNS, mean_text, middle_and_tail, time_rows, value_text
 from inference_benchmarker.text import one_line, plain
@@ -51,6 +52,7 @@ def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict) -> str:
         iter([headline(summary, verdict)]),
         _block(facts, summary),
         _times_section(summary),
+        stage_lines(summary.stages, facts.plan.slos),
         _tokens_section(summary),
         _labels_section(summary),
         _errors_section(summary),
@@ -134,6 +136,7 @@ def to_json(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dict[str, A
         **_metrics_json(summary),
         "tokens": None if summary.tokens is None else summary.tokens.to_json(),
         "goodput": None if summary.goodput is None else summary.goodput.to_json(),
+        "stages": [stage_json(row, facts.plan.slos) for row in summary.stages] or None,
         "labels": [_label_json(row) for row in summary.labels],
         "errors": [
             {"key": row.key, "count": row.count, "first_s": row.first_s, "texts": list(row.texts)}

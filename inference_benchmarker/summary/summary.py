@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from inference_benchmarker.facts.stages import StageFacts, stages_of
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.summary.completed_rate import completed_requests
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.goodput import Goodput
-from inference_benchmarker.summary.request_times import request_times
+from inference_benchmarker.summary.samples import times
 from inference_benchmarker.summary.time_table import middle_and_tail, time_rows
 from inference_benchmarker.summary.tokens import Tokens
 from inference_benchmarker.units import NS
 from inference_benchmarker.wording import html_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from inference_benchmarker.facts.wave_facts import WaveFacts
-    from inference_benchmarker.records.columns import Floats, Mask, Records
+    from inference_benchmarker.plan.slo import Slo
+    from inference_benchmarker.records.columns import Floats, Records
 
 
 LATE_NS = 5_000_000  # a lag that is allowed, as the schedule lag's least limit
@@ -66,6 +66,22 @@ class ErrorRow:
 
 
 @dataclass(frozen=True, slots=True)
+class StageRow:
+    """The requests that were due in one stage; ``start_s`` and ``end_s`` after wave start.
+
+    ``in_flight_end``: those in flight when it ended, whichever stage they are from; all else is of its own requests.
+    """
+
+    name: str
+    start_s: float
+    end_s: float
+    from_rps: float
+    to_rps: float
+    in_flight_end: int
+    summary: Summary
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """Every number of a wave's report; times in seconds, None where there is nothing to measure."""
 
@@ -88,6 +104,7 @@ class Summary:
     errors: tuple[ErrorRow, ...]
     finish_reasons: dict[str, int]
     warmup: Summary | None = None
+    stages: tuple[StageRow, ...] = ()
 
     def __repr__(self) -> str:
         """In a line; the numbers are its attributes."""
@@ -107,6 +124,11 @@ class Summary:
     def completed_share(self) -> float | None:
         """Completed rate over scheduled rate, which is the target rate but for the Poisson draw."""
         return self.rates.completed / self.rates.scheduled if self.rates.scheduled else None
+
+    def part(self, slo: Slo) -> Summary | None:
+        """The part that a limit speaks of: the wave, or the stage that it names; None where that one never began."""
+        found = (row.summary for row in self.stages if row.name == slo.stage)
+        return next(found, None) if slo.stage else self
 
     def measured(self, metric: str, stat: str) -> float | None:
         """The value an SLO speaks of, e.g. ("ttft", "p90"), ("success", "success"); None when not measured."""
@@ -129,9 +151,14 @@ class Summary:
 
 def summarise(facts: WaveFacts) -> Summary:
     """The numbers of a finished wave."""
+    warmup = _warmup(facts.warmup, facts) if len(facts.warmup) else None
+    return replace(_window(facts), warmup=warmup, stages=tuple(map(_stage, stages_of(facts))))
+
+
+def _window(facts: WaveFacts) -> Summary:
+    """The numbers of a wave's window, or of a stage of it."""
     records = facts.records
     planned_ns = facts.window.planned_ns
-    warmup = facts.warmup
     completed, seconds = completed_requests(records, records.outcome("ok"), facts.window)
     return Summary(
         duration_s=facts.window.duration_ns / NS,
@@ -139,85 +166,13 @@ def summarise(facts: WaveFacts) -> Summary:
         ledger=facts.ledger,
         worker_ledgers=facts.ledgers,
         rates=_rates(facts),
-        **_times(records, open_loop=facts.open_loop),
+        **times(records, open_loop=facts.open_loop),
         tokens=Tokens.of(records, completed, seconds),
         goodput=Goodput.of(records, facts.plan.goodput, facts.window, sent=facts.ledger.sent),
         labels=_labels(records, open_loop=facts.open_loop),
         errors=_errors(records, facts.error_texts),
         finish_reasons=_finish_reasons(records),
-        warmup=_warmup(warmup, facts) if len(warmup) else None,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A metric's values in seconds, and the records they are of: the measured ones, and ages that are lower bounds.
-
-    A record has one value; of ``itl``, as many as it has gaps.
-    """
-
-    measured: Floats
-    measured_in: Mask
-    ages: Floats
-    aged_in: Mask
-
-    @classmethod
-    def of(cls, values: Floats, measured_in: Mask, aged_in: Mask | None = None, ages: Floats | None = None) -> Sample:
-        """Of a column: its values where measured, and where aged those of ``ages`` (of the same column without)."""
-        aged_in = np.zeros(len(values), bool) if aged_in is None else aged_in
-        return cls(values[measured_in], measured_in, (values if ages is None else ages)[aged_in], aged_in)
-
-
-def samples(records: Records, *, open_loop: bool) -> Iterator[tuple[str, Sample]]:
-    """The sample of each time, by the name of its distribution in ``Summary``."""
-    ok, abandoned = records.outcome("ok"), records.outcome("abandoned")
-    build, times = records.int("build_ns"), request_times(records)
-    latency = times["latency"].values
-    yield "latency", Sample.of(latency, ok, abandoned)
-    if open_loop:
-        yield "response_time", Sample.of(times["response_time"].values, ok, abandoned)
-    yield "failed_latency", Sample.of(latency, records.outcome("failed"))
-    yield "lag", Sample.of(_s(records.int("sent") - build - records.int("due")), np.ones(len(records), bool))
-    yield "build", Sample.of(_s(build), build > 0)
-    yield from _token_samples(records, ok, abandoned)
-
-
-def _times(records: Records, *, open_loop: bool) -> dict[str, Any]:
-    names = ("latency", "response_time", "failed_latency", "lag", "build", "ttft", "itl", "tpot")
-    found = {name: Distribution.of(s.measured, s.ages) for name, s in samples(records, open_loop=open_loop)}
-    return {name: found.get(name) for name in names}
-
-
-def _token_samples(records: Records, ok: Mask, abandoned: Mask) -> Iterator[tuple[str, Sample]]:
-    times = request_times(records)
-    (ttft, streamed), (tpot, spread) = times["ttft"], times["tpot"]
-    yield "ttft", Sample.of(ttft, (ok | abandoned) & streamed, _waiting(records), times["latency"].values)
-    yield "itl", _inter_token(records, (ok | abandoned) & streamed, abandoned & streamed)
-    yield "tpot", Sample.of(tpot, ok & spread)
-
-
-def _waiting(records: Records) -> Mask:
-    """Abandoned streams whose first token had not come, where any came.
-
-    Whether a request is a stream is not known before ``invoke`` has begun to yield: then it is one if all others are.
-    """
-    ok, abandoned = records.outcome("ok"), records.outcome("abandoned")
-    is_stream, has_token = records.has("chunks"), records.has("first_token")
-    if not ((ok | abandoned) & has_token).any():
-        return np.zeros(len(records), bool)
-    return abandoned & ~has_token & (is_stream | (is_stream | ~ok).all())
-
-
-def _inter_token(records: Records, streamed: Mask, open_streams: Mask) -> Sample:
-    """Every gap between tokens; the last token's age in an abandoned stream is a gap's lower bound.
-
-    Ages below the median gap are left out: they say nothing, and would make a lower bound of every value.
-    """
-    gaps = records.gaps(streamed)
-    typical = float(np.median(gaps)) if len(gaps) else 0.0
-    waiting = _s(records.int("done") - records.int("last_token"))
-    aged = open_streams & (waiting > typical)
-    return Sample(gaps, streamed, waiting[aged], aged)
 
 
 def _rates(facts: WaveFacts) -> Rates:
@@ -306,13 +261,26 @@ def _warmup(records: Records, facts: WaveFacts) -> Summary:
         ledger=ledger,
         worker_ledgers=(),
         rates=Rates(facts.plan.target_rate, None, rate, counts["ok"] / seconds if seconds else 0.0, rate),
-        **_times(records, open_loop=facts.open_loop),
+        **times(records, open_loop=facts.open_loop),
         tokens=None,
         goodput=None,
         labels=(),
         errors=_errors(records, {}),
         finish_reasons={},
         warmup=None,
+    )
+
+
+def _stage(found: StageFacts) -> StageRow:
+    stage = found.stage
+    return StageRow(
+        name=found.name,
+        start_s=found.start_ns / NS,
+        end_s=found.end_ns / NS,
+        from_rps=float(stage.from_rps),
+        to_rps=float(stage.to_rps),
+        in_flight_end=found.in_flight_end,
+        summary=_window(found.facts),
     )
 
 

@@ -202,10 +202,19 @@ def _threshold_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]
             _error_advice(summary),
         )
     for slo in facts.plan.slos:
-        measured = summary.measured(slo.metric, slo.stat)
-        if not slo.met(measured) or _may_be_longer(slo, summary):
-            text = _slo_value(slo, measured, "≥" if _may_be_longer(slo, summary) else "")
-            yield Finding("slo_missed", "missed", text, slo.expression, _slo_advice(slo, measured, summary))
+        part = summary.part(slo)
+        if part is None:
+            advice = "The wave ended before the stage began."
+            yield Finding("slo_missed", "missed", _slo_value(slo, None, ""), slo.expression, advice)
+        elif not slo_met(slo, part):
+            measured = part.measured(slo.metric, slo.stat)
+            text = _slo_value(slo, measured, "≥" if _may_be_longer(slo, part) else "")
+            yield Finding("slo_missed", "missed", text, slo.expression, _slo_advice(slo, measured, part))
+
+
+def slo_met(slo: Slo, part: Summary) -> bool:
+    """Tells whether a wave or a stage of it kept a limit: not by the age of requests that nobody waited for."""
+    return slo.met(part.measured(slo.metric, slo.stat)) and not _may_be_longer(slo, part)
 
 
 def _error_advice(summary: Summary) -> str:

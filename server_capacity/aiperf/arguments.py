@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.plan.plan import OpenLoop
+from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.suggest import meant, question
 
 if TYPE_CHECKING:

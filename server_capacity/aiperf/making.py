@@ -13,7 +13,7 @@ from inference_benchmarker.engine.child_logs import child_log
 from inference_benchmarker.engine.leftovers import MARK, end_leftovers, new_mark
 from inference_benchmarker.engine.processes import child_environment
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.plan import OpenLoop
+from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.redact import redact, secret_values
 from server_capacity.aiperf.inputs import MOST_INPUTS, made_requests
 

@@ -29,7 +29,8 @@ from inference_benchmarker.cli.wave import wave_options, wave_parser
 from inference_benchmarker.embedded.aws.boto3_settings import boto3_settings
 from inference_benchmarker.embedded.config import EndpointConfig
 from inference_benchmarker.engine import launch
-from inference_benchmarker.plan.plan import ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.plan.load import ClosedLoop, OpenLoop, Stage
+from inference_benchmarker.plan.plan import WavePlan
 from server_capacity.config import load_config
 from tests.conftest import ROOT
 
@@ -64,6 +65,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[WavePlan]:
     return made
 
 
+STAGED = ["--factories-file", "f.py", "--stages"]
 GOOD = ["--factories-file", "f.py", "--client-rps", "10", "--obs-time", "1"]
 
 
@@ -135,6 +137,19 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
             [*GOOD, "--concurrency", "2", "--arrivals", "poisson"],
             ["Give either --concurrency or --client-rps", "Give either --concurrency or --arrivals"],
         ),
+        (
+            [*GOOD, "--stages", "5:3s"],
+            ["Give either --stages or --client-rps, not both.", "Give either --stages or --obs-time, not both."],
+        ),
+        ([*STAGED, "5:3s,x:4s"], ["--stages: 'x:4s' is not a stage. Write RATE:DURATION"]),
+        (
+            [*STAGED, "5:3s, 0..2000000:0s"],
+            ["--stages: stage 2 (0..2000000:0s): a rate", "--stages: stage 2 (0..2000000"],
+        ),
+        ([*STAGED, "5:3s", "--concurrency", "2"], ["Give either --concurrency or --stages, not both."]),
+        ([*STAGED, "a=5:3s", "--slo", "b:p99<1s"], ["--slo b:p99<1s: there is no stage b; the stages are a."]),
+        ([*GOOD, "--slo", "b:p99<1s"], ["--slo b:p99<1s: there is no stage b; there are no --stages."]),
+        ([*STAGED, "0..5:3s", "--warmup", "1"], ["--warmup runs at the first stage's first rate, which is 0:"]),
         ([*GOOD, "--locust-file", "f.py"], ["Give either --factories-file or --locust-file, not both."]),
         ([*GOOD, "--arrivals", "regular"], ["--arrivals must be constant or poisson, not 'regular'."]),
         ([*GOOD, "--slo", "fast"], ["--slo 'fast' is not a limit."]),
@@ -302,6 +317,11 @@ def test_defaults_are_the_promised_ones(plans: list[WavePlan]) -> None:
     assert plan.output_dir == Path(".tmp")
 
 
+def test_aiperf_cannot_follow_stages(capsys: pytest.CaptureFixture[str]) -> None:
+    found = problems(capsys, *STAGED, "5:3s", "--aiperf", "--url", "http://127.0.0.1:1")
+    assert found[0].startswith("aiperf has one rate: give --client-rps instead of --stages")
+
+
 class TestConfig:
     @staticmethod
     def config(text: str) -> list[str]:
@@ -325,6 +345,15 @@ class TestConfig:
         assert (plan.workers, plan.bounds.duration_s, plan.ui, plan.debug) == (3, Decimal(7), True, False)
         assert [slo.expression for slo in plan.slos] == ["p99<1s", "success>=0.9"]
         assert [limit.expression for limit in plan.goodput] == ["ttft<1s", "itl<50ms"]
+
+    @pytest.mark.parametrize("stages", ['["10:2s", "a=10..50:1m"]', '"10:2s, a=10..50:1m"'])
+    def test_stages_are_a_list_or_a_text_and_stand_for_rate_and_time(self, plans: list[WavePlan], stages: str) -> None:
+        cli.main(self.config(f"factories-file = 'f.py'\nstages = {stages}"))
+        rate = self.config("factories-file = 'f.py'\nclient-rps = 3\nobs-time = 4")
+        cli.main([*rate, "--stages", "10:2s,a=10..50:1m"])
+        ramp = Stage(Decimal(10), Decimal(50), Decimal(60), "a")
+        assert [plan.load for plan in plans] == [OpenLoop(stages=(Stage.parse("10:2s"), ramp))] * 2
+        assert [plan.bounds.duration_s for plan in plans] == [Decimal(62)] * 2
 
     @pytest.mark.parametrize(
         ("text", "problem"),

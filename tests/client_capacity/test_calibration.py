@@ -21,14 +21,15 @@ from inference_benchmarker import cli
 from inference_benchmarker.engine.endpoint import load
 from inference_benchmarker.engine.launch import run_wave
 from inference_benchmarker.json_file import read_json
+from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
-from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.wave.run_dir import RunDir
 from tests.bench import MARK, ROOT, Bench, Running
 
 if TYPE_CHECKING:
-    from inference_benchmarker.plan.plan import Arrivals
+    from inference_benchmarker.plan.load import Arrivals
 
 PLAN = WavePlan(OpenLoop(Decimal(200)), Bounds(Decimal(600)), factories_file=NULL, workers=2)
 RUN = Run(
@@ -49,7 +50,8 @@ import json
 from decimal import Decimal
 from pathlib import Path
 from client_capacity.calibration import calibrate
-from inference_benchmarker.plan.plan import Bounds, OpenLoop, WavePlan
+from inference_benchmarker.plan.load import Bounds, OpenLoop
+from inference_benchmarker.plan.plan import WavePlan
 
 open(FILE, "w").write("def invoke_factory(): 1 / 0\\ndef payload_factory(): 1 / 0\\n")
 plan = WavePlan(OpenLoop(Decimal(200)), Bounds(Decimal(600)), factories_file=Path(FILE), port=PORT)

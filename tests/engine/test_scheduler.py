@@ -10,8 +10,8 @@ import gevent
 
 from inference_benchmarker.engine.worker.requests import Requests, Slot
 from inference_benchmarker.engine.worker.scheduler import HANG_NS, ClosedLoopScheduler, OpenLoopScheduler, Scheduler
+from inference_benchmarker.plan.load import Bounds, ClosedLoop
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
-from inference_benchmarker.plan.plan import Bounds, ClosedLoop
 from inference_benchmarker.records.record import BatchWriter
 
 if TYPE_CHECKING:

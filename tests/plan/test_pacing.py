@@ -14,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket, uniform
-from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
-    from inference_benchmarker.plan.plan import Arrivals
+    from inference_benchmarker.plan.load import Arrivals
 
 ODD_RATES = ("7.3", "0.1", "0.5", "99.99", "0.000001", "1000000", "3", "1000", "333.333333333", "12345.678901")
 LIMIT = 3000

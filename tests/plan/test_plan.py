@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from inference_benchmarker.cli.flags import Flag, parse_decimal, parse_int, read_flags
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Stage
+from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.redact import HIDDEN
 from inference_benchmarker.units import NS
@@ -25,13 +26,16 @@ CLOSED = replace(OPEN, load=ClosedLoop(4))
 
 texts = st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=20)
 seconds = st.decimals(min_value="0.001", max_value="100000", places=3)
+rates = st.decimals("0", "1000000", places=6)
 slos = st.lists(st.sampled_from(["p99<200ms", "success>=99.9%", "latency.p99.9<=1.5s", "ttft.median<10us"]), max_size=3)
 limits = st.lists(st.sampled_from(["ttft<1s", "itl<=50.5ms", "e2e<2s", "tpot<900us"]), max_size=3)
+stages = st.builds(Stage, rates, rates, seconds, st.sampled_from(["", "spike", "x_1-a"]))
 plans = st.builds(
     WavePlan,
     load=st.one_of(
         st.builds(OpenLoop, st.decimals("0.000001", "1000000", places=6), st.sampled_from(("constant", "poisson"))),
         st.builds(ClosedLoop, st.integers(1, 10**6)),
+        st.lists(stages, min_size=1, max_size=4).map(lambda found: OpenLoop(stages=tuple(found))),
     ),
     bounds=st.builds(Bounds, st.none() | seconds, st.none() | st.integers(1, 10**9)),
     factories_file=st.none() | st.just(Path("/a folder/f.py")),

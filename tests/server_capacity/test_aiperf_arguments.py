@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from inference_benchmarker.plan.plan import Bounds, ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
+from inference_benchmarker.plan.plan import WavePlan
 from server_capacity.aiperf.arguments import SESSIONS, Requests, brings_input, flags, named, problems_of, words
 from server_capacity.aiperf.inputs import MOST_INPUTS
 from server_capacity.aiperf.making import planned_inputs

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.plan import Bounds, OpenLoop, WavePlan
+from inference_benchmarker.plan.load import Bounds, OpenLoop
+from inference_benchmarker.plan.plan import WavePlan
 from server_capacity.aiperf import installation as aiperf
 from server_capacity.aiperf.arguments import RAW, SESSIONS, STREAM, Requests
 from server_capacity.aiperf.certificates import certificate_problems, certificates

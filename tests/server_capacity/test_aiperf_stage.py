@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.plan.plan import Bounds, OpenLoop, WavePlan
+from inference_benchmarker.plan.load import Bounds, OpenLoop
+from inference_benchmarker.plan.plan import WavePlan
 from server_capacity.aiperf import installation as aiperf
 from server_capacity.aiperf.export import AiperfResult
 from server_capacity.aiperf.installation import Installation

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker.facts.client_use import Block, Connections, HostUse, LoopDelay, WorkerUse
-from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT, OpenLoop
+from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import summarise

@@ -20,6 +20,7 @@ from visualization.series import make_figures
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+TIMELINE = {"ok": [10.0, 20.0, 10.0], "sent": [10.0, 20.0, 10.0]}
 AIPERF = {
     "request_throughput": {"unit": "requests/sec", "avg": 46.2},
     "request_latency": {"unit": "ms", "avg": 250.5, "p50": 240.0, "p90": 300.0, "p95": 310.0, "p99": 320.0, "max": 400},
@@ -149,6 +150,16 @@ class TestBars:
         assert (against_rate.y.unit, against_rate.lines[0].points) == ("ms", ((100, 20.5),))
         over_time = curves(figures, "time")["ModelLatency"]
         assert (over_time.y.unit, [y for _, y in over_time.lines[0].points]) == ("ms", [0.04, 0.06])
+
+    def test_stages_are_bands_of_the_time_where_all_waves_have_the_same(self) -> None:
+        stages = [{"name": "calm", "start_s": 0.0, "end_s": 2.0}, {"name": "<spike>", "start_s": 2.0, "end_s": 3.0}]
+        alike = [run(number, 100, facts={"stages": stages}, timeline=TIMELINE) for number in range(2)]
+        for picture in curves(make_figures(alike), "time").values():
+            assert picture.bands == (("calm", 0.0, 2.0), ("<spike>", 2.0, 3.0))
+        other = run(1, 100, facts={"stages": stages[:1]}, timeline=TIMELINE)
+        damaged = run(1, 100, facts={"stages": [{"name": 3, "start_s": "x"}, 5]}, timeline=TIMELINE)
+        for more in (other, damaged):
+            assert {picture.bands for picture in curves(make_figures([alike[0], more]), "time").values()} == {()}
 
     def test_a_servers_number_keeps_its_reservation(self) -> None:
         told = server_row(reason="Average is of the buckets around the wave, idle time too")

@@ -13,7 +13,8 @@ import pytest
 from inference_benchmarker.cli import main
 from inference_benchmarker.cli import plot as plotting
 from inference_benchmarker.json_file import write_json
-from inference_benchmarker.plan.plan import Bounds, ClosedLoop, WavePlan
+from inference_benchmarker.plan.load import Bounds, ClosedLoop
+from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.wave.wave import Wave
 from tests.bench import ROOT
 from tests.waves import make_run

@@ -20,7 +20,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.files import read_given, replace_file
 from inference_benchmarker.json_file import read_json, write_json
-from inference_benchmarker.plan.plan import Bounds, OpenLoop
+from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.records.columns import SCHEMA
 from inference_benchmarker.records.record import NONE, BatchWriter, Ledger
 from inference_benchmarker.units import MAX_SECONDS, NS

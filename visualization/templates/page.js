@@ -243,7 +243,7 @@ function drawCurves(chart, width) {
   const xs = chart.x.title === "Time" ? timeSpan() : points.map((p) => p.x);
   const x = scale({ ...chart.x, tight: chart.x.title === "Time" }, xs, box.left, box.right);
   const y = scale(chart.y, points.map((p) => p.y), box.bottom, box.top);
-  svg.append(...axes(chart, x, y, box));
+  svg.append(...bands(chart.bands, x.at, box), ...axes(chart, x, y, box));
   lines.forEach((line) => svg.append(...curve(line, x.at, y.at, box, lines.length)));
   const guide = make("line", { class: "guide", y1: box.top, y2: box.bottom, visibility: "hidden" });
   svg.append(guide);
@@ -273,6 +273,17 @@ function axes(chart, x, y, box) {
   const title = chart.x.unit ? `${chart.x.title}, ${chart.x.unit}` : chart.x.title;
   parts.push(make("text", { class: "soft", x: (box.left + box.right) / 2, y: box.bottom + 34, "text-anchor": "middle" }, title));
   return parts;
+}
+
+/* Every other stretch of the axis is shaded; its name stands at the top where there is room for it. */
+function bands(named, x, box) {
+  return named.flatMap(([name, start, end], index) => {
+    const left = Math.max(x(start), box.left), wide = Math.min(x(end), box.right) - left;
+    if (wide <= 0) return [];
+    const shade = index % 2 ? [] : [make("rect", { class: "band", x: left, y: box.top, width: wide, height: box.bottom - box.top })];
+    const room = wide > 6.2 * name.length + 4;
+    return room ? [...shade, make("text", { class: "soft", x: left + wide / 2, y: box.top - 3, "text-anchor": "middle" }, name)] : shade;
+  });
 }
 
 function curve(line, x, y, box, count) {

@@ -35,8 +35,9 @@ from inference_benchmarker.engine.locust_sockets import PrimarySocket, Visitors,
 from inference_benchmarker.engine.primary.sampler import host_constants, sample_regularly
 from inference_benchmarker.engine.primary.shape import TokenBucketShape
 from inference_benchmarker.engine.primary.stats_files import StatsFiles
+from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.pacing import TokenBucket
-from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT, ClosedLoop, WavePlan
+from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT, WavePlan
 from inference_benchmarker.records.record import Ledger, Report, redacted
 from inference_benchmarker.units import NS
 from inference_benchmarker.wave.run_dir import RunDir

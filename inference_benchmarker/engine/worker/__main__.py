@@ -46,8 +46,9 @@ from inference_benchmarker.engine.worker.scheduler import ClosedLoopScheduler, O
 from inference_benchmarker.engine.worker.watch import Watch, open_descriptors
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.host import die_with_parent, raise_descriptor_limit
+from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
-from inference_benchmarker.plan.plan import ClosedLoop, OpenLoop, WavePlan
+from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.record import BatchWriter
 from inference_benchmarker.redact import excerpt, secret_values
 

@@ -6,8 +6,11 @@ clean: what came first is the cause, what came then may be its consequence.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.facts.stages import stages_of
 from inference_benchmarker.verdict.client.endpoint import (
     ENDPOINT_STALLED,
     SERVER_LIMITED,
@@ -19,7 +22,7 @@ from inference_benchmarker.verdict.client.network import as_consequence, clear_u
 from inference_benchmarker.verdict.client.worker import SCHEDULE_LAG, in_time_until_ns, worker_findings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.summary import Summary
@@ -52,9 +55,19 @@ def limits_found(facts: WaveFacts, summary: Summary) -> list[Finding]:
     """The findings: ``server_limited`` where the endpoint fell behind before anything of this side explains it."""
     evidence = Evidence(facts, summary)
     found = [*worker_findings(evidence), *network_findings(evidence)]
-    server = list(endpoint_findings(evidence, _clean_until_ns(evidence, found)))
+    clean_ns = _clean_until_ns(evidence, found)
+    server = list(endpoint_findings(evidence, clean_ns)) or list(islice(_stage_findings(evidence, clean_ns), 1))
     own = [as_consequence(evidence, finding) if server else finding for finding in found]
     return [*server, *([] if server else standstill_findings(evidence)), *own]
+
+
+def _stage_findings(evidence: Evidence, clean_ns: int | None) -> Iterator[Finding]:
+    """The endpoint fell behind in a stage of one rate, judged as a wave: the next stages may have made up for it."""
+    for found, row in zip(stages_of(evidence.facts), evidence.summary.stages, strict=True):
+        clean = None if clean_ns is None else clean_ns - found.start_ns
+        if found.stage.from_rps == found.stage.to_rps and (clean is None or clean > 0):
+            for finding in endpoint_findings(Evidence(found.facts, row.summary), clean):
+                yield replace(finding, measured=f"stage {found.name}: {finding.measured}")
 
 
 def _clean_until_ns(evidence: Evidence, found: Iterable[Finding]) -> int | None:

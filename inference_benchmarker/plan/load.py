@@ -1,0 +1,226 @@
+"""The load to offer: arrivals at a rate or in stages, or so many requests in flight; and when it ends. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Literal, Self
+
+from inference_benchmarker.errors import BenchmarkError, Problem
+from inference_benchmarker.units import MAX_SECONDS, NS, SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_RATE = 1_000_000
+MAX_CONCURRENCY = 1_000_000
+LEAST_RATE = Decimal("0.000001")
+LEAST_SECONDS = Decimal("0.001")
+MAX_STAGES = 1_000
+
+Arrivals = Literal["constant", "poisson"]
+
+_STAGE_NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
+_NUMBER = r"\d{1,20}(?:\.\d{1,20})?"
+_STAGE = re.compile(
+    rf"(?:(?P<name>[^=:,]+?)\s*=\s*)?(?P<first>{_NUMBER})(?:\s*\.\.\s*(?P<last>{_NUMBER}))?"
+    rf"\s*:\s*(?P<length>{_NUMBER})\s*(?P<unit>ms|s|m|h)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A part of the schedule: ``duration_s`` seconds from one rate to another along a straight line, often the same.
+
+    A rate of zero is a pause. Without a name it is called by its place among the stages, from 1.
+    """
+
+    from_rps: Decimal
+    to_rps: Decimal
+    duration_s: Decimal
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        take_exactly(self, "from_rps", "to_rps", "duration_s")
+
+    @property
+    def duration_ns(self) -> int:
+        """Its length in nanoseconds."""
+        return int(self.duration_s * NS)
+
+    @property
+    def arrivals(self) -> Decimal:
+        """The area under its rate: the mean number of arrivals."""
+        return (self.from_rps + self.to_rps) / 2 * self.duration_s
+
+    @property
+    def text(self) -> str:
+        """The text that ``parse`` reads: ``spike=50..400:30s``."""
+        name = f"{self.name}=" if self.name else ""
+        rates = f"{self.from_rps:f}" if self.from_rps == self.to_rps else f"{self.from_rps:f}..{self.to_rps:f}"
+        return f"{name}{rates}:{self.duration_s:f}s"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``50:30s``, ``50..400:2m`` or ``spike=2000:10s``."""
+        match = _STAGE.fullmatch(text.strip()) if text.isascii() else None
+        if match is None:
+            raise BenchmarkError(
+                f"--stages: {text.strip()!r} is not a stage.",
+                "Write RATE:DURATION or FROM..TO:DURATION, with a name if you like: 50:30s, 50..400:2m, spike=2000:9s.",
+            )
+        first = Decimal(match["first"])
+        last = first if match["last"] is None else Decimal(match["last"])
+        return cls(first, last, Decimal(match["length"]) * SECONDS[match["unit"] or "s"], match["name"] or "")
+
+    def problems(self) -> Iterator[str]:
+        """Everything that is wrong with it."""
+        for rate in dict.fromkeys((self.from_rps, self.to_rps)):
+            if not rate.is_finite() or not (rate == 0 or LEAST_RATE <= rate <= MAX_RATE):
+                yield f"a rate must be 0 or from {LEAST_RATE} to {MAX_RATE:,} requests/s, not {rate}."
+        if not self.duration_s.is_finite() or not LEAST_SECONDS <= self.duration_s <= MAX_SECONDS:
+            yield f"it must last from {LEAST_SECONDS} to {MAX_SECONDS:,} seconds, not {self.duration_s}."
+        if self.name and (not _STAGE_NAME.fullmatch(self.name) or self.name.isdecimal()):
+            yield "a name has letters, digits, - and _, and is no number."
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLoop:
+    """Arrivals independent of completions: ``rate`` a second, an exact decimal; of ``stages`` the mean."""
+
+    rate: Decimal = field(default_factory=Decimal)
+    arrivals: Arrivals = "constant"
+    stages: tuple[Stage, ...] = ()
+
+    def __post_init__(self) -> None:
+        take_exactly(self, "rate")
+        object.__setattr__(self, "stages", tuple(self.stages))
+        if self.stages and not self.rate:
+            object.__setattr__(self, "rate", self._mean_rate())
+
+    @property
+    def stages_s(self) -> Decimal:
+        """The seconds that the stages last together."""
+        return sum((stage.duration_s for stage in self.stages), Decimal())
+
+    @property
+    def peak_rps(self) -> Decimal:
+        """The highest rate, requests/s."""
+        return max((rate for stage in self.stages for rate in (stage.from_rps, stage.to_rps)), default=self.rate)
+
+    @property
+    def text(self) -> str:
+        """The rate, or the stages as they may be written."""
+        return ", ".join(stage.text for stage in self.stages) or f"{self.rate.normalize():f} requests/s"
+
+    def rate_at(self, seconds: float) -> float:
+        """The rate at a time after wave start; of stages, the first one's before it and 0 after the last one."""
+        if not self.stages:
+            return float(self.rate)
+        start = 0.0
+        for stage in self.stages:
+            first, last, length = float(stage.from_rps), float(stage.to_rps), float(stage.duration_s)
+            if seconds < start + length:
+                return first + (last - first) * max(seconds - start, 0.0) / length
+            start += length
+        return 0.0
+
+    @property
+    def stage_names(self) -> tuple[str, ...]:
+        """The name of each stage, or its place from 1."""
+        return tuple(stage.name or str(place) for place, stage in enumerate(self.stages, 1))
+
+    def problems(self) -> Iterator[Problem]:
+        """Everything that is wrong with it."""
+        if self.stages:
+            yield from (Problem(("stages",), f"--stages: {text}") for text in self._stage_problems())
+        elif not self.rate.is_finite() or not 0 < self.rate <= MAX_RATE:
+            text = f"--client-rps must be above 0 and at most {MAX_RATE:,} requests/s, not {self.rate}."
+            yield Problem(("rate",), text)
+        elif self.rate < LEAST_RATE:
+            yield Problem(("rate",), f"--client-rps must be at least {LEAST_RATE} requests/s, not {self.rate}.")
+        if self.arrivals not in ("constant", "poisson"):
+            yield Problem(("arrivals",), f"--arrivals must be constant or poisson, not {self.arrivals!r}.")
+
+    def _stage_problems(self) -> Iterator[str]:
+        if len(self.stages) > MAX_STAGES:
+            yield f"there may be {MAX_STAGES:,} stages, not {len(self.stages):,}."
+            return
+        wrong = [
+            f"stage {place} ({stage.text}): {text}"
+            for place, stage in enumerate(self.stages, 1)
+            for text in stage.problems()
+        ]
+        yield from wrong
+        names = Counter(stage.name for stage in self.stages if stage.name)
+        yield from (f"{count} stages are called {name}." for name, count in names.items() if count > 1)
+        if wrong:
+            return
+        if self.stages_s > MAX_SECONDS:
+            yield f"they may last {MAX_SECONDS:,} seconds together, not {self.stages_s}."
+        if not self.peak_rps:
+            yield "at least one needs a rate above 0."
+        elif self.rate != self._mean_rate():
+            yield "give either them or a rate, not both."
+
+    def _mean_rate(self) -> Decimal:
+        """Arrivals a second over all stages, to 28 digits."""
+        total = sum((stage.arrivals for stage in self.stages), Decimal())
+        if not total.is_finite() or not self.stages_s:
+            return Decimal(0)
+        return total / self.stages_s
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedLoop:
+    """Exactly ``concurrency`` requests in flight: the next one goes out when one completes."""
+
+    concurrency: int
+
+    def problems(self) -> Iterator[Problem]:
+        """Everything that is wrong with it."""
+        if not 1 <= self.concurrency <= MAX_CONCURRENCY:
+            text = f"--concurrency must be from 1 to {MAX_CONCURRENCY:,}, not {self.concurrency}."
+            yield Problem(("concurrency",), text)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """When the wave ends: after ``duration_s`` seconds or ``num_requests`` arrivals, whichever comes first."""
+
+    duration_s: Decimal | None = None
+    num_requests: int | None = None
+
+    def __post_init__(self) -> None:
+        take_exactly(self, "duration_s")
+
+    @property
+    def duration_ns(self) -> int | None:
+        """The time bound in nanoseconds after wave start."""
+        return None if self.duration_s is None else int(self.duration_s * NS)
+
+    def problems(self) -> Iterator[Problem]:
+        """Everything that is wrong with them."""
+        if self.duration_s is None and self.num_requests is None:
+            text = "A wave needs an end: give --obs-time SECONDS, --num-requests N, or both."
+            yield Problem(("duration_s", "num_requests"), text)
+        if self.duration_s is not None:
+            yield from seconds_problems("duration_s", "--obs-time", self.duration_s, least=LEAST_SECONDS)
+        if self.num_requests is not None and not 1 <= self.num_requests <= 10**9:
+            text = f"--num-requests must be from 1 to 1,000,000,000, not {self.num_requests}."
+            yield Problem(("num_requests",), text)
+
+
+def seconds_problems(field: str, flag: str, value: Decimal, least: Decimal = Decimal(0)) -> Iterator[Problem]:
+    """The problem of a time that is too short or too long, or no number."""
+    if not value.is_finite() or not least <= value <= MAX_SECONDS:
+        yield Problem((field,), f"{flag} must be from {least} to {MAX_SECONDS:,} seconds, not {value}.")
+
+
+def take_exactly(value: object, *names: str) -> None:
+    """Let a notebook say ``OpenLoop(7.3)``: an int or a float is taken as the decimal it prints as."""
+    for name in names:
+        if isinstance(number := getattr(value, name), (int, float)):
+            object.__setattr__(value, name, Decimal(str(number)))

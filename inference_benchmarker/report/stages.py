@@ -1,0 +1,90 @@
+"""The stages of a wave in words: what was offered in each, and what came of it. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.summary.time_table import value_text
+from inference_benchmarker.verdict.verdict import slo_met
+from inference_benchmarker.wording import aligned, percent_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from inference_benchmarker.plan.slo import Slo
+    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.summary import StageRow
+
+_MAX_ROWS = 20
+_OFFERED = ["Stage", "from", "rate", "planned", "sent", "completed", "success", "in flight", "limits"]
+_TIMES = ["Stage", "latency p50", "p99", "response time p50", "p99"]
+
+
+def stage_lines(stages: Sequence[StageRow], slos: Sequence[Slo]) -> Iterator[str]:
+    """Two tables: the rates (requests/s), success, in flight at its end and limits met of each stage, and its times."""
+    if not stages:
+        return
+    shown = stages[:_MAX_ROWS]
+    yield from aligned([_OFFERED, *(_offered(row, slos) for row in shown)])
+    yield ""
+    yield from aligned([_TIMES, *(_times(row) for row in shown)])
+    if len(stages) > _MAX_ROWS:
+        yield f"   … and {len(stages) - _MAX_ROWS} more stages, in summary.json"
+
+
+def stage_json(row: StageRow, slos: Sequence[Slo]) -> dict[str, Any]:
+    """A stage in summary.json; ``slos`` are its own limits and the wave's, each held against its requests alone."""
+    part, limits = row.summary, _limits(row, slos)
+    met = [slo_met(slo, part) for slo in limits]
+    return {
+        "name": row.name,
+        "start_s": row.start_s,
+        "end_s": row.end_s,
+        "from_rps": row.from_rps,
+        "to_rps": row.to_rps,
+        "planned": part.ledger.scheduled,
+        "sent": part.ledger.sent,
+        "ok": part.ledger.ok,
+        "failed": part.ledger.failed,
+        "abandoned": part.ledger.abandoned,
+        "success_rate": part.success_rate,
+        "completed_rate": part.rates.completed,
+        "latency": None if part.latency is None else part.latency.to_json(),
+        "response_time": None if part.response_time is None else part.response_time.to_json(),
+        "in_flight_end": row.in_flight_end,
+        "goodput": None if part.goodput is None else part.goodput.to_json(),
+        "slos": [
+            {"expression": slo.expression, "measured": part.measured(slo.metric, slo.stat), "met": kept}
+            for slo, kept in zip(limits, met, strict=True)
+        ],
+        "slos_met_share": sum(met) / len(met) if met else None,
+    }
+
+
+def _limits(row: StageRow, slos: Sequence[Slo]) -> list[Slo]:
+    """Its own limits, and the wave's unless it is a pause."""
+    return [slo for slo in slos if slo.stage == row.name or (not slo.stage and row.summary.ledger.scheduled)]
+
+
+def _offered(row: StageRow, slos: Sequence[Slo]) -> list[str]:
+    part, limits = row.summary, _limits(row, slos)
+    met = sum(slo_met(slo, part) for slo in limits)
+    rate = f"{row.from_rps:g}" if row.from_rps == row.to_rps else f"{row.from_rps:g}..{row.to_rps:g}"
+    return [
+        row.name,
+        f"{row.start_s:g}s",
+        f"{rate}/s",
+        *(f"{value:.4g}/s" for value in (part.rates.scheduled or 0.0, part.rates.sent, part.rates.completed)),
+        "-" if part.success_rate is None else percent_text(part.success_rate),
+        f"{row.in_flight_end:,}",
+        f"{met} of {len(limits)}" if limits else "-",
+    ]
+
+
+def _times(row: StageRow) -> list[str]:
+    part = row.summary
+    return [row.name, *_middle_and_tail(part.latency), *_middle_and_tail(part.response_time)]
+
+
+def _middle_and_tail(d: Distribution | None) -> list[str]:
+    return ["-", "-"] if d is None else [value_text(d, d.percentile(50)), value_text(d, d.percentile(99))]
