@@ -34,6 +34,8 @@ def cut_off(tmp_path: Path) -> Path:
 def test_its_numbers_and_facts_are_what_was_stored(stored: Path) -> None:
     told, wave = json.loads((stored / "summary.json").read_text()), Wave.load(stored)
     found = wave.to_json()
+    metrics = zip(found["server_metrics"], told["server_metrics"], strict=True)
+    found["server_metrics"] = [{key: now[key] for key in before} for now, before in metrics]  # later versions tell more
     assert {name: found[name] for name in (*NUMBERS, *FACTS)} == {name: told[name] for name in (*NUMBERS, *FACTS)}
     assert (len(wave.records), len(wave.warmup), wave.plan.workers) == (60, 20, 2)
     assert len(wave.frame()) == 60
