@@ -177,21 +177,30 @@ def run_of(file: Path, folder: Path, **given: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"])
-def test_it_believes_the_authorities_of_other_clients_and_the_systems(name: str, tmp_path: Path) -> None:
-    mine = tmp_path / "mine.pem"
-    mine.write_text("-----my own authority-----\n")
-    found = aiperf._environment({name: str(mine)}, [], str(tmp_path))
+@pytest.mark.parametrize("own", [True, False])
+def test_it_believes_the_authorities_of_other_clients_and_those_it_knows(own: bool, name: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.pem").write_text("-----mine-----\n")
+    (tmp_path / "own.pem").write_text("-----own-----\n")
+    given = {name: str(tmp_path / "mine.pem")} | ({"SSL_CERT_FILE": str(tmp_path / "own.pem")} if own else {})
+    found = aiperf._environment(given, [], str(tmp_path))
     bundle = Path(found["SSL_CERT_FILE"]).read_text()
-    assert bundle.startswith("-----my own authority-----\n")
-    assert found[name] == str(mine)
-    assert certificates({name: str(tmp_path)}, tmp_path) == {"SSL_CERT_DIR": str(tmp_path)}
+    assert bundle.startswith("-----mine-----\n")
+    assert ("-----own-----" in bundle) == own
+    assert found[name] == given[name]
 
 
-def test_what_is_said_in_openssls_own_words_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "a.pem").touch()
-    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
-        assert certificates({name: "mine.pem", "REQUESTS_CA_BUNDLE": str(tmp_path / "a.pem")}, tmp_path) == {}
-    assert certificates({"PATH": "/bin"}, tmp_path) == {}
+def test_several_authorities_are_all_believed_each_once(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.pem").write_text(f"-----{name}-----\n")
+    both = {"REQUESTS_CA_BUNDLE": str(tmp_path / "a.pem"), "AWS_CA_BUNDLE": str(tmp_path / "b.pem")}
+    found = certificates({**both, "SSL_CERT_FILE": str(tmp_path / "a.pem")}, tmp_path)
+    assert Path(found["SSL_CERT_FILE"]).read_text() == "-----a-----\n\n-----b-----\n"
+    folder = certificates({"CURL_CA_BUNDLE": str(tmp_path), "SSL_CERT_DIR": "/mine"}, tmp_path)
+    assert folder == {"SSL_CERT_DIR": f"{tmp_path}:/mine"}
+
+
+def test_where_no_client_was_told_of_any_it_is_left_to_openssl(tmp_path: Path) -> None:
+    assert certificates({"PATH": "/bin", "SSL_CERT_FILE": "mine.pem", "AWS_CA_BUNDLE": ""}, tmp_path) == {}
 
 
 def test_authorities_that_are_not_there_are_told_where_they_are_needed(tmp_path: Path) -> None:
