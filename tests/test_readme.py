@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
-from inference_benchmarker.cli import former_flags
 from inference_benchmarker.embedded.running import listen
 from inference_benchmarker.exit_codes import INVALID, MISSED
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, Sample, WorkerUse
@@ -25,7 +24,7 @@ from inference_benchmarker.summary import timeline
 from inference_benchmarker.verdict.client import limits_found
 from inference_benchmarker.verdict.finding import FindingCode
 from inference_benchmarker.verdict.server.platform_metrics import RemarkCode
-from tests import flags_page
+from tests import flags_page, original
 from tests.bench import OF_A_BUSY_MACHINE
 from visualization.bars import all_bars
 
@@ -315,9 +314,9 @@ def test_the_page_of_flags_has_every_command() -> None:
 
 @pytest.fixture(scope="module")
 def known_flags() -> set[str]:
-    """Every flag of every command, those that it takes in place of others, and those of other programs."""
+    """Every flag of every command, those of the original tool, and those of other programs that the pages name."""
     ours = {flag for command in flags_page.COMMANDS for flag in flags_page.flags_of(command)}
-    return ours | LAUNCHER_FLAGS | OTHER_PROGRAMS_FLAGS | former_flags.RENAMED.keys() | former_flags.GONE.keys()
+    return ours | LAUNCHER_FLAGS | OTHER_PROGRAMS_FLAGS | {*original.FLAGS, *original.METRICS_FLAGS}
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CONTRIBUTING.md"], ids=_name)
