@@ -143,4 +143,7 @@ def original_run(folder: Path, *, aiperf: bool = True) -> Path:
         (folder / "aiperf" / "args.json").write_text("{}")
         (folder / "aiperf" / "profile_export.jsonl").write_text(json.dumps(record(100, 101)) + "\n")
         (folder / "aiperf" / "profile_export_aiperf.json").write_text(json.dumps(STATISTICS))
+        (folder / "aiperf" / "profile_export_aiperf.csv").write_text(
+            "Metric,avg,p99\nTime to First Token (ms),2.0,3.5\n"
+        )
     return folder

@@ -22,6 +22,7 @@ from client_capacity.worker_saturation import WorkerSaturation
 from inference_benchmarker.cli import former_flags
 from inference_benchmarker.wave.run_dir import RunDir
 from server_capacity.aiperf import export, installation, stage
+from server_capacity.config import load_config
 from tests import flags_page, original
 from visualization.bars import all_bars, choose
 
@@ -162,6 +163,14 @@ def test_the_keys_of_waiting_are_those_of_old() -> None:
     assert list(IDLE) == original.WAIT_KEYS
     (row,) = [now for name, now in table("function of old").items() if "wait_for_client_idle" in name]
     assert set(original.WAIT_KEYS) <= set(named(row))
+
+
+def test_what_the_metrics_script_was_given_is_in_the_configuration_that_the_page_names() -> None:
+    (named_file,) = set(re.findall(r"`(server_capacity/server_metrics_configs/\w+\.json)`", PAGE))
+    (block,) = load_config(ROOT / named_file)
+    keys = [key.strip('"') for now in table("flag of old", 1).values() for key in named(now) if key.startswith('"')]
+    assert keys
+    assert set(keys) <= {*block, "region"}
 
 
 def test_the_examples_of_old_are_where_the_page_says() -> None:

@@ -45,6 +45,14 @@ def test_its_aiperf_is_plotted_beside_other_runs(old: Path, tmp_path: Path, caps
     assert "UNREADABLE" not in page
 
 
+def test_its_aiperf_is_plotted_by_the_fields_of_old(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fields = json.dumps({"aiperf": ["Time to First Token (ms)", "Latency (ms)", "Server RPS (req/s)"]})
+    assert main(["--plot", str(old), "--plot-fields", fields, "--plot-format", "html", "--theme", "dark"]) == 0
+    page = (old / "benchmark_plots.html").read_text(encoding="utf-8")
+    assert all(f'"title":"{title}"' in page for title in ("Time to First Token", "Latency", "Server RPS"))
+    assert '"value":3.5' in page
+
+
 def test_without_aiperf_there_is_nothing_to_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old = original_run(tmp_path / "old", aiperf=False)
     for arguments in (["report", str(old)], ["--plot", str(old)]):
