@@ -27,8 +27,8 @@ MORE = {}  # what is not OpenAI's own: {"ignore_eos": True} on vLLM and SGLang m
 WORDS = ("time", "year", "people", "way", "day", "thing", "life", "child", "world", "school", "state", "family")
 
 
-class CutOffError(Exception):
-    """The stream ended without its last event, which is no error to the package."""
+class StreamError(Exception):
+    """The stream ended without its last event, or with nothing in it, which is no error to the package."""
 
 
 def invoke_factory(endpoint_name=None):
@@ -51,17 +51,21 @@ def invoke_factory(endpoint_name=None):
             stream_options={"include_usage": True},
             extra_body=MORE,
         )
-        finished = False
+        pieces, finished = 0, None
         with stream:
             for event in stream:
                 for choice in event.choices:
-                    yield generated(choice.delta)
+                    if text := generated(choice.delta):
+                        pieces += 1
+                        yield text
                     finished = finished or choice.finish_reason
                 if event.usage:
                     yield Response(event.usage.prompt_tokens, event.usage.completion_tokens, model=event.model)
         if not finished:
-            raise CutOffError("the stream ended without a finish_reason")
+            raise StreamError(f"the stream ended after {pieces} pieces, without a finish_reason")
         yield Response(finish_reason=finished)  # one that the server gave up has failed
+        if not pieces and finished not in ("content_filter", "tool_calls", "function_call"):
+            raise StreamError(f"the stream had no token in it: its finish_reason is {finished}")
 
     return invoke
 

@@ -12,6 +12,7 @@ from inference_benchmarker.clients.openai_errors import (
     APIConnectionError,
     APIError,
     APITimeoutError,
+    empty_error,
     status_error,
     stream_error,
     unexpected_error,
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 
 CHAT, COMPLETIONS, EMBEDDINGS = "/chat/completions", "/completions", "/embeddings"
+_LIST = {CHAT: "choices", COMPLETIONS: "choices", EMBEDDINGS: "data"}  # without which an answer is none
+_EMPTY_BY_RIGHT = frozenset(("content_filter", "tool_calls", "function_call"))
 _DONE = b"[DONE]"
 _SHOWN = 200
 _parse = json.JSONDecoder().raw_decode  # without guessing an encoding, as json.loads does
@@ -99,12 +102,14 @@ class OpenAIClient:
         except (HttpStatusError, OSError) as error:
             raise _translated(error) from error
         content = _json_object(answer.body)
-        if content is None or content.get("error"):
+        if content is None or content.get("error") or not content.get(_LIST[path]):
             raise unexpected_error(answer)
-        finish_reason = None
+        finish_reason, has_text = None, path == EMBEDDINGS
         for choice in content.get("choices") or ():
             finish_reason = _finish_reason(choice, finish_reason)
+            has_text = has_text or bool(_text(choice))
         told = _usage(content.get("usage"), content.get("model"), finish_reason)
+        _check_not_empty(has_text, told)
         return Completion(told.tokens_in, told.tokens_out, len(answer.body), told.model, told.finish_reason, content)
 
     def _streamed(self, path: str, payload: Any) -> Iterator[str | Response]:
@@ -142,7 +147,7 @@ class _StreamedAnswer:
         self._usage: dict[str, Any] | None = None
         self._model: str | None = None
         self._finish_reason: str | None = None
-        self._done = False
+        self._done = self._has_text = False
 
     def take(self, data: bytes) -> str:
         """The text that the model generated, of an event's data. Raises APIError for an error in it."""
@@ -159,14 +164,31 @@ class _StreamedAnswer:
         for choice in event.get("choices") or ():
             text += _text(choice)
             self._finish_reason = _finish_reason(choice, self._finish_reason)
+        if text:
+            self._has_text = True
         return text
 
     def end(self, begun: bytes) -> Response:
-        """The usage. Raises IncompleteAnswerError where the stream's own end is missing, FinishReasonError."""
+        """The usage.
+
+        Raises IncompleteAnswerError where the stream's own end is missing, FinishReasonError, and APIError for a stream
+        with nothing in it.
+        """
         if not self._done and self._finish_reason is None:
             began = f"; it began with {begun[:_SHOWN]!r}" if begun else ""
             raise IncompleteAnswerError(f"the stream ended without a finish_reason and without [DONE]{began}")
-        return _usage(self._usage, self._model, self._finish_reason)
+        told = _usage(self._usage, self._model, self._finish_reason)
+        _check_not_empty(self._has_text, told)
+        return told
+
+
+def _check_not_empty(has_text: bool, told: Response) -> None:
+    """Raises APIError where nothing was generated: no text came and the usage has no tokens, for no reason that may be.
+
+    A model may think without showing it, and end at once: then its tokens are told.
+    """
+    if not (has_text or told.tokens_out or told.finish_reason in _EMPTY_BY_RIGHT):
+        raise empty_error(told.finish_reason)
 
 
 def _is_no_stream(content_type: str) -> bool:
@@ -184,7 +206,7 @@ def _json_object(body: bytes) -> dict[str, Any] | None:
 
 def _text(choice: dict[str, Any]) -> str:
     """The text that the model generated of a choice."""
-    delta: dict[str, Any] | None = choice.get("delta")
+    delta: dict[str, Any] | None = choice.get("delta") or choice.get("message")
     if delta is None:
         return choice.get("text") or ""
     text: str = delta.get("content") or ""

@@ -108,6 +108,13 @@ def unexpected_error(answer: Answer) -> APIError:
     return error
 
 
+def empty_error(finish_reason: str | None) -> APIError:
+    """The error of an answer that came to its end with nothing in it."""
+    error = APIError(f"The answer has nothing in it, neither a text nor tokens; its finish_reason is {finish_reason}")
+    error._benchmark_detail = "empty_answer"  # noqa: SLF001 - our own
+    return error
+
+
 def stream_error(error: Any) -> APIError:
     """The error of an object within a stream, or in an answer that says it is a success."""
     message = error.get("message") if isinstance(error, dict) else None

@@ -129,7 +129,7 @@ def test_the_embedded_endpoints_answers_are_the_same(name: str, payload: dict[st
 
 
 def test_the_request_is_what_was_given(pair: Pair) -> None:
-    pair.give([answer(b"{}", Content_Type="application/json")])
+    pair.give(whole("stop"))
     pair.ours.chat(CHAT)
     pair.ours.chat(json.dumps(CHAT).encode())
     pair.theirs.chat.completions.create(**CHAT)  # type: ignore[call-overload]
@@ -142,7 +142,7 @@ def test_the_request_is_what_was_given(pair: Pair) -> None:
 
 
 def test_a_server_without_a_key() -> None:
-    with ScriptedServer([[answer(b"{}")]]) as server:
+    with ScriptedServer([[answer(b'{"data": [{"embedding": [0.5]}]}')]]) as server:
         OpenAIClient(server.url, headers={"X-Own": "o"}).embeddings(INPUT)
     assert "authorization" not in server.asked[0].headers
     assert (server.asked[0].line, server.asked[0].headers["x-own"]) == ("POST /embeddings HTTP/1.1", "o")
@@ -194,7 +194,6 @@ def ending(*reasons: str | None) -> Script:
     [
         *(((reason,), reason) for reason in ("stop", "length", "tool_calls", "content_filter", "eos_token", None)),
         (("stop", "length"), "length"),
-        ((), None),
     ],
 )
 def test_why_an_answer_ended_is_told(reasons: tuple[str | None, ...], told: str | None, pair: Pair) -> None:
@@ -228,7 +227,7 @@ def test_an_error_object_in_a_success_is_no_success(pair: Pair) -> None:
 
 
 def test_a_header_of_the_users_takes_the_place_of_ours() -> None:
-    with ScriptedServer([[answer(b"{}")]]) as server:
+    with ScriptedServer([whole("stop")]) as server:
         OpenAIClient(server.url, "key", headers={"authorization": "own"}).chat(CHAT)
     assert server.asked[0].headers["authorization"] == "own"
 
@@ -261,6 +260,10 @@ PAGE: Script = [answer(b"<html>Welcome to nginx</html>", Content_Type="text/html
         ([answer(b"pong", Content_Type="text/plain")], "APIError text/plain", "pong"),
         ([answer(b"pong")], "APIError no_content_type", "pong"),
         ([answer(b"[1]", Content_Type="application/json")], "APIError application/json", r"\[1\]"),
+        ([answer(b"{}", Content_Type="application/json")], "APIError application/json", "not as asked for: {}"),
+        ([answer(b'{"choices": []}')], "APIError no_content_type", "choices"),
+        ([answer(b'{"predictions": [0.5]}')], "APIError no_content_type", "predictions"),
+        ([answer(b'{"choices": [{"message": {"content": ""}}]}')], "APIError empty_answer", "finish_reason is None"),
     ],
 )
 def test_a_success_that_is_no_answer_is_counted_by_its_content_type(
@@ -270,6 +273,26 @@ def test_a_success_that_is_no_answer_is_counted_by_its_content_type(
     with pytest.raises(APIError, match=text) as failed:
         pair.ours.chat(CHAT)
     assert error_key(failed.value) == key
+
+
+THINKING = {"choices": [], "usage": {"prompt_tokens": 2, "completion_tokens": 3}}
+
+
+@pytest.mark.parametrize(
+    ("told", "key"),
+    [
+        ([], "APIError empty_answer"),
+        ([delta("")], "APIError empty_answer"),
+        ([delta("", finish="stop")], "APIError empty_answer"),
+        ([delta("", finish="length"), {"choices": [], "usage": {"completion_tokens": 0}}], "APIError empty_answer"),
+        ([delta("", finish="length"), THINKING], None),
+        ([delta("", finish="content_filter")], None),
+        ([delta("", finish="tool_calls")], None),
+    ],
+)
+def test_a_stream_with_nothing_in_it_is_a_failure(told: list[Any], key: str | None, pair: Pair) -> None:
+    pair.give(stream(events(*told)))
+    assert outcome(lambda: read(pair.ours)).key == key
 
 
 def test_a_page_and_a_text_are_no_streams(pair: Pair) -> None:
@@ -319,9 +342,10 @@ def test_a_stream_is_the_same(name: str, pair: Pair) -> None:
 
 
 def test_answers_that_a_server_compresses_unasked_are_read(pair: Pair) -> None:
-    told = gzip.compress(json.dumps({"model": "m", "usage": USAGE}).encode())
-    pair.give([answer(told, Content_Type="application/json", Content_Encoding="gzip")])
-    assert pair.ours.chat(CHAT).content == {"model": "m", "usage": USAGE}
+    told = {"choices": [{"message": {"content": "a"}}], "usage": USAGE}
+    packed = gzip.compress(json.dumps(told).encode())
+    pair.give([answer(packed, Content_Type="application/json", Content_Encoding="gzip")])
+    assert pair.ours.chat(CHAT).content == told
     packed = gzip.compress(events(*TOKENS))
     pair.give([chunked_head(Content_Type="text/event-stream", Content_Encoding="gzip"), chunks(packed)])
     assert read(pair.ours)[:-1] == ["a", " é", "b\n"]
@@ -407,9 +431,9 @@ def test_lines_of_json_are_a_stream(cut: int, pair: Pair) -> None:
     ],
 )
 def test_what_is_a_piece(told: dict[str, Any], piece: list[str], pair: Pair) -> None:
-    pair.give(stream(events(told)))
+    pair.give(stream(events(told, *(() if piece else (delta("a"),)))))
     *pieces, last = read(pair.ours)
-    assert pieces == piece
+    assert pieces == (piece or ["a"])
     assert isinstance(last, Response)
     assert last.tokens_in == (9 if "usage" in told else None)
 

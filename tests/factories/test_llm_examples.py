@@ -126,9 +126,17 @@ def test_an_answer_that_the_server_gave_up_has_failed_with_the_package_too(monke
         list(read(monkeypatch, THOUGHT[0], event(finish_reason="abort"), USAGE, b"data: [DONE]\n\n"))
 
 
-@pytest.mark.parametrize("events", [THOUGHT[:2], [b'{"choices": []}\n']], ids=["cut off", "lines of JSON"])
+@pytest.mark.parametrize(
+    ("events", "told"),
+    [
+        (THOUGHT[:2], "after 2 pieces, without a finish_reason"),
+        ([b'{"choices": []}\n'], "without a finish_reason"),
+        ([event(finish_reason="stop"), USAGE, b"data: [DONE]\n\n"], "no token in it: its finish_reason is stop"),
+    ],
+    ids=["cut off", "lines of JSON", "nothing"],
+)
 def test_a_stream_that_the_package_takes_for_whole_has_failed(
-    events: list[bytes], monkeypatch: pytest.MonkeyPatch
+    events: list[bytes], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(Exception, match="without a finish_reason"):
+    with pytest.raises(Exception, match=told):
         list(read(monkeypatch, *events))
