@@ -19,6 +19,7 @@ from inference_benchmarker.engine.leftovers import MARK, end_leftovers, new_mark
 from inference_benchmarker.engine.processes import REAP_S, child_environment
 from inference_benchmarker.engine.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.facts.address import Address
 from inference_benchmarker.facts.probe import Seen
 from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
 from inference_benchmarker.records.record import split_batch
@@ -119,7 +120,8 @@ def _understood(file: Path, result: dict[str, Any]) -> Check:
         finish_reasons=meta["finish_reasons"],
     )
     (record,) = Records.of_workers([columns])
-    return Check(str(file), record, Seen(**result["seen"]), next((text for _, text in meta["texts"]), None))
+    seen = Seen(**{**result["seen"], "addresses": [Address(**told) for told in result["seen"]["addresses"]]})
+    return Check(str(file), record, seen, next((text for _, text in meta["texts"]), None))
 
 
 def _how(code: int) -> str:

@@ -13,6 +13,8 @@ from inference_benchmarker.records.response import Response
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from inference_benchmarker.facts.address import Address
+
 _PREVIEW = 200
 _READ = 10_000
 """More than is shown is read, as a secret may begin within what is shown."""
@@ -24,6 +26,8 @@ class Seen:
 
     ``payloads`` is how many are pre-computed, ``smallest`` and ``largest`` their bytes; ``answer`` is ``returned``
     or ``streamed``; ``unread`` an answer that would yield pieces, were it read; ``status`` an HTTP status it has.
+    ``addresses`` are those it was sent to; ``raised_at`` the line of the user's code that failed, ``in_hand`` what that
+    code had in its variables.
     """
 
     payloads: int | None = None
@@ -36,6 +40,10 @@ class Seen:
     preview: str = ""
     unread: bool = False
     status: int | None = None
+    addresses: Sequence[Address] = ()
+    is_sagemaker: bool = False
+    raised_at: str = ""
+    in_hand: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Each by its name."""

@@ -59,7 +59,7 @@ class Check:
         """The warnings of what the request leads one to expect of a wave, by code."""
         seen, found = self.seen, {}
         largest = max(seen.largest or 0, seen.payload_bytes or 0)
-        if largest > SAGEMAKER_LIMIT:
+        if largest > SAGEMAKER_LIMIT and seen.is_sagemaker:
             found["payload_size"] = (
                 f"A payload of {largest:,} bytes is above what a SageMaker real-time endpoint takes, "
                 f"{SAGEMAKER_LIMIT:,} bytes (6 MB)."
@@ -120,6 +120,7 @@ class Check:
                 "type": seen.payload_type,
                 "bytes": seen.payload_bytes,
             },
+            "addresses": [address.to_json() for address in seen.addresses],
             "label": record.label or None,
             "answer": {
                 "kind": seen.answer,
@@ -130,9 +131,14 @@ class Check:
             },
             "tokens": self.tokens(),
             "times": self.times(),
-            "error": None if self.ok else {"key": record.error, "text": self.error_text},
+            "error": None if self.ok else self._error(),
             "warnings": [{"code": code, "text": text} for code, text in self.warnings().items()],
         }
+
+    def _error(self) -> dict[str, Any]:
+        seen = self.seen
+        told = {"raised_at": seen.raised_at or None, "with": list(seen.in_hand)}
+        return {"key": self.record.error, "text": self.error_text, **told}
 
     def to_text(self) -> str:
         """The check for people."""
@@ -144,10 +150,13 @@ class Check:
             ("File", self.file),
             ("Payloads", self._payloads_text()),
             ("Sent", self._sent_text()),
+            ("To", ", ".join(one_line(str(address)) for address in self.seen.addresses)),
             ("Label", one_line(self.record.label)),
             ("Answer", self._answer_text()),
             ("Tokens", self._tokens_text()),
             ("Times", self._times_text()),
+            ("Raised", one_line(self.seen.raised_at, 160)),
+            *(("With", one_line(value, 160)) for value in self.seen.in_hand),
         )
         for name, text in facts:
             if text:

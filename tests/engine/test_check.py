@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.facts.address import Address
 from inference_benchmarker.facts.probe import Probe, Seen, size_of, type_name
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.records.response import Response
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 PLAIN = RequestRecord(0, 0, 0, 0, 20 * MS, bytes=21)
 SEEN = Seen(100, 38, 39, "bytes", 38, "returned", "bytes", '{"a": 1}')
+SAGEMAKER = replace(SEEN, is_sagemaker=True)
 STREAM_SEEN = replace(SEEN, answer="streamed", answer_type="str", preview="a\nb")
 
 
@@ -153,6 +155,9 @@ def row(text: str, name: str) -> str:
         (check(streamed(0, 50, (10,), tokens_in=4, tokens_out=9)), "Tokens", "4 in, 9 out (the server's usage)"),
         (check(PLAIN._replace(tokens_in=4)), "Tokens", "4 in"),
         (check(PLAIN._replace(label="a\nb")), "Label", "a b"),
+        (check(seen=replace(SEEN, addresses=[Address("::1", 8)])), "To", "[::1]:8 (loopback: this host)"),
+        (check(seen=replace(SEEN, raised_at="f.py, line 7, in a")), "Raised", "f.py, line 7, in a"),
+        (check(seen=replace(SEEN, in_hand=["body = a\nb"])), "With", "body = a b"),
     ],
 )
 def test_each_fact_is_told_in_a_line(given: Check, name: str, text: str) -> None:
@@ -183,16 +188,18 @@ def test_a_stream_that_broke_keeps_what_had_come() -> None:
 def test_an_error_is_told_with_key_and_text() -> None:
     failed = check(PLAIN._replace(outcome="failed", error="HttpError 503"), Seen(), "503: try\nlater")
     assert failed.to_text().endswith("\n\nFAILED: HttpError 503: 503: try later\n")
-    assert failed.to_json()["error"] == {"key": "HttpError 503", "text": "503: try\nlater"}
+    error: dict[str, Any] = {"key": "HttpError 503", "text": "503: try\nlater", "raised_at": None, "with": []}
+    assert failed.to_json()["error"] == error
 
 
 @pytest.mark.parametrize(
     ("given", "codes"),
     [
         (check(), []),
-        (check(seen=replace(SEEN, payload_bytes=SAGEMAKER_LIMIT, largest=SAGEMAKER_LIMIT)), []),
-        (check(seen=replace(SEEN, payload_bytes=SAGEMAKER_LIMIT + 1)), ["payload_size"]),
-        (check(seen=replace(SEEN, largest=SAGEMAKER_LIMIT + 1)), ["payload_size"]),  # not the one that was sent
+        (check(seen=replace(SAGEMAKER, payload_bytes=SAGEMAKER_LIMIT, largest=SAGEMAKER_LIMIT)), []),
+        (check(seen=replace(SAGEMAKER, payload_bytes=SAGEMAKER_LIMIT + 1)), ["payload_size"]),
+        (check(seen=replace(SEEN, payload_bytes=SAGEMAKER_LIMIT + 1)), []),  # of another platform
+        (check(seen=replace(SAGEMAKER, largest=SAGEMAKER_LIMIT + 1)), ["payload_size"]),  # not the one that was sent
         (check(seen=replace(SEEN, payloads=None, smallest=None, largest=None)), []),
         (check(seen=replace(SEEN, unread=True)), ["unread_answer"]),
         (check(seen=replace(SEEN, status=200)), []),
@@ -296,17 +303,21 @@ def payload_factory():
             arrived = len(endpoint.arrivals()["sequence"])
         assert (done.code, arrived) == (0, 1)
         assert row(done.out, "Payloads") == "100 pre-computed, 38 to 39 bytes"
+        assert row(done.out, "To") == f"{endpoint.url.removeprefix('http://')} (loopback: this host)"
         assert row(done.out, "Answer") == 'returned bytes, 21 bytes: {"predictions":[0.5]}'
 
     def test_a_failure_is_told_and_what_was_printed_is_kept_without_secrets(self, bench: Bench) -> None:
         source = """
 import os, sys
+import botocore.session
+botocore.session.Session().get_service_model("sagemaker-runtime")
 print("loading")
 class HttpError(Exception):
     status = 503
 def invoke_factory():
     def invoke(payload):
         print("password is", os.environ["MY_PASSWORD"], file=sys.stderr, end="")
+        answer = {"told": os.environ["MY_PASSWORD"]}
         raise HttpError("busy, " + os.environ["MY_PASSWORD"])
     return invoke
 def payload_factory():
@@ -320,6 +331,8 @@ def payload_factory():
         assert "Answer:" not in done.out
         assert "! payload_size: A payload of 6,291,457 bytes" in done.out
         assert done.out.endswith("FAILED: HttpError 503: busy, [hidden]\n")
+        assert row(done.out, "Raised").startswith("f.py, line 12, in invoke: raise HttpError(")
+        assert row(done.out, "With") == "answer = {'told': '[hidden]'}"
 
     def test_a_factory_that_raises_with_a_secret_is_told_without_it(self, bench: Bench) -> None:
         source = """

@@ -778,6 +778,9 @@ def test_a_client_that_raises_and_tells_what_it_likes_ends_no_worker_and_leaves_
     assert wave.summary["lost_workers"] == []
     assert wave.errors() == {"ClientError [hidden]": 10, "Unspeakable": 10, "SystemExit": 10}
     assert {row["label"] for row in wave.rows} == {"", "=of [hidden]"}
+    log = (wave.folder / "logs" / "worker_0.log").read_text()
+    assert log.count(" failed: ClientError [hidden]: [hidden]") == 3, "of the first of each kind the place is told"
+    assert log.count("factories.py, line ") >= 9
     in_base64 = ("ay83ZjNhOW", "svN2YzYTlj", "rLzdmM2E5Y")
     assert files_holding(wave.folder, (key, quote(key, safe=""), *in_base64)) == []
     assert not any(part in wave.out + wave.err for part in (key, *in_base64))

@@ -10,6 +10,7 @@ import locust  # noqa: F401
 
 # isort: split
 import base64
+import logging
 import os
 import sys
 from dataclasses import replace
@@ -17,11 +18,13 @@ from functools import partial
 from json import dumps, loads  # by name: the user's code may put other functions into the module
 from pathlib import Path
 from time import monotonic_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gevent
 
 from inference_benchmarker.engine import endpoint
+from inference_benchmarker.engine.worker.addresses import Addresses
+from inference_benchmarker.engine.worker.raised import in_hand, raised_at
 from inference_benchmarker.engine.worker.requests import InvokeRequests, Slot
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.probe import Probe
@@ -31,8 +34,12 @@ from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.record import BatchWriter, redacted
 from inference_benchmarker.redact import excerpt, secret_values
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 LOADED = "loaded"
 MAX_ERROR_LENGTH = 2_000
+MAX_VALUE_LENGTH = 300
 
 
 def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
@@ -40,16 +47,33 @@ def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
     assert plan.factories_file is not None
     timeout = None if plan.request_timeout_s is None else float(plan.request_timeout_s)
     secrets = secret_values(os.environ)
+    addresses = Addresses()
     loaded = endpoint.load(plan.factories_file, plan.endpoint_name)
     loaded_file.touch()
     probe, writer = Probe(loaded.invoke), BatchWriter(secrets)
     requests = InvokeRequests(replace(loaded, invoke=probe), 0, _nobody, writer, timeout)
+    logging.getLogger("inference_benchmarker.failed_request").disabled = True  # it is told as a result
     requests.t0 = monotonic_ns()
     slot, arrivals = Slot(), iter([Arrival(0, 0)])
     slot.take = lambda: next(arrivals, None)
+    addresses.begin()
     gevent.spawn(requests.serve, slot).join()
-    seen = probe.seen(loaded.payloads, partial(excerpt, secrets=secrets))
+    cut = partial(excerpt, secrets=secrets)
+    seen = replace(
+        probe.seen(loaded.payloads, cut),
+        addresses=addresses.found(),
+        is_sagemaker=addresses.is_sagemaker,
+        **_failure(slot, cut),
+    )
     return {"seen": seen.to_json(), "batch": base64.b64encode(redacted(writer.take({}))).decode()}
+
+
+def _failure(slot: Slot, cut: Callable[[str, int], str]) -> dict[str, Any]:
+    """The place where the user's code raised, and what it had in its hands then."""
+    if slot.failure is None:
+        return {}
+    values = [cut(text, MAX_VALUE_LENGTH) for text in in_hand(slot.failure, slot.payload)]
+    return {"raised_at": cut(raised_at(slot.failure), MAX_VALUE_LENGTH), "in_hand": values}
 
 
 def _nobody(**_: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from numbers import Number
 from time import monotonic_ns
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import gevent
 
 from inference_benchmarker.engine.worker.asked_model import asked_model
+from inference_benchmarker.engine.worker.raised import Tracebacks
 from inference_benchmarker.records.error_cause import local_errno
 from inference_benchmarker.records.error_key import error_key, error_text
 from inference_benchmarker.records.record import (
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.engine.endpoint import Endpoint
     from inference_benchmarker.plan.pacing import Arrival
+
+
+logger = logging.getLogger("inference_benchmarker.failed_request")
 
 
 class RequestTimeout(gevent.Timeout):
@@ -106,6 +111,7 @@ class Requests:
         self._writer = writer
         self._timeout_s = request_timeout_s
         self._errors: dict[str, FailedRequestError] = {}
+        self._tracebacks = Tracebacks(logger.warning)
         self._models: dict[str, int] = {}  # the labels of those that answered, by the name they were asked for
         self.ledger = Ledger()
         self.refused: Counter[str] = Counter()  # requests that failed for want of something of this host's, by errno
@@ -172,6 +178,7 @@ class Requests:
             return
         number, key = self._writer.error(slot.failure)
         self._write(slot, arrival, FAILED, number)
+        self._tracebacks.take(arrival.index, key, slot.failure)
         if arrival.index >= 0:
             self.ledger.failed += 1
             if name := local_errno(slot.failure):

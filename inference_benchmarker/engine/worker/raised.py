@@ -1,0 +1,120 @@
+"""The place where an exception of the user's code was raised, and what that code had in its hands: it may be anything."""
+
+from __future__ import annotations
+
+import linecache
+import sysconfig
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.records.error_cause import attribute, causes, is_a
+from inference_benchmarker.records.error_key import error_key, error_text, storable
+from inference_benchmarker.records.record import MAX_TEXT_LENGTH, MAX_TEXTS
+from inference_benchmarker.redact import CUT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+_OWN = str(Path(__file__).resolve().parents[2])
+_OTHERS = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {_OWN, "<"})
+MOST_KEYS = 100
+_MOST_FRAMES, _MOST_CAUSES = 12, 4
+_MOST_VALUES, _SHOWN = 3, 200
+_READ = 10_000  # more than is shown, as a secret may begin within it
+_BODIES = ("content", "text", "body", "doc")
+
+
+class Tracebacks:
+    """Says where the first few failures of each key were raised, of a bounded number of keys."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._told: Counter[str] = Counter()
+
+    def take(self, index: int, key: str, exception: BaseException) -> None:
+        """One more failure of an arrival."""
+        if self._told[key] < MAX_TEXTS and (key in self._told or len(self._told) < MOST_KEYS):
+            self._told[key] += 1
+            self._say(f"arrival {index} failed: {traceback_text(exception)}")
+
+
+def traceback_text(exception: BaseException) -> str:
+    """Key, text and places of an exception and of those it came from: bounded, and without reading any file."""
+    parts, cause = [], exception
+    for _ in range(_MOST_CAUSES):
+        text = error_text(cause)
+        cut = text[:MAX_TEXT_LENGTH] + (CUT if len(text) > MAX_TEXT_LENGTH else "")
+        places = [f"  {_place(frame.f_code.co_filename, frame, line)}" for frame, line in _frames(cause)]
+        parts.append("\n".join([f"{error_key(cause)}: {cut}", *places[-_MOST_FRAMES:]]))
+        further = attribute(cause, "__cause__") or attribute(cause, "__context__")
+        if not is_a(further, BaseException):
+            break
+        cause = further
+    return storable("\nfrom ".join(parts))
+
+
+def raised_at(exception: BaseException) -> str:
+    """The file, line and code of the user's in which it was raised; nothing where it was not in the user's."""
+    found = _users_frame(exception)
+    if found is None:
+        return ""
+    frame, line = found
+    file = frame.f_code.co_filename
+    code = linecache.getline(file, line).strip()
+    return _place(Path(file).name, frame, line) + (f": {code}" if code else "")
+
+
+def in_hand(exception: BaseException, payload: Any) -> Iterator[str]:
+    """The texts, objects and answers that the user's code had in its variables then, the last ones first."""
+    if (document := attribute(exception, "doc")) is not None and (text := _shown(document)):
+        yield text
+        return
+    found = _users_frame(exception)
+    if found is None:
+        return
+    told = 0
+    for name, value in reversed(list(found[0].f_locals.items())):
+        if told < _MOST_VALUES and value is not payload and (text := _shown(value)):
+            told += 1
+            yield f"{name} = {text}"
+
+
+def _place(file: str, frame: FrameType, line: int) -> str:
+    return f"{file}, line {line}, in {frame.f_code.co_name}"
+
+
+def _shown(value: Any) -> str:
+    """A text, bytes, an object of JSON's, or an answer's body; nothing of anything else."""
+    if type(value) is bytes or type(value) is bytearray:
+        return bytes(value[:_READ]).decode("utf-8", "replace")
+    if type(value) is str:
+        return value[:_READ]
+    if type(value) is dict or type(value) is list:
+        try:
+            return repr(value)[:_READ]
+        except BaseException:
+            return ""
+    if callable(value) or isinstance(value, type):
+        return ""
+    bodies = (attribute(value, name) for name in _BODIES)
+    return next((_shown(body) for body in bodies if type(body) in (bytes, str) and body), "")
+
+
+def _users_frame(exception: BaseException) -> tuple[FrameType, int] | None:
+    """The innermost frame of the user's own code, of the exception or of what it came from."""
+    for cause in causes(exception):
+        own = [place for place in _frames(cause) if not place[0].f_code.co_filename.startswith(_OTHERS)]
+        if own:
+            return own[-1]
+    return None
+
+
+def _frames(exception: BaseException) -> Iterator[tuple[FrameType, int]]:
+    """The frames that it went through, the outermost first, without those of ours that called the user's code."""
+    step: Any = attribute(exception, "__traceback__")
+    while step is not None and hasattr(step, "tb_frame"):
+        if not step.tb_frame.f_code.co_filename.startswith(_OWN + "/engine/"):
+            yield step.tb_frame, step.tb_lineno
+        step = step.tb_next

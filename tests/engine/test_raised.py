@@ -1,0 +1,139 @@
+"""Where an exception of the user's code was raised, and what that code had in its hands."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.engine.worker.raised import MOST_KEYS, Tracebacks, in_hand, raised_at, traceback_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+FILE = """
+import json
+
+class Answer:
+    content = b"of an object"
+
+class Odd(Exception):
+    __traceback__ = __cause__ = __context__ = property(lambda _: 1 / 0)
+    def __str__(self):
+        raise SystemExit
+
+def parse(body):
+    return json.loads(body)["text"]
+
+def wrapped(payload):
+    try:
+        parse("{}")
+    except KeyError as error:
+        raise RuntimeError("no text") from error
+
+def local(payload):
+    body = b'{"error": "busy"}'
+    copied = payload
+    answer = json.loads(body)
+    return answer["text"]
+
+def of_an_object(payload):
+    response = Answer()
+    raise ValueError(1)
+
+def odd(payload):
+    raise Odd
+
+def streamed(payload):
+    line = "data: {"
+    yield "a"
+    json.loads(line.removeprefix("data: "))
+"""
+
+
+@pytest.fixture
+def raised(tmp_path: Path) -> Callable[..., BaseException]:
+    """What a function of the file raises."""
+    (tmp_path / "f.py").write_text(FILE)
+    names: dict[str, Any] = {}
+    exec(compile(FILE, str(tmp_path / "f.py"), "exec"), names)  # noqa: S102 - the user's file
+
+    def call(name: str, payload: Any = "the payload") -> BaseException:
+        try:
+            result = names[name](payload)
+            list(result)
+        except BaseException as error:
+            return error
+        raise AssertionError(name)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "values"),
+    [
+        ("parse", 'line 13, in parse: return json.loads(body)["text"]', ["the payload"]),
+        (
+            "local",
+            'line 25, in local: return answer["text"]',
+            ["answer = {'error': 'busy'}", 'body = {"error": "busy"}'],
+        ),
+        ("of_an_object", "line 29, in of_an_object: raise ValueError(1)", ["response = of an object"]),
+        ("wrapped", 'line 19, in wrapped: raise RuntimeError("no text") from error', []),
+        ("streamed", 'line 37, in streamed: json.loads(line.removeprefix("data: "))', ["{"]),
+        ("odd", "", []),
+    ],
+)
+def test_the_users_line_and_what_it_choked_on(
+    name: str, place: str, values: list[str], raised: Callable[..., BaseException]
+) -> None:
+    payload = "the payload"
+    error = raised(name, payload)
+    assert raised_at(error) == (place and f"f.py, {place}")
+    assert list(in_hand(error, payload)) == values
+
+
+def test_a_traceback_goes_through_what_it_came_from_and_reads_no_file(
+    raised: Callable[..., BaseException], tmp_path: Path
+) -> None:
+    error = raised("wrapped")
+    (tmp_path / "f.py").unlink()
+    first, last = traceback_text(error).split("\nfrom ")
+    assert first.startswith("RuntimeError: no text\n")
+    assert f"\n  {tmp_path}/f.py, line 19, in wrapped" in first
+    assert last.startswith("KeyError: 'text'\n")
+    assert last.endswith(f"\n  {tmp_path}/f.py, line 17, in wrapped\n  {tmp_path}/f.py, line 13, in parse")
+    assert traceback_text(raised("odd")) == "Odd: (its text cannot be had: SystemExit)"
+
+
+def test_a_traceback_is_bounded() -> None:
+    def deep(levels: int) -> None:
+        if not levels:
+            raise ValueError("x" * 10**6)
+        try:
+            deep(levels - 1)
+        except ValueError as error:
+            raise ValueError("y" * 10**6) from error
+
+    with pytest.raises(ValueError, match="y") as failed:
+        deep(50)
+    assert len(traceback_text(failed.value)) < 20_000
+
+
+def test_the_first_three_of_each_key_and_a_hundred_keys_are_told() -> None:
+    told: list[str] = []
+    tracebacks = Tracebacks(told.append)
+    for number in range(10):
+        for key in range(2 * MOST_KEYS):
+            tracebacks.take(number, f"E{key}", ValueError(str(key)))
+    assert len(told) == 3 * MOST_KEYS
+    assert told[0] == "arrival 0 failed: ValueError: 0"
+    assert [text.split()[1] for text in told if text.endswith(" 7")] == ["0", "1", "2"]
+
+
+def test_json_that_is_none_is_what_it_choked_on() -> None:
+    with pytest.raises(json.JSONDecodeError) as failed:
+        json.loads("<html>")
+    assert list(in_hand(failed.value, None)) == ["<html>"]
