@@ -1,4 +1,4 @@
-"""The place where an exception of the user's code was raised, and what that code had in its hands: it may be anything."""
+"""The place where the user's code raised, and what it had in its hands then; its exception may be anything."""
 
 from __future__ import annotations
 
