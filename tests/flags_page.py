@@ -16,6 +16,7 @@ COMMANDS = (
     "check",
     "factory",
     "report",
+    "metrics",
     "--compare",
     "--plot",
     "client worker-saturation",

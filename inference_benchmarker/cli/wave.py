@@ -42,6 +42,7 @@ other commands (each with --help):
   benchmark check              one request of a factories file, and what was understood of it
   benchmark --plot DIR...      a page and pictures of one run or many, side by side
   benchmark report DIR         print a run again; finalise one that was cut off
+  benchmark metrics            the server's metrics of a past window, without a wave
   benchmark --compare BASE NEW what changed between two runs; a gate for pipelines
   benchmark client             what this machine can send: worker-saturation, rps-saturation, limits
   benchmark endpoint           the embedded endpoint alone, to try things against

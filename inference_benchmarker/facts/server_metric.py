@@ -33,7 +33,7 @@ class Interval:
     ``begin``: the first request of all, warm-up and calibration included; ``start`` to ``end``: from the window's
     start to the last answer. ``sent`` counts every request since ``begin``, because the server saw them all.
     ``answered``: how many of them were answered well, so that the server has counted them for sure; None: not known.
-    ``tasks``: both count tasks of a Locust file, each of which sends as many requests as it likes.
+    ``tasks``: neither tells how many requests the server had, as with tasks of a Locust file or a window of the past.
     """
 
     begin: float
@@ -42,6 +42,11 @@ class Interval:
     sent: int
     answered: int | None = None
     tasks: bool = False
+
+    @classmethod
+    def past(cls, start: float, end: float) -> Interval:
+        """A window of which nobody knows what was sent in it."""
+        return cls(begin=start, start=start, end=end, sent=0, tasks=True)
 
     def moved(self, seconds: float) -> Interval:
         """The same on a clock that is ahead by so much."""

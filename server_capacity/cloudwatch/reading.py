@@ -23,6 +23,14 @@ PATIENCE_PERIODS = 3
 FIRST_VALUES_S = 120.0
 """But where nothing has come of any, CloudWatch may just be late, often by two minutes."""
 
+LIMIT_PERIODS, LEAST_LIMIT_S, MOST_LIMIT_S = 5, 120.0, 900.0
+"""Beyond its lag a metric is waited for this many periods, within these limits."""
+
+
+def wait_limit(period: float) -> float:
+    """The seconds after the wave and its lag for which a metric is waited."""
+    return min(MOST_LIMIT_S, max(LEAST_LIMIT_S, LIMIT_PERIODS * period))
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -67,7 +75,7 @@ class Reading:
             return self._past_patience(counter)
         settled = self.before is not None and self.before.total(counter) == total
         if self.interval.tasks:
-            return settled and self._past_patience(counter)
+            return (settled and self._past_patience(counter)) or self._long_over(counter)
         if total >= self.interval.sent:
             return settled or self._past_patience(counter)
         answered = self.interval.answered
@@ -135,17 +143,20 @@ class Reading:
                 return True
             return self._past_patience(wanted) or self._others_came(wanted)
         if wanted.kind == "gauge":
-            span = wanted.inside or wanted.around
-            reach = MINUTE if self.once_a_minute(wanted) else wanted.period
-            return max(buckets) + reach >= span.end and self.now >= span.end
+            return self._long_over(wanted) or self._reaches_the_end(wanted, max(buckets))
         unchanged = self.before is not None and self.before.buckets(wanted) == buckets
         # such as ModelCacheHit: the last value may be of a request that was counted a bucket later
-        if wanted.sparse or (unchanged and self._past_patience(wanted)):
+        if wanted.sparse or (unchanged and self._past_patience(wanted)) or self._long_over(wanted):
             return True
         counter = self.counter_of(wanted)
         if counter is not None and (counted := self.buckets(counter)):
             return max(buckets) + wanted.period > max(counted)
         return wanted.around.end - wanted.period in buckets
+
+    def _reaches_the_end(self, wanted: Wanted, last: int) -> bool:
+        span = wanted.inside or wanted.around
+        reach = MINUTE if self.once_a_minute(wanted) else wanted.period
+        return last + reach >= span.end and self.now >= span.end
 
     def _others_came(self, wanted: Wanted) -> bool:
         """Tells whether others of its publisher were complete a poll ago: a GPU's metric on an instance without one."""
@@ -164,6 +175,10 @@ class Reading:
     def _final(self, wanted: Wanted) -> bool:
         failure = self.failure(wanted)
         return failure is not None and failure.final
+
+    def _long_over(self, wanted: Wanted) -> bool:
+        """Tells whether the first poll came when nothing more comes: a window of the past is asked for once."""
+        return self.before is None and self.now >= self.interval.end + wanted.lag + wait_limit(wanted.period)
 
     def _past_patience(self, wanted: Wanted) -> bool:
         patience = float(PATIENCE_PERIODS * wanted.period)

@@ -15,7 +15,7 @@ from server_capacity.cloudwatch.block import Block
 from server_capacity.cloudwatch.failures import Failure
 from server_capacity.cloudwatch.fetch import Answer, Fetched, fetch, make_client, similar_dimensions
 from server_capacity.cloudwatch.plan import Wanted, plan
-from server_capacity.cloudwatch.reading import Reading
+from server_capacity.cloudwatch.reading import Reading, wait_limit
 from server_capacity.cloudwatch.rows import Ending, rows
 from server_capacity.cloudwatch.warnings import warnings
 
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.server_metric import Interval, ServerLog, ServerMetric
     from server_capacity.cloudwatch.block import Variant
     from server_capacity.cloudwatch.hardware import Described
-
-LIMIT_PERIODS, LEAST_LIMIT_S, MOST_LIMIT_S = 5, 120.0, 900.0
-"""Beyond its lag a metric is waited for this many periods, within these limits."""
 
 POLLS_A_PERIOD, LEAST_POLL_S, MOST_POLL_S = 4, 1.0, 15.0
 MOST_FAILURES = 3
@@ -210,11 +207,6 @@ class _Waiting:
 def poll_interval(period: float) -> float:
     """Seconds between polls: some in each period."""
     return min(MOST_POLL_S, max(LEAST_POLL_S, period / POLLS_A_PERIOD))
-
-
-def wait_limit(period: float) -> float:
-    """The seconds after the wave and its lag for which a metric is waited."""
-    return min(MOST_LIMIT_S, max(LEAST_LIMIT_S, LIMIT_PERIODS * period))
 
 
 def _keep_what_came(answers: dict[str, Answer], before: Reading | None) -> None:

@@ -64,6 +64,11 @@ class Scraper:
         self._thread = threading.Thread(target=self._watch, name="metrics scraper", daemon=True)
         self._thread.start()
 
+    @property
+    def began(self) -> bool:
+        """Tells whether it watches, or did."""
+        return self._thread is not None
+
     def end(self, covering: float) -> None:
         """Watch no more. A last round follows where none was begun at ``covering`` (unix seconds) or later."""
         self._ended.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -10,8 +11,10 @@ from urllib.parse import urlsplit
 from inference_benchmarker.errors import BenchmarkError, refuse
 from server_capacity.prometheus.block import wanted_of
 from server_capacity.prometheus.derived import derived
+from server_capacity.prometheus.history import History
 from server_capacity.prometheus.reading import all_missing, read, sample_names, window_of
 from server_capacity.prometheus.scraper import Scraper, fetch_page
+from server_capacity.prometheus.series import Window
 from server_capacity.prometheus.server import PrometheusServer
 from server_capacity.prometheus.web import Web, WebError
 
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
 
 INTERVAL_S = 1.0
 INTERRUPTED = "interrupted before it was read"
+NO_PAST = (
+    "a metrics page keeps no past: it can only be read while a wave runs, so ask a Prometheus server that scrapes it"
+)
 
 
 def make_source(blocks: list[dict[str, Any]], environment: Mapping[str, str] | None = None) -> Prometheus:
@@ -146,9 +152,16 @@ class Page:
 
     def collect(self, interval: Interval, say: Callable[[str], None]) -> Iterator[ServerMetric]:
         """End the thread and read what it saw."""
+        if not self._scraper.began:
+            return iter(self._no_past())
         say(f"⏳ Fetching metrics from stream: prometheus, {urlsplit(self._url).netloc}...")
         self._scraper.end(interval.end)
         return self.unread(interval)
+
+    def _no_past(self) -> list[ServerMetric]:
+        nobody = Window(History(), (), (), complete=False, reason=None, length=0.0)
+        rows = [row for wanted in self._wanted for row in read(wanted, nobody, urlsplit(self._url).netloc)]
+        return [replace(row, reason=NO_PAST) for row in rows]
 
     def unread(self, interval: Interval) -> Iterator[ServerMetric]:
         """Rows for what was seen so far."""

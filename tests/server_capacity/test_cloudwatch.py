@@ -18,7 +18,8 @@ from server_capacity.cloudwatch import check_block, hardware, make_source
 from server_capacity.cloudwatch.block import Block
 from server_capacity.cloudwatch.fetch import HOPELESS, fetch, make_client
 from server_capacity.cloudwatch.plan import plan
-from server_capacity.cloudwatch.source import CloudWatch, poll_interval, wait_limit
+from server_capacity.cloudwatch.reading import wait_limit
+from server_capacity.cloudwatch.source import CloudWatch, poll_interval
 from tests.cloudwatch_source import (
     BUSY,
     DIMENSIONS,

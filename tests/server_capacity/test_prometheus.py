@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from inference_benchmarker.cli import main
 from inference_benchmarker.embedded.running import EndpointConfig, RunningEndpoint, listen, start
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from inference_benchmarker.report.text import metric_lines
@@ -310,6 +311,25 @@ def test_a_real_servers_quantiles_are_bounds_where_they_are_no_more(prometheus: 
     assert (found["in_first"].statistics, found["in_first"].bounds) == ({"Value": 0.005}, {"Value": "at_most"})
     assert (found["in_last"].statistics, found["in_last"].bounds) == ({"Value": 0.0025}, {"Value": "at_least"})
     assert next(metric_lines([found["in_first"]])).startswith("   in_first: Value<=0.005")
+
+
+@pytest.mark.process
+def test_a_past_window_is_read_without_a_wave(
+    prometheus: str, endpoint: RunningEndpoint, wave: Interval, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counted = PREFIX + "service_seconds_count"
+    queries = {"gained": f"{counted} - ({counted} offset {{window}})", "none": "no_such_metric"}
+    page = {**PAGE, "scrape_url": f"{endpoint.url}/metrics", "metrics": [counted]}
+    config = tmp_path / "metrics.json"
+    config.write_text(json.dumps([{**SERVER, "url": prometheus, "queries": queries}, page]))
+    window = f"{wave.start}..{wave.end}"
+    assert main(["metrics", "--endpoint-config", str(config), "--window", window, "--json"]) == 1, "two have no value"
+    told = json.loads(capsys.readouterr().out)
+    found = {row["name"]: ServerMetric.from_json(row) for row in told["server_metrics"]}
+    assert told["window"] == {"start_unix_s": wave.start, "end_unix_s": wave.end}
+    assert found["gained"].statistics == {"Value": 200.0}
+    assert found["none"].reason == "the query found no series"
+    assert "a metrics page keeps no past" in str(found[counted].reason)
 
 
 # Servers that misbehave
