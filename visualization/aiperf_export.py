@@ -13,7 +13,7 @@ from inference_benchmarker.json_text import MOST_BYTES, parse_json
 from inference_benchmarker.typed import MOST_FLOAT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from inference_benchmarker.wave.run_dir import RunDir
 
@@ -42,16 +42,22 @@ def find_export(run_dir: RunDir) -> Path:
 def read_export(path: Path, inside: Path) -> dict[str, Any]:
     """The metrics by aiperf's tags; older versions have them below ``records``.
 
-    Below ``BLOCK`` stand the numbers of the printed block, which are ours where we stored them; below ``TABLE`` every
-    metric by its name in aiperf's own table, with the statistics that it has there.
+    Below ``BLOCK`` stand the numbers of the printed block, which are ours where we stored them.
     """
     data = parse_json(read_bytes(path, MOST_BYTES, inside), constant=lambda _: None)
     found = dict(data.get("records", data))
     stored = path.with_name("summary.json")
     ours = parse_json(read_bytes(stored, MOST_BYTES, inside)) if os.path.lexists(stored) else {}
-    table = path.with_suffix(".csv")
-    rows = dict(_rows(read_bytes(table, MOST_BYTES, inside))) if os.path.lexists(table) else {}
-    return {**found, BLOCK: {**_block(found, data.get("input_config")), **ours}, TABLE: rows}
+    return {**found, BLOCK: {**_block(found, data.get("input_config")), **ours}}
+
+
+def read_table(path: Path, inside: Path) -> dict[str, Any]:
+    """Below ``TABLE`` every metric by its name in aiperf's own table, with the statistics that it has there."""
+    text = read_bytes(path, MOST_BYTES, inside).decode("utf-8", "replace")
+    try:
+        return {TABLE: dict(_rows(csv.reader(text.splitlines())))}
+    except csv.Error as error:
+        raise ValueError(f"is no table of aiperf's: {error}") from None
 
 
 def _block(metrics: dict[str, Any], config: Any) -> dict[str, Any]:
@@ -71,10 +77,10 @@ def _rate(config: dict[str, Any]) -> Any:
     return phases[-1].get("rate") or (config.get("loadgen") or {}).get("request_rate")
 
 
-def _rows(text: bytes) -> Iterator[tuple[str, dict[str, float]]]:
+def _rows(lines: Iterable[list[str]]) -> Iterator[tuple[str, dict[str, float]]]:
     """(name with its unit, statistics) of each metric; other tables in the file are left out."""
     header: list[str] = []
-    for row in islice(csv.reader(text.decode("utf-8", "replace").splitlines()), _MOST_METRICS):
+    for row in islice(lines, _MOST_METRICS):
         if len(row) < 2:
             header = []
         elif not header:

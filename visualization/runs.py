@@ -18,8 +18,7 @@ from inference_benchmarker.typed import MOST_FLOAT
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import ORIGIN, RunDir
 from inference_benchmarker.wave.tables import Table, finite, read_client_table, read_timeline
-from visualization.aiperf_export import find_export
-from visualization.aiperf_export import read_export as read_aiperf
+from visualization.aiperf_export import find_export, read_export, read_table
 from visualization.intervals import Estimates, interval
 
 if TYPE_CHECKING:
@@ -189,14 +188,13 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
     """Its files one by one. Loading the wave comes first: it puts one that was cut off together."""
     attempts = _Attempts(run_dir.path)
     nothing: dict[str, Any] = {}
-    read_export = partial(read_aiperf, inside=run_dir.path)
     if run_dir.is_of_the_original:
-        export = attempts.read(find_export(run_dir), read_export, nothing)
+        export = _read_aiperf(run_dir, attempts, expected=True)
         problems = (f"This {ORIGIN} What its aiperf measured is shown.", *attempts.told)
         return Run(run_dir.path, label, hover, aiperf=export, problems=problems, has_wave=False)
     if run_dir.aiperf_alone:
         plan = attempts.read(run_dir.plan, store.read_facts, nothing)
-        export = attempts.read(find_export(run_dir), read_export, nothing)
+        export = _read_aiperf(run_dir, attempts, expected=True)
         return Run(run_dir.path, label, hover, plan=plan, aiperf=export, problems=attempts.told, has_wave=False)
     wave = attempts.read(run_dir.path, load, None)
     facts = attempts.read(run_dir.summary, store.read_facts, nothing)
@@ -210,11 +208,18 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
         timeline=attempts.read(run_dir.timeline, read_timeline, nothing),
         client=attempts.read(run_dir.client_csv, partial(read_client_table, start_s=start_s), nothing, expected=False),
         server=attempts.read(run_dir.server_metrics, _read_server, (), expected=False),
-        aiperf=attempts.read(find_export(run_dir), read_export, nothing, expected=False),
+        aiperf=_read_aiperf(run_dir, attempts, expected=False),
         tails={} if wave is None else _tails(wave),
         intervals={} if wave is None else _intervals(wave),
         problems=attempts.told,
     )
+
+
+def _read_aiperf(run_dir: RunDir, attempts: _Attempts, *, expected: bool) -> dict[str, Any]:
+    path, nothing = find_export(run_dir), dict[str, Any]()
+    export = attempts.read(path, partial(read_export, inside=run_dir.path), nothing, expected=expected)
+    table = attempts.read(path.with_suffix(".csv"), partial(read_table, inside=run_dir.path), nothing, expected=False)
+    return {**export, **table}
 
 
 def _read_server(path: Path) -> tuple[dict[str, Any], ...]:

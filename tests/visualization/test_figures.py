@@ -203,6 +203,25 @@ class TestBars:
         }
         assert not bars_of(runs, "ITL (ms)", "aiperf").measured
 
+    @pytest.mark.parametrize(
+        ("table", "told"),
+        [
+            ("Metric,avg\n" + "x" * 200_000 + ",1\n", True),
+            ("Metric\n\x00,,\n", False),
+            ("\n,\n1,2\n", False),
+            ('"\n' * 9, False),
+        ],
+    )
+    def test_a_table_of_aiperf_that_is_none_costs_itself_alone(self, table: str, told: bool, tmp_path: Path) -> None:
+        make_run(tmp_path / "a", 300)
+        folder = tmp_path / "a" / "aiperf"
+        folder.mkdir()
+        (folder / "profile_export_aiperf.json").write_text(json.dumps(AIPERF))
+        (folder / "profile_export_aiperf.csv").write_text(table)
+        (found,) = read(tmp_path / "a")
+        assert bars_of((found,), "Latency (ms)", "aiperf").statistics["mean"][0].value == 250.5
+        assert [problem.split(":")[0] for problem in found.problems] == ["profile_export_aiperf.csv"] * told
+
     def test_every_metric_of_aiperfs_table_is_a_field_under_its_own_name(self, tmp_path: Path) -> None:
         make_run(tmp_path / "a")
         make_run(tmp_path / "b")
