@@ -171,6 +171,8 @@ def test_what_the_metrics_script_was_given_is_in_the_configuration_that_the_page
     keys = [key.strip('"') for now in table("flag of old", 1).values() for key in named(now) if key.startswith('"')]
     assert keys
     assert set(keys) <= {*block, "region"}
+    flags = [name.split(" ")[0] for now in table("flag of old", 1).values() for name in named(now) if name[0] == "-"]
+    assert {"--window", "--json"} == set(flags) <= flags_page.flags_of("metrics")
 
 
 def test_the_examples_of_old_are_where_the_page_says() -> None:
