@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from inference_benchmarker.engine.endpoint import Endpoint
-from inference_benchmarker.engine.worker.requests import InvokeRequests, Slot
+from inference_benchmarker.engine.worker.requests import InvokeRequests
+from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
 from inference_benchmarker.records.record import BatchWriter, RequestRecord, split_batch

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import gevent
 
-from inference_benchmarker.engine.worker.requests import Requests, Slot
+from inference_benchmarker.engine.worker.requests import Requests
 from inference_benchmarker.engine.worker.scheduler import HANG_NS, ClosedLoopScheduler, OpenLoopScheduler, Scheduler
 from inference_benchmarker.plan.load import Bounds, ClosedLoop
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
@@ -16,6 +16,8 @@ from inference_benchmarker.records.record import BatchWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from inference_benchmarker.engine.worker.slot import Slot
 
 MS = 1_000_000
 NEVER = 1 << 62

@@ -35,7 +35,8 @@ from inference_benchmarker.engine.worker import client_watch, loop_watch
 from inference_benchmarker.engine.worker import watch as worker_watch
 from inference_benchmarker.engine.worker.client_watch import LOCKS, MOST_LOOKS, POOL_WAITS, ClientWatch
 from inference_benchmarker.engine.worker.loop_watch import MOST_STACK, LoopWatch, Place, blamed
-from inference_benchmarker.engine.worker.requests import InvokeRequests, Slot
+from inference_benchmarker.engine.worker.requests import InvokeRequests
+from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.engine.worker.watch import Watch
 from inference_benchmarker.facts.client_use import Connections
 from inference_benchmarker.plan.pacing import Arrival

@@ -22,7 +22,7 @@ class Addresses:
 
     def __init__(self) -> None:
         self.is_sagemaker = False
-        self._names: list[str] = []
+        self._name: str | None = None  # the last one that was looked up
         self._connected: dict[tuple[str, int], str | None] = {}
         sys.addaudithook(self._hear)
 
@@ -47,14 +47,12 @@ class Addresses:
 
     def _connect(self, address: Any) -> None:
         if isinstance(address, tuple) and len(address) >= 2 and _is_address(address[0]):
-            last = self._names[-1] if self._names else None
-            self._connected.setdefault((address[0], int(address[1])), last)
+            self._connected.setdefault((address[0], int(address[1])), self._name)
 
     def _look_up(self, host: Any) -> None:
         name = host.decode("ascii", "replace") if isinstance(host, bytes) else str(host)
         self.is_sagemaker = self.is_sagemaker or "sagemaker" in name
-        if host is not None and not _is_address(name):
-            self._names.append(name)
+        self._name = None if host is None or _is_address(name) else name
 
 
 def _is_address(text: Any) -> bool:

@@ -25,7 +25,8 @@ import gevent
 from inference_benchmarker.engine import endpoint
 from inference_benchmarker.engine.worker.addresses import Addresses
 from inference_benchmarker.engine.worker.raised import in_hand, raised_at
-from inference_benchmarker.engine.worker.requests import InvokeRequests, Slot
+from inference_benchmarker.engine.worker.requests import InvokeRequests
+from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.probe import Probe
 from inference_benchmarker.host import die_with_parent

@@ -17,7 +17,7 @@ from locust.user.task import DefaultTaskSet, TaskSet
 from locust.util.load_locustfile import load_locustfile
 
 from inference_benchmarker.engine.endpoint import describe_error
-from inference_benchmarker.engine.worker.requests import AbandonedError, Requests, RequestTimeout, Slot
+from inference_benchmarker.engine.worker.requests import AbandonedError, Requests, RequestTimeout
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.pacing import uniform
 from inference_benchmarker.records.response import MAX_COUNT
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from locust import User
     from locust.env import Environment
 
+    from inference_benchmarker.engine.worker.slot import Slot
     from inference_benchmarker.records.record import BatchWriter
 
 _CONTROL_FLOW = (InterruptTaskSet, RescheduleTask, RescheduleTaskImmediately, StopUser)

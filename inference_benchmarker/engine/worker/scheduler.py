@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 import gevent
 from gevent.event import Event
 
-from inference_benchmarker.engine.worker.requests import Requests, Slot
+from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.plan.pacing import Arrival, ClosedStripe
 from inference_benchmarker.timerfd import TimerFd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from inference_benchmarker.engine.worker.requests import Requests
 
 QUANTUM = 32  # arrivals handed over before responses are polled again, so that catching up never starves them
 PREGROWN = 16

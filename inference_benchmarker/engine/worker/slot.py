@@ -1,0 +1,53 @@
+"""A request that is being sent: what is known of it until it is a record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.records.record import NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from inference_benchmarker.plan.pacing import Arrival
+    from inference_benchmarker.records.response import Response
+
+
+class Slot:
+    """One reusable request greenlet, and what is known of the request it is sending."""
+
+    __slots__ = (
+        "arrival",
+        "build_ns",
+        "done",
+        "failure",
+        "greenlet",
+        "handed",
+        "kind",
+        "label",
+        "payload",
+        "sent",
+        "size",
+        "take",
+        "times",
+        "usage",
+    )
+
+    def __init__(self, kind: int = 0) -> None:
+        self.kind = kind
+        self.greenlet: Any = None
+        self.handed: Arrival | None = None
+        self.take: Callable[[], Arrival | None]
+        self.arrival: Arrival | None = None
+        self.begin(None, 0)
+
+    def begin(self, arrival: Arrival | None, now: int) -> None:
+        """Forget the last request; ``sent`` is stamped again when the payload is in hand."""
+        self.arrival = arrival
+        self.sent = self.done = now
+        self.label = self.build_ns = 0
+        self.size = NONE
+        self.payload: Any = None
+        self.times: list[int] | None = None
+        self.usage: Response | None = None
+        self.failure: BaseException | None = None
