@@ -22,7 +22,7 @@ MIN_LENGTH = 8
 """A shorter value is part of too many words; a given one is hidden as it stands, and in no other spelling."""
 
 _SECRET_NAME = re.compile(
-    r"KEY(?!BOARD|RING|MAP)|TOKEN(?!I[SZ])|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|BEARER|COOKIE"
+    r"KEY(?!BOARD|RING|MAP)|(?<!TIK)TOKEN(?!I[SZ])|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|BEARER|COOKIE"
     r"|_(?:PASS|PWD|AUTH|PAT)$",
     re.IGNORECASE,
 )

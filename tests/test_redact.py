@@ -291,6 +291,7 @@ def test_secrets_are_values_of_variables_whose_names_say_so() -> None:
         "SHORT_KEY": "short",
         "KEYBOARD_LAYOUT": "pc105-layout",
         "TOKENIZER_NAME": "meta-llama/Llama-3",
+        "TIKTOKEN_CACHE_DIR": "/opt/vocabularies",
         "HOME": "/home/someone",
         "COMPASS_HOME": "/opt/compass",
     }
