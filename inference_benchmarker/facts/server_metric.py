@@ -75,10 +75,10 @@ class ServerMetric:
 
     ``start`` and ``end`` are the seconds (unix) that the values really cover. ``series``: (bucket start, value) of
     the statistic named ``series_of``. ``instances``: (bucket start, how many reported) where the stream tells.
-    ``reason`` also says what a reader of the values must know. ``bounds``: the statistics
-    whose value is only a bound. ``samples``: how many readings of a gauge the values are
-    taken from, where the stream tells. ``asked``: False where the configuration does not name
-    the metric and it was read to know when the data is complete. ``hardware``: of metrics that instances report.
+    ``reason`` also says what a reader of the values must know. ``samples``: how many readings of a gauge, or
+    observations of a histogram, the values are taken from, where the stream tells. ``bounds``: the statistics whose
+    value is only a bound. ``asked``: False where the configuration does not name the metric and it was read to know
+    when the data is complete. ``hardware``: of metrics that instances report.
     """
 
     stream: str

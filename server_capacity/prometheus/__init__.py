@@ -1,7 +1,8 @@
 """The stream "prometheus": a Prometheus server's HTTP API, or a bare metrics page scraped during the wave.
 
 ``block`` reads the configuration, ``presets`` knows the names of inference servers, ``scraper`` watches a page,
-``history`` keeps and ``reading`` reads what it saw (``deltas``: the formulas), ``server`` asks a Prometheus server.
+``history`` keeps and ``reading`` reads what it saw (``series``, ``distributions``; ``deltas``: the formulas).
+``api`` asks a Prometheus server, signed by ``sigv4`` where it is AWS's; ``quantities`` and ``server`` read its answers.
 """
 
 from server_capacity.prometheus.block import check_block

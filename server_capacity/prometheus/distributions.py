@@ -99,7 +99,7 @@ def _distribution(
     course = _course(asked[0], times, rows, bounds, numbers)
     marks = {statistic: estimate.bound for statistic, estimate in found.items() if estimate.bound}
     reasons = (*interpolated(times, gone), *_untold(kind, buckets), *misfits)
-    return Found(values, times[0], times[-1], course, reasons, bounds=marks)
+    return Found(values, times[0], times[-1], course, reasons, round(max(buckets[-1][1], 0.0)), marks)
 
 
 def _gains(rows: Sequence[Row], gone: float) -> Iterator[float]:

@@ -33,7 +33,10 @@ def of_host(url: str) -> tuple[str | None, str | None]:
 
 
 class Signer:
-    """Signs GET requests for one block. BenchmarkError where credentials or region are missing or malformed."""
+    """Signs GET requests for one block. BenchmarkError where credentials or region are missing or malformed.
+
+    ``secrets``: what it last signed with, which AWS's answers may repeat.
+    """
 
     def __init__(self, block: Mapping[str, Any]) -> None:
         import boto3
@@ -52,6 +55,7 @@ class Signer:
             raise BenchmarkError(f"Stream {STREAM}: the AWS configuration cannot be used ({said}).", hint) from None
         wrong = credential_problems(self._credentials, STREAM, permission)
         refuse([*wrong, *region_problems(self._region, STREAM, f'Give "region" in the block. {REGION_HINT}')])
+        self.secrets: list[str] = []
         self.advice = (
             f"see that the credentials (`aws sts get-caller-identity`) may call {permission}, that this clock is right,"
             f' and that "region" {self._region} and "service" {self._service} are those of the address'
@@ -65,14 +69,10 @@ class Signer:
 
         request = AWSRequest("GET", url)
         try:
-            SigV4Auth(self._credentials.get_frozen_credentials(), self._service, self._region).add_auth(request)
+            credentials = self._credentials.get_frozen_credentials()  # which may have to be renewed
+            SigV4Auth(credentials, self._service, self._region).add_auth(request)
         except BotoCoreError as error:
             said = str(error).split("\n", 1)[0].rstrip(".")
             raise WebError(f"AWS credentials cannot be had ({said})", unreachable=True) from None
+        self.secrets = [value for value in (credentials.secret_key, credentials.token) if value]
         return dict(request.headers.items())
-
-    @property
-    def secrets(self) -> list[str]:
-        """The values that no line may show: AWS's answers repeat what was signed."""
-        frozen = self._credentials.get_frozen_credentials()
-        return [value for value in (frozen.secret_key, frozen.token) if value]

@@ -50,16 +50,13 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 class Signs(Protocol):
-    """Whoever signs requests; ``advice``: what to look at where a signature is refused."""
+    """Whoever signs requests; ``advice``: what to look at where one is refused; ``secrets``: what no line may show."""
 
     advice: str
+    secrets: list[str]
 
     def headers(self, url: str) -> dict[str, str]:
         """The headers of a signed GET."""
-
-    @property
-    def secrets(self) -> list[str]:
-        """The values that no line may show."""
 
 
 class Web:

@@ -324,7 +324,7 @@ def test_a_histogram_has_the_quantiles_of_what_was_added() -> None:
 def test_what_lies_in_the_first_or_last_bucket_is_a_bound_in_report_and_file(counts: list[int], expected: str) -> None:
     pages: dict[float, str | None] = {100.0: histogram([0, 0, 0], 0.0), 101.0: histogram(counts, 3.0)}
     (row,) = rows(["h_seconds"], pages, (100.5, 100.9))
-    assert list(metric_lines([row])) == [f"   h_seconds: {expected} (seconds)"]
+    assert list(metric_lines([row])) == [f"   h_seconds: {expected} (seconds; 20 samples)"]
     assert ServerMetric.from_json(json.loads(json.dumps(row.to_json()))) == row
     assert row.complete
 
