@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _NAME = re.compile("[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
+_REASON = re.compile("[a-zA-Z_]{1,40}")
 _SECONDS = (
     "service_s",
     "batch_delay_s",
@@ -54,7 +55,9 @@ class EndpointConfig:
     ``error_share`` get ``error_status`` after their service, ``close_share`` see the connection close within the
     answer, ``hang_share`` never get one, and ``break_share`` are told in the middle of their stream that the model
     failed (where there is no stream, they are errors).
-    ``tokens``: those of a stream or completion whose request sets no limit.
+    ``tokens``: those of a stream or completion whose request sets no limit. ``finish_reason``: why every chat,
+    completion and generated text ends, in its own words (``abort``); None: as it does. ``gzip``: answers are
+    compressed, whether the client accepts it or not.
 
     To AWS's clients it is the endpoint ``endpoint_name`` (and any name that is invoked) on ``instances`` instances of
     ``instance_type`` that share the servers; None: the smallest of g5 with a core for each of its servers. Its
@@ -88,6 +91,8 @@ class EndpointConfig:
     pause_every_s: float = 0.0
     pause_s: float = 0.0
     tokens: int = 20
+    finish_reason: str | None = None
+    gzip: bool = False
     seed: int = 0
     endpoint_name: str = "demo"
     instances: int = 1
@@ -148,6 +153,8 @@ class EndpointConfig:
         ]
         if type(self.error_status) is not int or not 400 <= self.error_status <= 599:
             problems.append(("error_status", f"is {self.error_status!r}: it must be an HTTP status from 400 to 599"))
+        if self.finish_reason is not None and not _REASON.fullmatch(str(self.finish_reason)):
+            problems.append(("finish_reason", f"is {self.finish_reason!r}: it must be a word, as abort"))
         return problems
 
     def _wrong_integers(self) -> list[tuple[str, str]]:

@@ -21,6 +21,7 @@ from inference_benchmarker.embedded.http.connection import HttpConnection
 from inference_benchmarker.embedded.http.messages import Answer, HttpError, Request, json_answer
 from inference_benchmarker.embedded.http.routing import Route, Routes
 from inference_benchmarker.embedded.log import SCHEMA_VERSION, ArrivalLog, Metrics
+from inference_benchmarker.embedded.protocols.compressed import compressed
 from inference_benchmarker.embedded.protocols.routes import SAGEMAKER, Answerer, at_once, queued
 from inference_benchmarker.embedded.queueing import Job, QueueModel
 from inference_benchmarker.embedded.service_times import service_times
@@ -44,6 +45,7 @@ class Endpoint:
         self._queue = QueueModel(config.rules, service_times(config))
         self._next_fate = fates(config)
         self._error_status = config.error_status
+        self._is_gzip = config.gzip
         self._metrics = Metrics()
         self._loop = loop
         self._aws = Aws(config, self._queue, loop)
@@ -68,7 +70,7 @@ class Endpoint:
             Route("POST", "/", self._aws.answer),
         ]
         return [
-            *(self._queued(path, dialect) for path, dialect in queued(config.tokens).items()),
+            *(self._queued(path, dialect) for path, dialect in queued(config.tokens, config.finish_reason).items()),
             *(self._immediate(route) for route in immediate),
         ]
 
@@ -136,6 +138,8 @@ class Endpoint:
         fate = self._next_fate()
         if fate is Fate.ERROR or (fate is Fate.BREAK and isinstance(reply, Answer)):
             reply = dialect.failure(self._error_status, FAILED_AS_CONFIGURED, sequence)
+        if self._is_gzip:
+            reply = compressed(reply)
         job = self._queue.offer(request.complete_ns, 1 if isinstance(reply, Answer) else reply.pieces)
         if job is None:
             self._send(connection, request, route, dialect.failure(503, "The queue is full.", sequence))

@@ -546,6 +546,7 @@ class TestEndpoint:
                     "seed": -4,
                 },
             ),
+            ("--finish-reason abort --gzip", {"finish_reason": "abort", "gzip": True}),
             (
                 "--endpoint-name mine --instances 2 --instance-type ml.g5.2xlarge --publish-interval 60",
                 {

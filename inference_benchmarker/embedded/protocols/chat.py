@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 class OpenAiDialect:
     """OpenAI's chat completions, whole or as server-sent events with one token in each."""
 
-    def __init__(self, tokens: int) -> None:
+    def __init__(self, tokens: int, finish_reason: str | None = None) -> None:
         self._tokens = tokens
+        self._finish_reason = finish_reason
 
     def reply(self, request: Request, sequence: int) -> Answer | Stream:
         """As many tokens as the request allows, else as many as configured."""
-        return chat_completion(json_object(request.body), sequence, self._tokens)
+        return chat_completion(json_object(request.body), sequence, self._tokens, self._finish_reason)
 
     def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
         """OpenAI's error object."""
@@ -41,13 +42,15 @@ class OpenAiDialect:
         return json_answer(200, {"object": "list", "data": [model]})
 
 
-def chat_completion(asked: dict[str, Any], sequence: int, tokens: int) -> Answer | ChatStream:
+def chat_completion(
+    asked: dict[str, Any], sequence: int, tokens: int, finish_reason: str | None
+) -> Answer | ChatStream:
     """The answer to a request with ``messages``, ``tokens`` long where it sets no limit. Raises HttpError."""
     messages = asked.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
         raise HttpError(400, "the body needs messages: a list with at least one object")
     prompt_tokens = sum(len(str(message.get("content")).split()) for message in messages)
-    chat = Chat.asked_for(asked, f"chatcmpl-{sequence}", tokens, prompt_tokens)
+    chat = Chat.asked_for(asked, f"chatcmpl-{sequence}", tokens, prompt_tokens, finish_reason)
     return ChatStream(chat, wants_usage(asked)) if asked.get("stream") else chat.answer()
 
 
@@ -80,10 +83,12 @@ class Chat:
     finish_reason: str
 
     @classmethod
-    def asked_for(cls, asked: dict[str, Any], name: str, tokens: int, prompt_tokens: int) -> Self:
-        """The completion that a request asks for. Raises HttpError."""
+    def asked_for(
+        cls, asked: dict[str, Any], name: str, tokens: int, prompt_tokens: int, finish_reason: str | None = None
+    ) -> Self:
+        """The completion that a request asks for; it ends for the reason given, else for its own. Raises HttpError."""
         limit = _token_limit(asked)
-        finish_reason = "length" if limit else "stop"
+        finish_reason = finish_reason or ("length" if limit else "stop")
         model = str(asked.get("model", MODEL))
         return cls(name, int(time.time()), model, limit or tokens, prompt_tokens, finish_reason)
 

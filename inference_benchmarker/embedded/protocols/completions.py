@@ -23,7 +23,7 @@ class CompletionsDialect(OpenAiDialect):
     def reply(self, request: Request, sequence: int) -> Answer | Stream:
         """As many tokens as the request allows, else as many as configured."""
         asked = json_object(request.body)
-        chat = Chat.asked_for(asked, f"cmpl-{sequence}", self._tokens, _prompt_tokens(asked))
+        chat = Chat.asked_for(asked, f"cmpl-{sequence}", self._tokens, _prompt_tokens(asked), self._finish_reason)
         if asked.get("stream"):
             return TextStream(chat, wants_usage(asked))
         choice = {"index": 0, "text": chat.text(), "logprobs": None, "finish_reason": chat.finish_reason}

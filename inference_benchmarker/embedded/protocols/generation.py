@@ -27,10 +27,10 @@ class Generation:
     detailed: bool
 
     @classmethod
-    def asked_for(cls, body: bytes, tokens: int) -> Self | None:
+    def asked_for(cls, body: bytes, tokens: int, finish_reason: str | None = None) -> Self | None:
         """The generation that is asked for, ``tokens`` long where nobody says; None where it is something else.
 
-        Raises HttpError.
+        It ends for the reason given, else for its own. Raises HttpError.
         """
         asked = json_or_none(body) if _MARK in body else None
         if not isinstance(asked, dict) or not isinstance(parameters := asked.get("parameters"), dict):
@@ -39,7 +39,8 @@ class Generation:
         if not isinstance(inputs, str) or not inputs:
             raise HttpError(BY_THE_MODEL, "Input validation error: `inputs` must be a text that is not empty")
         limit = _limit(parameters)
-        return cls(inputs, limit or tokens, "length" if limit else "eos_token", bool(parameters.get("details")))
+        finish_reason = finish_reason or ("length" if limit else "eos_token")
+        return cls(inputs, limit or tokens, finish_reason, bool(parameters.get("details")))
 
     def whole(self) -> bytes:
         """The answer in one piece, with details where they were asked for."""

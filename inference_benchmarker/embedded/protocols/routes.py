@@ -29,17 +29,20 @@ Answerer = Callable[[Request], Answer]
 SAGEMAKER = "/endpoints/{name}/"
 
 
-def queued(tokens: int) -> dict[str, Dialect]:
-    """The paths whose requests wait for a server. ``tokens``: of an answer whose request sets no limit."""
+def queued(tokens: int, finish_reason: str | None) -> dict[str, Dialect]:
+    """The paths whose requests wait for a server.
+
+    ``tokens``: of an answer whose request sets no limit. ``finish_reason``: of every one; None: their own.
+    """
     return {
         "/invocations": PlainDialect(tokens),
-        f"{SAGEMAKER}invocations": SageMakerDialect(tokens),
-        f"{SAGEMAKER}invocations-response-stream": SageMakerStreamDialect(tokens),
+        f"{SAGEMAKER}invocations": SageMakerDialect(tokens, finish_reason),
+        f"{SAGEMAKER}invocations-response-stream": SageMakerStreamDialect(tokens, finish_reason),
         "/model/{id}/converse": ConverseDialect(tokens),
         "/model/{id}/converse-stream": ConverseStreamDialect(tokens),
         "/2015-03-31/functions/{name}/invocations": LambdaDialect(),
-        "/v1/chat/completions": OpenAiDialect(tokens),
-        "/v1/completions": CompletionsDialect(tokens),
+        "/v1/chat/completions": OpenAiDialect(tokens, finish_reason),
+        "/v1/completions": CompletionsDialect(tokens, finish_reason),
         "/v1/embeddings": EmbeddingsDialect(tokens),
         "/v1/responses": ResponsesDialect(tokens),
         "/v1/rerank": RerankDialect(tokens),

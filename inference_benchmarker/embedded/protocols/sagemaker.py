@@ -38,19 +38,20 @@ class SageMakerDialect:
     }
     """Statuses that are SageMaker's own, and how it words them; any other is the model's."""
 
-    def __init__(self, tokens: int) -> None:
+    def __init__(self, tokens: int, finish_reason: str | None = None) -> None:
         self._tokens = tokens
+        self._finish_reason = finish_reason
 
     def reply(self, request: Request, sequence: int) -> Answer | Stream:
         """By the variant AllTraffic: a chat or a generated text where the request asks for one, else a prediction."""
         headers = BY_VARIANT | request_id(sequence)
-        chat = _chat(request.body, sequence, self._tokens)
+        chat = self._chat(request.body, sequence)
         if isinstance(chat, ChatStream):  # the body asks for a stream, the call does not: all of it in one piece
             events = chain.from_iterable(map(chat.events, range(chat.pieces)))
             return Answer(200, b"".join(events), chat.head.content_type, headers)
         if chat:
             return replace(chat, headers=headers)
-        generation = Generation.asked_for(request.body, self._tokens)
+        generation = Generation.asked_for(request.body, self._tokens, self._finish_reason)
         return Answer(200, generation.whole() if generation else self._BODY, headers=headers)
 
     def failure(self, status: int, reason: str, sequence: int) -> Answer:
@@ -68,6 +69,16 @@ class SageMakerDialect:
             content = {"Message": message, "OriginalMessage": reason, "OriginalStatusCode": status}
         return json_answer(answered, content, {"x-amzn-ErrorType": code} | request_id(sequence))
 
+    def _chat(self, body: bytes, sequence: int) -> Answer | ChatStream | None:
+        """The answer of a container that has OpenAI's API; None where the request has no messages. Raises HttpError."""
+        asked = json_or_none(body) if _MARK in body else None
+        if not isinstance(asked, dict) or "messages" not in asked:
+            return None
+        try:
+            return chat_completion(asked, sequence, self._tokens, self._finish_reason)
+        except HttpError as error:
+            raise HttpError(BY_THE_MODEL, error.reason) from error
+
 
 class SageMakerStreamDialect(SageMakerDialect):
     """The stream that boto3's ``invoke_endpoint_with_response_stream`` reads: the tokens come in parts."""
@@ -77,27 +88,16 @@ class SageMakerStreamDialect(SageMakerDialect):
 
         A chat comes as server-sent events, a text as a line of JSON a token.
         """
-        chat = _chat(request.body, sequence, self._tokens)
+        chat = self._chat(request.body, sequence)
         if isinstance(chat, ChatStream):
             return PartStream(_head(chat.head.content_type, sequence), chat.pieces, partial(_cut_events, chat))
         if chat:  # the call asks for a stream, the body does not
             return PartStream(_head(chat.content_type, sequence), 1, lambda _: (chat.body,))
-        generation = Generation.asked_for(request.body, self._tokens)
+        generation = Generation.asked_for(request.body, self._tokens, self._finish_reason)
         if generation:
             head = _head("application/jsonlines", sequence)
             return PartStream(head, generation.tokens, lambda index: (generation.line(index),))
         return PartStream(_head("text/plain", sequence), self._tokens, _word)
-
-
-def _chat(body: bytes, sequence: int, tokens: int) -> Answer | ChatStream | None:
-    """The answer of a container that has OpenAI's API; None where the request has no messages. Raises HttpError."""
-    asked = json_or_none(body) if _MARK in body else None
-    if not isinstance(asked, dict) or "messages" not in asked:
-        return None
-    try:
-        return chat_completion(asked, sequence, tokens)
-    except HttpError as error:
-        raise HttpError(BY_THE_MODEL, error.reason) from error
 
 
 def _head(content_type: str, sequence: int) -> Answer:

@@ -1,0 +1,52 @@
+"""Answers compressed with gzip, as servers and proxies send them that were told to do so by nobody."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.embedded.http.messages import Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from inference_benchmarker.embedded.protocols.dialects import Stream
+
+_GZIP = 16 + zlib.MAX_WBITS  # as zlib tells the format
+
+
+def compressed(reply: Answer | Stream) -> Answer | Stream:
+    """The same, compressed; each piece of a stream can be read when it comes."""
+    if isinstance(reply, Answer):
+        return _with_encoding(replace(reply, body=gzip.compress(reply.body)))
+    return _CompressedStream(reply)
+
+
+class _CompressedStream:
+    """A stream whose pieces are one gzip file."""
+
+    __slots__ = ("_compressor", "_stream", "head", "pieces")
+
+    def __init__(self, stream: Stream) -> None:
+        self.head = _with_encoding(stream.head)
+        self.pieces = stream.pieces
+        self._stream = stream
+        self._compressor = zlib.compressobj(wbits=_GZIP)
+
+    def events(self, piece: int) -> Sequence[bytes]:
+        """The events of a piece, in one."""
+        is_last = piece == self.pieces - 1
+        return self._pressed(self._stream.events(piece), zlib.Z_FINISH if is_last else zlib.Z_SYNC_FLUSH)
+
+    def broken(self) -> Sequence[bytes]:
+        """The events that tell of the failure, and the end."""
+        return self._pressed(self._stream.broken(), zlib.Z_FINISH)
+
+    def _pressed(self, events: Sequence[bytes], flush: int) -> Sequence[bytes]:
+        return (self._compressor.compress(b"".join(events)) + self._compressor.flush(flush),)
+
+
+def _with_encoding(answer: Answer) -> Answer:
+    return replace(answer, headers={**answer.headers, "Content-Encoding": "gzip"})
