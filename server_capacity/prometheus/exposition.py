@@ -45,17 +45,22 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The samples in their order; ``types`` and ``units`` by family, as far as the page tells."""
+    """The samples in their order; ``types`` and ``units`` by family, as far as the page tells.
+
+    ``broken``: by the name it begins with, what is wrong with the first line of which nothing can be read.
+    """
 
     samples: tuple[Sample, ...]
     types: dict[str, str] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
 
 
 def parse(text: str, names: Collection[str] | None = None, openmetrics: bool = False) -> Page:
     """The page's samples; with ``names`` only those with such a name, and the labels of others are not looked at.
 
-    ``openmetrics``: so the server called it; it then ends with ``# EOF``, or was cut off. Raises ExpositionError.
+    ``openmetrics``: so the server called it; it then ends with ``# EOF``, or was cut off. Raises ExpositionError; where
+    some names are asked for, a line that cannot be read costs no other.
     """
     ended = text.rstrip().endswith("# EOF")
     if openmetrics and not ended:
@@ -63,6 +68,7 @@ def parse(text: str, names: Collection[str] | None = None, openmetrics: bool = F
     samples: list[Sample] = []
     types: dict[str, str] = {}
     units: dict[str, str] = {}
+    broken: dict[str, str] = {}
     scale = 1.0 if ended else 1e-3
     for number, line in enumerate(text.split("\n"), 1):
         if not (line := line.strip(" \t\r")):
@@ -76,10 +82,16 @@ def parse(text: str, names: Collection[str] | None = None, openmetrics: bool = F
             sample = _sample(line, names, scale)
         except ValueError as error:
             shown = line if len(line) <= _SHOWN else line[:_SHOWN] + "..."
-            raise ExpositionError(f"line {number} is not in Prometheus' text format ({error}): {shown}") from None
+            bare = _NAME.match(line)
+            broken.setdefault(
+                bare[0] if bare else "", f"line {number} is not in Prometheus' text format ({error}): {shown}"
+            )
+            continue
         if sample:
             samples.append(sample)
-    return Page(tuple(samples), types, units)
+    if broken and (names is None or not samples):
+        raise ExpositionError(next(iter(broken.values())))
+    return Page(tuple(samples), types, units, broken)
 
 
 def parse_selector(text: str) -> tuple[str, Labels]:

@@ -48,13 +48,14 @@ class Track:
 
 
 class History:
-    """All rounds and tracks, and what the pages said of types and units."""
+    """All rounds and tracks, what the pages said of types and units, and of which names lines could not be read."""
 
     def __init__(self) -> None:
         self.rounds: list[Round] = []
         self.tracks: dict[Key, Track] = {}
         self.types: dict[str, str] = {}
         self.units: dict[str, str] = {}
+        self.broken: dict[str, str] = {}
 
     def add(self, round_: Round, page: Page | None) -> None:
         """A round and, where it brought one, its page."""
@@ -62,6 +63,7 @@ class History:
         if page:
             self.types.update(page.types)
             self.units.update(page.units)
+            self.broken.update(page.broken)
             for sample in page.samples:
                 key = (sample.name, sample.labels)
                 if (track := self.tracks.get(key)) is None:

@@ -100,7 +100,10 @@ def read(wanted: Wanted, window: Window, instance: str) -> list[ServerMetric]:
     found = list(_series(selector, kind, tuple(blank.statistics), window))
     kept = {id(each) for _, each in sorted(found, key=lambda pair: -pair[1].size)[:MOST_SERIES]}
     rows = [
-        replace(_row(blank, each, window), dimensions=_dimensions(blank, wanted, selector[0], labels))
+        replace(
+            _row(blank, each, window, _broken(wanted, window.history)),
+            dimensions=_dimensions(blank, wanted, selector[0], labels),
+        )
         for labels, each in found
         if id(each) in kept
     ]
@@ -108,7 +111,12 @@ def read(wanted: Wanted, window: Window, instance: str) -> list[ServerMetric]:
     return left_out(rows, len(found)) or [gone]
 
 
-def _row(blank: ServerMetric, found: Found, window: Window) -> ServerMetric:
+def _broken(wanted: Wanted, history: History) -> str | None:
+    """The fault of a line that begins with one of the metric's names."""
+    return next((history.broken[name] for name in sample_names([wanted]) if name in history.broken), None)
+
+
+def _row(blank: ServerMetric, found: Found, window: Window, broken: str | None) -> ServerMetric:
     missing = all(value is None for value in found.values.values())
     return replace(
         blank,
@@ -116,7 +124,7 @@ def _row(blank: ServerMetric, found: Found, window: Window) -> ServerMetric:
         start=found.start,
         end=found.end,
         complete=window.complete and not missing,
-        reason=joined(*found.reasons, window.reason),
+        reason=joined(*found.reasons, broken, window.reason),
         series_of=next(iter(found.values)) if found.series else None,
         series=found.series,
         samples=found.samples,
@@ -134,7 +142,7 @@ def _absent(wanted: Wanted, window: Window) -> str:
     if not good or not window.span:
         errors = [each.error for each in window.history.rounds if each.error]
         return errors[-1] if errors else "the page was not scraped within the window"
-    return f"the page has {none_of(wanted)}"
+    return _broken(wanted, window.history) or f"the page has {none_of(wanted)}"
 
 
 def _first_there(wanted: Wanted, history: History) -> tuple[tuple[str, Labels] | None, str]:

@@ -19,7 +19,7 @@ from server_capacity.prometheus import check_block, make_source
 from server_capacity.prometheus.answers import gains, over_time, quantile_of
 from server_capacity.prometheus.block import wanted_of
 from server_capacity.prometheus.derived import derived
-from server_capacity.prometheus.exposition import Page, parse, parse_selector, render_selector
+from server_capacity.prometheus.exposition import ExpositionError, Page, parse, parse_selector, render_selector
 from server_capacity.prometheus.history import History, Round
 from server_capacity.prometheus.presets import DEFAULTS, PRESETS
 from server_capacity.prometheus.reading import MOST_SERIES, read, window_of
@@ -372,6 +372,22 @@ def test_every_label_set_is_a_row_and_labels_select() -> None:
     assert [row.dimensions.get("gpu") for row in found] == ["0", "1", "1", None]
     assert found[0].dimensions == {"instance": "host:1", "gpu": "0", "a": "x"}
     assert found[3].reason == 'the page has no m{gpu="2"}'
+
+
+def test_a_line_that_cannot_be_read_costs_no_other_metric() -> None:
+    names = {"a", "b", "c"}
+    page = parse('a 1\nb{x="1"} 2\nb{x=2} 3\nc one\nd{ 4\n', names)
+    history = History()
+    for at in (100.0, 101.0, 102.0, 103.0):
+        history.add(Round(at, at, at + 0.01), page)
+    window = window_of(history, Interval(100.5, 100.5, 102.5, 0), 1.0)
+    found = {row.name: row for each in wanted_of({"metrics": sorted(names)}) for row in read(each, window, "h")}
+    assert (found["a"].statistics["Average"], found["a"].reason) == (1.0, None)
+    assert found["b"].statistics["Average"] == 2.0
+    assert "line 3 is not in Prometheus' text format (labels are broken): b{x=2} 3" in str(found["b"].reason)
+    assert str(found["c"].reason).startswith("line 4 is not in Prometheus' text format")
+    with pytest.raises(ExpositionError):
+        parse("c one\n", names)
 
 
 def test_a_metric_with_many_series_keeps_the_largest_and_says_so() -> None:
