@@ -109,7 +109,8 @@ def _whole_value(reading: Reading, wanted: Wanted, statistic: str) -> tuple[floa
     if wanted.whole is None:
         return None, f"{statistic} needs one bucket over the whole wave, and CloudWatch's longest is a day"
     points = reading.answers[wanted.whole_id(statistic)].points
-    if not points:
+    of_others = wanted.surplus and reading.is_empty(wanted)  # the bucket is longer than the window, which has nothing
+    if not points or of_others:
         return None, ""
     if set(points) != {wanted.whole.start}:
         return max(points.values()), f"{statistic} is approximate: the highest of {len(points)} buckets"

@@ -105,6 +105,20 @@ def test_cloudwatch_is_asked_once_for_a_window_that_is_long_over(
     assert len(fake.requests) == 2 * calls
 
 
+def test_what_lies_beside_the_window_is_not_in_it(
+    fake: FakeCloudWatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The percentiles of short periods come in whole minutes, which may hold requests when the window has none."""
+    fake.resolution = 1
+    requests(fake)
+    fake.clock.now += 600
+    config = tmp_path / "metrics.json"
+    config.write_text(json.dumps([block(ModelLatency=["Average", "p99"], Period=1)]))
+    window = "2026-06-22T12:00:02..2026-06-22T12:00:12"
+    assert main(["metrics", "--endpoint-config", str(config), "--window", window, "--quiet"]) == 1
+    assert "ModelLatency: Average=N/A, p99=N/A (" in capsys.readouterr().out
+
+
 def test_a_metric_without_a_value_is_told_by_the_exit_code(
     fake: FakeCloudWatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
