@@ -7,7 +7,6 @@ from geventhttpclient._parser import HTTPParseError, HTTPResponseParser
 MOST_HEAD = 1 << 20  # bytes read before the headers end; no server of good will sends a tenth of it
 
 
-_ENCODING = "content-encoding"
 _SHOWN = 100  # bytes of what is no answer
 
 
@@ -52,14 +51,6 @@ class AnswerParser(HTTPResponseParser):
             for name in found:
                 found[name] = ", ".join(v for n, v in zip(names, self._values, strict=True) if n == name)
         return found
-
-    @property
-    def content_encoding(self) -> str:
-        """The encoding of the answer's body, which most have none of: the one header that is always looked for."""
-        for name in self._names:
-            if len(name) == len(_ENCODING) and name.lower() == _ENCODING:
-                return self.headers[_ENCODING]
-        return ""
 
     @property
     def reusable(self) -> bool:

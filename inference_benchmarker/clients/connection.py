@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from inference_benchmarker.clients.decoding import Decoder
 
 _BLOCK = 16 * 1024
+_ENCODING = "content-encoding"
+_ENCODING_LENGTH = len(_ENCODING)  # most answers have no header of this length, which is found out at little cost
 _READ = 1  # libev's event
 # The process's own, which gevent has replaced: to look at a socket takes no turn of the loop.
 _poll = get_original("select", "poll")
@@ -85,8 +87,7 @@ class Connection(AnswerParser):
         """Wait for the head of the answer."""
         while not self.head_read:
             self._read()
-        encoding = self.content_encoding
-        self._decoder = self._make_decoder(encoding) if encoding and self._decodes else None
+        self._decoder = self._make_decoder() if self._decodes and _ENCODING_LENGTH in map(len, self._names) else None
 
     def read_piece(self) -> bytes:
         """The bytes of the body that came since the last call, waiting for some; nothing at its end."""
@@ -118,9 +119,9 @@ class Connection(AnswerParser):
             self._watcher.close()
         self._sock.close()
 
-    def _make_decoder(self, encoding: str) -> Decoder | None:
+    def _make_decoder(self) -> Decoder | None:
         try:
-            return decoder_of(encoding)
+            return decoder_of(self.headers.get(_ENCODING, ""))
         except UndecodableAnswerError:
             if self._is_success:
                 raise

@@ -163,7 +163,8 @@ class _StreamedAnswer:
         text = ""
         for choice in event.get("choices") or ():
             text += _text(choice)
-            self._finish_reason = _finish_reason(choice, self._finish_reason)
+            if choice.get("finish_reason"):
+                self._finish_reason = _finish_reason(choice, self._finish_reason)
         if text:
             self._has_text = True
         return text

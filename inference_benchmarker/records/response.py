@@ -41,11 +41,13 @@ class Response:
         for name, value in (("tokens_in", self.tokens_in), ("tokens_out", self.tokens_out), ("bytes", self.bytes)):
             if value is not None and not (type(value) is int and 0 <= value <= MAX_COUNT):
                 object.__setattr__(self, name, _count(name, value))
-        for name, text in (("model", self.model), ("finish_reason", self.finish_reason)):
-            if text is not None and type(text) is not str:
-                object.__setattr__(self, name, ordinary(str(text)))
-        if self.finish_reason is not None and self.finish_reason in FAILING_REASONS:
-            raise FinishReasonError(self.finish_reason)
+        if self.model is not None and type(self.model) is not str:
+            object.__setattr__(self, "model", ordinary(str(self.model)))
+        if (reason := self.finish_reason) is not None:
+            if type(reason) is not str:
+                object.__setattr__(self, "finish_reason", reason := ordinary(str(reason)))
+            if reason in FAILING_REASONS:
+                raise FinishReasonError(reason)
 
     def checked(self) -> Response:
         """One of this very class, its fields checked: those of a class derived from it may be anything."""

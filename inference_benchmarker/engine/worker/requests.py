@@ -73,7 +73,7 @@ class Requests:
         self._timeout_s = request_timeout_s
         self._errors: dict[str, FailedRequestError] = {}
         self._tracebacks = Tracebacks(logger.warning)
-        self._models: dict[str, int] = {}  # the labels of those that answered, by the name they were asked for
+        self._models: dict[str, int] = {}  # the labels of those that answer under another name than they are asked by
         self.ledger = Ledger()
         self.refused: Counter[str] = Counter()  # requests that failed for want of something of this host's, by errno
         self.slots: list[Slot] = []
@@ -148,8 +148,11 @@ class Requests:
 
     def _write(self, slot: Slot, arrival: Arrival, outcome: int, error: int = 0) -> None:
         usage, add = slot.usage, self._writer.add
-        if not slot.label and (outcome or (usage is not None and usage.model)):
-            self._label_by_model(slot)
+        if not slot.label:
+            if usage is not None and usage.model:
+                self._label_by_answer(slot, usage.model)
+            elif outcome:
+                self._label_by_payload(slot)
         if usage is None and slot.times is None:
             add(arrival.index, arrival.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome)
             return
@@ -164,17 +167,18 @@ class Requests:
         add(arrival.index, arrival.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome)
         self._writer.add_stream(slot.times, tokens_in, tokens_out)
 
-    def _label_by_model(self, slot: Slot) -> None:
-        """The model that answered; where none did, the one that was asked, under the name by which it answers."""
-        model = None if slot.usage is None else slot.usage.model
-        if not model:
-            asked = asked_model(slot.payload)
-            slot.label = self._models.get(asked) or self._writer.labels[asked]
-            return
+    def _label_by_answer(self, slot: Slot, model: str) -> None:
+        """The model that answered; it may have been asked under another name, which is remembered."""
         slot.label = self._writer.labels[model]
-        known = slot.payload.get("model") if type(slot.payload) is dict else None
-        if type(known) is str and len(self._models) < MAX_NAMES:
-            self._models[known] = slot.label
+        if type(slot.payload) is dict:
+            asked = slot.payload.get("model")
+            if type(asked) is str and asked != model and len(self._models) < MAX_NAMES:
+                self._models[asked] = slot.label
+
+    def _label_by_payload(self, slot: Slot) -> None:
+        """The model that was asked, under the name by which it answers, where no answer names one."""
+        asked = asked_model(slot.payload)
+        slot.label = self._models.get(asked) or self._writer.labels[asked]
 
     def _report(self, slot: Slot, exception: Exception | None) -> None:
         """Tell Locust, once for each sent request."""
