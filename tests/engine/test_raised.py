@@ -50,6 +50,14 @@ def streamed(payload):
     line = "data: {"
     yield "a"
     json.loads(line.removeprefix("data: "))
+
+from unittest.mock import MagicMock
+
+class Endless(Exception):
+    __traceback__ = property(lambda _: MagicMock())
+
+def endless(payload):
+    raise Endless
 """
 
 
@@ -83,7 +91,8 @@ def raised(tmp_path: Path) -> Callable[..., BaseException]:
         ("of_an_object", "line 29, in of_an_object: raise ValueError(1)", ["response = of an object"]),
         ("wrapped", 'line 19, in wrapped: raise RuntimeError("no text") from error', []),
         ("streamed", 'line 37, in streamed: json.loads(line.removeprefix("data: "))', ["{"]),
-        ("odd", "", []),
+        ("odd", "line 32, in odd: raise Odd", []),
+        ("endless", "line 45, in endless: raise Endless", []),
     ],
 )
 def test_the_users_line_and_what_it_choked_on(
@@ -105,7 +114,13 @@ def test_a_traceback_goes_through_what_it_came_from_and_reads_no_file(
     assert f"\n  {tmp_path}/f.py, line 19, in wrapped" in first
     assert last.startswith("KeyError: 'text'\n")
     assert last.endswith(f"\n  {tmp_path}/f.py, line 17, in wrapped\n  {tmp_path}/f.py, line 13, in parse")
-    assert traceback_text(raised("odd")) == "Odd: (its text cannot be had: SystemExit)"
+
+
+@pytest.mark.parametrize(("name", "line"), [("odd", 32), ("endless", 45)])
+def test_an_exception_that_makes_up_where_it_was_raised_has_its_true_place(
+    name: str, line: int, raised: Callable[..., BaseException], tmp_path: Path
+) -> None:
+    assert traceback_text(raised(name)).endswith(f"\n  {tmp_path}/f.py, line {line}, in {name}")
 
 
 def test_a_traceback_is_bounded() -> None:

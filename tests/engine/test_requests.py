@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from inference_benchmarker.engine.endpoint import Endpoint
+from inference_benchmarker.engine.worker import asked_model
 from inference_benchmarker.engine.worker.requests import InvokeRequests
 from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.plan.pacing import Arrival
@@ -404,6 +406,15 @@ class OddPayload(dict[str, Any]):
 )
 def test_a_failed_request_is_labelled_by_the_model_it_asked_for(payload: Any, label: str) -> None:
     assert one(failing_at(0), payload).label == label
+
+
+def test_what_names_no_model_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failures come at the rate of the load: to parse a tensor for each would make the client late."""
+    parsed: list[object] = []
+    monkeypatch.setattr(asked_model, "loads", parsed.append)
+    tensor = json.dumps({"inputs": [0.5] * 100})
+    assert [one(failing_at(0), payload).label for payload in (tensor, tensor.encode(), "text")] == [""] * 3
+    assert parsed == []
 
 
 def test_a_model_that_answers_under_another_name_keeps_its_failures() -> None:

@@ -6,6 +6,7 @@ from json import loads  # by its name: the user's code may put another function 
 from typing import Any
 
 _MOST = 1 << 20  # characters that are parsed, some milliseconds
+_NAME = '"model"'
 
 
 def asked_model(payload: Any) -> str:
@@ -19,5 +20,7 @@ def asked_model(payload: Any) -> str:
 
 
 def _parsed(payload: Any) -> Any:
-    is_text = isinstance(payload, (bytes, bytearray, str)) and len(payload) <= _MOST
-    return loads(payload) if is_text and payload[:1] in (b"{", "{") else None
+    if not isinstance(payload, (bytes, bytearray, str)) or len(payload) > _MOST or payload[:1] not in (b"{", "{"):
+        return None
+    name: Any = _NAME if isinstance(payload, str) else _NAME.encode()
+    return loads(payload) if name in payload else None  # a tensor takes many times as long to parse as to look through

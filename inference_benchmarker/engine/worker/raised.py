@@ -15,7 +15,7 @@ from inference_benchmarker.redact import CUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import FrameType
+    from types import FrameType, TracebackType
 
 _OWN = str(Path(__file__).resolve().parents[2])
 _OTHERS = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {_OWN, "<"})
@@ -24,6 +24,8 @@ _MOST_FRAMES, _MOST_CAUSES = 12, 4
 _MOST_VALUES, _SHOWN = 3, 200
 _READ = 10_000  # more than is shown, as a secret may begin within it
 _BODIES = ("content", "text", "body", "doc")
+# Its own one: a class of the user's may have any attribute of that name, with any number of steps.
+_traceback_of = BaseException.__dict__["__traceback__"].__get__
 
 
 class Tracebacks:
@@ -96,7 +98,7 @@ def _shown(value: Any) -> str:
             return repr(value)[:_READ]
         except BaseException:
             return ""
-    if callable(value) or isinstance(value, type):
+    if callable(value):
         return ""
     bodies = (attribute(value, name) for name in _BODIES)
     return next((_shown(body) for body in bodies if type(body) in (bytes, str) and body), "")
@@ -113,8 +115,8 @@ def _users_frame(exception: BaseException) -> tuple[FrameType, int] | None:
 
 def _frames(exception: BaseException) -> Iterator[tuple[FrameType, int]]:
     """The frames that it went through, the outermost first, without those of ours that called the user's code."""
-    step: Any = attribute(exception, "__traceback__")
-    while step is not None and hasattr(step, "tb_frame"):
+    step: TracebackType | None = _traceback_of(exception)
+    while step is not None:
         if not step.tb_frame.f_code.co_filename.startswith(_OWN + "/engine/"):
             yield step.tb_frame, step.tb_lineno
         step = step.tb_next
