@@ -163,6 +163,12 @@ def test_building_is_before_sent_and_timed_apart() -> None:
     assert 0 < record.build_ns <= record.sent
 
 
+def test_a_payload_that_was_built_is_not_kept_by_the_idle_slot() -> None:
+    bench = Bench(Endpoint(invoke=lambda _: None, payloads=None, build=object))
+    bench.send(0)
+    assert bench.requests.slots[0].payload is None
+
+
 def test_a_label_is_asked_for_once_a_payload() -> None:
     asked = []
 

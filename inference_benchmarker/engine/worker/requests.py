@@ -133,6 +133,7 @@ class Requests:
     def _record(self, slot: Slot, arrival: Arrival) -> None:
         if slot.failure is None:
             self._write(slot, arrival, OK)
+            slot.payload = None  # idle slots would keep all that were ever in flight at a time
             if arrival.index >= 0:
                 self.ledger.ok += 1
                 self._report(slot, None)
