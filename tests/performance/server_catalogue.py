@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MODEL = "tiny"
 STREAM_WORDS = 8  # of the model in served/mlserver_model.py
+PROMPT_WORDS = 5  # of the http stream's example, which served/bento_service.py says again
 SELDOM = 0.18  # a second: uvicorn and llama-server close what was idle for 5 s
 
 
@@ -66,8 +67,12 @@ def _bentoml(port: int, folder: Path) -> list[str | Path]:
     return [program, "serve", service, *where]
 
 
-def _bento_requests(running: Running) -> Counts:
-    return Counts(running.metric(r'bentoml_service_request_total\{endpoint="/invocations"'))
+def _bento_requests(route: str, words: int | None = None) -> Callable[[Running], Counts]:
+    def counts(running: Running) -> Counts:
+        requests = running.metric(rf'bentoml_service_request_total\{{endpoint="{route}"')
+        return Counts(requests, None if words is None else words * requests)
+
+    return counts
 
 
 BENTOML = Server(
@@ -75,7 +80,10 @@ BENTOML = Server(
     lambda: made.version("bentoml", "bentoml"),
     _bentoml,
     "/readyz",
-    (Case("http/factories_http", _bento_requests),),
+    (
+        Case("http/factories_http", _bento_requests("/invocations")),
+        Case("http/factories_http_stream", _bento_requests("/stream", PROMPT_WORDS), {"PATH": "/stream"}),
+    ),
     {"BENTOML_DO_NOT_TRACK": "True", "BENTOML_HOME": str(made.CACHE / "bentoml-home")},
 )
 
