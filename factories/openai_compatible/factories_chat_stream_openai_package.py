@@ -51,7 +51,7 @@ def invoke_factory(endpoint_name=None):
             stream_options={"include_usage": True},
             extra_body=MORE,
         )
-        pieces, finished = 0, None
+        pieces, tokens, finished = 0, 0, None
         with stream:
             for event in stream:
                 for choice in event.choices:
@@ -60,11 +60,12 @@ def invoke_factory(endpoint_name=None):
                         yield text
                     finished = finished or choice.finish_reason
                 if event.usage:
+                    tokens = event.usage.completion_tokens
                     yield Response(event.usage.prompt_tokens, event.usage.completion_tokens, model=event.model)
         if not finished:
             raise StreamError(f"the stream ended after {pieces} pieces, without a finish_reason")
         yield Response(finish_reason=finished)  # one that the server gave up has failed
-        if not pieces and finished not in ("content_filter", "tool_calls", "function_call"):
+        if not (pieces or tokens) and finished not in ("content_filter", "tool_calls", "function_call"):
             raise StreamError(f"the stream had no token in it: its finish_reason is {finished}")
 
     return invoke

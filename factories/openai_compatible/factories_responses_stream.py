@@ -50,7 +50,7 @@ def invoke_factory(endpoint_name=None):
         if last is None:
             raise ResponsesError(f"the stream ended after {pieces} pieces, without its last event")
         reason, response = outcome(last)
-        if not pieces and reason != "content_filter":
+        if not (pieces or response.tokens_out) and reason != "content_filter":
             raise ResponsesError(f"the response had nothing in it: {shown(last)}")
         yield response
 

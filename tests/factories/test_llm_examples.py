@@ -121,6 +121,11 @@ def test_reasoning_counts_as_tokens_with_the_package_too(monkeypatch: pytest.Mon
     assert pieces == ["hm", "so", "a", Response(2, 3, model="m"), Response(finish_reason="stop")]
 
 
+def test_tokens_that_are_told_and_not_shown_are_an_answer_with_the_package_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = [*read(monkeypatch, event(finish_reason="stop"), USAGE, b"data: [DONE]\n\n")]
+    assert pieces == [Response(2, 3, model="m"), Response(finish_reason="stop")]
+
+
 def test_an_answer_that_the_server_gave_up_has_failed_with_the_package_too(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FinishReasonError, match="abort"):
         list(read(monkeypatch, THOUGHT[0], event(finish_reason="abort"), USAGE, b"data: [DONE]\n\n"))
@@ -131,7 +136,7 @@ def test_an_answer_that_the_server_gave_up_has_failed_with_the_package_too(monke
     [
         (THOUGHT[:2], "after 2 pieces, without a finish_reason"),
         ([b'{"choices": []}\n'], "without a finish_reason"),
-        ([event(finish_reason="stop"), USAGE, b"data: [DONE]\n\n"], "no token in it: its finish_reason is stop"),
+        ([event(finish_reason="stop"), b"data: [DONE]\n\n"], "no token in it: its finish_reason is stop"),
     ],
     ids=["cut off", "lines of JSON", "nothing"],
 )

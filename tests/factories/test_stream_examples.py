@@ -211,7 +211,7 @@ def test_a_stream_is_read_however_it_is_cut(
         (RESPONSES, {}, b'{"object": "response"}', 'but got: {"object": "response"}'),
         (RESPONSES, {}, sse([]), "but got: []"),
         (RESPONSES, {}, sse(delta()), "the stream ended after 1 pieces, without its last event"),
-        (RESPONSES, {}, sse(last("completed")), "the response had nothing in it"),
+        (RESPONSES, {}, sse(last("completed", usage={})), "the response had nothing in it"),
         (TENSORS, {}, b"", "expected outputs, but got: "),
         (TENSORS, {}, b'{"model_name": "m"}', 'expected outputs, but got: {"model_name": "m"}'),
         (RERANK, {}, b"", "expected scores, but got: "),
@@ -241,6 +241,10 @@ def test_a_response_that_did_not_come_to_its_end_is_counted_by_the_servers_word(
     end: dict[str, Any], key: str, examples: Examples
 ) -> None:
     assert error_key(examples.fails(RESPONSES, sse(delta(), end))) == f"ResponsesError {key}"
+
+
+def test_a_response_whose_tokens_are_told_and_not_shown_is_an_answer(examples: Examples) -> None:
+    assert examples.told(RESPONSES, sse(last("completed"))) == [Response(5, 2, model="m", finish_reason="completed")]
 
 
 @pytest.mark.parametrize(
