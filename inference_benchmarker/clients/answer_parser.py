@@ -41,16 +41,18 @@ class AnswerParser(HTTPResponseParser):
         self._in_name = False
         self._names: list[str] = []
         self._values: list[str] = []
+        self._headers: dict[str, str] | None = None
 
     @property
     def headers(self) -> dict[str, str]:
-        """The answer's headers: names in lower case, repeated ones joined by a comma."""
-        names = [name.lower() for name in self._names]
-        found = dict(zip(names, self._values, strict=True))
-        if len(found) < len(names):
-            for name in found:
-                found[name] = ", ".join(v for n, v in zip(names, self._values, strict=True) if n == name)
-        return found
+        """The answer's headers: names in lower case, repeated ones joined by a comma; made once."""
+        if self._headers is None:
+            names = [name.lower() for name in self._names]
+            found = self._headers = dict(zip(names, self._values, strict=True))
+            if len(found) < len(names):
+                for name in found:
+                    found[name] = ", ".join(v for n, v in zip(names, self._values, strict=True) if n == name)
+        return self._headers
 
     @property
     def reusable(self) -> bool:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _BLOCK = 16 * 1024
 _ENCODING = "content-encoding"
-_ENCODING_LENGTH = len(_ENCODING)  # most answers have no header of this length, which is found out at little cost
 _READ = 1  # libev's event
 # The process's own, which gevent has replaced: to look at a socket takes no turn of the loop.
 _poll = get_original("select", "poll")
@@ -87,7 +86,7 @@ class Connection(AnswerParser):
         """Wait for the head of the answer."""
         while not self.head_read:
             self._read()
-        self._decoder = self._make_decoder() if self._decodes and _ENCODING_LENGTH in map(len, self._names) else None
+        self._decoder = self._make_decoder() if self._decodes and _ENCODING in self.headers else None
 
     def read_piece(self) -> bytes:
         """The bytes of the body that came since the last call, waiting for some; nothing at its end."""
@@ -121,7 +120,7 @@ class Connection(AnswerParser):
 
     def _make_decoder(self) -> Decoder | None:
         try:
-            return decoder_of(self.headers.get(_ENCODING, ""))
+            return decoder_of(self.headers[_ENCODING])
         except UndecodableAnswerError:
             if self._is_success:
                 raise
