@@ -11,7 +11,7 @@ from gevent.monkey import get_original
 from gevent.ssl import SSLSocket
 
 from inference_benchmarker.clients.answer_parser import AnswerParser
-from inference_benchmarker.clients.decoding import UndecodableAnswerError, decoder_of
+from inference_benchmarker.clients.decoding import UndecodableAnswerError, decoder_of, whole
 
 if TYPE_CHECKING:
     from gevent.socket import socket
@@ -129,13 +129,11 @@ class Connection(AnswerParser):
     def _decoded(self, decoder: Decoder, body: bytes) -> bytes:
         """The body; that of an error as it came where it cannot be decoded, as its status says more."""
         try:
-            decoded = decoder.decode(body)
-            decoder.end()
+            return whole(decoder, body)
         except UndecodableAnswerError:
             if self._is_success:
                 raise
             return body
-        return decoded
 
     @property
     def _is_success(self) -> bool:

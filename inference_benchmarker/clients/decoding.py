@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 
 _GZIP, _ZLIB, _RAW = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
 _MEMBER = b"\x1f"  # a gzip member's first byte
+_BLOCK = 16 * 1024  # a body is decoded by so many bytes: what follows a gzip member is copied for each member
+_MOST_STEPS = 5  # as curl has it
+MOST_DECODED = 256 * 2**20
+"""Bytes of one body, or of one piece of a stream: a megabyte of gzip can be a gigabyte of zeros, of one more gzip a
+terabyte."""
 
 
 class UndecodableAnswerError(ConnectionError):
@@ -33,7 +38,21 @@ def decoder_of(encoding: str) -> Decoder | None:
     steps = [_decoder(name) for name in reversed(names) if name not in ("", "identity")]
     if not steps:
         return None
+    if len(steps) > _MOST_STEPS:
+        raise UndecodableAnswerError(f"the answer is encoded {len(steps)} times; at most {_MOST_STEPS} are taken back")
     return steps[0] if len(steps) == 1 else _Chain(steps)
+
+
+def whole(decoder: Decoder, body: bytes) -> bytes:
+    """A whole body. Raises UndecodableAnswerError."""
+    found, size = [], 0
+    for start in range(0, len(body), _BLOCK):
+        found.append(decoder.decode(body[start : start + _BLOCK]))
+        size += len(found[-1])
+        if size > MOST_DECODED:
+            raise _too_long()
+    decoder.end()
+    return b"".join(found)
 
 
 class _Chain:
@@ -132,10 +151,16 @@ def _decoder(name: str) -> Decoder:
 
 def _decompressed(stream: Any, data: bytes, name: str) -> bytes:
     try:
-        found: bytes = stream.decompress(data)
+        found: bytes = stream.decompress(data, MOST_DECODED)
     except zlib.error as error:
         raise UndecodableAnswerError(f"the answer's {name} is damaged: {error}") from error
+    if stream.unconsumed_tail:
+        raise _too_long()
     return found
+
+
+def _too_long() -> UndecodableAnswerError:
+    return UndecodableAnswerError(f"the answer's body is more than {MOST_DECODED >> 20} MiB when it is decoded")
 
 
 def _first_of(*modules: str) -> Any:

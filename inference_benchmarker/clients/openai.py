@@ -16,10 +16,11 @@ from inference_benchmarker.clients.openai_errors import (
     status_error,
     stream_error,
     unexpected_error,
+    unreadable_error,
 )
 from inference_benchmarker.clients.pool import Answer
 from inference_benchmarker.clients.sse import EventReader
-from inference_benchmarker.records.response import FAILING_REASONS, Response
+from inference_benchmarker.records.response import FAILING_REASONS, MAX_COUNT, Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,6 +32,8 @@ CHAT, COMPLETIONS, EMBEDDINGS = "/chat/completions", "/completions", "/embedding
 _LIST = {CHAT: "choices", COMPLETIONS: "choices", EMBEDDINGS: "data"}  # without which an answer is none
 _EMPTY_BY_RIGHT = frozenset(("content_filter", "tool_calls", "function_call"))
 _DONE = b"[DONE]"
+# Raised by reading JSON of another shape than the API's, what is no JSON, and a thousand lists in lists.
+_MISSHAPEN = (AttributeError, TypeError, ValueError, RecursionError)
 _SHOWN = 200
 _parse = json.JSONDecoder().raw_decode  # without guessing an encoding, as json.loads does
 _STREAM = {"stream": True, "stream_options": {"include_usage": True}}
@@ -105,9 +108,12 @@ class OpenAIClient:
         if content is None or content.get("error") or not content.get(_LIST[path]):
             raise unexpected_error(answer)
         finish_reason, has_text = None, path == EMBEDDINGS
-        for choice in content.get("choices") or ():
-            finish_reason = _finish_reason(choice, finish_reason)
-            has_text = has_text or bool(_text(choice))
+        try:
+            for choice in content.get("choices") or ():
+                finish_reason = _finish_reason(choice, finish_reason)
+                has_text = has_text or bool(_text(choice))
+        except _MISSHAPEN as error:
+            raise unexpected_error(answer) from error
         told = _usage(content.get("usage"), content.get("model"), finish_reason)
         _check_not_empty(has_text, told)
         return Completion(told.tokens_in, told.tokens_out, len(answer.body), told.model, told.finish_reason, content)
@@ -154,17 +160,20 @@ class _StreamedAnswer:
         if data.startswith(_DONE):
             self._done = True
             return ""
-        event, _ = _parse(data.decode().lstrip())
-        if error := event.get("error"):
-            raise stream_error(error)
-        if usage := event.get("usage"):
-            self._usage = usage
-        self._model = event.get("model") or self._model
         text = ""
-        for choice in event.get("choices") or ():
-            text += _text(choice)
-            if choice.get("finish_reason"):
-                self._finish_reason = _finish_reason(choice, self._finish_reason)
+        try:
+            event, _ = _parse(data.decode().lstrip())
+            if told := event.get("error"):
+                raise stream_error(told)
+            if usage := event.get("usage"):
+                self._usage = usage
+            self._model = event.get("model") or self._model
+            for choice in event.get("choices") or ():
+                text += _text(choice)
+                if choice.get("finish_reason"):
+                    self._finish_reason = _finish_reason(choice, self._finish_reason)
+        except _MISSHAPEN as error:
+            raise unreadable_error(data) from error
         if text:
             self._has_text = True
         return text
@@ -200,7 +209,7 @@ def _is_no_stream(content_type: str) -> bool:
 def _json_object(body: bytes) -> dict[str, Any] | None:
     try:
         content = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 
@@ -222,13 +231,21 @@ def _text(choice: dict[str, Any]) -> str:
 
 def _finish_reason(choice: dict[str, Any], before: str | None) -> str | None:
     """The reason for which an answer ended, with what a further choice of it says; of several one that failed."""
-    reason: str | None = choice.get("finish_reason")
-    return before if not reason or before in FAILING_REASONS else reason
+    reason = choice.get("finish_reason")
+    return before if not reason or before in FAILING_REASONS else str(reason)
 
 
-def _usage(usage: dict[str, Any] | None, model: str | None, finish_reason: str | None) -> Response:
-    told = usage or {}
-    return Response(told.get("prompt_tokens"), told.get("completion_tokens"), None, model, finish_reason)
+def _usage(usage: Any, model: str | None, finish_reason: str | None) -> Response:
+    told = usage if type(usage) is dict else {}
+    tokens_in, tokens_out = _count(told.get("prompt_tokens")), _count(told.get("completion_tokens"))
+    return Response(tokens_in, tokens_out, None, model, finish_reason)
+
+
+def _count(told: Any) -> int | None:
+    """A number of tokens as the server told it; what can be none is as if it had told none."""
+    if type(told) is float and told.is_integer():
+        told = int(told)
+    return told if type(told) is int and 0 <= told <= MAX_COUNT else None
 
 
 def _translated(error: Exception) -> APIError:

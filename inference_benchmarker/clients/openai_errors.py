@@ -108,6 +108,14 @@ def unexpected_error(answer: Answer) -> APIError:
     return error
 
 
+def unreadable_error(data: bytes) -> APIError:
+    """The error of an event of a stream that is no JSON, or JSON of another shape than the API's."""
+    text = data[:_SHOWN].decode("utf-8", "replace")
+    error = APIError(f"The stream brought an event that is none of the API's: {text}", text)
+    error._benchmark_detail = "unreadable_event"  # noqa: SLF001 - our own
+    return error
+
+
 def empty_error(finish_reason: str | None) -> APIError:
     """The error of an answer that came to its end with nothing in it."""
     error = APIError(f"The answer has nothing in it, neither a text nor tokens; its finish_reason is {finish_reason}")
@@ -118,7 +126,7 @@ def empty_error(finish_reason: str | None) -> APIError:
 def stream_error(error: Any) -> APIError:
     """The error of an object within a stream, or in an answer that says it is a success."""
     message = error.get("message") if isinstance(error, dict) else None
-    shown = message if message and isinstance(message, str) else "An error occurred during streaming"
+    shown = message if message and isinstance(message, str) else f"the server told an error: {error!r:.{_SHOWN}}"
     return APIError(shown, error)
 
 
@@ -126,7 +134,7 @@ def _parsed(text: str) -> Any:
     """The JSON of a text, or the text where it is none."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

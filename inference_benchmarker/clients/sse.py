@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 _BOM = b"\xef\xbb\xbf"
+_MOST_LINE = 16 * 2**20  # bytes; it is copied with each piece that does not end it
+
+
+class EndlessLineError(ConnectionError):
+    """The server sends a line that does not end."""
 
 
 class EventReader:
     """Gives the data of each event once its end has come, however the bytes are cut.
 
     Lines end with LF, CRLF or CR; comments, which servers send to keep a connection alive, and other fields are
-    passed over. A line that begins with a brace can be none of these: it is a whole event.
+    passed over. A line that begins with a brace can be none of these: it is a whole event. Raises EndlessLineError.
     """
 
     def __init__(self) -> None:
@@ -24,6 +29,8 @@ class EventReader:
             text = _with_line_feeds(text)
         lines = text.split(b"\n")
         self._rest = lines.pop()
+        if len(self._rest) > _MOST_LINE:
+            raise EndlessLineError(f"a line of the stream does not end within {_MOST_LINE >> 20} MiB")
         return self._take(lines)
 
     def end(self) -> list[bytes]:

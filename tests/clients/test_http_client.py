@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from inference_benchmarker.clients import HttpClient, HttpStatusError, pool
 from inference_benchmarker.clients.answer_parser import IncompleteAnswerError, NotHttpError
 from inference_benchmarker.clients.connection import ConnectionClosedError, ReadTimeoutError
-from inference_benchmarker.clients.decoding import UndecodableAnswerError, decoder_of
+from inference_benchmarker.clients.decoding import UndecodableAnswerError, decoder_of, whole
 from inference_benchmarker.clients.http import encode
 from inference_benchmarker.clients.pool import ConnectTimeoutError
 from inference_benchmarker.host import raise_descriptor_limit
@@ -533,6 +533,44 @@ def test_what_cannot_be_decoded_is_a_failure_that_says_so(
         with pytest.raises(HttpStatusError) as failed:
             HttpClient(server.url).post(b"")
         assert (failed.value.status, failed.value.body) == (502, body)
+
+
+BOMB = gzip.compress(bytes(1 << 20))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "text"),
+    [
+        ("gzip", BOMB, "more than 0 MiB"),
+        ("gzip, gzip", gzip.compress(BOMB), "more than 0 MiB"),
+        ("gzip", gzip.compress(bytes(20_000)) * 20, "more than 0 MiB"),
+        (", ".join(["gzip"] * 99), BOMB, "encoded 99 times"),
+    ],
+)
+def test_a_body_that_is_far_more_than_it_seems_is_given_up(
+    encoding: str, body: bytes, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inference_benchmarker.clients.decoding.MOST_DECODED", 100_000)
+    with (
+        ScriptedServer([[answer(body, Content_Encoding=encoding)]]) as server,
+        pytest.raises(UndecodableAnswerError, match=text),
+    ):
+        HttpClient(server.url).post(b"")
+
+
+def test_many_members_of_gzip_cost_no_more_than_their_bytes() -> None:
+    class Counting:
+        longest = 0
+
+        def decode(self, data: bytes) -> bytes:
+            self.longest = max(self.longest, len(data))
+            return data
+
+        def end(self) -> None: ...
+
+    decoder, body = Counting(), bytes(range(256)) * 1000
+    assert whole(decoder, body) == body
+    assert decoder.longest == 16 * 1024, "what follows a member is copied for each"
 
 
 def test_an_empty_body_needs_no_decoding() -> None:
