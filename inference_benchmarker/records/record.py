@@ -215,6 +215,10 @@ class BatchWriter:
     def _bounded_text(self, exception: BaseException) -> str:
         return storable(beginning(error_text(exception), RAW_TEXT_LENGTH, self._secrets))
 
+    def cut(self, text: str, limit: int) -> str:
+        """At most so many characters of a text, without credentials. Not for what every request does."""
+        return excerpt(text, limit, self._secrets)
+
     def take(self, meta: dict[str, Any]) -> bytes:
         """The batch since the last call, with ``meta`` (ledger, sequence number) beside the records."""
         texts, self._texts = self._texts, []

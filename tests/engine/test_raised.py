@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.engine.worker.raised import MOST_KEYS, Tracebacks, in_hand, raised_at, traceback_text
+from inference_benchmarker.records.record import MAX_TEXT_LENGTH, BatchWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,6 +59,13 @@ class Endless(Exception):
 
 def endless(payload):
     raise Endless
+
+class Untrue(Exception):
+    def __bool__(self):
+        raise SystemExit
+
+def untrue(payload):
+    raise Untrue
 """
 
 
@@ -121,6 +129,31 @@ def test_an_exception_that_makes_up_where_it_was_raised_has_its_true_place(
     name: str, line: int, raised: Callable[..., BaseException], tmp_path: Path
 ) -> None:
     assert traceback_text(raised(name)).endswith(f"\n  {tmp_path}/f.py, line {line}, in {name}")
+
+
+def test_an_exception_that_cannot_be_asked_ends_nobody(raised: Callable[..., BaseException]) -> None:
+    wrapper = ValueError("outer")
+    wrapper.__cause__ = raised("untrue")
+    assert traceback_text(wrapper).startswith("ValueError: outer\nfrom Untrue: ")
+
+
+def test_exceptions_that_came_from_each_other_are_told_once() -> None:
+    first, second = ValueError("a"), ValueError("b")
+    first.__cause__, second.__cause__ = second, first
+    assert traceback_text(first) == "ValueError: a\nfrom ValueError: b"
+
+
+@pytest.mark.parametrize("before", range(MAX_TEXT_LENGTH - 30, MAX_TEXT_LENGTH + 1))
+def test_no_half_of_a_secret_is_left_where_a_text_is_cut(before: int) -> None:
+    writer = BatchWriter(["open-sesame-and-close"])
+    told: list[str] = []
+    error = ValueError("x" * before + " open-sesame-and-close " + "y" * 5000)
+    Tracebacks(told.append, writer.cut).take(0, "ValueError", error)
+    assert "open" not in told[0]
+    told.clear()
+    error = ValueError("x" * before + " Bearer abcdefghijklmnop " + "y" * 5000)
+    Tracebacks(told.append, writer.cut).take(0, "ValueError", error)
+    assert "abc" not in told[0]
 
 
 def test_a_traceback_is_bounded() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.records.error_cause import attribute, causes, is_a
 from inference_benchmarker.records.error_key import error_key, error_text, storable
 from inference_benchmarker.records.record import MAX_TEXT_LENGTH, MAX_TEXTS
-from inference_benchmarker.redact import CUT
+from inference_benchmarker.redact import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,30 +31,41 @@ _traceback_of = BaseException.__dict__["__traceback__"].__get__
 class Tracebacks:
     """Says where the first few failures of each key were raised, of a bounded number of keys."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    def __init__(self, say: Callable[[str], None], cut: Callable[[str, int], str] = excerpt) -> None:
         self._say = say
+        self._cut = cut
         self._told: Counter[str] = Counter()
 
     def take(self, index: int, key: str, exception: BaseException) -> None:
         """One more failure of an arrival."""
         if self._told[key] < MAX_TEXTS and (key in self._told or len(self._told) < MOST_KEYS):
             self._told[key] += 1
-            self._say(f"arrival {index} failed: {traceback_text(exception)}")
+            self._say(f"arrival {index} failed: {traceback_text(exception, self._cut)}")
 
 
-def traceback_text(exception: BaseException) -> str:
-    """Key, text and places of an exception and of those it came from: bounded, and without reading any file."""
-    parts, cause = [], exception
-    for _ in range(_MOST_CAUSES):
-        text = error_text(cause)
-        cut = text[:MAX_TEXT_LENGTH] + (CUT if len(text) > MAX_TEXT_LENGTH else "")
+def traceback_text(exception: BaseException, cut: Callable[[str, int], str] = excerpt) -> str:
+    """Key, text and places of an exception and of those it came from: bounded, and without reading any file.
+
+    ``cut`` makes a text that short without leaving half of a secret, which nobody would know for one.
+    """
+    parts: list[str] = []
+    for cause in _came_from(exception):
+        text = cut(error_text(cause), MAX_TEXT_LENGTH)
         places = [f"  {_place(frame.f_code.co_filename, frame, line)}" for frame, line in _frames(cause)]
-        parts.append("\n".join([f"{error_key(cause)}: {cut}", *places[-_MOST_FRAMES:]]))
-        further = attribute(cause, "__cause__") or attribute(cause, "__context__")
-        if not is_a(further, BaseException):
-            break
-        cause = further
+        parts.append("\n".join([f"{error_key(cause)}: {text}", *places[-_MOST_FRAMES:]]))
     return storable("\nfrom ".join(parts))
+
+
+def _came_from(exception: BaseException) -> list[BaseException]:
+    """The exception and the few before it, as Python's own traceback would tell them; each once."""
+    found = [exception]
+    while len(found) < _MOST_CAUSES:
+        before = (attribute(found[-1], "__cause__"), attribute(found[-1], "__context__"))
+        further = next((other for other in before if is_a(other, BaseException)), None)
+        if further is None or any(further is other for other in found):
+            break
+        found.append(further)
+    return found
 
 
 def raised_at(exception: BaseException) -> str:

@@ -72,7 +72,7 @@ class Requests:
         self._writer = writer
         self._timeout_s = request_timeout_s
         self._errors: dict[str, FailedRequestError] = {}
-        self._tracebacks = Tracebacks(logger.warning)
+        self._tracebacks = Tracebacks(logger.warning, writer.cut)
         self._models: dict[str, int] = {}  # the labels of those that answer under another name than they are asked by
         self.ledger = Ledger()
         self.refused: Counter[str] = Counter()  # requests that failed for want of something of this host's, by errno
