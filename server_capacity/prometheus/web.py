@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import http.client
 import ipaddress
+import queue
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -16,11 +18,12 @@ from urllib.parse import urlsplit
 from inference_benchmarker.errors import BenchmarkError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 MOST_BYTES = 64 * 2**20
 _MOST_AT_ONCE = 64 * 1024
 _SHOWN = 200
+_SPARE_S = 0.2  # beyond the time-out: what the request itself has to say comes first
 _ADVICE = 'name the variable that holds the token in "bearer_token_env", or see that it may read metrics'
 
 
@@ -80,16 +83,8 @@ class Web:
         headers = {**self._headers, "Accept": accept, **signed}
         request = urllib.request.Request(url, headers=headers)  # noqa: S310  http(s) only
         place = urlsplit(url).netloc
-        deadline = time.monotonic() + timeout_s
         try:
-            with _open(request, timeout_s) as response:
-                content = _read(response, deadline)
-                return Reply(
-                    response.status,
-                    content.decode("utf-8", "replace"),
-                    response.headers.get("Content-Type", ""),
-                    _date(response.headers.get("Date")),
-                )
+            return _in_time(lambda: _reply(request, timeout_s), timeout_s)
         except TimeoutError:
             raise WebError(f"{place} did not answer within {timeout_s:g} s", unreachable=True) from None
         except urllib.error.URLError as error:
@@ -119,6 +114,37 @@ class Web:
         return said
 
 
+def _in_time(ask: Callable[[], Reply], timeout_s: float) -> Reply:
+    """The answer; a socket's own time-out begins anew with each byte of a head. Raises TimeoutError and what it raised.
+
+    Nobody waits for the thread of a head that never ends.
+    """
+    found: queue.SimpleQueue[Reply | Exception] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            found.put(ask())
+        except Exception as error:
+            found.put(error)
+
+    threading.Thread(target=run, name="metrics request", daemon=True).start()
+    try:
+        result = found.get(timeout=timeout_s + _SPARE_S)
+    except queue.Empty:
+        raise TimeoutError from None
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+def _reply(request: urllib.request.Request, timeout_s: float) -> Reply:
+    deadline = time.monotonic() + timeout_s
+    with _open(request, timeout_s) as response:
+        content = _read(response, deadline)
+        kind, date = response.headers.get("Content-Type", ""), _date(response.headers.get("Date"))
+        return Reply(response.status, content.decode("utf-8", "replace"), kind, date)
+
+
 def _open(request: urllib.request.Request, timeout_s: float) -> Any:
     handlers: list[Any] = [_NoRedirects()]
     if _is_loopback(urlsplit(request.full_url).hostname or ""):
@@ -130,7 +156,7 @@ def _open(request: urllib.request.Request, timeout_s: float) -> Any:
 
 
 def _read(response: Any, deadline: float) -> bytes:
-    content = b""
+    content = bytearray()
     while part := response.read1(_MOST_AT_ONCE) if hasattr(response, "read1") else response.read(_MOST_AT_ONCE):
         content += part
         if len(content) > MOST_BYTES:
@@ -138,8 +164,8 @@ def _read(response: Any, deadline: float) -> bytes:
         if time.monotonic() > deadline:
             raise TimeoutError
     if getattr(response, "length", None):
-        raise http.client.IncompleteRead(content, response.length)
-    return content
+        raise http.client.IncompleteRead(bytes(content), response.length)
+    return bytes(content)
 
 
 def _is_loopback(host: str) -> bool:
