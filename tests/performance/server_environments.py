@@ -1,6 +1,6 @@
 """An environment of its own for each server of others, made once and kept, and the tiny model that they serve.
 
-They lie in the folder that REAL_SERVERS_DIR names, else in ``.venv-real-servers`` of this clone: 2 GB.
+They lie in the folder that REAL_SERVERS_DIR names, else in ``.venv-real-servers`` of this clone: 3 GB.
 """
 
 from __future__ import annotations
