@@ -86,6 +86,8 @@ def parse_window(text: str, now: float) -> PastWindow:
     if not (dots and first and second) or ".." in second:
         raise BenchmarkError(f"--window must be FROM..TO, such as -15m..now, not {text[:100]!r}.")
     window = PastWindow(_instant(first, now), _instant(second, now))
+    if min(window) < 0:
+        raise BenchmarkError(f"--window {text[:100]}: it begins before 1970, which no server remembers.")
     if window.end <= window.start:
         raise BenchmarkError(f"--window {text}: its end is not after its start ({window}).")
     if window.end > now + 1:

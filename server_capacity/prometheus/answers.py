@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OVER_TIME = {"Average": "avg", "Maximum": "max", "Minimum": "min", "Last": "last"}
 NOT_JSON = "this is not Prometheus' JSON: is it the address of a Prometheus server?"
 
-_QUANTILE = re.compile(r"\s*histogram_quantile\s*\(\s*([\d.]+)\s*,(.+)\)\s*", re.DOTALL)
+_QUANTILE = re.compile(r"\s*histogram_quantile\s*\(\s*(\d+\.?\d*|\.\d+)\s*,(.+)\)\s*", re.DOTALL)
 
 APART = "from the last samples before the window's start and end: too few lie inside"
 

@@ -52,6 +52,8 @@ def test_a_window_is_two_instants(text: str, before_now: tuple[float, float]) ->
         ("now..-15m", "its end is not after its start (2026-11-22 12:00:00 to 2026-11-22 11:45:00 UTC"),
         ("-15m..-15m", "its end is not after its start"),
         ("-15m..2026-11-22T12:30", "it ends in the future"),
+        ("-999999999d..now", "it begins before 1970"),
+        ("0001-01-01..now", "it begins before 1970"),
         (f"{NOW * 1000:.0f}..now", "Are these milliseconds?"),
     ],
 )

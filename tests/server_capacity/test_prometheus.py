@@ -29,7 +29,7 @@ from server_capacity.prometheus.reading import MOST_SERIES, read, window_of
 from server_capacity.prometheus.source import Page, Prometheus
 from server_capacity.prometheus.web import Web
 from tests.fake_prometheus import Asked, fake
-from tests.scripted_server import CLOSE, ScriptedServer
+from tests.scripted_server import CLOSE, Script, ScriptedServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -392,7 +392,9 @@ def test_a_page_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_head_that_comes_byte_by_byte_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("server_capacity.prometheus.scraper.TIMEOUT_S", 0.3)
     begun = time.monotonic()
-    with ScriptedServer([[b"HTTP/1.1 200 OK\r\nX: ", *[b"x", 0.1] * 300, b"\r\n\r\nm 1\n", CLOSE]]) as server:
+    with ScriptedServer(
+        [[b"HTTP/1.1 200 OK\r\nX: ", *cast("Script", [b"x", 0.1] * 300), b"\r\n\r\nm 1\n", CLOSE]]
+    ) as server:
         (row,) = collect({**PAGE, "scrape_url": server.url, "metrics": ["m"]})
     assert time.monotonic() - begun < 20, "the head, which takes 30 s, was not waited for"
     assert "did not answer within 0.3 s" in str(row.reason)

@@ -456,6 +456,7 @@ def test_promql_of_gauges_and_gains() -> None:
         ("histogram_quantile(0.5, a) + histogram_quantile(0.9, b)", None),
         ("sum(histogram_quantile(0.5, a))", None),
         ("histogram_quantile(scalar(x), a)", None),
+        *((f"histogram_quantile({share}, a)", None) for share in ("0.5.5", ".", "", "NaN", "1e-1")),
         ("up", None),
     ],
 )
