@@ -45,7 +45,9 @@ def read_export(path: Path, inside: Path) -> dict[str, Any]:
     Below ``BLOCK`` stand the numbers of the printed block, which are ours where we stored them.
     """
     data = parse_json(read_bytes(path, MOST_BYTES, inside), constant=lambda _: None)
-    found = dict(data.get("records", data))
+    found = data.get("records", data) if isinstance(data, dict) else None
+    if not isinstance(found, dict):
+        raise ValueError("is no export of aiperf's: it must be an object with an object for each metric")
     stored = path.with_name("summary.json")
     ours = parse_json(read_bytes(stored, MOST_BYTES, inside)) if os.path.lexists(stored) else {}
     return {**found, BLOCK: {**_block(found, data.get("input_config")), **ours}}
@@ -64,17 +66,23 @@ def _block(metrics: dict[str, Any], config: Any) -> dict[str, Any]:
     """The numbers of the block as far as the export has them; what it fired without an answer is not in it."""
     answered = metrics.get("completed_request_count") or metrics.get("request_count")
     return {
-        "server_rps": (metrics.get("request_throughput") or {}).get("avg"),
-        "duration_s": (metrics.get("benchmark_duration") or {}).get("avg"),
-        "requests": (answered or {}).get("avg"),
-        "client_rps": _rate(config or {}),
+        "server_rps": _entry(metrics.get("request_throughput"), "avg"),
+        "duration_s": _entry(metrics.get("benchmark_duration"), "avg"),
+        "requests": _entry(answered, "avg"),
+        "client_rps": _rate(config),
     }
 
 
-def _rate(config: dict[str, Any]) -> Any:
+def _rate(config: Any) -> Any:
     """The rate that aiperf was asked for; older versions have it elsewhere."""
-    phases = config.get("phases") or [{}]
-    return phases[-1].get("rate") or (config.get("loadgen") or {}).get("request_rate")
+    phases = _entry(config, "phases")
+    last = phases[-1] if isinstance(phases, list) and phases else None
+    return _entry(last, "rate") or _entry(_entry(config, "loadgen"), "request_rate")
+
+
+def _entry(holder: Any, name: str) -> Any:
+    """An entry of an object; None of anything else, which a file may have in its place."""
+    return holder.get(name) if isinstance(holder, dict) else None
 
 
 def _rows(lines: Iterable[list[str]]) -> Iterator[tuple[str, dict[str, float]]]:

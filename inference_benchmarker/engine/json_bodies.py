@@ -35,7 +35,7 @@ def json_body(payload: Any, index: int) -> dict[str, Any]:
     try:
         body = json.loads(payload) if isinstance(payload, (str, bytes, bytearray)) else payload
         json.dumps(body, allow_nan=False)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise BenchmarkError(f"payload {index} is no JSON ({error}).", _EXPECTED) from None
     if not isinstance(body, dict):
         raise BenchmarkError(f"payload {index} is a {type(payload).__name__} and no JSON object.", _EXPECTED)

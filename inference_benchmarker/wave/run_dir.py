@@ -56,7 +56,8 @@ class RunDir:
                 raise BenchmarkError(f"{path}: is a directory of {len(runs)} runs.", f"Give one: {runs[-1].parent}.")
             if run_dir.is_of_the_original:
                 raise of_the_original(path)
-            what = "is not a run directory (it has no plan.json)" if path.is_dir() else "does not exist"
+            absent = "is no directory" if path.exists() else "does not exist"
+            what = "is not a run directory (it has no plan.json)" if path.is_dir() else absent
         except (OSError, ValueError) as error:
             what = f"cannot be read ({error})"
         raise BenchmarkError(f"{path}: {what}.", "Give a directory named <timestamp>_benchmark.")

@@ -658,7 +658,7 @@ class TestReport:
         [
             (Path.exists, "run: does not exist. Give a directory named <timestamp>_benchmark."),
             (lambda run: run.mkdir(), "run: is not a run directory (it has no plan.json). Give"),
-            (lambda run: run.write_text("x"), "run: does not exist."),
+            (lambda run: run.write_text("x"), "run: is no directory."),
             (lambda run: plan_json(run, "{"), "run/plan.json: cannot be read as a file of this tool ("),
             (lambda run: plan_json(run, "[]"), "run/plan.json: cannot be read as a file of this tool ("),
             (lambda run: plan_json(run, '{"schema_version": "x"}'), "run/plan.json: cannot be read as a file"),

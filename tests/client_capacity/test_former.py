@@ -198,7 +198,11 @@ def test_payloads_are_lines_as_aiperf_reads_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("ready", "given", "said"),
-    [(False, "dict", "payloads are built for each request"), (True, "[b'\\xff']", "payload 0 is no JSON")],
+    [
+        (False, "dict", "payloads are built for each request"),
+        (True, "[b'\\xff']", "payload 0 is no JSON"),
+        (True, "[b'[' * 9999]", "is no JSON"),
+    ],
 )
 def test_payloads_that_make_no_lines_are_told(ready: bool, given: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / f"not_{ready}.py"
