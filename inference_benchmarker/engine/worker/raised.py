@@ -21,7 +21,7 @@ _OWN = str(Path(__file__).resolve().parents[2])
 _OTHERS = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {_OWN, "<"})
 MOST_KEYS = 100
 _MOST_FRAMES, _MOST_CAUSES = 12, 4
-_MOST_VALUES, _SHOWN = 3, 200
+_MOST_VALUES = 3
 _READ = 10_000  # more than is shown, as a secret may begin within it
 _BODIES = ("content", "text", "body", "doc")
 # Its own one: a class of the user's may have any attribute of that name, with any number of steps.
