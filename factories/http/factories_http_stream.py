@@ -46,7 +46,10 @@ def invoke_factory(endpoint_name=None):
 def text_of(data):
     """The text that an event brings. An empty one counts as no piece. To change to what your server sends."""
     try:
-        return json.loads(data)["text"]
+        text = json.loads(data)["text"]
+        if not isinstance(text, str | None):
+            raise TypeError
+        return text
     except (ValueError, LookupError, TypeError) as error:
         raise StreamError(f'expected {{"text": ...}}, but got: {data[:500]}') from error
 
@@ -67,11 +70,15 @@ def events(pieces):
 
 
 def lines(pieces):
-    """Each line that is not empty, however the pieces cut them."""
-    rest = b""
+    """Each line that is not empty, however the pieces cut them. Raises StreamError for a page, as of a proxy."""
+    rest, first = b"", True
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
-        yield from filter(None, [line.decode().strip() for line in whole])
+        for line in filter(None, [line.decode().strip() for line in whole]):
+            if first and line.lower().startswith(("<!doctype", "<html")):
+                raise StreamError(f"expected lines, but got a page: {line[:500]}")
+            first = False
+            yield line
     if last := rest.decode().strip():
         yield last
 

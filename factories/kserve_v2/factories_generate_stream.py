@@ -36,9 +36,9 @@ def invoke_factory(endpoint_name=None):
     def invoke(payload):
         pieces, tokens, reason = 0, 0, None
         for data in events(client.stream(payload)):
-            text, event = understood(data)
-            tokens += event.get("num_output_tokens") or 0
-            reason = event.get("finish_reason")
+            text, told, ended = understood(data)
+            tokens += told
+            reason = ended or reason
             if text:
                 pieces += 1
                 yield text
@@ -50,14 +50,17 @@ def invoke_factory(endpoint_name=None):
 
 
 def understood(data):
-    """The text of an event, and all of it."""
+    """The text of an event, its tokens where they are told, and the reason for which it is the last one."""
     told = data[:500].decode(errors="replace")
     try:
         event = json.loads(data)
         text = event["text_output"] if TRITON else event["outputs"][0]["data"]
+        texts = text if isinstance(text, list) else [text]
+        if None in texts or isinstance(text, dict):
+            raise TypeError
+        return "".join(map(str, texts)), int(event.get("num_output_tokens") or 0), event.get("finish_reason")
     except (ValueError, LookupError, TypeError) as error:
         raise StreamError(f"expected {'text_output' if TRITON else 'outputs'}, but got: {told}") from error
-    return "".join(map(str, text)), event
 
 
 def events(pieces):

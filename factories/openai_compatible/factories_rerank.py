@@ -38,13 +38,15 @@ def understood(body):
     told = body[:500].decode(errors="replace")
     try:
         answer = json.loads(body)
-        scores = [each["score"] for each in answer] if TEI else [each["relevance_score"] for each in answer["results"]]
-    except (ValueError, LookupError, TypeError) as error:
+        rows, name = (answer, "score") if TEI else (answer["results"], "relevance_score")
+        scores = [float(row[name]) for row in rows]
+        usage = {} if TEI else answer.get("usage") or {}
+        response = Response(tokens_in=usage.get("prompt_tokens") or usage.get("total_tokens"), bytes=len(body))
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise RerankError(f"expected scores, but got: {told}") from error
     if len(scores) != TEXTS:
         raise RerankError(f"expected {TEXTS} scores, but got {len(scores)}: {told}")
-    usage = {} if TEI else answer.get("usage") or {}
-    return Response(tokens_in=usage.get("prompt_tokens") or usage.get("total_tokens"), bytes=len(body))
+    return response
 
 
 def payload_factory():

@@ -59,15 +59,18 @@ def invoke_factory(endpoint_name=None):
 
 def outcome(last):
     """Why the response ended, and the figures. Raises ResponsesError where it failed."""
-    response = last.get("response") or {}
-    if last["type"] not in LAST[:2]:
-        error = response.get("error") or last
-        code = error.get("code") or last["type"].removeprefix("response.")
-        raise ResponsesError(f"the response failed: {shown(error)}", code)
-    usage, details = response.get("usage") or {}, response.get("incomplete_details") or {}
-    reason = details.get("reason") or response.get("status")
-    tokens = (usage.get("input_tokens"), usage.get("output_tokens"))
-    return reason, Response(*tokens, model=response.get("model"), finish_reason=reason)
+    try:
+        response = last.get("response") or {}
+        if last["type"] not in LAST[:2]:
+            error = response.get("error") or last
+            code = error.get("code") or last["type"].removeprefix("response.")
+            raise ResponsesError(f"the response failed: {shown(error)}", code)
+        usage, details = response.get("usage") or {}, response.get("incomplete_details") or {}
+        reason = details.get("reason") or response.get("status")
+        tokens = (usage.get("input_tokens"), usage.get("output_tokens"))
+        return reason, Response(*tokens, model=response.get("model"), finish_reason=reason)
+    except (AttributeError, TypeError) as error:
+        raise ResponsesError(f"expected the end of a response, but got: {shown(last)}") from error
 
 
 def events(pieces):
@@ -92,6 +95,8 @@ def understood(data):
     told = data[:500].decode(errors="replace")
     try:
         event = json.loads(data)
+        if not isinstance(event["type"], str):
+            raise TypeError
         return event["type"], event
     except (ValueError, LookupError, TypeError) as error:
         raise ResponsesError(f"expected an event of a response, but got: {told}") from error

@@ -47,10 +47,10 @@ def understood(body):
         answer = json.loads(body)
         choice, usage = answer["choices"][0], answer.get("usage") or {}
         text, reason = generated(choice["message"]), choice.get("finish_reason")
+        tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        response = Response(*tokens, bytes=len(body), finish_reason=reason)  # fails for "abort" and "error"
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise AnswerError(f"expected a chat completion, but got: {told}") from error
-    tokens_in, tokens_out = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    response = Response(tokens_in, tokens_out, bytes=len(body), finish_reason=reason)  # fails for "abort" and "error"
     if not text and reason != "content_filter":
         raise AnswerError(f"the answer has nothing in it: {told}")
     return response

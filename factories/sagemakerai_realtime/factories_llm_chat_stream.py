@@ -47,7 +47,7 @@ def invoke_factory(endpoint_name):
                 pieces += 1
                 yield text
             if usage:
-                yield Response(tokens_in=usage.get("prompt_tokens"), tokens_out=usage.get("completion_tokens"))
+                yield usage
         if reason is None:
             raise StreamError(f"the stream ended after {pieces} pieces, without a finish_reason")
         yield Response(finish_reason=reason)  # "abort" and "error" fail here
@@ -63,7 +63,9 @@ def understood(line):
         event = json.loads(line)
         choices = event["choices"]
         text = "".join([generated(choice["delta"]) for choice in choices])
-        return text, next(filter(None, [choice.get("finish_reason") for choice in choices]), None), event.get("usage")
+        reason = next(filter(None, [choice.get("finish_reason") for choice in choices]), None)
+        usage = event.get("usage")
+        return text, reason, usage and Response(usage.get("prompt_tokens"), usage.get("completion_tokens"))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         told = line[:500].decode(errors="replace")
         raise StreamError(f"expected an event of a chat, but got: {told}") from error

@@ -149,6 +149,8 @@ def test_a_call_of_a_tool_is_an_answer_and_nothing_is_one_where_it_was_filtered(
         (completion(content=""), 'nothing in it:.*"content": ""'),
         (completion("length", content=None), 'nothing in it:.*"length"'),
         (WELL, "got: : still here"),
+        ({**completion(content="a"), "usage": [1]}, r'got:.*"usage": \[1\]'),
+        ({**completion(content="a"), "usage": {"completion_tokens": "x"}}, 'got:.*"completion_tokens": "x"'),
     ],
 )
 def test_an_answer_without_a_chat_in_it_has_failed(body: object, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,6 +172,8 @@ def test_an_answer_without_a_chat_in_it_has_failed(body: object, told: str, monk
         ([b"0", b" 1", b" 2"], "got: 0 1 2"),
         ([data({"token": {"text": "a"}})], "got:.*token"),
         ([data([])], r"got: \[\]"),
+        ([data({"choices": [], "usage": [1]})], r'got:.*"usage": \[1\]'),
+        ([data({"choices": [], "usage": {"completion_tokens": "x"}})], 'got:.*"completion_tokens": "x"'),
     ],
 )
 def test_a_stream_without_a_chat_in_it_has_failed(

@@ -142,6 +142,12 @@ def test_a_stream_that_tells_of_an_error_has_failed(
 
 TEXTS = sse({"text": "a"}, {"text": ""}, {"text": "é"})
 OUTPUT = {"outputs": [{"data": ["a"]}]}
+
+
+def ranking(score: Any = 1, usage: Any = None) -> bytes:
+    return json.dumps({"results": [{"relevance_score": score}] * 8, "usage": usage}).encode()
+
+
 COUNTED = {"text_output": "a", "num_output_tokens": 3, "finish_reason": "None"}
 
 
@@ -219,6 +225,21 @@ def test_a_stream_is_read_however_it_is_cut(
         (RERANK, TEI, b'{"error": "no memory"}', 'expected scores, but got: {"error": "no memory"}'),
         (RERANK, TEI, b"[]", "expected 8 scores, but got 0: []"),
         (RERANK, {}, b'{"results": [{"relevance_score": 1}]}', "expected 8 scores, but got 1"),
+        (HTTP, {}, sse({"text": {"a": 1}}), 'but got: {"text": {"a": 1}}'),
+        (HTTP, {}, sse({"text": 5}), 'but got: {"text": 5}'),
+        (HTTP, LINES, b"\n<!DOCTYPE html>\n<html>", "expected lines, but got a page: <!DOCTYPE html>"),
+        (GENERATE, {}, sse({"outputs": [{"data": {"a": 1}}]}), 'but got: {"outputs": [{"data": {"a": 1}}]}'),
+        (GENERATE, {}, sse({"outputs": [{"data": [None]}]}), 'but got: {"outputs": [{"data": [null]}]}'),
+        (GENERATE, {}, sse({**OUTPUT, "num_output_tokens": "x"}), '"num_output_tokens": "x"'),
+        (GENERATE, TRITON, sse({**COUNTED, "finish_reason": "abort"}, {"text_output": ""}), "finish_reason 'abort'"),
+        (RESPONSES, {}, sse({"type": 5}), 'but got: {"type": 5}'),
+        (RESPONSES, {}, sse({"type": "response.completed", "response": [1]}), '"response": [1]'),
+        (RESPONSES, {}, sse(delta(), last("completed", usage=[1])), '"usage": [1]'),
+        (RESPONSES, {}, sse(delta(), last("completed", usage={"output_tokens": "x"})), '"output_tokens": "x"'),
+        (RESPONSES, {}, sse(last("failed", error="no memory")), "no memory"),
+        (RERANK, {}, ranking(score=None), "expected scores, but got: "),
+        (RERANK, {}, ranking(score="good"), "expected scores, but got: "),
+        (RERANK, {}, ranking(usage=[1]), "expected scores, but got: "),
     ],
 )
 def test_an_answer_without_what_was_asked_for_has_failed(
