@@ -195,7 +195,7 @@ def _ratio(base: float, new: float) -> float | None:
 def _with_intervals(rows: Sequence[Row]) -> list[Row]:
     """The rows with intervals of their change, corrected for how many are tested.
 
-    Holm's procedure (Scandinavian SpoolState of Statistics 6, 1979) in steps: of m that are left, those whose
+    Holm's procedure (Scandinavian Journal of Statistics 6, 1979) in steps: of m that are left, those whose
     interval at 1 - 0.05 / m excludes no change are significant and leave. Each row keeps the interval of the step
     it left or stayed at, so that it excludes 0 just where the change is significant.
     """

@@ -25,7 +25,8 @@ _LEGEND = (
     "Intervals of the change: 95%, from one-second blocks, corrected for the",
     "number of metrics (Holm). worse, improved: beyond noise, and by 3% or more",
     "(success: 0.3%). unchanged: not so, and a change of 10% is excluded",
-    "(success: 1%). cannot tell: neither, or less than 20 seconds of load.",
+    "(success: 1%). cannot tell: neither, less than 20 seconds of load, or a rate",
+    "that changes.",
 )
 _COLOURS = {"worse": "31", "improved": "32", "cannot tell": "33"}
 _MARKS = {"broken": "✗", "undecided": "?", "kept": "✓"}

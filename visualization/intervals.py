@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.arrow import numbers
 from inference_benchmarker.summary.completed_rate import completed_requests, completed_span
 from inference_benchmarker.summary.request_times import output_tokens
@@ -108,7 +109,10 @@ def ratio_error(above: Floats, below: Floats) -> float:
 
 
 class Estimates:
-    """The metrics of one run with their errors, each worked out when it is asked for."""
+    """The metrics of one run with their errors, each worked out when it is asked for.
+
+    Where the rate changed by plan the seconds differ by more than chance: no block of them tells an error.
+    """
 
     def __init__(self, wave: Wave) -> None:
         self._wave = wave
@@ -130,10 +134,10 @@ class Estimates:
         blocks = self._blocks(metric)
         if stat == "mean":
             aged = distribution.lower_bound_from is not None
-            return Ratio(distribution.mean, blocks.mean_error(), len(blocks.counts), aged)
+            return Ratio(distribution.mean, blocks.mean_error(), self._telling(len(blocks.counts)), aged)
         percent = float(stat[1:])
         error = blocks.share_error(distribution.percentile(percent))
-        return Percentile(distribution, percent, error, len(blocks.counts))
+        return Percentile(distribution, percent, error, self._telling(len(blocks.counts)))
 
     def _blocks(self, metric: str) -> _Blocks:
         if not self._samples:
@@ -150,7 +154,7 @@ class Estimates:
             return None
         sent = _sums(self._second, len(self._lengths))
         ok = _sums(self._second[self._wave.records.outcome("ok")], len(self._lengths))
-        return Ratio(rate, _error(ok[sent > 0], sent[sent > 0]), int(np.count_nonzero(sent)), most=1.0)
+        return Ratio(rate, _error(ok[sent > 0], sent[sent > 0]), self._telling(int(np.count_nonzero(sent))), most=1.0)
 
     def _tokens(self) -> Estimate | None:
         tokens = self._wave.summary.tokens
@@ -168,7 +172,12 @@ class Estimates:
         done = records.int("done")[inside]
         weighed = None if weights is None else weights[inside]
         counts = _sums(_block(done - begin, len(lengths)), len(lengths), weighed)
-        return Ratio(rate, _error(counts, lengths), len(lengths))
+        return Ratio(rate, _error(counts, lengths), self._telling(len(lengths)))
+
+    def _telling(self, blocks: int) -> int:
+        """As many blocks as tell an error: all of them, or none."""
+        load = self._wave.plan.load
+        return 0 if isinstance(load, OpenLoop) and not load.is_steady else blocks
 
     @cached_property
     def _lengths(self) -> Floats:

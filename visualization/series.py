@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import FOR_ANYBODY, replacing
 from inference_benchmarker.text import one_line
-from inference_benchmarker.wording import duration_text, percent_text
+from inference_benchmarker.wording import counted, duration_text, percent_text
 from visualization.bars import AIPERF_FIELDS, TIME_FIELDS, all_bars, choose
 from visualization.curves import capacity, distributions, over_time
 from visualization.figures import Bars, Card, Curves, Figures, Section
@@ -131,11 +131,21 @@ def _finding(finding: Mapping[str, Any]) -> str:
     return f"{finding.get('code')}: {finding.get('measured')} (limit {finding.get('limit')}). {finding.get('advice')}"
 
 
+def _offered(load: Mapping[str, Any], stages: Any) -> str:
+    """The load of plan.json; of the stages in summary.json the lowest and the highest rate."""
+    if load.get("kind") != "open":
+        return f"{load.get('concurrency')} in flight"
+    if not isinstance(stages, list) or not stages:
+        return f"{load.get('rate')}/s, {load.get('arrivals')}"
+    rates = [rate for stage in stages for name in ("from_rps", "to_rps") if (rate := number(stage, name)) is not None]
+    span = f", {min(rates):g} to {max(rates):g}/s" if rates else ""
+    return f"{counted(len(stages), 'stage', 'stages')}{span}, {load.get('arrivals')}"
+
+
 def _facts(run: Run) -> Iterator[str]:
     load = run.plan.get("load")
     if isinstance(load, dict):
-        open_loop = load.get("kind") == "open"
-        yield f"{load.get('rate')}/s, {load.get('arrivals')}" if open_loop else f"{load.get('concurrency')} in flight"
+        yield _offered(load, below(run.facts, "stages"))
     duration = run.number("window", "duration_s")
     if duration is not None:
         yield f"{duration:.4g} s"

@@ -13,6 +13,7 @@ from inference_benchmarker.json_text import parse_json
 from inference_benchmarker.units import MIB
 
 _MOST_BYTES = 16 * MIB
+_MOST_NAMES = 5
 KINDS = ("html", "png", "svg")
 
 
@@ -99,7 +100,9 @@ def make_plot(options: dict[str, Any], problems: list[str]) -> Plot:
     refuse(problems)
     metadata, names = given["plot_metadata"] or {}, {path.resolve().name for path in runs}
     strangers = ", ".join(repr(key) for key in metadata if key not in names)
-    notes = (f"--plot-metadata: left out, as no such run is plotted: {strangers}.",) if strangers else ()
+    shown = ", ".join(sorted(names)[:_MOST_NAMES])
+    left_out = f"--plot-metadata: left out, as no such run is plotted: {strangers}. The runs are called {shown}."
+    notes = (left_out,) if strangers else ()
     return Plot(
         runs=runs,
         output_dir=None if given["plot_output_dir"] is None else Path(given["plot_output_dir"]),
@@ -115,4 +118,4 @@ def _folders(text: str) -> list[Path]:
     """The directories of an argument, which may be several with commas between them."""
     if "," not in text or Path(text).exists():
         return [Path(text)]
-    return [Path(each) for each in text.split(",") if each]
+    return [Path(each.strip()) for each in text.split(",") if each.strip()]

@@ -128,6 +128,11 @@ class OpenLoop:
         return 0.0
 
     @property
+    def is_steady(self) -> bool:
+        """Tells whether it has one rate from beginning to end."""
+        return len({rate for stage in self.stages for rate in (stage.from_rps, stage.to_rps)}) < 2
+
+    @property
     def stage_names(self) -> tuple[str, ...]:
         """The name of each stage, or its place from 1."""
         return tuple(stage.name or str(place) for place, stage in enumerate(self.stages, 1))

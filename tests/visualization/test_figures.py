@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.load import Bounds, OpenLoop, Stage
+from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.wave.wave import Wave
-from tests.waves import START, make_run
+from tests.waves import START, make_run, observe, on_time, stored
 from visualization.bars import all_bars, server_bars
 from visualization.curves import _folded, _knee
 from visualization.figures import STATISTICS, Bars, Curves, Figures
@@ -160,6 +163,16 @@ class TestBars:
         damaged = run(1, 100, facts={"stages": [{"name": 3, "start_s": "x"}, 5]}, timeline=TIMELINE)
         for more in (other, damaged):
             assert {picture.bands for picture in curves(make_figures([alike[0], more]), "time").values()} == {()}
+
+    def test_a_rate_that_changes_by_plan_is_named_and_has_no_intervals(self, tmp_path: Path) -> None:
+        load = OpenLoop(stages=(Stage.parse("20:15s"), Stage.parse("20..60:15s")))
+        plan = WavePlan(load, Bounds(), seed=1)
+        facts = observe(plan, on_time(plan))
+        stored(Wave(**{each.name: getattr(facts, each.name) for each in fields(facts)}), tmp_path)
+        (found,) = read(next(tmp_path.iterdir()))
+        assert found.intervals == {}
+        (card,) = make_figures([found]).runs
+        assert card.facts[0] == "2 stages, 20 to 60/s, constant"
 
     def test_a_servers_number_keeps_its_reservation(self) -> None:
         told = server_row(reason="Average is of the buckets around the wave, idle time too")

@@ -181,7 +181,10 @@ def test_metadata_of_runs_that_are_not_plotted_is_left_out_with_a_note(
 ) -> None:
     metadata = json.dumps({"a": {"legend": "the base"}, "c": {}, "d": {"legend": "x"}})
     assert plot(runs, "--plot-metadata", metadata, "--plot-format", "html") == 0
-    assert capsys.readouterr().err == "--plot-metadata: left out, as no such run is plotted: 'c', 'd'.\n"
+    assert (
+        capsys.readouterr().err
+        == "--plot-metadata: left out, as no such run is plotted: 'c', 'd'. The runs are called a, b.\n"
+    )
     assert '"label":"the base"' in (runs[0] / "benchmark_plots.html").read_text(encoding="utf-8")
 
 

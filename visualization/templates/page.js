@@ -275,14 +275,16 @@ function axes(chart, x, y, box) {
   return parts;
 }
 
-/* Every other stretch of the axis is shaded; its name stands at the top where there is room for it. */
+/* Every other stretch of the axis is shaded; its name stands above it, or upright in it where it is narrow. */
 function bands(named, x, box) {
   return named.flatMap(([name, start, end], index) => {
     const left = Math.max(x(start), box.left), wide = Math.min(x(end), box.right) - left;
     if (wide <= 0) return [];
     const shade = index % 2 ? [] : [make("rect", { class: "band", x: left, y: box.top, width: wide, height: box.bottom - box.top })];
-    const room = wide > 6.2 * name.length + 4;
-    return room ? [...shade, make("text", { class: "soft", x: left + wide / 2, y: box.top - 3, "text-anchor": "middle" }, name)] : shade;
+    const middle = left + wide / 2;
+    if (wide > 6.2 * name.length + 4) return [...shade, make("text", { class: "soft", x: middle, y: box.top - 3, "text-anchor": "middle" }, name)];
+    const upright = { class: "soft", transform: `translate(${middle + 4},${box.top + 3}) rotate(-90)`, "text-anchor": "end" };
+    return wide > 11 ? [...shade, make("text", upright, name)] : shade;
   });
 }
 
