@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.errors import BenchmarkError
     from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Stage
     from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.plan.replay import Replay
     from inference_benchmarker.plan.slo import Slo
     from inference_benchmarker.records.response import Response
     from inference_benchmarker.wave.wave import Wave
@@ -24,6 +25,7 @@ __all__ = [
     "Bounds",
     "ClosedLoop",
     "OpenLoop",
+    "Replay",
     "Response",
     "Slo",
     "Stage",
@@ -40,6 +42,7 @@ _HOMES = {
     "Bounds": "plan.load",
     "ClosedLoop": "plan.load",
     "OpenLoop": "plan.load",
+    "Replay": "plan.replay",
     "Slo": "plan.slo",
     "Stage": "plan.load",
     "WavePlan": "plan.plan",

@@ -15,6 +15,7 @@ COMMANDS = (
     "",
     "check",
     "factory",
+    "replay",
     "report",
     "metrics",
     "--compare",

@@ -296,7 +296,7 @@ def _differences(base: Wave, new: Wave) -> Iterator[str]:
 def _conditions(plan: WavePlan) -> tuple[str, ...]:
     load = plan.load
     offered = (
-        f"{load.text.replace(' requests', '')} {load.arrivals}"
+        f"{load.text.replace(' requests', '')} {load.arrivals if load.replay is None else 'recorded'}"
         if isinstance(load, OpenLoop)
         else f"{load.concurrency} in flight"
     )

@@ -1,10 +1,11 @@
 """Requests of the sizes in a trace: input and output tokens from a CSV file, a request a row.
 
 Measures TTFT, ITL and tokens under the mix of sizes that real users send. For vLLM, SGLang, TGI, DJL, Ollama and
-whatever speaks OpenAI's API. TRACE_FILE=FILE in the environment names the file, a header line with the two columns
-below in it; without it, a made-up trace is sent. Rows are sent in their order at the wave's rate: when they arrived in
-the trace is not looked at. A word stands for a token, as in factories_generated_prompts.py; the report has what the
-server counted.
+whatever speaks OpenAI's API. With --replay FILE each request has the sizes of the row that it is sent for, so that
+rate and sizes are those of the recording: Azure's traces, Mooncake's, or other columns named below. Without it,
+TRACE_FILE=FILE in the environment names a CSV file with a header line, whose rows are sent in their order at the wave's
+rate; without either, sizes are made up. A word stands for a token, as in factories_generated_prompts.py; the report has
+what the server counted.
 """
 
 import csv
@@ -17,7 +18,8 @@ from inference_benchmarker.clients import OpenAIClient
 
 URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put your server's address here
 FILE = os.environ.get("TRACE_FILE")
-INPUT_COLUMN, OUTPUT_COLUMN = "ContextTokens", "GeneratedTokens"
+INPUT_COLUMN, OUTPUT_COLUMN = "ContextTokens", "GeneratedTokens"  # of TRACE_FILE, and of a recording
+COLUMNS = [(INPUT_COLUMN, OUTPUT_COLUMN), ("input_length", "output_length")]  # of a recording: the first that it has
 ROWS = 2000  # of the file, at most: all their prompts are held in memory
 REQUEST = {"model": "demo"}  # "ignore_eos": True makes vLLM and SGLang answer with all the tokens of the row
 WORDS = "time year people way day man thing life child world school state family student group country problem".split()
@@ -43,9 +45,23 @@ def begun_anew(draw, payload):
 
 
 def payload_factory():
-    draw = random.Random(0)  # the same sizes in every worker
-    sizes = of_file(FILE) if FILE else made_up(draw)
-    return {"pre_computed": True, "input": [chat(draw, *size) for size in sizes]}
+    if FILE:
+        draw = random.Random(0)  # the same payloads in every worker
+        return {"pre_computed": True, "input": [chat(draw, *size) for size in of_file(FILE)]}
+    draw = random.Random()
+
+    def build(row=None):
+        return chat(draw, *(made_up(draw) if row is None else of_row(row)))
+
+    return {"pre_computed": False, "input": build}
+
+
+def of_row(row):
+    """The sizes of a recorded request; one that had no answer is asked for a token."""
+    for columns in COLUMNS:
+        if all(row.get(name) is not None for name in columns):
+            return [max(1, int(row[name])) for name in columns]
+    raise ValueError(f"a row of the recording has none of {COLUMNS}, but {list(row)}: name its columns at the top")
 
 
 def chat(draw, tokens_in, tokens_out):
@@ -68,8 +84,5 @@ def of_file(path):
 
 
 def made_up(draw):
-    """Many small requests and a few large ones, as traces of chats have them."""
-    return [
-        (round(min(draw.lognormvariate(5, 1), 4000)) + 1, round(min(draw.lognormvariate(3, 0.7), 400)) + 1)
-        for _ in range(500)
-    ]
+    """Mostly a small request and now and then a large one, as traces of chats have them."""
+    return round(min(draw.lognormvariate(5, 1), 4000)) + 1, round(min(draw.lognormvariate(3, 0.7), 400)) + 1

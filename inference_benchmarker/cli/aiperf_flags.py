@@ -58,6 +58,8 @@ def take_aiperf(options: dict[str, Any], problems: list[str], environment: Mappi
     problems += _conflicts(options)
     if options["stages"] is not None:
         problems.append("aiperf has one rate: give --client-rps instead of --stages, or leave --aiperf out.")
+    if options["replay"] is not None:
+        problems.append("aiperf has one rate: give --client-rps instead of --replay, or leave --aiperf out.")
     given = _given(options["aiperf_args"], problems)
     if options["demo"] and not given.keys() & {"tokenizer", "model"}:
         given["tokenizer"] = str(demo_tokenizer())

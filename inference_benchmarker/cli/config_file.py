@@ -20,6 +20,11 @@ ALTERNATIVES = (
     ("stages", "client_rps"),
     ("stages", "obs_time"),
     ("stages", "concurrency"),
+    ("replay", "client_rps"),
+    ("replay", "obs_time"),
+    ("replay", "stages"),
+    ("replay", "concurrency"),
+    ("replay", "arrivals"),
     ("factories_file", "locust_file"),
 )
 

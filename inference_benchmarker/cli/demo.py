@@ -9,7 +9,7 @@ from inference_benchmarker.packaged import demo_factories, demo_metrics
 DEMO_DEFAULTS = {"client_rps": "100", "obs_time": "10", "workers": "2"}
 # aiperf takes milliseconds of CPU for a stream: at 100/s it would measure itself
 DEMO_WITH_AIPERF = {**DEMO_DEFAULTS, "client_rps": "20"}
-_INSTEAD = {"client_rps": ("concurrency", "stages"), "obs_time": ("num_requests", "stages")}
+_INSTEAD = {"client_rps": ("concurrency", "stages", "replay"), "obs_time": ("num_requests", "stages", "replay")}
 
 
 def fill_in_demo(options: dict[str, Any]) -> None:

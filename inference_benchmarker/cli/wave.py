@@ -18,6 +18,7 @@ from inference_benchmarker.cli.server_metrics import print_with_metrics, say_war
 from inference_benchmarker.cli.terminal import live_view, print_wave
 from inference_benchmarker.cli.wave_flags import WAVE_FLAGS, make_plan
 from inference_benchmarker.exit_codes import INVALID, OK, worst_exit_code
+from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.version import __version__
 from server_capacity.aiperf.options import API_KEY
 
@@ -41,6 +42,7 @@ other commands (each with --help):
   benchmark factory            shipped examples to copy: `benchmark factory NAME > my_endpoint.py`
   benchmark check              one request of a factories file, and what was understood of it
   benchmark --plot DIR...      a page and pictures of one run or many, side by side
+  benchmark replay FILE        describe recorded traffic, as --replay sends it
   benchmark report DIR         print a run again; finalise one that was cut off
   benchmark metrics            the server's metrics of a past window, without a wave
   benchmark --compare BASE NEW what changed between two runs; a gate for pipelines
@@ -125,10 +127,14 @@ def _exit_code(wave: Wave) -> int:
 
 def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], *, last: bool) -> Wave:
     """Run a wave and print it; where it is not the ``last`` of the run, its JSON waits for what comes."""
-    from inference_benchmarker.engine.launch import run_wave
+    from inference_benchmarker.engine.launch import resolve, run_wave
     from inference_benchmarker.engine.processes import counting_interrupts
 
+    if options["replay"]:
+        plan = resolve(plan)  # everything that follows asks how long it lasts
     live = live_view(plan, quiet=options["quiet"])
+    if isinstance(plan.load, OpenLoop) and plan.load.recording is not None:
+        live.say(f"{plan.load.text}: {plan.load.recording.rows:,} arrivals; {plan.load.recording.found}.")
     if not options["quiet"]:
         say_warnings(options["endpoint_config"], sources, plan)
     calibration = _calibration(plan, live) if options["calibrate"] else None

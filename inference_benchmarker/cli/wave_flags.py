@@ -20,11 +20,13 @@ from inference_benchmarker.cli.flags import (
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Stage
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.redact import redact
 
 _LISTS = ("goodput", "stages")
-_OF_A_PLAN = (WavePlan, Bounds, OpenLoop, ClosedLoop)
+_OF_A_PLAN = (WavePlan, Bounds, OpenLoop, ClosedLoop, Replay)
+_OF_A_REPLAY = ("speed", "window", "replay_column")
 
 
 def _slo(_: str, text: str) -> Slo:
@@ -43,6 +45,15 @@ def _without_secrets(_: str, text: str) -> str:
     return redact(text)
 
 
+REPLAY_FLAGS = [
+    Flag("--window", "FROM..TO", "a part of the recording: 10:00..11:00, +10m..+20m, or two instants"),
+    Flag(
+        "--replay-column",
+        "NAME",
+        "the column of its times, where it is not found by itself; NAME:ms says their unit, too",
+        sets="column",
+    ),
+]
 WAVE_FLAGS = table_for(
     *_OF_A_PLAN,
     table={
@@ -72,6 +83,15 @@ WAVE_FLAGS = table_for(
                 _stage,
                 repeatable=True,
             ),
+            Flag(
+                "--replay",
+                "FILE",
+                "open loop with arrivals as they were recorded: CSV, JSON lines, parquet, access logs, LLM traces",
+                parse_path,
+                sets="file",
+            ),
+            Flag("--speed", "F", "send the recording F times as fast", parse_decimal),
+            *REPLAY_FLAGS,
             Flag("--concurrency", "C", "closed loop instead: exactly C requests in flight", parse_int),
             Flag("--arrivals", "KIND", "spacing of the open loop: {default} (default) or poisson"),
             Flag("--seed", "N", "seed of everything drawn (default: a new one, noted in summary.json)", parse_int),
@@ -181,8 +201,12 @@ def _flags_of_a_plan() -> list[Flag]:
 
 def _load(options: dict[str, Any], given: Reading, problems: list[str]) -> OpenLoop | ClosedLoop:
     """The load model; where there is no good one, something in its place, whose own problems are not told."""
-    if options["stages"] is not None:
+    if options["stages"] is not None or options["replay"] is not None:
         given.unread.add("duration_s")  # they say how long the wave lasts
+    if options["replay"] is not None:
+        return _replay(options, given, problems)
+    stray = [name for name in _OF_A_REPLAY if options[name] is not None]
+    problems += [f"--{name.replace('_', '-')} is for --replay." for name in stray]
     if options["concurrency"] is not None:
         others = {"--client-rps": "client_rps", "--stages": "stages", "--arrivals": "arrivals"}
         both = [flag for flag, name in others.items() if options[name] is not None]
@@ -194,6 +218,17 @@ def _load(options: dict[str, Any], given: Reading, problems: list[str]) -> OpenL
         read = {**given.of(OpenLoop), "rate": Decimal(0)}
         return OpenLoop(**read) if read.get("stages") else OpenLoop(Decimal(1))
     if options["client_rps"] is None:
-        problems.append("No load: give --client-rps R or --stages TEXT (open loop), or --concurrency C (closed loop).")
+        open_loop = "--client-rps R, --stages TEXT or --replay FILE (open loop)"
+        problems.append(f"No load: give {open_loop}, or --concurrency C (closed loop).")
         given.unread.add("rate")
     return OpenLoop(**{"rate": Decimal(1), **given.of(OpenLoop)})
+
+
+def _replay(options: dict[str, Any], given: Reading, problems: list[str]) -> OpenLoop:
+    """The load of a recording; whatever else says how much to send, or when, is a problem."""
+    others = ("client_rps", "stages", "concurrency", "arrivals", "obs_time")
+    flags = [f"--{name.replace('_', '-')}" for name in others if options[name] is not None]
+    problems += [f"Give either --replay or {flag}, not both." for flag in flags]
+    if "file" in given.unread:
+        return OpenLoop(Decimal(1))
+    return OpenLoop(replay=Replay(**given.of(Replay)))

@@ -58,13 +58,18 @@ class PayloadFactory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A loaded factories file. Exactly one of ``payloads`` and ``build`` is set."""
+    """A loaded factories file. Exactly one of ``payloads`` and ``build`` is set; ``build`` may take a recorded row."""
 
     invoke: Callable[[Any], Any]
     payloads: Sequence[Any] | None = None
-    build: Callable[[], Any] | None = None
+    build: Callable[..., Any] | None = None
     label: Callable[[Any], str] | None = None
     cumulative_weights: tuple[float, ...] | None = None
+
+    @property
+    def takes_row(self) -> bool:
+        """Tells whether ``build`` takes a parameter: the row of a recording."""
+        return self.build is not None and _accepts(self.build, {})
 
     def choose(self, seed: int, index: int) -> int:
         """Which pre-computed payload arrival ``index`` sends: ``index mod n``, or drawn by weight."""
@@ -105,10 +110,14 @@ def source_problems(factories_file: Path | None, locust_file: Path | None) -> li
     return problems
 
 
-def load(path: Path, endpoint_name: str | None = None) -> Endpoint:
-    """Import a factories file, call both factories and check what they return."""
+def load(path: Path, endpoint_name: str | None = None, *, with_rows: bool = False) -> Endpoint:
+    """Import a factories file, call both factories and check what they return.
+
+    ``with_rows``: a recording is replayed, so there is a row for a ``build`` that takes one.
+    """
     module = import_file(path)
-    return _endpoint(module, path, _make_invoke(path, _function(module, path, "invoke_factory"), endpoint_name))
+    invoke = _make_invoke(path, _function(module, path, "invoke_factory"), endpoint_name)
+    return _endpoint(module, path, invoke, with_rows=with_rows)
 
 
 def load_payloads(path: Path) -> Sequence[Any] | None:
@@ -116,11 +125,11 @@ def load_payloads(path: Path) -> Sequence[Any] | None:
     return _endpoint(import_file(path), path, invoke=print).payloads
 
 
-def _endpoint(module: ModuleType, path: Path, invoke: Callable[[Any], Any]) -> Endpoint:
+def _endpoint(module: ModuleType, path: Path, invoke: Callable[[Any], Any], *, with_rows: bool = False) -> Endpoint:
     factory = _function(module, path, "payload_factory")
     made = _call(path, "payload_factory", factory)
     place = _place(path, factory)
-    payloads, build = _inputs(place, made)
+    payloads, build = _inputs(place, made, with_rows=with_rows)
     return Endpoint(
         invoke=invoke,
         payloads=payloads,
@@ -177,7 +186,7 @@ def _make_invoke(path: Path, factory: Callable[..., Any], endpoint_name: str | N
     return called
 
 
-def _inputs(place: str, made: Any) -> tuple[Sequence[Any] | None, Callable[[], Any] | None]:
+def _inputs(place: str, made: Any, *, with_rows: bool) -> tuple[Sequence[Any] | None, Callable[..., Any] | None]:
     if not isinstance(made, dict) or "input" not in made or "pre_computed" not in made:
         raise BenchmarkError(f"{place}: payload_factory returned {_kind(made)}; {_SHAPE}.")
     if unknown := sorted(str(key) for key in set(made) - _KEYS):
@@ -193,14 +202,24 @@ def _inputs(place: str, made: Any) -> tuple[Sequence[Any] | None, Callable[[], A
             raise BenchmarkError(
                 f'{place}: with "pre_computed": False, "input" must be a function, not {_kind(value)}.'
             )
-        if _is_async(value) or not _accepts(value):
-            raise BenchmarkError(f'{place}: with "pre_computed": False, "input" must be a plain function build().')
+        _check_build(place, value, with_rows=with_rows)
         return None, value
     if isinstance(value, (str, bytes, bytearray, memoryview, dict)) or not isinstance(value, Sequence):
         raise BenchmarkError(f'{place}: with "pre_computed": True, "input" must be a list, not {_kind(value)}.')
     if not value:
         raise BenchmarkError(f'{place}: "input" is an empty list; expected at least one payload.')
     return value, None
+
+
+def _check_build(place: str, build: Any, *, with_rows: bool) -> None:
+    takes_row = _accepts(build, {})
+    if _is_async(build) or not (takes_row or _accepts(build)):
+        raise BenchmarkError(f'{place}: with "pre_computed": False, "input" must be a plain function build().')
+    if not with_rows and not _accepts(build):
+        raise BenchmarkError(
+            f"{place}: build takes the row of a recording, and none is replayed.",
+            "Give --replay FILE, or let it do without one: def build(row=None).",
+        )
 
 
 def _weights(place: str, made: dict[str, Any], payloads: Sequence[Any] | None) -> tuple[float, ...] | None:

@@ -19,6 +19,8 @@ from inference_benchmarker.engine.live import Live, Nobody, Undisturbed
 from inference_benchmarker.engine.processes import Processes, counting_interrupts
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.host import raise_descriptor_limit
+from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.recording.reading import hand_rows, is_read, read
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.environment import describe_environment
 from inference_benchmarker.wave.run_dir import RunDir, cannot_write
@@ -68,16 +70,31 @@ def run_wave(plan: WavePlan, live: Live | None = None, calibration: dict[str, An
 
 
 def resolve(plan: WavePlan) -> WavePlan:
-    """A checked plan whose file is absolute and whose seed is drawn; every cheap problem is raised here."""
+    """A checked plan whose file is absolute, whose seed is drawn and whose recording is read.
+
+    Every cheap problem is raised here, and those of the recording after them.
+    """
     found = [problem.text for problem in plan.problems()]
     found += source_problems(plan.factories_file, plan.locust_file)
     refuse([*found, *_descriptor_problems(plan.workers)])
-    return replace(
-        plan,
-        seed=secrets.randbits(32) if plan.seed is None else plan.seed,
-        factories_file=plan.factories_file and plan.factories_file.resolve(),
-        locust_file=plan.locust_file and plan.locust_file.resolve(),
+    return _with_recording(
+        replace(
+            plan,
+            seed=secrets.randbits(32) if plan.seed is None else plan.seed,
+            factories_file=plan.factories_file and plan.factories_file.resolve(),
+            locust_file=plan.locust_file and plan.locust_file.resolve(),
+        )
     )
+
+
+def _with_recording(plan: WavePlan) -> WavePlan:
+    """The same plan with its recording read, if it has one that was not."""
+    replay = plan.load.replay if isinstance(plan.load, OpenLoop) else None
+    if replay is None or is_read(replay):
+        return plan
+    plan = plan.with_replay(read(replay, plan.seed or 0, plan.bounds.num_requests, plan.output_dir))
+    plan.check()
+    return plan
 
 
 def facts_of(plan: WavePlan, calibration: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -91,6 +108,8 @@ def make_run_dir(plan: WavePlan, facts: dict[str, Any]) -> RunDir:
     run_dir = RunDir.create(plan.output_dir)
     try:
         store.save_plan(run_dir, plan, facts)
+        if isinstance(plan.load, OpenLoop) and plan.load.replay is not None:
+            hand_rows(plan.load.replay, run_dir.recorded_rows)
     except OSError as error:
         _discard(run_dir)
         raise cannot_write(plan.output_dir, error) from None

@@ -67,7 +67,8 @@ class Processes:
         job = {"plan": whole_plan, "run_dir": str(run_dir.path), "status_fd": status_write, "keys": keys.to_json()}
         self.tell_primary(json.dumps(job))
         for number, (worker, own) in enumerate(zip(self.workers, keys_of_workers, strict=True)):
-            job = {"plan": whole_plan, "worker": number, "parent": os.getpid(), "keys": own.to_json()}
+            place = {"worker": number, "run_dir": str(run_dir.path), "parent": os.getpid()}
+            job = {"plan": whole_plan, **place, "keys": own.to_json()}
             _write_line(worker, json.dumps(job))
 
     def _spawn(self, module: str, log: Path, pass_fds: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Literal, Self
 
 from inference_benchmarker.errors import BenchmarkError, Problem
+from inference_benchmarker.plan.replay import Recording, Replay  # noqa: TC001 - a stored plan is held against its types
 from inference_benchmarker.units import MAX_SECONDS, NS, SECONDS
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ MAX_CONCURRENCY = 1_000_000
 LEAST_RATE = Decimal("0.000001")
 LEAST_SECONDS = Decimal("0.001")
 MAX_STAGES = 1_000
+RATE_OVER_S = 5.0
 
 Arrivals = Literal["constant", "poisson"]
 
@@ -88,17 +90,35 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class OpenLoop:
-    """Arrivals independent of completions: ``rate`` a second, an exact decimal; of ``stages`` the mean."""
+    """Arrivals independent of completions: ``rate`` a second, an exact decimal; of ``stages`` or ``replay`` the mean.
+
+    Of a ``replay`` it is 0 until its file has been read.
+    """
 
     rate: Decimal = field(default_factory=Decimal)
     arrivals: Arrivals = "constant"
     stages: tuple[Stage, ...] = ()
+    replay: Replay | None = None
 
     def __post_init__(self) -> None:
         take_exactly(self, "rate")
         object.__setattr__(self, "stages", tuple(self.stages))
         if self.stages and not self.rate:
             object.__setattr__(self, "rate", self._mean_rate())
+        if self.recording is not None and not self.rate:
+            object.__setattr__(self, "rate", self.recording.rate)
+
+    @property
+    def recording(self) -> Recording | None:
+        """Facts of the recording that is replayed, once its file has been read."""
+        return None if self.replay is None else self.replay.recording
+
+    @property
+    def length_s(self) -> Decimal | None:
+        """The seconds that stages or a recording last; None where something else ends the wave."""
+        if self.recording is not None:
+            return self.recording.length_s
+        return self.stages_s if self.stages else None
 
     @property
     def stages_s(self) -> Decimal:
@@ -107,16 +127,27 @@ class OpenLoop:
 
     @property
     def peak_rps(self) -> Decimal:
-        """The highest rate, requests/s."""
+        """The highest rate, requests/s; of a recording the most arrivals in a second of the wave."""
+        if self.recording is not None:
+            return Decimal(self.recording.peak_rps)
         return max((rate for stage in self.stages for rate in (stage.from_rps, stage.to_rps)), default=self.rate)
 
     @property
     def text(self) -> str:
-        """The rate, or the stages as they may be written."""
+        """The rate, or the stages as they may be written, or the recording."""
+        if self.replay is not None:
+            return self.replay.text
         return ", ".join(stage.text for stage in self.stages) or f"{self.rate.normalize():f} requests/s"
 
     def rate_at(self, seconds: float) -> float:
-        """The rate at a time after wave start; of stages, the first one's before it and 0 after the last one."""
+        """The rate at a time after wave start; of stages, the first one's before it and 0 after the last one.
+
+        Of a recording, over the ``RATE_OVER_S`` seconds up to then.
+        """
+        if self.replay is not None and (schedule := self.replay.schedule) is not None:
+            ends = (int(end * NS) for end in (seconds - RATE_OVER_S, seconds))
+            before, now = map(schedule.count, ends)
+            return (now - before) / min(RATE_OVER_S, max(seconds, 1.0))
         if not self.stages:
             return float(self.rate)
         start = 0.0
@@ -139,7 +170,9 @@ class OpenLoop:
 
     def problems(self) -> Iterator[Problem]:
         """Everything that is wrong with it."""
-        if self.stages:
+        if self.replay is not None:
+            yield from self._replay_problems(self.replay)
+        elif self.stages:
             yield from (Problem(("stages",), f"--stages: {text}") for text in self._stage_problems())
         elif not self.rate.is_finite() or not 0 < self.rate <= MAX_RATE:
             text = f"--client-rps must be above 0 and at most {MAX_RATE:,} requests/s, not {self.rate}."
@@ -148,6 +181,16 @@ class OpenLoop:
             yield Problem(("rate",), f"--client-rps must be at least {LEAST_RATE} requests/s, not {self.rate}.")
         if self.arrivals not in ("constant", "poisson"):
             yield Problem(("arrivals",), f"--arrivals must be constant or poisson, not {self.arrivals!r}.")
+
+    def _replay_problems(self, replay: Replay) -> Iterator[Problem]:
+        yield from (Problem(("speed", "window"), text) for text in replay.problems())
+        if self.stages:
+            yield Problem(("replay", "stages"), "Give either --replay or --stages, not both.")
+        if self.arrivals != "constant":
+            yield Problem(("replay", "arrivals"), "Give either --replay or --arrivals, not both.")
+        recording = self.recording
+        if self.rate != (Decimal(0) if recording is None else recording.rate):
+            yield Problem(("replay", "rate"), "Give either --replay or --client-rps, not both.")
 
     def _stage_problems(self) -> Iterator[str]:
         if len(self.stages) > MAX_STAGES:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import Problem, refuse
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Stage, seconds_problems, take_exactly
+from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.redact import redact
 from inference_benchmarker.units import MAX_SECONDS, NS
@@ -66,8 +67,8 @@ class WavePlan:
         for field_name in ("factories_file", "locust_file", "output_dir"):
             if isinstance(value := getattr(self, field_name), str):
                 object.__setattr__(self, field_name, Path(value))
-        if isinstance(self.load, OpenLoop) and self.load.stages and self.bounds.duration_s is None:
-            object.__setattr__(self, "bounds", replace(self.bounds, duration_s=self.load.stages_s))
+        if isinstance(self.load, OpenLoop) and self.bounds.duration_s is None and self.load.length_s is not None:
+            object.__setattr__(self, "bounds", replace(self.bounds, duration_s=self.load.length_s))
 
     def problems(self, *, endpoint_needed: bool = True) -> list[Problem]:
         """Everything that is wrong with this plan; empty when it can run.
@@ -75,15 +76,16 @@ class WavePlan:
         Without ``endpoint_needed`` it may name no file: whoever asks has its requests from elsewhere.
         """
         missing = [] if self.factories_file or self.locust_file or not endpoint_needed else [_NO_ENDPOINT]
-        return [*self.problems_of_values(), *missing, *self._endpoint_problems()]
+        return [*self.problems_of_values(), *missing, *self._endpoint_problems(), *self._recording_problems()]
 
     def problems_of_values(self) -> list[Problem]:
         """The problems of its numbers, whatever became of its endpoint: a plan that is read back has none."""
         return [
             *self.load.problems(),
-            *self.bounds.problems(),
+            *(() if self._unread else self.bounds.problems()),
             *self._length_problems(),
             *self._stage_problems(),
+            *self._replay_problems(),
             *self._process_problems(),
             *self._timing_problems(),
             *self._threshold_problems(),
@@ -113,14 +115,14 @@ class WavePlan:
         """The seconds that the wave lasts, of a Poisson one the mean; None where the endpoint's answers decide."""
         number, duration = self.bounds.num_requests, self.bounds.duration_s
         ends = [] if duration is None else [float(duration)]
-        if number is not None and isinstance(self.load, OpenLoop):
+        if number is not None and isinstance(self.load, OpenLoop) and self.load.rate:
             ends.append(float(number / self.load.rate))
         return min(ends, default=None)
 
     def _length_problems(self) -> Iterator[Problem]:
         """A wave that no bound ends within the longest time a wave may last."""
         number = self.bounds.num_requests
-        if isinstance(self.load, ClosedLoop) or number is None or self.bounds.duration_s is not None:
+        if isinstance(self.load, ClosedLoop) or number is None or self.bounds.duration_s is not None or self._unread:
             return
         if any(self.load.problems()) or any(self.bounds.problems()) or number <= self.load.rate * MAX_SECONDS:
             return
@@ -140,6 +142,31 @@ class WavePlan:
         if self.warmup_s and not load.stages[0].from_rps:
             text = "--warmup runs at the first stage's first rate, which is 0: leave it out, or begin above 0."
             yield Problem(("warmup_s", "stages"), text)
+
+    @property
+    def _unread(self) -> bool:
+        """Tells whether a recording says how long the wave lasts, and has not been read yet."""
+        return isinstance(self.load, OpenLoop) and self.load.replay is not None and self.load.recording is None
+
+    def _replay_problems(self) -> Iterator[Problem]:
+        load = self.load
+        if not isinstance(load, OpenLoop) or load.replay is None:
+            return
+        if self.bounds.duration_s != load.length_s:
+            yield Problem(
+                ("replay", "duration_s"), "--replay: the recording says how long the wave lasts: leave --obs-time out."
+            )
+        if self.warmup_s:
+            text = "--replay: a recording has no first rate, at which a --warmup would run: leave --warmup out."
+            yield Problem(("replay", "warmup_s"), text)
+        if self._unread and self.bounds.num_requests is not None:
+            yield from replace(self.bounds, duration_s=None).problems()
+
+    def _recording_problems(self) -> Iterator[Problem]:
+        if isinstance(self.load, OpenLoop) and self.load.replay is not None and self._unread:
+            file = self.load.replay.file
+            if not _is_file(file):
+                yield Problem(("file",), f"--replay {file}: there is no such file.")
 
     def _endpoint_problems(self) -> Iterator[Problem]:
         if self.factories_file is not None and self.locust_file is not None:
@@ -225,6 +252,8 @@ class WavePlan:
         data = asdict(self)
         kind = "open" if isinstance(self.load, OpenLoop) else "closed"
         data["load"] = {"kind": kind, **data["load"]}
+        if isinstance(self.load, OpenLoop):
+            data["load"]["replay"] = None if self.load.replay is None else self.load.replay.to_json()
         data["slos"] = [slo.expression for slo in self.slos]
         data["goodput"] = [limit.expression for limit in self.goodput]
         return {"schema_version": SCHEMA_VERSION, **_plain(data)}
@@ -238,7 +267,13 @@ class WavePlan:
         load = dict(values.pop("load"))
         kind = load.pop("kind")
         if kind == "open":
-            values["load"] = OpenLoop(_exact(load["rate"]), load["arrivals"], _stages(load.get("stages", ())))
+            replay = load.get("replay")
+            values["load"] = OpenLoop(
+                _exact(load["rate"]),
+                load["arrivals"],
+                _stages(load.get("stages", ())),
+                None if replay is None else Replay.from_json(replay),
+            )
         else:
             values["load"] = ClosedLoop(**load)
         bounds = values.pop("bounds")
@@ -257,6 +292,10 @@ class WavePlan:
         """``to_json`` without passwords: what may stand in a file."""
         data = self.to_json()
         return {key: redact(value) if isinstance(value, str) else value for key, value in data.items()}
+
+    def with_replay(self, replay: Replay) -> WavePlan:
+        """The same plan with its recording read."""
+        return replace(self, load=OpenLoop(replay=replay), bounds=replace(self.bounds, duration_s=None))
 
     def with_seed(self, seed: int) -> WavePlan:
         """The same plan with its seed settled."""

@@ -114,7 +114,11 @@ class Schedule:
 
     @classmethod
     def of(cls, load: OpenLoop) -> Schedule:
-        """The schedule of a load model: its stages, else its rate for ever."""
+        """The schedule of a load model: its recording or its stages, else its rate for ever."""
+        if load.replay is not None:
+            if load.replay.schedule is None:
+                raise ValueError(f"{load.replay.file} has not been read")
+            return load.replay.schedule
         if not load.stages:
             rate = Fraction(load.rate)
             return cls([Segment(0, NO_END, Fraction(0), rate, rate)])

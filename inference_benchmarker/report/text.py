@@ -6,6 +6,7 @@ import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.report import client_table
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.stages import stage_json, stage_lines
@@ -56,7 +57,7 @@ def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict) -> str:
         _tokens_section(summary),
         _labels_section(summary),
         _errors_section(summary),
-        _accounts_section(summary),
+        _accounts_section(facts, summary),
         _warmup_section(summary),
         _calibration_section(facts),
         _client_section(facts, verdict),
@@ -256,7 +257,15 @@ def _errors_section(summary: Summary) -> Iterator[str]:
         yield f"{_INDENT}… and {len(summary.errors) - _MAX_ROWS} more errors, in summary.json"
 
 
-def _accounts_section(summary: Summary) -> Iterator[str]:
+def _recording_line(facts: WaveFacts) -> Iterator[str]:
+    load = facts.plan.load
+    if isinstance(load, OpenLoop) and load.recording is not None:
+        told = f"{load.text}, {load.recording.rows:,} arrivals, at most {load.recording.peak_rps:,} in a second"
+        yield f"{_INDENT}Recording:        {one_line(told, _LONG)}"
+        yield f"{_INDENT}                  {one_line(load.recording.found, _LONG)}"
+
+
+def _accounts_section(facts: WaveFacts, summary: Summary) -> Iterator[str]:
     rates = summary.rates
     if rates.target is not None:
         yield (
@@ -265,6 +274,7 @@ def _accounts_section(summary: Summary) -> Iterator[str]:
         )
     else:
         yield f"{_INDENT}Rate:             {_rate(rates.sent)} sent, {_rate(rates.completed)} completed"
+    yield from _recording_line(facts)
     if summary.goodput is not None:
         yield f"{_INDENT}Goodput:          {_goodput(summary.goodput)}"
     if summary.lag is not None:

@@ -81,6 +81,16 @@ class RunDir:
         return self.path / "spool.bin"
 
     @property
+    def arrivals(self) -> Path:
+        """When each arrival of a recording is due: whole ns after wave start, eight bytes each."""
+        return self.path / "arrivals.bin"
+
+    @property
+    def recorded_rows(self) -> Path:
+        """The rows of a recording, as long as its wave runs: they may hold what nobody should keep."""
+        return self.path / "recorded_rows"
+
+    @property
     def requests(self) -> Path:
         """A row for each request."""
         return self.path / "requests.parquet"

@@ -7,6 +7,7 @@ known: what is read is held against bounds, and what is written stays in it (``f
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,7 +21,9 @@ from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
 from inference_benchmarker.facts.wave_facts import Window
 from inference_benchmarker.files import is_file, most_in_memory, opened, replace_file, replacing
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
+from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.recording.schedule import RecordedSchedule
 from inference_benchmarker.records.columns import SCHEMA, Records
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.summary.timeline import timeline
@@ -28,6 +31,7 @@ from inference_benchmarker.typed import require
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave.consistency import check_wave
 from inference_benchmarker.wave.finalise import finalise, make_countable, nothing_recorded
+from inference_benchmarker.wave.recorded import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import is_locked
 from inference_benchmarker.wave.spool_state import SpoolState
@@ -76,6 +80,7 @@ def save(wave: Wave, run_dir: RunDir) -> Wave:
     _save_report(wave, run_dir)
     with suppress(OSError):  # all else is stored: what is left of it is only space
         run_dir.spool.unlink(missing_ok=True)
+    shutil.rmtree(run_dir.recorded_rows, ignore_errors=True)
     return wave
 
 
@@ -96,8 +101,14 @@ def take_back(run_dir: RunDir) -> None:
 
 
 def save_plan(run_dir: RunDir, plan: WavePlan, facts: dict[str, Any]) -> None:
-    """Write ``plan.json``: the plan without its secrets, and ``facts``: with what and where it is run."""
+    """Write ``plan.json``: the plan without its secrets, and ``facts``: with what and where it is run.
+
+    The due times of a recording stand beside it.
+    """
     write_json(run_dir.plan, {**plan.public_json(), **facts})
+    if isinstance(plan.load, OpenLoop) and plan.load.replay is not None:
+        assert isinstance(plan.load.replay.schedule, RecordedSchedule)
+        plan.load.replay.schedule.write_to(run_dir.arrivals)
 
 
 def read_plan(run_dir: RunDir) -> WavePlan:
@@ -178,7 +189,9 @@ def _plan_of(run_dir: RunDir, described: dict[str, Any]) -> WavePlan:
         plan = WavePlan.from_json(described)
         require(plan, WavePlan, "plan")
         problems = plan.problems_of_values()
-    except (BenchmarkError, *UNREADABLE) as error:
+        if not problems:
+            plan = scheduled(plan, run_dir)
+    except (OSError, BenchmarkError, *UNREADABLE) as error:
         raise foreign(run_dir.plan, error) from None
     if problems:
         raise foreign(run_dir.plan, ValueError(problems[0].text))

@@ -215,8 +215,12 @@ WRONG: dict[str, tuple[str, str]] = {
         returning('{"pre_computed": False, "input": [1]}'),
         ', line 3: with "pre_computed": False, "input" must be a function, not a list.',
     ),
-    "build wants an argument": (
-        returning('{"pre_computed": False, "input": lambda i: i}'),
+    "build wants a row": (
+        returning('{"pre_computed": False, "input": lambda row: row}'),
+        ", line 3: build takes the row of a recording, and none is replayed. Give --replay FILE, or let it do without",
+    ),
+    "build wants more": (
+        returning('{"pre_computed": False, "input": lambda row, more: row}'),
         ', line 3: with "pre_computed": False, "input" must be a plain function build().',
     ),
     **{

@@ -104,6 +104,21 @@ def test_a_wrong_trace_is_told(trace: Path, content: str | None, told: str) -> N
 
 
 def test_the_made_up_trace_has_small_requests_and_large_ones() -> None:
-    sizes = sorted(len(p["messages"][0]["content"].split(" ")) for p in payloads("trace"))
+    build = load(FACTORIES / "payload_sources/factories_trace.py").build
+    assert build is not None
+    sizes = sorted(len(build()["messages"][0]["content"].split(" ")) for _ in range(500))
     assert sizes[0] < 50
     assert sizes[-1] > 1000
+
+
+def test_with_a_recording_a_request_has_the_sizes_of_its_row() -> None:
+    build = load(FACTORIES / "payload_sources/factories_trace.py", with_rows=True).build
+    assert build is not None
+    for row, sizes in (
+        ({"TIMESTAMP": "2023-11-16", "ContextTokens": 30, "GeneratedTokens": 0}, (30, 1)),
+        ({"timestamp": 5, "input_length": 7, "output_length": 12, "hash_ids": [1]}, (7, 12)),
+    ):
+        payload = build(row)
+        assert (len(payload["messages"][0]["content"].split(" ")), payload["max_tokens"]) == sizes
+    with pytest.raises(ValueError, match=r"has none of .*ContextTokens.* but \['a'\]"):
+        build({"a": 1})

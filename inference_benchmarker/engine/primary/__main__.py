@@ -40,6 +40,7 @@ from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT, WavePlan
 from inference_benchmarker.records.record import Ledger, Report, redacted
 from inference_benchmarker.units import NS
+from inference_benchmarker.wave.recorded import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import COMMAND_GONE, DISK_FULL, STOP_ASKED, SpoolWriter
 
@@ -411,10 +412,11 @@ def main() -> None:
     """Run the primary as its parent's standard input says."""
     commands = FileObject(sys.stdin.fileno(), "rb", close=False)
     job = json.loads(commands.readline())
-    plan = WavePlan.from_json(job["plan"])
+    run_dir = RunDir(Path(job["run_dir"]))
+    plan = scheduled(WavePlan.from_json(job["plan"]), run_dir)
     set_up_logging(debug=plan.debug)
     keys = PrimaryKeys.from_json(job["keys"])
-    primary = Primary(plan, RunDir(Path(job["run_dir"])), keys, commands, job["status_fd"])
+    primary = Primary(plan, run_dir, keys, commands, job["status_fd"])
     primary.run()
 
 

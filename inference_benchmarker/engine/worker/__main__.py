@@ -20,8 +20,9 @@ import stat
 import time
 import traceback
 from functools import partial
+from pathlib import Path
 from socket import AF_INET, AF_INET6
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import gevent
 from gevent.event import Event
@@ -51,6 +52,11 @@ from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.record import BatchWriter
 from inference_benchmarker.redact import excerpt, secret_values
+from inference_benchmarker.wave.recorded import scheduled
+from inference_benchmarker.wave.run_dir import RunDir
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 REPORT_INTERVAL_S = 0.5
 RESEND_AFTER_S = 2.0
@@ -81,7 +87,7 @@ class Target:
     def _load(self, plan: WavePlan) -> None:
         if plan.locust_file is None:
             assert plan.factories_file is not None
-            self.endpoint = endpoint.load(plan.factories_file, plan.endpoint_name)
+            self.endpoint = endpoint.load(plan.factories_file, plan.endpoint_name, with_rows=_replays(plan))
             return
         from inference_benchmarker.engine.worker.locust_file import load_users
 
@@ -91,8 +97,9 @@ class Target:
 class Worker:
     """One worker's part of a wave."""
 
-    def __init__(self, plan: WavePlan, number: int, target: Target, port: int) -> None:
+    def __init__(self, plan: WavePlan, number: int, target: Target, port: int, run_dir: RunDir) -> None:
         self.plan = plan
+        self._run_dir = run_dir
         self.number = number
         self._target = target
         self._bucket = TokenBucket.of(plan)
@@ -192,7 +199,7 @@ class Worker:
         timeout = None if plan.request_timeout_s is None else float(plan.request_timeout_s)
         if self._target.endpoint is not None:
             fire = self._environment.events.request.fire
-            return InvokeRequests(self._target.endpoint, seed, fire, self._writer, timeout)
+            return InvokeRequests(self._target.endpoint, seed, fire, self._writer, timeout, row_of=self._rows())
         from inference_benchmarker.engine.worker.locust_file import LocustRequests
 
         return LocustRequests(
@@ -203,6 +210,15 @@ class Worker:
             keep_wait_time=isinstance(plan.load, ClosedLoop),
             request_timeout_s=timeout,
         )
+
+    def _rows(self) -> Callable[[int], dict[str, Any]] | None:
+        """Who gives the row of an arrival, where a recording is replayed and build takes one."""
+        endpoint = self._target.endpoint
+        if endpoint is None or not endpoint.takes_row or not _replays(self.plan):
+            return None
+        from inference_benchmarker.recording.rows import RowFile
+
+        return RowFile(self._run_dir.recorded_rows).row
 
     def _make_scheduler(self, cap: int) -> Scheduler:
         plan = self.plan
@@ -254,6 +270,10 @@ class Worker:
             if now - sent_at > RESEND_AFTER_S:
                 self._unacknowledged[sequence] = (now, batch)
                 self._runner.send_message(BATCH, batch)
+
+
+def _replays(plan: WavePlan) -> bool:
+    return isinstance(plan.load, OpenLoop) and plan.load.replay is not None
 
 
 def _let_go_of_connections() -> None:
@@ -310,7 +330,8 @@ def main() -> None:
     commands = _take_stdin()
     job = json.loads(commands.readline())
     die_with_parent(job["parent"])
-    plan = WavePlan.from_json(job["plan"])
+    run_dir = RunDir(Path(job["run_dir"]))
+    plan = scheduled(WavePlan.from_json(job["plan"]), run_dir)
     set_up_logging(debug=plan.debug)
     gevent.get_hub().SYSTEM_ERROR = ()  # a SystemExit in a greenlet of the user's file ends that greenlet, not us
     _tell_where_on_request()
@@ -320,7 +341,7 @@ def main() -> None:
         return
     _end_with_parent(commands)
     connect_with(WorkerKeys.from_json(job["keys"]))
-    Worker(plan, job["worker"], target, int(port)).run()
+    Worker(plan, job["worker"], target, int(port), run_dir).run()
 
 
 if __name__ == "__main__":

@@ -203,8 +203,11 @@ class InvokeRequests(Requests):
         fire: Callable[..., None],
         writer: BatchWriter,
         request_timeout_s: float | None = None,
+        *,
+        row_of: Callable[[int], dict[str, Any]] | None = None,
     ) -> None:
         super().__init__(fire, writer, request_timeout_s)
+        self._row_of = row_of
         self._endpoint = endpoint
         self._invoke = endpoint.invoke
         self._seed = seed
@@ -252,12 +255,18 @@ class InvokeRequests(Requests):
         assert endpoint.build is not None
         begun = monotonic_ns()
         try:
-            payload = endpoint.build()
+            payload = endpoint.build() if self._row_of is None else endpoint.build(self._row(slot))
             if endpoint.label is not None:
                 slot.label = self._writer.labels[str(endpoint.label(payload))]
         finally:
             slot.build_ns = monotonic_ns() - begun
         return payload
+
+    def _row(self, slot: Slot) -> dict[str, Any]:
+        """The row of the recording that the arrival is for."""
+        assert self._row_of is not None
+        assert slot.arrival is not None
+        return self._row_of(slot.arrival.index)
 
     def _payload_label(self, which: int, payload: Any) -> int:
         """The label of a pre-computed payload, asked for once."""

@@ -1,0 +1,235 @@
+"""Reads a recording once, from its beginning to its end: into the due times of a wave, or into what tells of it."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+import weakref
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.replay import Recording, ReplayWindow, clock_text
+from inference_benchmarker.recording.formats import opened_source
+from inference_benchmarker.recording.order import Arrivals, in_order
+from inference_benchmarker.recording.rows import PLACES, RowWriter
+from inference_benchmarker.recording.schedule import RecordedSchedule
+from inference_benchmarker.units import MAX_SECONDS, NS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy.typing as npt
+
+    from inference_benchmarker.plan.replay import Replay
+    from inference_benchmarker.recording.formats import Block, Source
+
+    Int64 = npt.NDArray[np.int64]
+
+DUES = "dues.bin"
+LEAST_LENGTH_NS = NS // 1000
+_NEVER = 1 << 62
+
+
+def read(replay: Replay, seed: int, num_requests: int | None, parent: Path) -> Replay:
+    """The same replay with its file read: facts of it, and its schedule. The first ``num_requests`` rows, where given.
+
+    Due times and rows go into a folder below ``parent`` that goes with the schedule. BenchmarkError for a file that
+    is no recording, or no such part of one.
+    """
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=".replay_", dir=parent))
+    except OSError as error:
+        raise BenchmarkError(f"{parent}: cannot be written ({error.strerror}).", "Give --output-dir.") from None
+    try:
+        recording = _written(replay, seed, num_requests, folder)
+        schedule = RecordedSchedule.open(folder / DUES, recording.length_ns, recording.rows)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(schedule, shutil.rmtree, folder, ignore_errors=True)
+    schedule.folder = folder
+    return replace(replay, recording=recording, schedule=schedule)
+
+
+def is_read(replay: Replay) -> bool:
+    """Tells whether its file has been read and its rows are still there."""
+    schedule = replay.schedule
+    return isinstance(schedule, RecordedSchedule) and schedule.folder is not None and schedule.folder.is_dir()
+
+
+def hand_rows(replay: Replay, folder: Path) -> None:
+    """Let the rows go into a folder of the wave's; OSError where they cannot."""
+    schedule = replay.schedule
+    assert isinstance(schedule, RecordedSchedule)
+    assert schedule.folder is not None
+    schedule.folder.rename(folder)
+
+
+def _written(replay: Replay, seed: int, num_requests: int | None, folder: Path) -> Recording:
+    with opened_source(replay.file, replay.column) as source, _Kept(folder, source.kind) as kept:
+        part = Part(replay, source, num_requests)
+        for arrivals in part.read(seed, kept.keep):
+            kept.add(part.dues(arrivals.at), arrivals.rows)
+        return part.facts()
+
+
+class _Kept:
+    """The files that a recording is kept in. What cannot be written is a BenchmarkError."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self._folder = folder
+        self._rows = RowWriter(folder, kind)
+        self._files = ExitStack()
+        self._dues, self._places = (self._files.enter_context((folder / name).open("wb")) for name in (DUES, PLACES))
+
+    def keep(self, block: Block, wanted: bool) -> int:
+        """Keep a block's rows if any of them is wanted; the place of its first row."""
+        with self._told():
+            return self._rows.write(block) if wanted else self._rows.skipped
+
+    def add(self, dues: Int64, places: Int64) -> None:
+        """Keep the due times of some arrivals, and the places of their rows."""
+        with self._told():
+            self._dues.write(dues.astype("<i8").tobytes())
+            self._places.write(places.astype("<i8").tobytes())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._told():
+            self._rows.close()
+            self._files.close()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            place = self._folder.parent
+            raise BenchmarkError(
+                f"{place}: cannot be written ({error.strerror}).", "Give another --output-dir."
+            ) from None
+
+
+class Part:
+    """The part of a recording that is sent, and what is learned of it as it is read."""
+
+    def __init__(self, replay: Replay, source: Source, num_requests: int | None = None) -> None:
+        self._replay, self._source, self._most = replay, source, num_requests
+        self._speed = Fraction(replay.speed)
+        self._bounds: tuple[int, int] | None = None
+        self._next: int | None = None  # the first one after the number that was asked for
+        self._seen = [0, 0]
+        self._second = [0, 0]  # the last one that was counted, and the arrivals in it
+        self.rows = self.first = self.last = self.peak = 0
+
+    def read(self, seed: int, keep: Callable[[Block, bool], int]) -> Iterator[Arrivals]:
+        """Its arrivals, in order."""
+        for found in in_order(self._source, seed, lambda block, at: keep(block, self._wanted(at))):
+            if not len(found.at):
+                continue
+            arrivals = self._cut(found)
+            if len(arrivals.at):
+                self._learn(arrivals.at)
+                yield arrivals
+            if self._next is not None or int(found.at[-1]) >= self._begin_and_end[1]:
+                return
+
+    @property
+    def begin(self) -> int:
+        """The recorded instant of wave start."""
+        return self._begin_and_end[0] if self._replay.window else self.first
+
+    def dues(self, at: Int64) -> Int64:
+        """When arrivals are due, in whole ns after wave start: exact, though the product would not fit in 64 bits."""
+        whole, rest = np.divmod(at - self.begin, self._speed.numerator)
+        due: Int64 = whole * self._speed.denominator + rest * self._speed.denominator // self._speed.numerator
+        return due
+
+    def facts(self) -> Recording:
+        """The facts of what was read; BenchmarkError where nothing is to be sent, or for too long."""
+        source, clock = self._source, self._source.clock
+        if not self.rows:
+            raise self._nothing()
+        length = self._length_ns()
+        if length > MAX_SECONDS * NS:
+            days = MAX_SECONDS // 86400
+            raise BenchmarkError(
+                f"{source.path}: would last {length / NS / 86400:,.1f} days, and a wave may last {days}.",
+                "Take a part of it with --window, or send it faster with --speed.",
+            )
+        return Recording(
+            format=source.format,
+            column=source.column,
+            unit=clock.unit,
+            zone=clock.zone,
+            size_bytes=source.path.stat().st_size,
+            rows=self.rows,
+            first_ns=self.first,
+            span_ns=self.last - self.first,
+            spread_ns=clock.spread_ns,
+            length_ns=length,
+            peak_rps=self.peak,
+            note=source.note,
+        )
+
+    @property
+    def _begin_and_end(self) -> tuple[int, int]:
+        assert self._bounds is not None
+        return self._bounds
+
+    def _wanted(self, at: Int64) -> bool:
+        """Tells whether any of a block's rows may be in the part; as long as nothing is known of it, all may be."""
+        return self._bounds is None or (int(at.max()) >= self._bounds[0] and int(at.min()) < self._bounds[1])
+
+    def _cut(self, found: Arrivals) -> Arrivals:
+        if self._bounds is None:
+            self._seen[0] = first = int(found.at[0])
+            window = self._replay.window
+            zone = self._source.clock.zone
+            self._bounds = ReplayWindow.parse(window).bounds(first, zone) if window else (first, _NEVER)
+        self._seen[1] = int(found.at[-1])
+        begin, end = np.searchsorted(found.at, self._bounds).tolist()
+        if self._most is not None and self.rows + end - begin > self._most:
+            end = begin + self._most - self.rows
+            self._next = int(found.at[end])
+        return Arrivals(found.at[begin:end], found.rows[begin:end])
+
+    def _learn(self, at: Int64) -> None:
+        if not self.rows:
+            self.first = int(at[0])
+        self.rows += len(at)
+        self.last = int(at[-1])
+        seconds, counts = np.unique(self.dues(at) // NS, return_counts=True)
+        if int(seconds[0]) == self._second[0]:
+            counts[0] += self._second[1]
+        self.peak = max(self.peak, int(counts.max()))
+        self._second = [int(seconds[-1]), int(counts[-1])]
+
+    def _length_ns(self) -> int:
+        """The length of the wave: up to the window's end, or the arrival after the last one; a mean gap after that."""
+        if self._next is not None:
+            recorded = self._next - self.begin
+        elif self._replay.window:
+            recorded = self._begin_and_end[1] - self.begin
+        else:
+            recorded = math.ceil(Fraction(self.last - self.first) * self.rows / max(self.rows - 1, 1))
+        last_due = int(self.dues(np.array([self.last]))[0])
+        return max(math.ceil(recorded / self._speed), last_due + 1, LEAST_LENGTH_NS)
+
+    def _nothing(self) -> BenchmarkError:
+        zone = self._source.clock.zone
+        between = " to ".join(clock_text(each, zone) for each in self._seen)
+        return BenchmarkError(
+            f"--window {self._replay.window}: {self._source.path} has no row in it.",
+            f"Its rows were read from {between}{f' ({zone})' if zone else ''}.",
+        )

@@ -1,0 +1,198 @@
+"""Recorded arrivals: due when they were recorded, the same for any number of workers; and what tells of a recording."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.load import Bounds, OpenLoop, Stage
+from inference_benchmarker.plan.pacing import Arrival, TokenBucket, uniform
+from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.replay import Replay
+from inference_benchmarker.recording.order import uniforms
+from inference_benchmarker.recording.profile import parse_step, profile
+from inference_benchmarker.recording.schedule import RecordedSchedule
+from inference_benchmarker.units import NS
+from tests.recordings import csv_of, dues_of, replay_plan, rows_of, taken
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+times = st.lists(st.decimals(0, 50, places=3), min_size=1, max_size=60)
+HOURS = [f"2026-03-01T{time}+02:00" for time in ("09:59:59.999", "10:00:00.000", "10:30:00.000", "11:00:00.000")]
+
+
+def merged(bucket: TokenBucket) -> list[Arrival]:
+    return sorted(arrival for worker in range(bucket.workers) for arrival in bucket.arrivals(worker))
+
+
+@given(
+    recorded=times,
+    speed=st.decimals("0.001", 1000, places=6).filter(bool),
+    number=st.none() | st.integers(1, 70),
+    workers=st.integers(1, 5),
+    instants=st.lists(st.integers(-NS, 60 * NS), max_size=5),
+)
+@settings(max_examples=60, deadline=None)
+def test_arrivals_are_due_when_they_were_recorded_for_any_number_of_workers(  # noqa: PLR0917 - hypothesis names them
+    tmp_path_factory: pytest.TempPathFactory,
+    recorded: list[Decimal],
+    speed: Decimal,
+    number: int | None,
+    workers: int,
+    instants: list[int],
+) -> None:
+    folder = tmp_path_factory.mktemp("replay")
+    file = csv_of(folder / "a.csv", [f"{each:.3f}" for each in recorded], "seconds_time")
+    replay = taken(file, speed=speed, number=number, column="seconds_time")
+    load = OpenLoop(replay=replay)
+    assert replay.recording is not None
+    bounds = Bounds(replay.recording.length_s, number)
+    found, alone = (TokenBucket(load, bounds, workers=each) for each in (workers, 1))
+    since = [Fraction(each) - Fraction(min(recorded)) for each in sorted(recorded)]
+    exact = [int(each * NS / Fraction(speed)) for each in since][:number]
+    dues = [arrival.due for arrival in merged(found)]
+    assert merged(found) == list(alone.arrivals(0))
+    assert dues == exact
+    assert sum(found.count()) == len(dues) == replay.recording.rows
+    assert found.counts(sorted(instants)) == [sum(due < at for due in dues) for at in sorted(instants)]
+    assert found.duration_ns() == replay.recording.length_ns > dues[-1]
+    assert (most := found.most_arrivals()) is not None
+    assert most >= len(dues)
+
+
+def test_rows_follow_their_arrivals_where_they_are_out_of_order_and_through_all_blocks(tmp_path: Path) -> None:
+    draw = np.random.default_rng(3)
+    recorded = [f"{each:.6f}" for each in np.arange(5000) / 100 + draw.uniform(0, 20, 5000)]
+    replay = taken(csv_of(tmp_path / "a.csv", recorded))
+    rows = rows_of(replay)
+    assert [row["number"] for row in rows] == np.argsort([float(each) for each in recorded], kind="stable").tolist()
+    assert all(a <= b for a, b in pairwise(dues_of(replay)))
+
+
+def test_the_spread_is_that_of_each_row_alone() -> None:
+    for seed in (0, 1, 2**63 - 1):
+        assert uniforms(seed, 5, 4).tolist() == [uniform(seed, index) for index in range(5, 9)]
+
+
+@pytest.mark.parametrize(
+    ("window", "numbers", "first_s", "length_s"),
+    [
+        ("10:00..11:00", [1, 2], 0.0, 3600),
+        ("10:00:00..10:15", [1], 0.0, 900),
+        ("+1ms..+10m", [1], 0.0, 599.999),
+        ("2026-03-01T08:15Z..2026-03-01T09:00:00.001Z", [2, 3], 900.0, 2700.001),
+        ("2026-03-01T10:15..2026-03-01T11:00", [2], 900.0, 2700),
+    ],
+)
+def test_a_window_speaks_the_recordings_zone(
+    tmp_path: Path, window: str, numbers: list[int], first_s: float, length_s: float
+) -> None:
+    replay = taken(csv_of(tmp_path / "a.csv", HOURS), window=window, speed="2")
+    assert replay.recording is not None
+    assert [row["number"] for row in rows_of(replay)] == numbers
+    assert dues_of(replay)[0] == first_s / 2 * NS
+    assert replay.recording.length_ns == int(Decimal(str(length_s)) / 2 * NS)
+
+
+def test_a_window_after_midnight_is_the_next_days(tmp_path: Path) -> None:
+    file = csv_of(tmp_path / "a.csv", ["2026-03-01T23:30:00.000Z", "2026-03-02T00:10:00.000Z"])
+    assert [row["number"] for row in rows_of(taken(file, window="00:00..01:00"))] == [1]
+    assert [row["number"] for row in rows_of(taken(file, window="23:00..00:05"))] == [0]
+
+
+@pytest.mark.parametrize(
+    ("times_", "window", "told"),
+    [
+        (HOURS, "12:00..13:00", r"has no row in it\. Its rows were read from 2026-03-01 09:59:59 to .* \(\+02:00\)"),
+        ([0.125, 1], "10:00..11:00", r"the recording has no time of day\. .* \+10m\.\.\+20m"),
+        (HOURS, "+10m..+5m", r"it ends before it begins"),
+        ([0.125, 1], "+5s..+6s", r"has no row in it\. Its rows were read from 0.125 s to 1 s\."),
+    ],
+)
+def test_a_window_without_rows_is_bad_input(tmp_path: Path, times_: list[object], window: str, told: str) -> None:
+    with pytest.raises(BenchmarkError, match=told):
+        taken(csv_of(tmp_path / "a.csv", times_), window=window)
+
+
+def test_a_recording_that_is_too_long_for_a_wave_is_told(tmp_path: Path) -> None:
+    file = csv_of(tmp_path / "a.csv", ["2026-01-01T00:00:00.000Z", "2026-06-01T00:00:00.000Z"])
+    with pytest.raises(BenchmarkError, match=r"would last 302\.0 days, and a wave may last 30\. Take a part"):
+        taken(file)
+
+
+def test_a_plan_survives_its_json_but_for_the_schedule(tmp_path: Path) -> None:
+    plan = replay_plan(csv_of(tmp_path / "a.csv", [0.125, 0.5, 2]), factories_file=tmp_path / "a.csv")
+    assert not plan.problems()
+    again = WavePlan.from_json(plan.to_json())
+    assert again == plan
+    assert plan.target_rate == pytest.approx(3 / 2.8125)
+    with pytest.raises(ValueError, match="has not been read"):
+        TokenBucket.of(again)
+
+
+def test_what_contradicts_a_recording_is_told(tmp_path: Path) -> None:
+    file = csv_of(tmp_path / "a.csv", [0.125, 0.5])
+
+    def told(load: OpenLoop, **more: object) -> str:
+        plan = WavePlan(load, more.pop("bounds", Bounds()), factories_file=file, **more)  # type: ignore[arg-type]
+        return " ".join(problem.text for problem in plan.problems())
+
+    assert told(OpenLoop(replay=Replay(file))) == ""
+    assert "leave --warmup out" in told(OpenLoop(replay=Replay(file)), warmup_s=Decimal(1))
+    assert "leave --obs-time out" in told(OpenLoop(replay=Replay(file)), bounds=Bounds(Decimal(1)))
+    assert "not both" in told(OpenLoop(Decimal(5), replay=Replay(file)))
+    assert "not both" in told(OpenLoop(arrivals="poisson", replay=Replay(file)))
+    assert "there is no such file" in told(OpenLoop(replay=Replay(tmp_path / "b")))
+    assert "--speed must be from 0.001 to 1,000" in told(OpenLoop(replay=Replay(file, Decimal(0))))
+    assert "6 digits" in told(OpenLoop(replay=Replay(file, Decimal("1.0000001"))))
+    assert "is no part of a recording" in told(OpenLoop(replay=Replay(file, window="10")))
+
+
+@pytest.mark.parametrize("dues", [[5, 3], [-1, 3], [0, 10], [0, 1, 2], []])
+def test_due_times_of_somebody_else_are_held_against_the_plan(tmp_path: Path, dues: list[int]) -> None:
+    (tmp_path / "dues").write_bytes(np.array(dues, "<i8").tobytes())
+    with pytest.raises(ValueError, match="due times"):
+        RecordedSchedule.open(tmp_path / "dues", 10, 2)
+
+
+class TestProfile:
+    def test_it_tells_the_rates_and_the_bursts(self, tmp_path: Path) -> None:
+        counts = [10, 0, 0, 30] * 30
+        recorded = [f"{second + place / 100:.3f}" for second, count in enumerate(counts) for place in range(count)]
+        found = profile(Replay(csv_of(tmp_path / "a.csv", recorded)))
+        assert (found.recording.rows, found.recording.peak_rps, found.peak_minute) == (1200, 30, 600)
+        whole = counts[: found.recording.length_ns // NS]
+        assert found.dispersion == pytest.approx(np.var(whole, ddof=1) / np.mean(whole))
+        line, seconds = found.sparkline
+        assert (len(line), seconds) == (60, 2)
+        text = found.to_text()
+        assert "timestamp in seconds since its beginning" in text
+        assert "1,200 over 119 s" in text
+
+    def test_poisson_arrivals_have_a_dispersion_of_about_one(self, tmp_path: Path) -> None:
+        gaps = np.random.default_rng(5).exponential(0.02, 20_000)
+        found = profile(Replay(csv_of(tmp_path / "a.csv", [f"{each:.6f}" for each in np.cumsum(gaps)])))
+        assert found.dispersion == pytest.approx(1, abs=0.25)
+
+    def test_as_stages_it_has_as_many_arrivals_in_each(self, tmp_path: Path) -> None:
+        recorded = [f"{each:.3f}" for each in (0, 0.1, 0.25, 7, 7.5, 8, 12.125)]
+        text = profile(Replay(csv_of(tmp_path / "a.csv", recorded)), parse_step("5s")).stages()
+        stages = [Stage.parse(each) for each in text.split(",")]
+        assert [round(stage.arrivals, 6) for stage in stages] == [3, 3, 1]
+        load = OpenLoop(stages=tuple(stages))
+        assert not list(load.problems())
+        assert load.stages_s == Decimal("14.145833334")
+
+    @pytest.mark.parametrize("text", ["", "5d", "0s", "-1s", "31d", "s", "1e3s"])
+    def test_what_is_no_time_for_a_stage_is_refused(self, text: str) -> None:
+        with pytest.raises(BenchmarkError, match="--as-stages must be"):
+            parse_step(text)
