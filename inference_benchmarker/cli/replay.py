@@ -8,7 +8,6 @@ from inference_benchmarker.cli.terminal import print_result
 from inference_benchmarker.cli.wave_flags import REPLAY_FLAGS
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.exit_codes import OK
-from inference_benchmarker.plan.replay import Replay
 
 _DESCRIPTION = "Describes a recording before `benchmark --replay FILE` sends it: its rows, rates and bursts."
 _FLAGS = {
@@ -24,6 +23,7 @@ def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     parser = replay_parser()
     given = parser.parse_args(arguments)
+    from inference_benchmarker.plan.replay import Replay
     from inference_benchmarker.recording.profile import parse_step, profile
 
     problems: list[str] = []

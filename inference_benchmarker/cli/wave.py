@@ -18,7 +18,6 @@ from inference_benchmarker.cli.server_metrics import print_with_metrics, say_war
 from inference_benchmarker.cli.terminal import live_view, print_wave
 from inference_benchmarker.cli.wave_flags import WAVE_FLAGS, make_plan
 from inference_benchmarker.exit_codes import INVALID, OK, worst_exit_code
-from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.version import __version__
 from server_capacity.aiperf.options import API_KEY
 
@@ -133,8 +132,8 @@ def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], *, 
     if options["replay"]:
         plan = resolve(plan)  # everything that follows asks how long it lasts
     live = live_view(plan, quiet=options["quiet"])
-    if isinstance(plan.load, OpenLoop) and plan.load.recording is not None:
-        live.say(f"{plan.load.text}: {plan.load.recording.rows:,} arrivals; {plan.load.recording.found}.")
+    if plan.recording is not None:
+        live.say(f"{plan.recording.rows:,} arrivals were recorded: {plan.recording.found}.")
     if not options["quiet"]:
         say_warnings(options["endpoint_config"], sources, plan)
     calibration = _calibration(plan, live) if options["calibrate"] else None

@@ -24,6 +24,8 @@ from inference_benchmarker.version import SCHEMA_VERSION
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from inference_benchmarker.plan.replay import Recording
+
 MAX_WORKERS = 1_000
 DEFAULT_MAX_IN_FLIGHT = 10_000
 SUCCESS_THRESHOLD = 0.95
@@ -109,6 +111,11 @@ class WavePlan:
     def target_rate(self) -> float | None:
         """The planned rate in requests/s; None in the closed loop."""
         return float(self.load.rate) if isinstance(self.load, OpenLoop) else None
+
+    @property
+    def recording(self) -> Recording | None:
+        """Facts of the recording that is replayed, once it has been read."""
+        return self.load.recording if isinstance(self.load, OpenLoop) else None
 
     @property
     def expected_s(self) -> float | None:

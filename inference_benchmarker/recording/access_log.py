@@ -88,7 +88,7 @@ def log_duration_unit(durations: Sequence[str | None]) -> tuple[int, str]:
 
 
 def alb_duration_ns(time: str, fields: Sequence[str | None]) -> int:
-    """How long before its time an Application Load Balancer had received the request."""
+    """The ns before its time at which an Application Load Balancer had received the request."""
     created = fields[ALB_NAMES.index("request_creation_time")]
     if created not in (None, "", "-"):
         return iso_ns(time) - iso_ns(str(created))

@@ -33,7 +33,7 @@ _MONTHS = {name: number for number, name in enumerate(_NAMES, 1)}
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How times are written. ``read`` makes nanoseconds of one (ValueError, TypeError for what is none).
+    """A way in which times are written. ``read`` makes nanoseconds of one (ValueError, TypeError for what is none).
 
     ``spread_ns``: the unit that they are whole multiples of, where it is coarser than a millisecond.
     """

@@ -75,7 +75,7 @@ class Source:
 
 
 class _Lines(NamedTuple):
-    """How a text file is read: the fields of its lines, each with its number, and which of them is the time."""
+    """A way to read a text file: the fields of its lines, each with its number, and which of them is the time."""
 
     format: str
     names: tuple[str, ...]

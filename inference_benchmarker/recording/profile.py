@@ -1,4 +1,4 @@
-"""What a recording is like before it is sent: its rates, how uneven they are, and the same as stages."""
+"""A recording described before it is sent: its rates, how uneven they are, and the same as stages."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def profile(replay: Replay, step_s: Decimal | None = None) -> Profile:
 
 
 def parse_step(text: str) -> Decimal:
-    """How long a stage lasts, from ``60s``, ``500ms`` or ``5m``."""
+    """The seconds that a stage lasts, from ``60s``, ``500ms`` or ``5m``."""
     number = text.rstrip("msh")
     unit = text[len(number) :] or "s"
     try:
@@ -153,7 +153,7 @@ def parse_step(text: str) -> Decimal:
 
 
 class _Counts:
-    """How many arrivals there are in each step of time, as many as there were so far."""
+    """The number of arrivals in each step of time, as many steps as there were so far."""
 
     def __init__(self, step_ns: int) -> None:
         self._step_ns = step_ns

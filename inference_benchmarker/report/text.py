@@ -258,11 +258,11 @@ def _errors_section(summary: Summary) -> Iterator[str]:
 
 
 def _recording_line(facts: WaveFacts) -> Iterator[str]:
-    load = facts.plan.load
-    if isinstance(load, OpenLoop) and load.recording is not None:
-        told = f"{load.text}, {load.recording.rows:,} arrivals, at most {load.recording.peak_rps:,} in a second"
+    load, recording = facts.plan.load, facts.plan.recording
+    if isinstance(load, OpenLoop) and recording is not None:
+        told = f"{load.text}, {recording.rows:,} arrivals, at most {recording.peak_rps:,} in a second"
         yield f"{_INDENT}Recording:        {one_line(told, _LONG)}"
-        yield f"{_INDENT}                  {one_line(load.recording.found, _LONG)}"
+        yield f"{_INDENT}                  {one_line(recording.found, _LONG)}"
 
 
 def _accounts_section(facts: WaveFacts, summary: Summary) -> Iterator[str]:

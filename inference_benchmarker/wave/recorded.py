@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.recording.schedule import RecordedSchedule
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
@@ -17,6 +16,8 @@ def scheduled(plan: WavePlan, run_dir: RunDir) -> WavePlan:
     """The plan of a run directory with the due times of its recording, if it has one; ValueError for others' times."""
     if not isinstance(plan.load, OpenLoop) or plan.load.replay is None:
         return plan
+    from inference_benchmarker.recording.schedule import RecordedSchedule  # numpy, which other workers do without
+
     replay, recording = plan.load.replay, plan.load.replay.recording
     if recording is None:
         raise ValueError("its recording was not read")

@@ -212,7 +212,7 @@ class Worker:
         )
 
     def _rows(self) -> Callable[[int], dict[str, Any]] | None:
-        """Who gives the row of an arrival, where a recording is replayed and build takes one."""
+        """The function that gives the row of an arrival, where a recording is replayed and build takes one."""
         endpoint = self._target.endpoint
         if endpoint is None or not endpoint.takes_row or not _replays(self.plan):
             return None
