@@ -110,7 +110,7 @@ def headline(plan: WavePlan) -> str:
         what = f"Keeping {plan.load.concurrency:,} requests in flight"
     bounds = []
     if plan.bounds.duration_s is not None:
-        bounds.append(f"for {plan.bounds.duration_s:f} s")
+        bounds.append(f"for {round(plan.bounds.duration_s, 3).normalize():f} s")
     if plan.bounds.num_requests is not None:
         bounds.append(f"until {plan.bounds.num_requests:,} are sent")
     workers = "1 worker" if plan.workers == 1 else f"{plan.workers} workers"

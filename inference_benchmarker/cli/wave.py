@@ -15,9 +15,10 @@ from inference_benchmarker.cli.demo import fill_in_demo
 from inference_benchmarker.cli.embedded import embedded_endpoint
 from inference_benchmarker.cli.former_flags import in_todays_words
 from inference_benchmarker.cli.server_metrics import print_with_metrics, say_warnings, sources_of
-from inference_benchmarker.cli.terminal import live_view, print_wave
+from inference_benchmarker.cli.terminal import live_view, print_wave, say
 from inference_benchmarker.cli.wave_flags import WAVE_FLAGS, make_plan
 from inference_benchmarker.exit_codes import INVALID, OK, worst_exit_code
+from inference_benchmarker.text import plain
 from inference_benchmarker.version import __version__
 from server_capacity.aiperf.options import API_KEY
 
@@ -130,6 +131,8 @@ def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], *, 
     from inference_benchmarker.engine.processes import counting_interrupts
 
     if options["replay"]:
+        if not options["quiet"]:
+            say(f"Reading {plain(options['replay'])}.")
         plan = resolve(plan)  # everything that follows asks how long it lasts
     live = live_view(plan, quiet=options["quiet"])
     if plan.recording is not None:

@@ -58,7 +58,7 @@ class Profile:
         """The index of dispersion of the counts by second: their variance by their mean; None for a single second.
 
         It is 1 for Poisson arrivals, less for more even ones, more where they come in bursts (Cox and Lewis, The
-        statistical analysis of series of events, 1966, chapter 4). A last second that is cut off is left out.
+        statistical analysis of series of events, 1966). A last second that is cut off is left out.
         """
         whole = self.seconds[: self.recording.length_ns // NS]
         return float(whole.var(ddof=1) / whole.mean()) if len(whole) > 1 and whole.any() else None

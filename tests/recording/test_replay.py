@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -21,6 +22,8 @@ from inference_benchmarker.recording.order import uniforms
 from inference_benchmarker.recording.profile import parse_step, profile
 from inference_benchmarker.recording.schedule import RecordedSchedule
 from inference_benchmarker.units import NS
+from inference_benchmarker.wave import store
+from inference_benchmarker.wave.run_dir import RunDir
 from tests.recordings import csv_of, dues_of, replay_plan, rows_of, taken
 
 if TYPE_CHECKING:
@@ -162,6 +165,43 @@ def test_due_times_of_somebody_else_are_held_against_the_plan(tmp_path: Path, du
     (tmp_path / "dues").write_bytes(np.array(dues, "<i8").tobytes())
     with pytest.raises(ValueError, match="due times"):
         RecordedSchedule.open(tmp_path / "dues", 10, 2)
+
+
+HOSTILE = {
+    "length 0": {"length_ns": 0},
+    "a negative length": {"length_ns": -5},
+    "a longer one": {"length_ns": 10**30},
+    "a text": {"rows": "many"},
+    "other rows": {"rows": 4},
+    "no number": {"span_ns": None},
+    "no such zone": {"zone": ["x"]},
+}
+
+
+@pytest.mark.parametrize("changed", HOSTILE.values(), ids=HOSTILE)
+def test_a_run_directory_of_somebody_else_is_refused_in_a_sentence(tmp_path: Path, changed: dict[str, object]) -> None:
+    run_dir = RunDir.create(tmp_path / "runs")
+    plan = replay_plan(csv_of(tmp_path / "a.csv", [0.125, 0.5, 2]))
+    store.save_plan(run_dir, plan, {})
+    assert TokenBucket.of(store.read_plan(run_dir)).count() == [3]
+    told = json.loads(run_dir.plan.read_text())
+    told["load"]["replay"]["recording"] |= changed
+    run_dir.plan.write_text(json.dumps(told))
+    with pytest.raises(BenchmarkError, match=r"plan\.json"):
+        store.read_plan(run_dir)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"1234567", b"\xff" * 24, "a link"])
+def test_its_due_times_are_held_against_its_plan(tmp_path: Path, content: bytes | str | None) -> None:
+    run_dir = RunDir.create(tmp_path / "runs")
+    store.save_plan(run_dir, replay_plan(csv_of(tmp_path / "a.csv", [0.125, 0.5, 2])), {})
+    kept = run_dir.arrivals.rename(tmp_path / "kept")
+    if isinstance(content, bytes):
+        run_dir.arrivals.write_bytes(content)
+    elif content:
+        run_dir.arrivals.symlink_to(kept)
+    with pytest.raises(BenchmarkError, match=r"plan\.json"):
+        store.read_plan(run_dir)
 
 
 class TestProfile:

@@ -99,9 +99,9 @@ class Worker:
 
     def __init__(self, plan: WavePlan, number: int, target: Target, port: int, run_dir: RunDir) -> None:
         self.plan = plan
-        self._run_dir = run_dir
         self.number = number
         self._target = target
+        self._row_of = _row_of(plan, target, run_dir)  # opened before the wave begins, for it takes a while
         self._bucket = TokenBucket.of(plan)
         self._writer = BatchWriter(secret_values(os.environ))
         self._requests: Requests
@@ -199,7 +199,7 @@ class Worker:
         timeout = None if plan.request_timeout_s is None else float(plan.request_timeout_s)
         if self._target.endpoint is not None:
             fire = self._environment.events.request.fire
-            return InvokeRequests(self._target.endpoint, seed, fire, self._writer, timeout, row_of=self._rows())
+            return InvokeRequests(self._target.endpoint, seed, fire, self._writer, timeout, row_of=self._row_of)
         from inference_benchmarker.engine.worker.locust_file import LocustRequests
 
         return LocustRequests(
@@ -210,15 +210,6 @@ class Worker:
             keep_wait_time=isinstance(plan.load, ClosedLoop),
             request_timeout_s=timeout,
         )
-
-    def _rows(self) -> Callable[[int], dict[str, Any]] | None:
-        """The function that gives the row of an arrival, where a recording is replayed and build takes one."""
-        endpoint = self._target.endpoint
-        if endpoint is None or not endpoint.takes_row or not _replays(self.plan):
-            return None
-        from inference_benchmarker.recording.rows import RowFile
-
-        return RowFile(self._run_dir.recorded_rows).row
 
     def _make_scheduler(self, cap: int) -> Scheduler:
         plan = self.plan
@@ -270,6 +261,15 @@ class Worker:
             if now - sent_at > RESEND_AFTER_S:
                 self._unacknowledged[sequence] = (now, batch)
                 self._runner.send_message(BATCH, batch)
+
+
+def _row_of(plan: WavePlan, target: Target, run_dir: RunDir) -> Callable[[int], dict[str, Any]] | None:
+    """The function that gives the row of an arrival, where a recording is replayed and build takes one."""
+    if target.endpoint is None or not target.endpoint.takes_row or not _replays(plan):
+        return None
+    from inference_benchmarker.recording.rows import RowFile
+
+    return RowFile(run_dir.recorded_rows).row
 
 
 def _replays(plan: WavePlan) -> bool:
