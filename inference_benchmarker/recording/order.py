@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from inference_benchmarker.recording.formats import Block, Source
+    from inference_benchmarker.recording.source import Block, Source
 
     Int64 = npt.NDArray[np.int64]
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from inference_benchmarker.recording.formats import BLOCK, JSON, TYPED
+from inference_benchmarker.recording.source import BLOCK, JSON, TYPED
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from inference_benchmarker.recording.formats import Block
+    from inference_benchmarker.recording.source import Block
 
 ROWS, PLACES = "rows.arrow", "places.bin"
 _KIND = b"kind"

@@ -212,6 +212,7 @@ def test_a_text_that_is_a_number_becomes_one(text: str, value: object) -> None:
         ("time\n100.125\n20\n", r"x, line 3: 20 s comes 80 s after a later time: the clock jumped back"),
         ('{"time": 1}\n[2]\n', r"x, line 2: expected a JSON object, found '\[2\]'"),
         ('{"time": 1}\n{"tim": 2}\n', r"x, line 2, time: None is no time"),
+        ('[{"time": 1}]\n', r"x: begins with a JSON array\. Write an object a line"),
         (b"PAR1nonsense", r"x: cannot be read"),
         (gzip.compress(AZURE.encode())[:-9], r"x: cannot be read"),
     ],

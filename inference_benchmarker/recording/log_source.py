@@ -1,0 +1,89 @@
+"""Access logs as recordings: a request begins its duration before its stamp, where both are logged."""
+
+from __future__ import annotations
+
+import csv
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.recording import access_log
+from inference_benchmarker.recording.clock import log_clock, no_time
+from inference_benchmarker.recording.source import TEXT, Block, Lines, Source, blocks_of, no_column, of_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_APACHE = "Apache stamps the begin of a request unless its format says %{end}t: then give --replay-column time_local"
+
+
+def log_source(path: Path, lines: Iterator[tuple[int, str]], column: str) -> Source:
+    """A log of nginx or Apache; with a ``column``, which can be its stamp alone, nothing is taken off that."""
+
+    def rows() -> Iterator[tuple[int, list[Any]]]:
+        for number, line in lines:
+            if text := line.strip():
+                fields = access_log.log_fields(text)
+                if fields is None:
+                    raise BenchmarkError(f"{path}, line {number:,}: is no line of an access log: {text[:60]!r}.")
+                yield number, fields
+
+    read = Lines("access log", access_log.LOG_NAMES, rows())
+    if column not in ("", "time_local"):
+        raise no_column(path, ("time_local",), column)
+    blocks = blocks_of(read, access_log.LOG_NAMES.index("time_local"))
+    first = next(blocks)
+    try:
+        clock = log_clock(first.times)
+    except ValueError:
+        raise no_time(f"{path}, line {first.lines[0]:,}", first.times[0], "10/Oct/2026:13:55:36 +0000") from None
+    unit_ns, told = access_log.log_duration_unit(first.rows.column("duration").to_pylist())
+    if column or not unit_ns:
+        return Source(path, read.format, "time_local", TEXT, clock, chain([first], blocks))
+
+    def with_durations() -> Iterator[Block]:
+        for block in chain([first], blocks):
+            durations = block.rows.column("duration").to_pylist()
+            yield block._replace(durations_ns=[round(float(each or 0) * unit_ns) for each in durations])
+
+    note = f"the start of a request is its stamp less {told}"
+    note = note if told == "$request_time" else f"{note} ({_APACHE})"
+    return Source(path, read.format, "time_local", TEXT, clock, with_durations(), note)
+
+
+def balancer_source(
+    path: Path, lines: Iterator[tuple[int, str]], column: str, format_name: str, names: tuple[str, ...]
+) -> Source:
+    """A log of a load balancer: its fields have no names there, and there are more of them from year to year."""
+    number = next(lines)
+    reader = csv.reader((text for _, text in chain([number], lines)), delimiter=" ")
+    width = len(names)
+
+    def rows() -> Iterator[tuple[int, list[Any]]]:
+        for row in reader:
+            if row:
+                yield number[0] - 1 + reader.line_num, [*row[:width], *[None] * (width - len(row))]
+
+    if column and column not in names:
+        raise no_column(path, names, column)
+    stamp = "time" if "time" in names else "timestamp"
+    source = of_lines(path, Lines(format_name, names, rows()), column or stamp, "")
+    if column or stamp == "timestamp":  # that of a Classic Load Balancer is when it received the request
+        return Source(path, format_name, source.column, TEXT, source.clock, source.blocks)
+
+    def with_durations() -> Iterator[Block]:
+        for block in source.blocks:
+            fields = zip(*(each.to_pylist() for each in block.rows.columns), strict=True)
+            took = [_alb_duration(source, *each) for each in zip(block.lines, block.times, fields, strict=True)]
+            yield block._replace(durations_ns=took)
+
+    note = "the start of a request is its request_creation_time, or its stamp less the processing times"
+    return Source(path, format_name, stamp, TEXT, source.clock, with_durations(), note)
+
+
+def _alb_duration(source: Source, line: int, time: Any, fields: tuple[Any, ...]) -> int:
+    try:
+        return access_log.alb_duration_ns(str(time), fields)
+    except ValueError:
+        raise BenchmarkError(f"{source.where(line)}: is no line of an {source.format}.") from None
