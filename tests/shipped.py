@@ -40,7 +40,12 @@ class ExampleWave:
 
 
 def run_example(
-    name: str, url: str, folder: Path, *flags: str, environment: Mapping[str, str] | None = None
+    name: str,
+    url: str,
+    folder: Path,
+    *flags: str,
+    environment: Mapping[str, str] | None = None,
+    load: tuple[str, ...] = ("--client-rps", "40", "--obs-time", "0.5"),
 ) -> ExampleWave:
     """Copy the example ``name`` (as in ``http/factories_get``) into ``folder`` and send 20 requests in half a second.
 
@@ -49,10 +54,10 @@ def run_example(
     source = FACTORIES / f"{name}.py"
     copy = folder / "my_endpoint.py"
     copy.write_bytes(source.read_bytes())
-    load = ["--endpoint-name", "demo", "--client-rps", "40", "--obs-time", "0.5", "--json", "--quiet", *flags]
+    given = ["--endpoint-name", "demo", *load, "--json", "--quiet", *flags]
     clean = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "inference_benchmarker.cli", "--factories-file", str(copy), *load],
+        [sys.executable, "-P", "-m", "inference_benchmarker.cli", "--factories-file", str(copy), *given],
         cwd=folder,
         env={**clean, "PYTHONPATH": str(ROOT), "BENCHMARK_DEMO_URL": url, **boto3_settings(url), **(environment or {})},
         capture_output=True,

@@ -84,11 +84,12 @@ def test_a_row_of_a_trace_keeps_its_length(monkeypatch: pytest.MonkeyPatch) -> N
     given: list[Any] = []
     monkeypatch.setattr(clients, "OpenAIClient", lambda *_, **__: SimpleNamespace(stream_chat=given.append))
     trace = load(FACTORIES / "payload_sources/factories_trace.py")
-    assert trace.payloads is not None
+    assert trace.build is not None
+    payload = trace.build()
     for words in (1, 2, 8, 9, 300):
-        trace.invoke({**trace.payloads[0], "messages": [{"role": "user", "content": " ".join(["word"] * words)}]})
+        trace.invoke({**payload, "messages": [{"role": "user", "content": " ".join(["word"] * words)}]})
         assert len(chat(given[-1])[0].split(" ")) == words
-        assert given[-1]["max_tokens"] == trace.payloads[0]["max_tokens"]
+        assert given[-1]["max_tokens"] == payload["max_tokens"]
 
 
 def event(finish_reason: str | None = None, **delta: str) -> bytes:

@@ -111,6 +111,19 @@ def test_the_made_up_trace_has_small_requests_and_large_ones() -> None:
     assert sizes[-1] > 1000
 
 
+def test_a_recording_is_sent_with_its_rate_and_its_sizes(tmp_path: Path) -> None:
+    rows = [(0, 30, 4), (100, 900, 120), (100, 7, 5), (450, 60, 2)]
+    lines = [json.dumps({"timestamp": at, "input_length": size, "output_length": out}) for at, size, out in rows]
+    (tmp_path / "trace.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    load = ("--replay", str(tmp_path / "trace.jsonl"), "--workers", "2")
+    with start(EndpointConfig()) as endpoint:
+        wave = run_example("payload_sources/factories_trace", endpoint.url, tmp_path, load=load)
+    tokens = wave.summary["tokens"]
+    assert wave.counts == (4, 0)
+    assert (tokens["tokens_in"], tokens["tokens_out"]) == (997, 131)
+    assert wave.summary["rates"]["target"] == pytest.approx(4 / 0.6)
+
+
 def test_with_a_recording_a_request_has_the_sizes_of_its_row() -> None:
     build = load(FACTORIES / "payload_sources/factories_trace.py", with_rows=True).build
     assert build is not None
