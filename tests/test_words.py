@@ -39,7 +39,7 @@ class Word(NamedTuple):
 WORDS = (
     Word(r"\bObserved\b", "WaveFacts"),
     Word(r"\bWitness\b", "Probe"),
-    Word(r"[Jj]ournal", "SpoolState, WorkerState"),
+    Word(r"[Jj]ournal", "SpoolState, WorkerState", but="Journal of"),  # of statistics
     Word(r"_?\bdoubts\b|_doubts\b", "warnings"),
     Word(r"\bheavier\b", "worst_exit_code, graver"),
     Word(r"\bsettle\(", "resolve, reconcile_ledgers"),

@@ -9,7 +9,7 @@ from inference_benchmarker.recording.clock import iso_ns
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 LOG_NAMES = (
     "remote_addr",
@@ -72,19 +72,12 @@ def log_fields(line: str) -> list[str | None] | None:
     return [*fields, None if duration is None else duration[1]]
 
 
-def log_duration_unit(durations: Sequence[str | None]) -> tuple[int, str]:
-    """The ns of the unit that durations are logged in, and how it is called; 0 where none are.
+def stamps_ends(durations: Iterable[str | None]) -> bool:
+    """Tells whether the lines are nginx's, which stamps the end of a request: its $request_time has a fraction.
 
-    nginx's $request_time has a fraction. Apache's %D (microseconds) and %T (seconds) are whole: in a stretch of lines
-    seconds are often 0 and never many, microseconds never 0 and soon thousands.
+    Apache stamps the begin (%t of https://httpd.apache.org/docs/2.4/mod/mod_log_config.html); its %D and %T are whole.
     """
-    found = [each for each in durations if each is not None]
-    if not found:
-        return 0, ""
-    if any("." in each for each in found):
-        return NS, "$request_time"
-    numbers = [int(each) for each in found]
-    return (1000, "%D") if min(numbers) > 0 and max(numbers) >= 1000 else (NS, "%T")
+    return any("." in each for each in durations if each is not None)
 
 
 def alb_duration_ns(time: str, fields: Sequence[str | None]) -> int:

@@ -10,12 +10,13 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.recording import access_log
 from inference_benchmarker.recording.clock import log_clock, no_time
 from inference_benchmarker.recording.source import TEXT, Block, Lines, Source, blocks_of, no_column, of_lines
+from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_APACHE = "Apache stamps the begin of a request unless its format says %{end}t: then give --replay-column time_local"
+_APACHE = "the stamp of a request is taken for its begin, as in Apache's logs"
 
 
 def log_source(path: Path, lines: Iterator[tuple[int, str]], column: str) -> Source:
@@ -38,17 +39,17 @@ def log_source(path: Path, lines: Iterator[tuple[int, str]], column: str) -> Sou
         clock = log_clock(first.times)
     except ValueError:
         raise no_time(f"{path}, line {first.lines[0]:,}", first.times[0], "10/Oct/2026:13:55:36 +0000") from None
-    unit_ns, told = access_log.log_duration_unit(first.rows.column("duration").to_pylist())
-    if column or not unit_ns:
-        return Source(path, read.format, "time_local", TEXT, clock, chain([first], blocks))
+    durations = first.rows.column("duration").to_pylist()
+    if column or not access_log.stamps_ends(durations):
+        note = _APACHE if any(durations) and not column else ""
+        return Source(path, read.format, "time_local", TEXT, clock, chain([first], blocks), note)
 
     def with_durations() -> Iterator[Block]:
         for block in chain([first], blocks):
             durations = block.rows.column("duration").to_pylist()
-            yield block._replace(durations_ns=[round(float(each or 0) * unit_ns) for each in durations])
+            yield block._replace(durations_ns=[round(float(each or 0) * NS) for each in durations])
 
-    note = f"the start of a request is its stamp less {told}"
-    note = note if told == "$request_time" else f"{note} ({_APACHE})"
+    note = "the start of a request is its stamp less $request_time"
     return Source(path, read.format, "time_local", TEXT, clock, with_durations(), note)
 
 

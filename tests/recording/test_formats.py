@@ -172,12 +172,12 @@ def test_the_start_of_a_logged_request_is_its_stamp_less_its_duration(tmp_path: 
     assert -1 < (dues_of(stamped)[1] - dues_of(stamped)[0]) / NS - 10 < 1
 
 
-@pytest.mark.parametrize(("logged", "seconds"), [(("250000", "1500000"), 8.75), (("0", "2"), 8.0), (("-", "-"), 10.0)])
-def test_apaches_durations_are_microseconds_or_seconds(tmp_path: Path, logged: tuple[str, str], seconds: float) -> None:
+@pytest.mark.parametrize("logged", [("250000", "1500000"), ("0", "2"), ("-", "-")])
+def test_apaches_stamps_are_the_begins_of_requests(tmp_path: Path, logged: tuple[str, str]) -> None:
     lines = [line.rpartition(" ")[0] for line in NGINX.splitlines()]
     text = "".join(f"{line} {each}\n" for line, each in zip(lines, logged, strict=True))
     first, second = dues_of(taken(written(tmp_path / "access.log", text)))
-    assert -1 < (second - first) / NS - seconds < 1
+    assert -1 < (second - first) / NS - 10 < 1
 
 
 def test_whole_seconds_are_spread_by_the_seed(tmp_path: Path) -> None:
