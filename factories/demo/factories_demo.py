@@ -22,7 +22,11 @@ def invoke_factory(endpoint_name=None):
 
     def invoke(payload):
         """Once for each request: done when it returns, failed when it raises."""
-        response = client.post("/invocations", body=payload, headers=headers)
+        try:
+            response = client.post("/invocations", body=payload, headers=headers)
+        except ConnectionRefusedError as error:
+            error.strerror += f": {url} (is the server running there?)"
+            raise
         body = response.read()
         if response.status_code != 200:
             raise HttpError(response.status_code, body.decode(errors="replace"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from errno import ECONNREFUSED
 from os import PathLike
 from pathlib import Path
 from time import monotonic
@@ -128,8 +129,10 @@ class Pool:
 
     def _connect(self) -> Connection:
         limit = self._limits.connect_timeout_s
-        with Timeout(limit, ConnectTimeoutError(f"no connection to {self._place} within {limit} s")):
+        late = ConnectTimeoutError(f"no connection to {self._place} within {limit} s")
+        with Timeout(limit, late):
             sock = self._reach()
+            late.args = (f"connected, but no TLS handshake with {self._place} within {limit} s: does it speak http?",)
             try:
                 sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
                 if self._context is not None:
@@ -144,7 +147,8 @@ class Pool:
             return create_connection(self._address)
         except OSError as error:
             if error.strerror:  # the system's words, which do not say where; not those of our time-out, which do
-                error.strerror += f": {self._place}"
+                hint = " (is the server running there?)" if error.errno == ECONNREFUSED else ""
+                error.strerror += f": {self._place}{hint}"
             raise
 
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.wave.finalise import finalise
-from inference_benchmarker.wave.spool_state import SpoolState
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.live import Live
     from inference_benchmarker.engine.processes import Interrupts, Processes
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.run_dir import RunDir
+    from inference_benchmarker.wave.spool_state import SpoolState
     from inference_benchmarker.wave.wave import Wave
 
 POLL_S = 0.02
@@ -41,13 +41,15 @@ class Conductor:
         plan: WavePlan,
         run_dir: RunDir,
         processes: Processes,
+        spool_state: SpoolState,
+        *,
         interrupts: Interrupts,
         live: Live,
     ) -> None:
         self.plan = plan
         self.run_dir = run_dir
         self.worker_ended = False  # by itself, before the wave began
-        self.spool_state = SpoolState([run_dir.spool], plan.workers)
+        self.spool_state = spool_state
         self._processes = processes
         self._interrupts = interrupts
         self._live = live

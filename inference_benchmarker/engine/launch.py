@@ -9,6 +9,7 @@ import errno
 import secrets
 import shutil
 import tempfile
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from inference_benchmarker.recording.reading import hand_rows, is_read, read
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.environment import describe_environment
 from inference_benchmarker.wave.run_dir import RunDir, cannot_write
+from inference_benchmarker.wave.spool_state import SpoolState
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
@@ -47,9 +49,9 @@ def run_wave(plan: WavePlan, live: Live | None = None, calibration: dict[str, An
     made = _identity(run_dir)
     keep = False
     try:
-        with counting_interrupts() as interrupts:
+        with counting_interrupts() as interrupts, closing(SpoolState([run_dir.spool], plan.workers)) as spool_state:
             with Processes(plan, run_dir) as processes:
-                conductor = Conductor(plan, run_dir, processes, interrupts, live)
+                conductor = Conductor(plan, run_dir, processes, spool_state, interrupts=interrupts, live=live)
                 try:
                     conductor.run()
                 finally:

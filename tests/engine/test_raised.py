@@ -66,6 +66,9 @@ class Untrue(Exception):
 
 def untrue(payload):
     raise Untrue
+
+def calls(library):
+    library()
 """
 
 
@@ -104,12 +107,29 @@ def raised(tmp_path: Path) -> Callable[..., BaseException]:
     ],
 )
 def test_the_users_line_and_what_it_choked_on(
-    name: str, place: str, values: list[str], raised: Callable[..., BaseException]
+    name: str, place: str, values: list[str], raised: Callable[..., BaseException], tmp_path: Path
 ) -> None:
     payload = "the payload"
     error = raised(name, payload)
-    assert raised_at(error) == (place and f"f.py, {place}")
-    assert list(in_hand(error, payload)) == values
+    assert raised_at(error, tmp_path) == (place and f"f.py, {place}")
+    assert list(in_hand(error, payload, tmp_path)) == values
+
+
+@pytest.mark.parametrize(
+    "built_at",
+    ["event.py", "src/gevent/_gevent_c_greenlet_primitives.pxd", "/shared/client.py"],
+    ids=["py", "pxd", "absolute"],
+)
+def test_a_frame_beside_the_factories_file_goes_before_a_compiled_or_a_shared_one(
+    built_at: str, raised: Callable[..., BaseException], tmp_path: Path
+) -> None:
+    names: dict[str, Any] = {}
+    exec(compile("def deeper():\n    raise OSError('refused')", built_at, "exec"), names)  # noqa: S102 - a library
+    assert raised_at(raised("calls", names["deeper"]), tmp_path).startswith("f.py, line 55, in calls")
+    alone = raised_at(raised("calls", names["deeper"]), tmp_path / "elsewhere")
+    assert alone == (
+        "client.py, line 2, in deeper" if built_at.startswith("/") else "f.py, line 55, in calls: library()"
+    )
 
 
 def test_a_traceback_goes_through_what_it_came_from_and_reads_no_file(
@@ -181,7 +201,7 @@ def test_the_first_three_of_each_key_and_a_hundred_keys_are_told() -> None:
     assert [text.split()[1] for text in told if text.endswith(" 7")] == ["0", "1", "2"]
 
 
-def test_json_that_is_none_is_what_it_choked_on() -> None:
+def test_json_that_is_none_is_what_it_choked_on(tmp_path: Path) -> None:
     with pytest.raises(json.JSONDecodeError) as failed:
         json.loads("<html>")
-    assert list(in_hand(failed.value, None)) == ["<html>"]
+    assert list(in_hand(failed.value, None, tmp_path)) == ["<html>"]

@@ -556,14 +556,14 @@ print(json.dumps({
 """
 
 
-def test_a_notebook_runs_waves_unpatched_and_keeps_its_handlers(bench: Bench) -> None:
+def test_a_notebook_runs_waves_unpatched_keeps_its_handlers_and_has_no_file_left_open(bench: Bench) -> None:
     folder = bench.folder()
     with bench.endpoint(service="none") as endpoint:
         bench.run("--version", target=endpoint, folder=folder)  # writes the factories
         (folder / "wrong.py").write_text("def invoke_factory():\n    1 / 0\ndef payload_factory():\n    pass\n")
         (folder / "notebook.py").write_text(NOTEBOOK)
         done = subprocess.run(
-            [sys.executable, "-P", "notebook.py"],
+            [sys.executable, "-P", "-W", "always::ResourceWarning", "notebook.py"],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(ROOT), "TARGET": endpoint.url, MARK: "notebook"},
             capture_output=True,

@@ -64,17 +64,17 @@ def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
         probe.seen(loaded.payloads, cut),
         addresses=addresses.found(),
         is_sagemaker=addresses.is_sagemaker,
-        **_failure(slot, cut),
+        **_failure(slot, cut, plan.factories_file.parent),
     )
     return {"seen": seen.to_json(), "batch": base64.b64encode(redacted(writer.take({}))).decode()}
 
 
-def _failure(slot: Slot, cut: Callable[[str, int], str]) -> dict[str, Any]:
+def _failure(slot: Slot, cut: Callable[[str, int], str], home: Path) -> dict[str, Any]:
     """The place where the user's code raised, and what it had in its hands then."""
     if slot.failure is None:
         return {}
-    values = [cut(text, MAX_VALUE_LENGTH) for text in in_hand(slot.failure, slot.payload)]
-    return {"raised_at": cut(raised_at(slot.failure), MAX_VALUE_LENGTH), "in_hand": values}
+    values = [cut(text, MAX_VALUE_LENGTH) for text in in_hand(slot.failure, slot.payload, home)]
+    return {"raised_at": cut(raised_at(slot.failure, home), MAX_VALUE_LENGTH), "in_hand": values}
 
 
 def _nobody(**_: Any) -> None:

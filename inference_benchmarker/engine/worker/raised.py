@@ -68,9 +68,12 @@ def _came_from(exception: BaseException) -> list[BaseException]:
     return found
 
 
-def raised_at(exception: BaseException) -> str:
-    """The file, line and code of the user's in which it was raised; nothing where it was not in the user's."""
-    found = _users_frame(exception)
+def raised_at(exception: BaseException, home: Path) -> str:
+    """The file, line and code of the user's in which it was raised; nothing where it was not in the user's.
+
+    ``home`` is the factories file's folder.
+    """
+    found = _users_frame(exception, home)
     if found is None:
         return ""
     frame, line = found
@@ -79,12 +82,12 @@ def raised_at(exception: BaseException) -> str:
     return _place(Path(file).name, frame, line) + (f": {code}" if code else "")
 
 
-def in_hand(exception: BaseException, payload: Any) -> Iterator[str]:
+def in_hand(exception: BaseException, payload: Any, home: Path) -> Iterator[str]:
     """The texts, objects and answers that the user's code had in its variables then, the last ones first."""
     if (document := attribute(exception, "doc")) is not None and (text := _shown(document)):
         yield text
         return
-    found = _users_frame(exception)
+    found = _users_frame(exception, home)
     if found is None:
         return
     told = 0
@@ -115,13 +118,20 @@ def _shown(value: Any) -> str:
     return next((_shown(body) for body in bodies if type(body) in (bytes, str) and body), "")
 
 
-def _users_frame(exception: BaseException) -> tuple[FrameType, int] | None:
-    """The innermost frame of the user's own code, of the exception or of what it came from."""
-    for cause in causes(exception):
-        own = [place for place in _frames(cause) if not place[0].f_code.co_filename.startswith(_OTHERS)]
-        if own:
-            return own[-1]
-    return None
+def _users_frame(exception: BaseException, home: Path) -> tuple[FrameType, int] | None:
+    """The innermost frame of the factories file or of one beside it, else of other code that is not installed.
+
+    It is the exception's own, or one of what it came from.
+    """
+    found = [[place for place in _frames(cause) if _is_users(place[0])] for cause in causes(exception)]
+    beside = [[place for place in places if home in Path(place[0].f_code.co_filename).parents] for places in found]
+    return next((places[-1] for places in [*beside, *found] if places), None)
+
+
+def _is_users(frame: FrameType) -> bool:
+    """Compiled modules, gevent's among them, name their source by a path in the place where they were built."""
+    file = frame.f_code.co_filename
+    return Path(file).is_absolute() and not file.startswith(_OTHERS)
 
 
 def _frames(exception: BaseException) -> Iterator[tuple[FrameType, int]]:
