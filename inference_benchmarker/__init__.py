@@ -13,10 +13,11 @@ from inference_benchmarker.version import __version__
 if TYPE_CHECKING:
     from inference_benchmarker.engine.launch import run_wave
     from inference_benchmarker.errors import BenchmarkError
-    from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Stage
+    from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.plan.replay import Replay
     from inference_benchmarker.plan.slo import Slo
+    from inference_benchmarker.plan.stage import Stage
     from inference_benchmarker.records.response import Response
     from inference_benchmarker.wave.wave import Wave
 
@@ -44,7 +45,7 @@ _HOMES = {
     "OpenLoop": "plan.load",
     "Replay": "plan.replay",
     "Slo": "plan.slo",
-    "Stage": "plan.load",
+    "Stage": "plan.stage",
     "WavePlan": "plan.plan",
     "Wave": "wave.wave",
 }

@@ -18,10 +18,11 @@ from inference_benchmarker.cli.flags import (
     table_for,
 )
 from inference_benchmarker.errors import refuse
-from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Stage
+from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.slo import RequestLimit, Slo
+from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.redact import redact
 
 _LISTS = ("goodput", "stages")

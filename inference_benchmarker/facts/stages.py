@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.facts.wave_facts import WaveFacts, Window
-from inference_benchmarker.plan.load import Bounds, OpenLoop, Stage
+from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.records.record import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from inference_benchmarker.plan.stage import Stage
     from inference_benchmarker.records.columns import Records
 
 

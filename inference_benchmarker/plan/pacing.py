@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, count, islice, starmap, takewhile
 from operator import neg
@@ -16,7 +17,7 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
-from inference_benchmarker.plan.schedule import NO_END, Schedule
+from inference_benchmarker.plan.schedule import NO_END, Schedule, Segment
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class TokenBucket:
         self.warmup_ns = warmup_ns
         self.end_ns = NO_END if bounds.duration_ns is None else bounds.duration_ns
         self.num_requests = bounds.num_requests
-        self._schedule = Schedule.of(load) if isinstance(load, OpenLoop) else None
+        self._schedule = schedule_of(load) if isinstance(load, OpenLoop) else None
         self._drawn = isinstance(load, OpenLoop) and load.arrivals == "poisson"
 
     @classmethod
@@ -203,6 +204,24 @@ class TokenBucket:
         period = float(NS / self._open.first_rps)
         instants = (drawn * period for drawn in _unit_rate(self.seed * 256 + _WARMUP_STREAM))
         return takewhile(lambda instant: instant < self.warmup_ns, instants)
+
+
+def schedule_of(load: OpenLoop) -> Schedule:
+    """The schedule of a load model: its recording or its stages, else its rate for ever."""
+    if load.replay is not None:
+        if load.replay.schedule is None:
+            raise ValueError(f"{load.replay.file} has not been read")
+        return load.replay.schedule
+    if not load.stages:
+        rate = Fraction(load.rate)
+        return Schedule([Segment(0, NO_END, Fraction(0), rate, rate)])
+    segments: list[Segment] = []
+    start, before = 0, Fraction(0)
+    for stage in load.stages:
+        end = start + stage.duration_ns
+        segments.append(Segment(start, end, before, Fraction(stage.from_rps), Fraction(stage.to_rps)))
+        start, before = end, segments[-1].after
+    return Schedule(segments)
 
 
 class ClosedStripe:

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import Problem, refuse
-from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Stage, seconds_problems, take_exactly
+from inference_benchmarker.plan.exact import take_exactly
+from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, seconds_problems
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.slo import RequestLimit, Slo
+from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.redact import redact
 from inference_benchmarker.units import MAX_SECONDS, NS
 from inference_benchmarker.url import url_problem

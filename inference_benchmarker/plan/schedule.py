@@ -19,7 +19,6 @@ from inference_benchmarker.units import NS
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
-    from inference_benchmarker.plan.load import OpenLoop
 
 NO_END = 1 << 62
 
@@ -111,24 +110,6 @@ class Schedule:
 
     def __init__(self, segments: Iterable[Segment]) -> None:
         self.segments = tuple(segments)
-
-    @classmethod
-    def of(cls, load: OpenLoop) -> Schedule:
-        """The schedule of a load model: its recording or its stages, else its rate for ever."""
-        if load.replay is not None:
-            if load.replay.schedule is None:
-                raise ValueError(f"{load.replay.file} has not been read")
-            return load.replay.schedule
-        if not load.stages:
-            rate = Fraction(load.rate)
-            return cls([Segment(0, NO_END, Fraction(0), rate, rate)])
-        segments: list[Segment] = []
-        start, before = 0, Fraction(0)
-        for stage in load.stages:
-            end = start + stage.duration_ns
-            segments.append(Segment(start, end, before, Fraction(stage.from_rps), Fraction(stage.to_rps)))
-            start, before = end, segments[-1].after
-        return cls(segments)
 
     @property
     def end_ns(self) -> int:

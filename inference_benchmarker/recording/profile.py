@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.load import LEAST_SECONDS, MAX_STAGES, Stage
+from inference_benchmarker.plan.load import MAX_STAGES
 from inference_benchmarker.plan.replay import clock_text
+from inference_benchmarker.plan.stage import LEAST_SECONDS, Stage
 from inference_benchmarker.recording.formats import opened_source
 from inference_benchmarker.recording.reading import Part
 from inference_benchmarker.units import MAX_SECONDS, NS, SECONDS

@@ -29,8 +29,9 @@ from inference_benchmarker.cli.wave import wave_options, wave_parser
 from inference_benchmarker.embedded.aws.boto3_settings import boto3_settings
 from inference_benchmarker.embedded.config import EndpointConfig
 from inference_benchmarker.engine import launch
-from inference_benchmarker.plan.load import ClosedLoop, OpenLoop, Stage
+from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.stage import Stage
 from server_capacity.config import load_config
 from tests.conftest import ROOT
 

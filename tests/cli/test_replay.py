@@ -13,7 +13,8 @@ from inference_benchmarker.cli.wave_flags import make_plan
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import BAD_INPUT, OK
 from inference_benchmarker.packaged import demo_factories
-from inference_benchmarker.plan.load import OpenLoop, Stage
+from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.plan.stage import Stage
 from tests.recordings import csv_of
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from inference_benchmarker.cli.flags import Flag, parse_decimal, parse_int, read_flags
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Stage
+from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.slo import RequestLimit, Slo
+from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.redact import HIDDEN
 from inference_benchmarker.units import NS
 

@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.load import Bounds, OpenLoop, Stage
+from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket, uniform
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.replay import Replay
+from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.recording.order import uniforms
 from inference_benchmarker.recording.profile import parse_step, profile
 from inference_benchmarker.recording.schedule import RecordedSchedule

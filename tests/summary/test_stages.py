@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.plan.load import Bounds, OpenLoop, Stage
+from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.slo import RequestLimit, Slo
+from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.report.text import to_json, to_text
 from inference_benchmarker.summary.summary import Summary, summarise
 from inference_benchmarker.units import NS

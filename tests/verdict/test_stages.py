@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from inference_benchmarker.plan.load import Bounds, OpenLoop, Stage
+from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.verdict import judge

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.load import Bounds, OpenLoop, Stage
+from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.wave.wave import Wave
 from tests.waves import START, make_run, observe, on_time, stored
 from visualization.bars import all_bars, server_bars
