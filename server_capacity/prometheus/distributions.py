@@ -98,7 +98,7 @@ def _distribution(
     values, misfits = pick(known | {name: each.value for name, each in found.items()}, asked, kind)
     course = _course(asked[0], times, rows, bounds, numbers)
     marks = {statistic: estimate.bound for statistic, estimate in found.items() if estimate.bound}
-    reasons = (*interpolated(times, gone), *_untold(kind, buckets), *misfits)
+    reasons = (*interpolated(times, gone), *_untold(kind, buckets), *_unsummed(values, buckets), *misfits)
     return Found(values, times[0], times[-1], course, reasons, round(max(buckets[-1][1], 0.0)), marks)
 
 
@@ -125,6 +125,11 @@ def _untold(kind: str, buckets: Buckets) -> Iterator[str]:
         yield "nothing was observed within the window"
     elif kind == "histogram" and bound != math.inf:
         yield "the bucket le=+Inf is missing"
+
+
+def _unsummed(values: dict[str, float | None], buckets: Buckets) -> Iterator[str]:
+    if buckets[-1][1] > 0 and "Average" in values and values["Average"] is None:
+        yield "the sum of what was observed is missing, or is no number"
 
 
 def _course(

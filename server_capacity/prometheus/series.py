@@ -102,7 +102,8 @@ def counter(track: Track, asked: tuple[str, ...], window: Window) -> Found | Non
     """None where the series has no sample to tell of."""
     points = cumulative(track, window)
     if not points:
-        return None
+        seen = [value for index in window.span if (value := track.at(index)) is not None]
+        return Found(dict.fromkeys(asked), reasons=(f"the value is {_said(seen[-1])}",)) if seen else None
     times, numbers = [window.time(i) for i, _ in points], [value for _, value in points]
     if len(points) < 2:
         return Found(dict.fromkeys(asked), times[0], times[0], reasons=("a single sample tells no gain",))

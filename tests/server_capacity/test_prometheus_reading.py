@@ -282,6 +282,17 @@ def test_a_gauge_without_numbers_says_so() -> None:
     assert row.reason == "1 of 3 samples are no numbers"
 
 
+@pytest.mark.parametrize(("value", "said"), [(math.inf, "+Inf"), (-math.inf, "-Inf"), (math.nan, "NaN")])
+def test_a_counter_and_a_sum_without_numbers_say_so(value: float, said: str) -> None:
+    (row,) = rows(["m"], each_second([value] * 4), (100.5, 102.5))
+    assert (row.reason, row.complete) == (f"the value is {said}", False)
+    pages: dict[float, str | None] = {100.0 + i: histogram([i, i, i], value) for i in range(3)}
+    (row,) = rows({"h_seconds": ["Average", "p50"]}, pages, (100.5, 101.9))
+    assert row.statistics["Average"] is None
+    assert row.statistics["p50"] is not None
+    assert row.reason == "the sum of what was observed is missing, or is no number"
+
+
 def test_a_window_between_two_rounds_has_no_gauge_but_its_gain() -> None:
     (row,) = rows(["m"], each_second([1, 1], kind="gauge"), (100.2, 100.8))
     assert row.reason == "no sample lies inside so short a window"
