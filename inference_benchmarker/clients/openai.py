@@ -137,7 +137,7 @@ class OpenAIClient:
                     if text := answer.take(data):
                         yield text
             for data in events.end():
-                if text := answer.take(data):
+                if text := answer.take_last(data):
                     yield text
             yield answer.end(begun)
         except OSError as error:
@@ -177,6 +177,12 @@ class _StreamedAnswer:
         if text:
             self._has_text = True
         return text
+
+    def take_last(self, data: bytes) -> str:
+        """The text of an event that only the end of the stream ended. Raises IncompleteAnswerError where it was cut."""
+        if not data.startswith(_DONE) and _json_object(data) is None:
+            raise IncompleteAnswerError(f"the stream ended within an event: {data[:_SHOWN]!r}")
+        return self.take(data)
 
     def end(self, begun: bytes) -> Response:
         """The usage.

@@ -363,6 +363,13 @@ def test_a_finish_reason_of_another_type_is_told_as_a_text(reason: Any, pair: Pa
     assert last.finish_reason == str(reason)
 
 
+def test_a_stream_that_is_cut_anywhere_is_broken_whatever_was_cut(pair: Pair) -> None:
+    body = events(delta("a"), delta("b"), done=False)
+    for cut in range(0, len(body), 7):
+        pair.give([b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", body[:cut], CLOSE])
+        assert outcome(lambda: read(pair.ours)).key == "APIConnectionError broken", body[:cut]
+
+
 def test_a_line_without_end_is_given_up(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inference_benchmarker.clients.sse._MOST_LINE", 1000)
     pair.give(stream(b"data: " + b"x" * 5000))
