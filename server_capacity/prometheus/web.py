@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.redact import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -99,8 +100,10 @@ class Web:
     def hide(self, text: str) -> str:
         """A server's words without the secret, in one line, cut where they get long."""
         text = " ".join(text.split())
-        for secret in (self._secret, *(self._signer.secrets if self._signer else ())):
-            text = text.replace(secret, "***") if secret else text
+        secrets = [each for each in (self._secret, *(self._signer.secrets if self._signer else ())) if each]
+        for secret in secrets:
+            text = text.replace(secret, "***")
+        text = redact(text, secrets)  # quoted for a URL, in base64, ...: a server may repeat a request's headers
         return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
     def refusal(self, reply: Reply, words: str = "") -> str:
