@@ -13,11 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.units import SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from inference_benchmarker.errors import Problem
+
+
+_SECONDS = "S"  # how the value of a flag is called that is a duration
+_DURATION = re.compile(rf"\s*(?P<value>\d{{1,20}}(?:\.\d{{1,20}})?)\s*(?P<unit>{'|'.join(SECONDS)})\s*")
 
 
 def parse_text(_: str, text: str) -> str:
@@ -81,7 +86,7 @@ def _shown(default: Any) -> str:
 
 
 def _is_shown(default: Any) -> bool:
-    return isinstance(default, (int, float, str, Decimal, Path)) and not isinstance(default, bool)
+    return isinstance(default, (int, float, str, Decimal, Path)) and not isinstance(default, bool) and default != ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +126,16 @@ def read_flags(flags: Iterable[Flag], options: dict[str, Any], problems: list[st
 
 def _read(flag: Flag, text: str, problems: list[str]) -> Any:
     try:
-        return flag.parse(flag.flag, text)
+        return flag.parse(flag.flag, in_seconds(text) if flag.metavar == _SECONDS else text)
     except BenchmarkError as error:
         problems.append(str(error))
     return None
+
+
+def in_seconds(text: str) -> str:
+    """A duration with a unit, as ``10s`` or ``2m``, in seconds; any other text as it is."""
+    match = _DURATION.fullmatch(text) if text.isascii() else None
+    return text if match is None else f"{(Decimal(match['value']) * SECONDS[match['unit']]).normalize():f}"
 
 
 def parse_path(flag: str, text: str) -> Path:

@@ -348,6 +348,16 @@ class TestConfig:
         assert [slo.expression for slo in plan.slos] == ["p99<1s", "success>=0.9"]
         assert [limit.expression for limit in plan.goodput] == ["ttft<1s", "itl<50ms"]
 
+    def test_durations_may_have_their_units_in_it_and_on_the_command_line(self, plans: list[WavePlan]) -> None:
+        text = "factories-file = 'f.py'\nclient-rps = 3\nobs-time = '2m'\nwarmup = 5"
+        cli.main([*self.config(text), "--drain-timeout", "500ms"])
+        (plan,) = plans
+        assert (plan.bounds.duration_s, plan.warmup_s, plan.drain_timeout_s) == (
+            Decimal(120),
+            Decimal(5),
+            Decimal("0.5"),
+        )
+
     @pytest.mark.parametrize("stages", ['["10:2s", "a=10..50:1m"]', '"10:2s, a=10..50:1m"'])
     def test_stages_are_a_list_or_a_text_and_stand_for_rate_and_time(self, plans: list[WavePlan], stages: str) -> None:
         cli.main(self.config(f"factories-file = 'f.py'\nstages = {stages}"))

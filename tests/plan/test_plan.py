@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_benchmarker.cli.flags import Flag, parse_decimal, parse_int, read_flags
+from inference_benchmarker.cli.flags import Flag, in_seconds, parse_decimal, parse_int, read_flags
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
@@ -348,6 +348,27 @@ def test_a_value_on_its_limit_meets_it(microseconds: int) -> None:
 )
 def test_numbers_are_read_exactly(text: str, value: str) -> None:
     assert parse_decimal("--x", text) == Decimal(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("10s", "10"),
+        (" 1.5 m ", "90"),
+        ("2h", "7200"),
+        ("250ms", "0.25"),
+        ("3us", "0.000003"),
+        ("0s", "0"),
+        ("100s", "100"),
+    ],
+)
+def test_a_duration_may_have_its_unit(text: str, seconds: str) -> None:
+    assert in_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["10", "-2s", "1e3s", "10 seconds", "s", "٣s", "1m30s", ""])
+def test_any_other_text_of_a_duration_stays_as_it_is(text: str) -> None:
+    assert in_seconds(text) == text
 
 
 @pytest.mark.parametrize(
