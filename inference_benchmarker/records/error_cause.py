@@ -9,17 +9,24 @@ from __future__ import annotations
 
 import errno
 from http.client import HTTPException
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
 class_name_of = type.__dict__["__name__"].__get__  # a metaclass may have one of its own
 bases_of = type.__dict__["__mro__"].__get__
+# So may an exception of these.
+_cause_of, _context_of, _suppresses, _arguments_of = (
+    BaseException.__dict__[name].__get__ for name in ("__cause__", "__context__", "__suppress_context__", "args")
+)
 
 BROKEN = "broken"
 """In an error's key: the connection ended within an exchange without an errno, or what came was no answer."""
 _MAX_CAUSES = 16
+# What went wrong in code, whatever it was handling then: such an error came from another one only where it says so.
+_MISTAKES = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, NameError)
 # What a host answers itself, before anything has left it.
 _LOCAL_ERRORS = frozenset(
     (
@@ -34,35 +41,38 @@ _ENDS = (_LOCAL_ERRORS - {errno.EPERM, errno.EACCES}) | {
 }
 
 
-def local_errno(exception: BaseException) -> str | None:
-    """The errno by which this host refused the request, from the exception or those it came from; else None."""
-    return next((errno.errorcode[code] for code in map(_errno, causes(exception)) if code in _LOCAL_ERRORS), None)
+def local_errno(found: Sequence[BaseException]) -> str | None:
+    """The errno by which this host refused the request, from an exception's ``causes``; else None."""
+    return next((errno.errorcode[code] for code in map(_errno, found) if code in _LOCAL_ERRORS), None)
 
 
-def connection_cause(exception: BaseException) -> str:
-    """The end of the connection that an exception came from: an errno, OpenSSL's reason or a word; else nothing.
+def connection_cause(found: Sequence[BaseException]) -> str:
+    """The end of the connection that an exception came from, by its ``causes``: an errno, OpenSSL's reason or a word.
 
-    Of an exception whose class says it already, nothing.
+    Else nothing, and of an exception whose class says it already.
     """
-    if is_a(exception, ConnectionError):
+    if is_a(found[0], ConnectionError):
         return ""
-    found = list(causes(exception))
-    words = () if _word(exception) else map(_word, found)
+    words = () if _word(found[0]) else map(_word, found)
     return next(filter(None, (*map(_end, found), *words)), "")
 
 
-def causes(exception: BaseException) -> Iterator[BaseException]:
+def causes(exception: BaseException) -> Sequence[BaseException]:
     """The exception, then those it came from, the nearest first."""
     found = [exception]
-    for number in range(_MAX_CAUSES):
-        if number == len(found):
-            return
-        yield (cause := found[number])
-        arguments = attribute(cause, "args")
-        further = [attribute(cause, name) for name in ("__cause__", "__context__", "reason")]
-        further += arguments[:2] if type(arguments) is tuple else ()
-        known = {id(other) for other in found}  # an exception may compare in ways of its own
-        found += [other for other in further if is_a(other, BaseException) and id(other) not in known]
+    for cause in islice(found, _MAX_CAUSES):  # which grows meanwhile
+        handled = _cause_of if issubclass(type(cause), _MISTAKES) else before
+        further = (handled(cause), attribute(cause, "reason"), *_arguments_of(cause)[:2])
+        for other in further:
+            if is_a(other, BaseException) and not any(other is known for known in found):  # it may compare oddly
+                found.append(other)
+    return found[:_MAX_CAUSES]
+
+
+def before(exception: BaseException) -> BaseException | None:
+    """The exception that Python's own traceback tells before it: its cause, else the one that was being handled."""
+    found: BaseException | None = _cause_of(exception) if _suppresses(exception) else _context_of(exception)
+    return found
 
 
 def is_a(value: object, kind: type) -> bool:

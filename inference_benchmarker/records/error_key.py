@@ -7,24 +7,28 @@ texts of any length, texts of a class of its own. Whatever it does, it has a key
 from __future__ import annotations
 
 import errno
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.records.error_cause import attribute, bases_of, class_name_of, connection_cause, is_a
+from inference_benchmarker.records.error_cause import attribute, bases_of, causes, class_name_of, connection_cause, is_a
 from inference_benchmarker.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MAX_LENGTH = 20_000  # of a key before secrets are hidden in it; what is stored is shorter
 
 
-def error_key(exception: BaseException) -> str:
+def error_key(exception: BaseException, found: Sequence[BaseException] = ()) -> str:
     """Class name plus AWS error code, gRPC or HTTP status, or errno where there is one; never the free text.
 
-    Where it came from another exception that ended a connection, that one's errno, OpenSSL's reason or a word for it.
+    Where it came from another exception that ended a connection, that one's errno, OpenSSL's reason or a word for it;
+    ``found`` are its ``causes``, where they are known.
     boto3 has classes that are named as their code, which is then said once: "ModelError 502" tells the model's status.
     gRPC's classes are private, so its errors go by the name that is not: "RpcError UNAVAILABLE".
     """
     name = class_name(type(exception))
     try:
-        key = _key(exception, name)
+        key = _key(exception, name, found)
     except BaseException:
         key = name
     return plain(storable(key[:MAX_LENGTH]))
@@ -53,7 +57,7 @@ def storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _key(exception: BaseException, name: str) -> str:
+def _key(exception: BaseException, name: str, found: Sequence[BaseException]) -> str:
     if status := _grpc_status(exception):
         return f"{_public_name(type(exception))} {status}"
     detail = (
@@ -61,7 +65,7 @@ def _key(exception: BaseException, name: str) -> str:
         or _aws_code(exception)
         or _http_status(exception)
         or _errno_name(exception)
-        or connection_cause(exception)
+        or connection_cause(found or causes(exception))
     )
     if detail == name:
         detail = _model_status(exception)

@@ -22,7 +22,7 @@ from inference_benchmarker.records.error_key import error_key, error_text, stora
 from inference_benchmarker.redact import CUT, beginning, excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 OK, FAILED, ABANDONED = 0, 1, 2
 OUTCOMES = ("ok", "failed", "abandoned")
@@ -203,9 +203,9 @@ class BatchWriter:
         self._streams += STREAM.pack(times[0], times[-1], len(times), tokens_in, tokens_out, len(gaps))
         self._gaps.extend(gaps)
 
-    def error(self, exception: BaseException) -> tuple[int, str]:
-        """The number and key of an error; keeps the text of the first few of each key."""
-        number = self.errors[error_key(exception)]
+    def error(self, exception: BaseException, found: Sequence[BaseException] = ()) -> tuple[int, str]:
+        """The number and key of an error with its ``causes``; keeps the text of the first few of each key."""
+        number = self.errors[error_key(exception, found)]
         key = self.errors.name(number)
         if self._text_counts[key] < MAX_TEXTS:
             self._text_counts[key] += 1

@@ -163,6 +163,14 @@ def test_exceptions_that_came_from_each_other_are_told_once() -> None:
     assert traceback_text(first) == "ValueError: a\nfrom ValueError: b"
 
 
+def test_what_python_would_not_tell_is_not_told() -> None:
+    error = ValueError("told")
+    error.__context__ = OSError("hidden by its raiser")
+    assert traceback_text(error) == "ValueError: told\nfrom OSError: hidden by its raiser"
+    error.__suppress_context__ = True
+    assert traceback_text(error) == "ValueError: told"
+
+
 @pytest.mark.parametrize("before", range(MAX_TEXT_LENGTH - 30, MAX_TEXT_LENGTH + 1))
 def test_no_half_of_a_secret_is_left_where_a_text_is_cut(before: int) -> None:
     writer = BatchWriter(["open-sesame-and-close"])

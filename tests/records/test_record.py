@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
 
 from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records
-from inference_benchmarker.records.error_cause import connection_cause, local_errno
+from inference_benchmarker.records.error_cause import causes, connection_cause, local_errno
 from inference_benchmarker.records.error_key import error_key
 from inference_benchmarker.records.record import (
     BASE,
@@ -331,6 +331,23 @@ def raised(cause: BaseException, *, implicit: bool = False) -> BaseException:
         return error
 
 
+class ApiError(Exception):
+    """Stands for a client's."""
+
+
+def of_the_users(error: BaseException, *, hidden: bool = False) -> BaseException:
+    """An error of the user's own while a refused connection was handled; ``hidden``: raised ``from None``."""
+    try:
+        try:
+            raise REFUSED
+        except OSError:
+            if hidden:
+                raise error from None
+            raise error  # noqa: B904 - the context is what is asked for
+    except BaseException as raised:
+        return raised
+
+
 def refused_by_kernel() -> str:
     """The errno with which this host refuses TCP to the broadcast address, whatever its routes."""
     with socket.socket() as probe:
@@ -372,6 +389,7 @@ LOCAL_ERRORS: list[tuple[str, BaseException, str | None]] = [
     ("attributes that raise", RequestNotSetError(), None),
     ("OpenSSL's number, which is EPERM's", requests.ConnectionError(UNTRUSTED), None),
 ]
+MISTAKES = (KeyError, IndexError, TypeError, ValueError, AttributeError, ZeroDivisionError, AssertionError, NameError)
 REFUSED = ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
 CAUSES: list[tuple[BaseException, str]] = [
     (raised(REFUSED), "ECONNREFUSED"),
@@ -393,6 +411,11 @@ CAUSES: list[tuple[BaseException, str]] = [
     (REFUSED, ""),  # its class says it
     (http.client.RemoteDisconnected("closed"), ""),
     (raised(ValueError("another fault")), ""),
+    *((of_the_users(kind("of the user")), "") for kind in MISTAKES),
+    *((of_the_users(kind("of a client"), hidden=True), "") for kind in (ApiError, OSError, KeyError)),
+    (of_the_users(ApiError("of a client")), "ECONNREFUSED"),
+    (raised(of_the_users(KeyError("of the user"))), ""),
+    (KeyError(REFUSED), "ECONNREFUSED"),
     (raised(FileNotFoundError(errno.ENOENT, "no such file")), ""),
     (raised(TimeoutError("timed out")), ""),
 ]
@@ -400,22 +423,22 @@ CAUSES: list[tuple[BaseException, str]] = [
 
 @pytest.mark.parametrize(("exception", "cause"), CAUSES)
 def test_what_ended_a_connection_is_part_of_the_key(exception: BaseException, cause: str) -> None:
-    assert connection_cause(exception) == cause
+    assert connection_cause(causes(exception)) == cause
     assert error_key(exception) == " ".join(filter(None, (type(exception).__name__, cause)))
 
 
 class TestLocalErrno:
     @pytest.mark.parametrize(("exception", "name"), [row[1:] for row in LOCAL_ERRORS], ids=[r[0] for r in LOCAL_ERRORS])
     def test_it_is_found_wherever_the_client_put_it(self, exception: BaseException, name: str | None) -> None:
-        assert local_errno(exception) == name
+        assert local_errno(causes(exception)) == name
 
     def test_a_chain_that_goes_round_ends(self) -> None:
         one, other = ValueError("one"), ValueError("other")
         one.__cause__, other.__cause__ = other, one
         one.__context__ = other.__context__ = one
-        assert local_errno(one) is None
+        assert local_errno(causes(one)) is None
         other.args = (LOCAL,)
-        assert local_errno(one) == "EMFILE"
+        assert local_errno(causes(one)) == "EMFILE"
 
     def test_a_chain_without_an_end_is_given_up(self) -> None:
         class EndlessError(Exception):
@@ -423,23 +446,23 @@ class TestLocalErrno:
             def reason(self) -> Exception:
                 return EndlessError()
 
-        assert local_errno(EndlessError()) is None
+        assert local_errno(causes(EndlessError())) is None
         deep: BaseException = LOCAL
         for _ in range(1000):
             deep = raised(deep)
-        assert local_errno(deep) is None
+        assert local_errno(causes(deep)) is None
 
     def test_a_real_connection_of_requests(self) -> None:
         with pytest.raises(requests.ConnectionError) as error:
             requests.get("http://255.255.255.255:9/", timeout=5)
-        assert local_errno(error.value) == refused_by_kernel()
+        assert local_errno(causes(error.value)) == refused_by_kernel()
 
     def test_a_real_connection_that_the_other_side_refuses(self) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))  # bound and not listening: nobody else gets it, and it refuses
             with pytest.raises(requests.ConnectionError) as error:
                 requests.get(f"http://127.0.0.1:{free.getsockname()[1]}/", timeout=5)
-        assert local_errno(error.value) is None
+        assert local_errno(causes(error.value)) is None
         assert error_key(error.value) == "ConnectionError ECONNREFUSED"
 
     def test_a_real_connection_of_boto3(self) -> None:
@@ -453,14 +476,14 @@ class TestLocalErrno:
         )
         with pytest.raises(EndpointConnectionError) as error:
             client.invoke_endpoint(EndpointName="e", Body=b"")
-        assert local_errno(error.value) == refused_by_kernel()
+        assert local_errno(causes(error.value)) == refused_by_kernel()
 
     def test_a_real_want_of_descriptors(self) -> None:
         """In a process of its own, which has none left."""
         script = """
 import resource, socket, sys
 import requests, urllib3, idna
-from inference_benchmarker.records.error_cause import local_errno
+from inference_benchmarker.records.error_cause import causes, local_errno
 session = requests.Session()
 session.trust_env = False
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
@@ -473,7 +496,7 @@ except OSError:
 try:
     session.get("http://127.0.0.1:9/")
 except requests.ConnectionError as error:
-    name = local_errno(error)
+    name = local_errno(causes(error))
 held.clear()
 print(name)
 """
@@ -575,7 +598,7 @@ def test_an_exception_that_compares_in_its_own_way_is_searched_all_the_same() ->
     error.__cause__ = ApiError()
     error.__cause__.__cause__ = OddError()
     error.__cause__.__cause__.__cause__ = OSError(errno.EMFILE, "none left")
-    assert local_errno(error) == "EMFILE"
+    assert local_errno(causes(error)) == "EMFILE"
 
 
 class Hostile(type):
@@ -659,7 +682,7 @@ ODD = {
 @pytest.mark.parametrize(("exception", "key"), ODD.values(), ids=ODD)
 def test_an_exception_that_does_what_it_likes_has_a_key_and_a_text(exception: BaseException, key: str) -> None:
     assert error_key(exception) == key
-    assert local_errno(exception) is None
+    assert local_errno(causes(exception)) is None
     writer = BatchWriter([SECRET])
     assert writer.error(exception) == (1, key)
     ((written, text),) = texts_of(writer)

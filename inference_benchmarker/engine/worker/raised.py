@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.records.error_cause import attribute, causes, is_a
+from inference_benchmarker.records.error_cause import attribute, before, causes
 from inference_benchmarker.records.error_key import error_key, error_text, storable
 from inference_benchmarker.records.record import MAX_TEXT_LENGTH, MAX_TEXTS
 from inference_benchmarker.redact import excerpt
@@ -60,8 +60,7 @@ def _came_from(exception: BaseException) -> list[BaseException]:
     """The exception and the few before it, as Python's own traceback would tell them; each once."""
     found = [exception]
     while len(found) < _MOST_CAUSES:
-        before = (attribute(found[-1], "__cause__"), attribute(found[-1], "__context__"))
-        further = next((other for other in before if is_a(other, BaseException)), None)
+        further = before(found[-1])
         if further is None or any(further is other for other in found):
             break
         found.append(further)

@@ -13,7 +13,7 @@ import gevent
 
 from inference_benchmarker.engine.worker.asked_model import asked_model
 from inference_benchmarker.engine.worker.raised import Tracebacks
-from inference_benchmarker.records.error_cause import local_errno
+from inference_benchmarker.records.error_cause import causes, local_errno
 from inference_benchmarker.records.error_key import error_key, error_text
 from inference_benchmarker.records.record import (
     ABANDONED,
@@ -138,12 +138,13 @@ class Requests:
                 self.ledger.ok += 1
                 self._report(slot, None)
             return
-        number, key = self._writer.error(slot.failure)
+        found = causes(slot.failure)
+        number, key = self._writer.error(slot.failure, found)
         self._write(slot, arrival, FAILED, number)
         self._tracebacks.take(arrival.index, key, slot.failure)
         if arrival.index >= 0:
             self.ledger.failed += 1
-            if name := local_errno(slot.failure):
+            if name := local_errno(found):
                 self.refused[name] += 1
             self._report(slot, self._errors.setdefault(key, FailedRequestError(key)))
 
