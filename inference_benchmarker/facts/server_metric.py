@@ -48,6 +48,11 @@ class Interval:
         """A window of which nobody knows what was sent in it."""
         return cls(begin=start, start=start, end=end, sent=0, tasks=True)
 
+    @property
+    def of_others(self) -> bool:
+        """Tells whether the load in it was not ours: no count says when all of it has come."""
+        return self.tasks and not self.sent
+
     def moved(self, seconds: float) -> Interval:
         """The same on a clock that is ahead by so much."""
         moved = {name: getattr(self, name) + seconds for name in ("begin", "start", "end")}

@@ -26,6 +26,10 @@ _REFUSED = {
 }
 
 
+class NoResultsError(ValueError):
+    """An answer without what every answer of CloudWatch has; the text tells what came."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why a call brought nothing, in words.
@@ -83,7 +87,8 @@ def client_failure(error: Exception, client: Any) -> Failure:
 
 def unreadable(error: Exception, client: Any) -> Failure:
     """Somebody answers who is not CloudWatch."""
-    said = f"{type(error).__name__}: {first_line(error)}"
+    kind = "" if isinstance(error, NoResultsError) else f"{type(error).__name__}: "
+    said = f"{kind}{first_line(error)}"
     text = redact(f"the answer of {client.meta.endpoint_url} is none of CloudWatch's ({said}): is a proxy between?")
     return Failure(text, final=True, every_call=True)
 

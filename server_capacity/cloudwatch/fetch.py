@@ -15,6 +15,7 @@ from server_capacity.cloudwatch.buckets import MINUTE
 from server_capacity.cloudwatch.failures import (
     UNREADABLE,
     Failure,
+    NoResultsError,
     client_failure,
     first_line,
     service_failure,
@@ -170,10 +171,12 @@ def _pages(
     tokens: set[str] = set()
     while True:
         page = client.get_metric_data(**request)
+        if "MetricDataResults" not in page:
+            raise NoResultsError(_what_came(page))
         clocks.extend(_ahead(page))
         remarks += _remarks(page)
         token = page.get("NextToken")
-        for result in page.get("MetricDataResults", []):
+        for result in page["MetricDataResults"]:
             if (answer := answers.get(result.get("Id", ""))) is not None and result["Id"] in spans:
                 seen.add(result["Id"])
                 _merge(answer, result, spans[result["Id"]], more=bool(token))
@@ -183,6 +186,12 @@ def _pages(
         request["NextToken"] = token
     for query in queries:
         _remark(answers[query.id], remarks, answered=query.id in seen)
+
+
+def _what_came(page: dict[str, Any]) -> str:
+    """The kind of an answer that has no results: botocore reads a web page as one without anything in it."""
+    kind = page.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-type", "no content type")
+    return f"{str(kind)[:100]} without results"
 
 
 def _line(query: Query) -> dict[str, Any]:

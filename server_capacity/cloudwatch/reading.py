@@ -75,7 +75,8 @@ class Reading:
             return self._past_patience(counter)
         settled = self.before is not None and self.before.total(counter) == total
         if self.interval.tasks:
-            return (settled and self._past_patience(counter)) or self._long_over(counter)
+            enough = self._past_patience(counter) or (self.interval.of_others and self._last_published(counter))
+            return (settled and enough) or self._long_over(counter)
         if total >= self.interval.sent:
             return settled or self._past_patience(counter)
         answered = self.interval.answered
@@ -175,6 +176,11 @@ class Reading:
     def _final(self, wanted: Wanted) -> bool:
         failure = self.failure(wanted)
         return failure is not None and failure.final
+
+    def _last_published(self, wanted: Wanted) -> bool:
+        """Tells whether the window's last bucket has come, and its lag and period are over: little is added to it."""
+        last = wanted.around.end - wanted.period
+        return self.now >= self.interval.end + wanted.lag + wanted.period and last in self.buckets(wanted)
 
     def _long_over(self, wanted: Wanted) -> bool:
         """Tells whether the first poll came when nothing more comes: a window of the past is asked for once."""

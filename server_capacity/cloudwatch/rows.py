@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.verdict.server.known_metrics import hint, unit_of, unpublished
 from server_capacity.cloudwatch.buckets import changes, combination, combine, within
+from server_capacity.cloudwatch.retention import no_longer_kept
 from server_capacity.cloudwatch.warnings import long_enough
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from server_capacity.cloudwatch.reading import Reading
 
 STREAM = "cloudwatch"
-RETENTION_BELOW_MINUTE_S = 3 * 3600
 SUGGESTIONS = 3
 
 
@@ -92,22 +92,23 @@ def _values(reading: Reading, wanted: Wanted) -> tuple[dict[str, float | None], 
 
 
 def _surplus(reading: Reading, wanted: Wanted) -> Iterator[str]:
-    """The note on what the one bucket holds beyond the wave's: a warm-up, a wave before it."""
+    """The note on what the one bucket holds beyond the window's: a warm-up, a wave before it."""
     if not wanted.surplus or wanted.whole is None:
         return
     held = reading.answers[wanted.surplus_id].points.get(wanted.whole.start)
     ours = combine("SampleCount", {"SampleCount": reading.points(wanted, "SampleCount")}, wanted.around)
     if held is not None and ours is not None and held > ours:
         yield (
-            f"{', '.join(wanted.wholes)}: of the {wanted.whole.length} s around the wave, CloudWatch's shortest bucket"
-            f" that holds it; {held - ours:,.0f} of the {held:,.0f} requests in it are not in the wave's buckets"
+            f"{', '.join(wanted.wholes)}: of the {wanted.whole.length} s around the window, CloudWatch's shortest"
+            f" bucket that holds it; {held - ours:,.0f} of the {held:,.0f} requests in it are not in the window's"
+            " buckets"
         )
 
 
 def _whole_value(reading: Reading, wanted: Wanted, statistic: str) -> tuple[float | None, str]:
     """The value that only one bucket over the whole window can give."""
     if wanted.whole is None:
-        return None, f"{statistic} needs one bucket over the whole wave, and CloudWatch's longest is a day"
+        return None, f"{statistic} needs one bucket over the whole window, and CloudWatch's longest is a day"
     points = reading.answers[wanted.whole_id(statistic)].points
     of_others = wanted.surplus and reading.is_empty(wanted)  # the bucket is longer than the window, which has nothing
     if not points or of_others:
@@ -115,7 +116,7 @@ def _whole_value(reading: Reading, wanted: Wanted, statistic: str) -> tuple[floa
     if set(points) != {wanted.whole.start}:
         return max(points.values()), f"{statistic} is approximate: the highest of {len(points)} buckets"
     diluted = wanted.kind == "gauge" and wanted.whole != wanted.inside
-    remark = f"{statistic} is of the buckets around the wave, idle time too" if diluted else ""
+    remark = f"{statistic} is of the buckets around the window, idle time too" if diluted else ""
     return points[wanted.whole.start], remark
 
 
@@ -125,7 +126,7 @@ def _gauge_value(
     if wanted.inside is None:
         highest = {"Average": "Maximum", "Maximum": "Maximum", "Sum": "Sum"}.get(statistic)
         found = within(series[highest], wanted.around) if highest else {}
-        return max(found.values(), default=None), _short_wave(reading, wanted)
+        return max(found.values(), default=None), _short_window(reading, wanted)
     if statistic == "Sum":
         sums = within(series["Sum"], wanted.inside)
         mean = sum(sums.values()) / len(sums) if sums else None
@@ -133,11 +134,11 @@ def _gauge_value(
     return combine(statistic, series, wanted.inside), ""
 
 
-def _short_wave(reading: Reading, wanted: Wanted) -> str:
+def _short_window(reading: Reading, wanted: Wanted) -> str:
     length = reading.interval.end - reading.interval.start
     return (
-        f"no whole bucket of {wanted.period} s lies inside the {length:.1f} s of the wave: Average and Maximum are the"
-        f" Maximum of the buckets around it, which idle time dilutes; {long_enough(wanted.period)}"
+        f"no whole bucket of {wanted.period} s lies inside the {length:.1f} s of the window: Average and Maximum are"
+        f" the Maximum of the buckets around it, which idle time dilutes; {long_enough(wanted.period)}"
     )
 
 
@@ -150,13 +151,14 @@ def _missing(reading: Reading, wanted: Wanted, ending: Ending, values: Mapping[s
         return
     names = [name for name, _ in wanted.dimensions]
     if reading.is_empty(wanted):
-        if absence := reading.absence(wanted):
+        if too_old := no_longer_kept(wanted.period, reading.now - wanted.around.end):
+            yield too_old
+        elif absence := reading.absence(wanted):
             yield absence
             yield from _suggestions(wanted, ending)
         elif not ending.interrupted:
             yield f"CloudWatch has no data: {hint(wanted.namespace, wanted.name, names, wanted.statistics)}"
             yield from _suggestions(wanted, ending)
-            yield from _retention(reading, wanted)
         return
     wholes = wanted.wholes if wanted.whole else ()
     gone = [each for each in wholes if not reading.answers[wanted.whole_id(each)].points]
@@ -165,7 +167,7 @@ def _missing(reading: Reading, wanted: Wanted, ending: Ending, values: Mapping[s
         why = unpublished(wanted.namespace, wanted.name, gone)
         yield f"no data for {', '.join(gone)}{f': {why}' if why else ''}"
     elif wanted.inside is not None and not within(dict.fromkeys(reading.buckets(wanted), 0.0), wanted.inside):
-        yield "nothing came for the buckets inside the wave"
+        yield "nothing came for the buckets inside the window"
 
 
 def _suggestions(wanted: Wanted, ending: Ending) -> Iterator[str]:
@@ -178,19 +180,14 @@ def _suggestions(wanted: Wanted, ending: Ending) -> Iterator[str]:
         yield f"CloudWatch has {wanted.name} under {shown}"
 
 
-def _retention(reading: Reading, wanted: Wanted) -> Iterator[str]:
-    if wanted.period < 60 and reading.now - wanted.around.start > RETENTION_BELOW_MINUTE_S:
-        yield f"CloudWatch keeps buckets of {wanted.period} s for 3 hours: use a Period of 60"
-
-
 def _unfinished(reading: Reading, wanted: Wanted, ending: Ending) -> Iterator[str]:
     if reading.has_all(wanted):
         return
     waited = max(0.0, reading.now - reading.interval.end)
     ended = (
-        f"when the waiting was interrupted, {waited:.0f} s after the wave"
+        f"when the waiting was interrupted, {waited:.0f} s after the window"
         if ending.interrupted
-        else (f"{waited:.0f} s after the wave")
+        else (f"{waited:.0f} s after the window")
     )
     if reading.failure(wanted) is None:
         counter = reading.counter_of(wanted)
@@ -200,6 +197,8 @@ def _unfinished(reading: Reading, wanted: Wanted, ending: Ending) -> Iterator[st
                 f"CloudWatch had counted {total:,.0f} of the {reading.interval.sent:,} requests sent {ended}"
                 " (some are still under way, did not reach the endpoint, or went to a part of it not listed)"
             )
+        elif reading.interval.of_others and not ending.interrupted and not reading.is_empty(wanted):
+            yield f"its last values had not come {ended}: nothing happened then, or CloudWatch is late"
         else:
             yield f"not all values had come {ended}"
 
@@ -229,11 +228,11 @@ def _scaling(reading: Reading, wanted: Wanted) -> Iterator[str]:
     known = None if described is None or described.hardware is None else described.hardware.instances
     if known is None:
         yield (
-            f"its samples a bucket changed during the wave ({path}): instances came or went, or published at another"
+            f"its samples a bucket changed during the window ({path}): instances came or went, or published at another"
             " rate; values per instance may be a mixture"
         )
     elif known in (levels[0], levels[-1]):
-        yield f"the number of instances reporting changed during the wave ({path}): values per instance are a mixture"
+        yield f"the number of instances reporting changed during the window ({path}): values per instance are a mixture"
 
 
 def _notes(reading: Reading, wanted: Wanted, ending: Ending) -> Iterator[str]:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from server_capacity.cloudwatch.hardware import Described
 
 POLLS_A_PERIOD, LEAST_POLL_S, MOST_POLL_S = 4, 1.0, 15.0
+SECOND_LOOK_S = 5.0
+"""Of a past window whose lag and period are over: what has not changed by then is taken as it is."""
+
 MOST_FAILURES = 3
 LOOK_UPS = 5
 LOOK_UP_S = 2.0
@@ -79,7 +82,7 @@ class CloudWatch:
 
     def collect(self, interval: Interval, say: Callable[[str], None]) -> list[ServerMetric]:
         """Every metric over the window; waits until it is complete. Ctrl-C ends the waiting with what there is."""
-        say(self._announcement())
+        say(self._announcement(interval))
         waiting = _Waiting(self._blocks, self._client, interval, self._clock)
         interrupted = False
         try:
@@ -110,12 +113,15 @@ class CloudWatch:
         thread.join(LOOK_UP_S)
         return dict(found)
 
-    def _announcement(self) -> str:
+    def _announcement(self, interval: Interval) -> str:
         longest = max(self._blocks, key=lambda block: block.lag + block.period)
-        return (
-            f"⏳ Fetching metrics from stream: cloudwatch (waiting {longest.lag + longest.period:g}s (longest lag:"
-            f" {longest.lag:g} + period: {longest.period}) for propagation)..."
+        over_s = self._clock() - interval.end
+        left_s = longest.lag + longest.period - over_s
+        over = f", of which {over_s:.0f}s are over" if over_s >= 1 else ""
+        waiting = (
+            f" (waiting {left_s:.0f}s (longest lag: {longest.lag:g} + period: {longest.period}{over}) for propagation)"
         )
+        return f"⏳ Fetching metrics from stream: cloudwatch{waiting if left_s > 0 else ''}..."
 
     def _wait(self, waiting: _Waiting, say: Callable[[str], None]) -> None:
         interval_s = poll_interval(min(block.period for block in self._blocks))
@@ -154,6 +160,7 @@ class _Waiting:
         self.wanted = plan(blocks, interval)
         self.ahead_s = 0.0
         self.polls = 0
+        self._first: float | None = None
         self.reading: Reading | None = None
         self.described: Mapping[Variant, Described] = {}
         self._failed: Counter[str] = Counter()
@@ -161,8 +168,13 @@ class _Waiting:
 
     @property
     def deadline(self) -> float:
-        """When waiting ends in any case, unix seconds."""
-        return self._interval.end + max(wanted.lag + wait_limit(wanted.period) for wanted in self.wanted)
+        """When waiting ends in any case, unix seconds; soon where the first poll already came late enough."""
+        end = self._interval.end
+        latest = end + max(wanted.lag + wait_limit(wanted.period) for wanted in self.wanted)
+        published = end + max(wanted.lag + wanted.period for wanted in self.wanted)
+        if self._interval.of_others and self._first is not None and self._first >= published:
+            return min(latest, self._first + SECOND_LOOK_S)
+        return latest
 
     def poll(self) -> Reading:
         """Everything asked once more. What is not there was not there when it was asked, however long that took."""
@@ -178,6 +190,7 @@ class _Waiting:
         before = replace(self.reading, before=None) if self.reading else None
         _keep_what_came(fetched.answers, before)
         now = asked_at + self.ahead_s
+        self._first = now if self._first is None else self._first
         self.reading = Reading(self.wanted, fetched.answers, self._interval, now, before, self.described)
         return self.reading
 

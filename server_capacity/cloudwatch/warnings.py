@@ -21,8 +21,8 @@ def warnings(blocks: Iterable[Block], seconds: float | None) -> list[str]:
 
 
 def long_enough(period: int) -> str:
-    """The advice where a wave has no whole bucket inside."""
-    return f"use waves of {PLANNING_PERIODS * period} s or more{', or a shorter Period' if period > 1 else ''}"
+    """The advice where a window has no whole bucket inside."""
+    return f"take {PLANNING_PERIODS * period} s or more{', or a shorter Period' if period > 1 else ''}"
 
 
 def _documented(block: Block) -> Iterator[str]:

@@ -19,7 +19,7 @@ from server_capacity.cloudwatch.block import Block
 from server_capacity.cloudwatch.fetch import HOPELESS, fetch, make_client
 from server_capacity.cloudwatch.plan import plan
 from server_capacity.cloudwatch.reading import wait_limit
-from server_capacity.cloudwatch.source import CloudWatch, poll_interval
+from server_capacity.cloudwatch.source import SECOND_LOOK_S, CloudWatch, poll_interval
 from tests.cloudwatch_source import (
     BUSY,
     DIMENSIONS,
@@ -120,8 +120,8 @@ def test_a_percentile_s_bucket_may_hold_what_was_before_the_wave(fake: FakeCloud
     latency_of = collect(fake, asked, interval=wave)["ModelLatency"]
     assert latency_of.statistics == {"Average": 20_000, "p50": 20_000, "p99": 500_000}
     assert latency_of.reason == (
-        "p50, p99: of the 60 s around the wave, CloudWatch's shortest bucket that holds it; 200 of the 500 requests in "
-        "it are not in the wave's buckets"
+        "p50, p99: of the 60 s around the window, CloudWatch's shortest bucket that holds it; 200 of the 500 requests "
+        "in it are not in the window's buckets"
     )
     alone_in_it = collect(fake, asked, interval=replace(wave, begin=NOON, start=NOON))["ModelLatency"]
     assert alone_in_it.reason is None
@@ -152,8 +152,8 @@ def test_a_wave_shorter_than_a_period_shows_the_maximum_and_says_so(fake: FakeCl
     cpu = collect(fake, block(INSTANCES, CPUUtilization=["Average", "Maximum", "Minimum"]), interval=short)
     found = cpu["CPUUtilization"]
     assert found.statistics == {"Average": BUSY, "Maximum": BUSY, "Minimum": None}
-    assert "no whole bucket of 60 s lies inside the 5.0 s of the wave" in (found.reason or "")
-    assert "waves of 180 s or more, or a shorter Period" in (found.reason or "")
+    assert "no whole bucket of 60 s lies inside the 5.0 s of the window" in (found.reason or "")
+    assert "take 180 s or more, or a shorter Period" in (found.reason or "")
 
 
 def test_sums_and_percentiles_of_a_gauge(fake: FakeCloudWatch) -> None:
@@ -410,6 +410,8 @@ def test_no_connection(fake: FakeCloudWatch, monkeypatch: pytest.MonkeyPatch) ->
     [
         [],
         "sign in",
+        {},
+        {"Messages": []},
         {"MetricDataResults": ["x"]},
         {"MetricDataResults": [{"Id": "m0s0", "Timestamps": ["abc"], "Values": [1]}]},
         {"MetricDataResults": [{"Id": "m0s0", "Timestamps": [NOON], "Values": [None]}]},
@@ -504,7 +506,7 @@ def test_requests_that_never_come_end_the_waiting_at_its_limit(fake: FakeCloudWa
     assert fake.clock.now == WAVE.end + 30 + wait_limit(60)
     assert not found["ModelLatency"].complete
     assert found["ModelLatency"].statistics["Average"] is not None
-    assert "counted 1,400 of the 1,500 requests sent 330 s after the wave" in (found["ModelLatency"].reason or "")
+    assert "counted 1,400 of the 1,500 requests sent 330 s after the window" in (found["ModelLatency"].reason or "")
     assert any("1,400 of 1,500 requests counted" in line for line in said)
     assert len(said) < 6  # said when it changes, not at each poll
 
@@ -562,7 +564,7 @@ def test_scaling_is_noticed(fake: FakeCloudWatch) -> None:
         fake.put(INSTANCES, "CPUUtilization", HERE, (NOON + minute * 60, 10.0))
     cpu = collect(fake, block(INSTANCES, CPUUtilization=["Average"]))["CPUUtilization"]
     assert [count for _, count in cpu.instances] == [2, 2, 3]
-    assert "its samples a bucket changed during the wave (2 -> 3): instances came or went, or" in (cpu.reason or "")
+    assert "its samples a bucket changed during the window (2 -> 3): instances came or went, or" in (cpu.reason or "")
 
 
 def test_ctrl_c_ends_the_waiting_with_what_there_is(fake: FakeCloudWatch) -> None:
@@ -606,6 +608,103 @@ def test_a_wave_longer_than_a_day_has_no_percentiles(fake: FakeCloudWatch) -> No
     metric = collect(fake, block(ModelLatency=["p99", "Maximum"]), interval=long)["ModelLatency"]
     assert metric.statistics == {"p99": None, "Maximum": 5.0}
     assert "CloudWatch's longest is a day" in (metric.reason or "")
+
+
+PAST = Interval.past(WAVE.start, WAVE.end)
+
+
+def late(fake: FakeCloudWatch, after_s: float, *blocks: dict[str, Any]) -> tuple[dict[str, ServerMetric], list[str]]:
+    """The rows of a past window that is asked for so long after its end, and what was said."""
+    fake.clock.now = PAST.end + after_s
+    said: list[str] = []
+    return collect(fake, *blocks, interval=PAST, said=said), said
+
+
+@pytest.mark.parametrize(
+    ("after_s", "waiting"),
+    [
+        (0.0, " (waiting 90s (longest lag: 30 + period: 60) for propagation)"),
+        (0.3, " (waiting 90s (longest lag: 30 + period: 60) for propagation)"),
+        (48.0, " (waiting 42s (longest lag: 30 + period: 60, of which 48s are over) for propagation)"),
+        (90.0, ""),
+        (121.0, ""),
+        (1e8, ""),
+    ],
+)
+def test_only_what_is_left_of_the_waiting_is_announced(fake: FakeCloudWatch, after_s: float, waiting: str) -> None:
+    requests(fake)
+    _, said = late(fake, after_s, block(Invocations=["Sum"]))
+    assert said[0] == f"⏳ Fetching metrics from stream: cloudwatch{waiting}..."
+
+
+@pytest.mark.parametrize(("after_s", "slept"), [(121.0, [SECOND_LOOK_S]), (400.0, [])])
+def test_a_past_window_is_read_at_once(fake: FakeCloudWatch, after_s: float, slept: list[float]) -> None:
+    requests(fake)
+    gauge(fake)
+    asked = block(ModelLatency=["SampleCount"], Invocations=["Sum"]), block(INSTANCES, CPUUtilization=["Average"])
+    found, _ = late(fake, after_s, *asked)
+    assert fake.clock.slept == slept, "CloudWatch may add to what is young"
+    assert [(each.tells, each.complete, each.reason) for each in found.values()] == [(True, True, None)] * 3
+
+
+def test_what_a_young_window_may_lack_is_told(fake: FakeCloudWatch) -> None:
+    """Nothing of its last minute: nobody sent anything then, or CloudWatch is late."""
+    for second in range(60):
+        fake.put(SAGEMAKER, "Invocations", HERE, (NOON + 20 + second, 1.0))
+    asked = block(Invocations=["Sum"], Nothing=["Sum"])
+    found, _ = late(fake, 121.0, asked)
+    assert fake.clock.slept == [SECOND_LOOK_S]
+    counted = found["Invocations"]
+    assert (counted.statistics, counted.complete) == ({"Sum": 60}, False)
+    assert counted.reason == (
+        "its last values had not come 126 s after the window: nothing happened then, or CloudWatch is late"
+    )
+    assert "CloudWatch has no data" in (found["Nothing"].reason or "")
+    found, _ = late(fake, 400.0, asked)
+    assert (found["Invocations"].complete, found["Invocations"].reason) == (True, None)
+
+
+def test_a_window_that_has_just_ended_is_waited_for(fake: FakeCloudWatch) -> None:
+    fake.delay = 100
+    requests(fake)
+    found, _ = late(fake, 1.0, block(ModelLatency=["SampleCount"]))
+    assert (found["ModelLatency"].statistics, found["ModelLatency"].complete) == ({"SampleCount": 1500}, True)
+    assert fake.clock.now <= NOON + 180 + 100 + 31
+
+
+DAY_S = 86_400
+
+
+@pytest.mark.parametrize(
+    ("period", "age_s", "expected"),
+    [
+        (10, 3 * 3600 + 60, "CloudWatch keeps buckets of 10 s for 3 hours: use a Period of 60"),
+        (10, 20 * DAY_S, "CloudWatch keeps buckets of 10 s for 3 hours: use a Period of 300"),
+        (60, 16 * DAY_S, "CloudWatch keeps buckets of 60 s for 15 days: use a Period of 300"),
+        (300, 64 * DAY_S, "CloudWatch keeps buckets of 300 s for 63 days: use a Period of 3600"),
+        (3600, 456 * DAY_S, "CloudWatch keeps nothing longer than 455 days"),
+        (10, 2000 * DAY_S, "CloudWatch keeps nothing longer than 455 days"),
+        (60, 3 * DAY_S, None),
+        (3600, 300 * DAY_S, None),
+    ],
+)
+def test_what_is_no_longer_kept_is_the_whole_reason(
+    fake: FakeCloudWatch, period: int, age_s: float, expected: str | None
+) -> None:
+    found, _ = late(fake, age_s + period, block(ModelLatency=["p99"], Period=period))
+    assert fake.clock.slept == []
+    if expected is None:
+        assert "do these values of EndpointName and VariantName exist" in (found["ModelLatency"].reason or "")
+    else:
+        assert found["ModelLatency"].reason == expected
+
+
+def test_a_web_page_in_cloudwatchs_place_is_no_empty_answer(fake: FakeCloudWatch) -> None:
+    """Of HTML botocore makes an answer with nothing in it."""
+    fake.fault = lambda *_: (200, {})
+    metric = collect(fake, block(ModelLatency=["Average"]))["ModelLatency"]
+    assert "is none of CloudWatch's (application/x-amz-json-1.0 without results): is a proxy" in (metric.reason or "")
+    assert fake.clock.slept == []
 
 
 @pytest.mark.parametrize(("period", "seconds"), [(1, 1), (5, 1.25), (10, 2.5), (60, 15), (300, 15)])

@@ -148,9 +148,9 @@ def test_scaling_is_what_the_description_bears_out(
     sagemaker = SageMaker(produced({**ALL_TRAFFIC, "CurrentInstanceCount": described}))
     cpu = collect(fake, sagemaker, block(INSTANCES, CPUUtilization=["Average"]))["CPUUtilization"]
     assert [count for _, count in cpu.instances] == [2, 2, samples]
-    text = f"the number of instances reporting changed during the wave (2 -> {samples})"
+    text = f"the number of instances reporting changed during the window (2 -> {samples})"
     assert (text in (cpu.reason or "")) == said
-    assert ("changed during the wave" in (cpu.reason or "")) == said
+    assert ("changed during the window" in (cpu.reason or "")) == said
 
 
 def test_the_rows_of_a_variant_carry_its_hardware(fake: FakeCloudWatch) -> None:

@@ -209,8 +209,8 @@ def test_five_seconds_with_a_period_of_a_minute(bench: Bench) -> None:
         finished = running.finish()
     found = row(finished, "CPUUtilization")
     assert found["statistics"] == {"Average": 60, "Maximum": 60, "Minimum": None}
-    assert "no whole bucket of 60 s lies inside the 5.0 s of the wave" in line(finished, "CPUUtilization")
-    assert "use waves of 180 s or more, or a shorter Period" in line(finished, "CPUUtilization")
+    assert "no whole bucket of 60 s lies inside the 5.0 s of the window" in line(finished, "CPUUtilization")
+    assert "take 180 s or more, or a shorter Period" in line(finished, "CPUUtilization")
     assert row(finished, "Invocations")["statistics"] == {"Sum": 5 * RATE}
     assert finished.findings["server_metrics"] == "warning"
     check_the_wave_is_kept(finished, 5 * RATE)

@@ -117,7 +117,7 @@ def test_gauges_need_three_periods(period: int, seconds: float | None, doubted: 
     said = of(cloudwatch_block(INSTANCES, CPU, period=period), seconds=seconds)
     text = (
         f"a wave of {seconds} s is shorter than 3 periods of {period} s, and idle time dilutes CPUUtilization and"
-        f" GPUUtilization: use waves of {3 * period} s or more{', or a shorter Period' if period > 1 else ''}"
+        f" GPUUtilization: take {3 * period} s or more{', or a shorter Period' if period > 1 else ''}"
     )
     assert said == ([text] if doubted else [])
     assert of(cloudwatch_block(SAGEMAKER, {"ModelLatency": ["p99"]}, period=period), seconds=seconds) == []
