@@ -10,6 +10,7 @@ from inference_benchmarker.redact import redact
 UNREADABLE = (AttributeError, KeyError, TypeError, ValueError, RuntimeError)
 """What boto3 raises for JSON of another shape than AWS's: somebody else answers at that address."""
 
+_MOST, _SHOWN = 10_000, 300
 _THROTTLED = {"Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException", "LimitExceeded"}
 _DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "NotAuthorized"}
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
@@ -95,5 +96,5 @@ def unreadable(error: Exception, client: Any) -> Failure:
 
 def first_line(error: object) -> str:
     """The beginning of its text, without secrets."""
-    line = str(error).strip().split("\n", 1)[0].rstrip(".")
-    return redact(line if len(line) <= 300 else f"{line[:300]}...")
+    line = redact(str(error).strip().split("\n", 1)[0][:_MOST].rstrip("."))  # cut afterwards: half a secret is one, too
+    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}..."

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from server_capacity.cloudwatch.plan import Query
 
 BATCH = 500
+MOST_PAGES = 1_000  # of one call; a service that names another one after each would be read for ever
 ATTEMPTS = 4
 """Of a call. More would wait longer for one call than between two polls, which are attempts, too."""
 
@@ -180,7 +181,7 @@ def _pages(
             if (answer := answers.get(result.get("Id", ""))) is not None and result["Id"] in spans:
                 seen.add(result["Id"])
                 _merge(answer, result, spans[result["Id"]], more=bool(token))
-        if not token or token in tokens:
+        if not token or token in tokens or len(tokens) == MOST_PAGES:
             break
         tokens.add(token)
         request["NextToken"] = token

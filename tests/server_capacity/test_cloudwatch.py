@@ -16,7 +16,8 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from server_capacity.cloudwatch import check_block, hardware, make_source
 from server_capacity.cloudwatch.block import Block
-from server_capacity.cloudwatch.fetch import HOPELESS, fetch, make_client
+from server_capacity.cloudwatch.failures import first_line
+from server_capacity.cloudwatch.fetch import HOPELESS, MOST_PAGES, fetch, make_client
 from server_capacity.cloudwatch.plan import plan
 from server_capacity.cloudwatch.reading import wait_limit
 from server_capacity.cloudwatch.source import SECOND_LOOK_S, CloudWatch, poll_interval
@@ -276,6 +277,28 @@ def test_a_service_that_fails_on_everything_is_not_asked_for_each(fake: FakeClou
     answers = fetch(client, queries).answers
     assert len(fake.requests) <= HOPELESS + math.ceil(math.log2(len(queries))) + 1
     assert all(answer.failure is not None and "HTTP 500" in answer.failure.text for answer in answers.values())
+
+
+class Endless:
+    """A service that names another page after each."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def get_metric_data(self, **_: Any) -> dict[str, Any]:
+        self.asked += 1
+        return {"MetricDataResults": [], "NextToken": str(self.asked), "ResponseMetadata": {}}
+
+
+def test_pages_without_end_are_given_up() -> None:
+    service = Endless()
+    (wanted,) = plan([Block.of(block(Invocations=["Sum"]))], WAVE)
+    fetch(service, list(wanted.queries())[:1])
+    assert service.asked == MOST_PAGES + 1
+
+
+def test_a_secret_is_hidden_before_a_text_is_cut() -> None:
+    assert "hunter" not in first_line("y" * 276 + " https://bob:hunter2hunter2hunter2@host/")
 
 
 def test_one_bad_query_among_many_is_found(fake: FakeCloudWatch) -> None:
