@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _MAX_ERROR_LENGTH = 20_000
 _KEYS = {"pre_computed", "input", "weights", "label"}
 # What to try where an exception's own words do not say it, by its class.
+_DEFINE = "Define `def {}(...)` in it; see docs/reference/factories.md."
 _HINTS = {"NoRegionError": "Set AWS_DEFAULT_REGION, for example to us-east-1."}
 _SHAPE = 'expected {"pre_computed": True, "input": [payload, ...]} or {"pre_computed": False, "input": build}'
 
@@ -94,7 +95,7 @@ def check_source(path: Path, *, functions: Iterable[str] = ()) -> None:
         raise BenchmarkError(f"{path}{line}: not valid Python ({reason}).") from None
     for name in functions:
         if name.encode() not in source and b"import *" not in source:
-            raise BenchmarkError(f"{path}: has no {name}.", f"Define `def {name}(...)` in it; see README.")
+            raise BenchmarkError(f"{path}: has no {name}.", _DEFINE.format(name))
 
 
 def source_problems(factories_file: Path | None, locust_file: Path | None) -> list[str]:
@@ -160,7 +161,7 @@ def import_file(path: Path) -> ModuleType:
 def _function(module: ModuleType, path: Path, name: str) -> Callable[..., Any]:
     found = getattr(module, name, None)
     if found is None:
-        raise BenchmarkError(f"{path}: has no {name}.", f"Define `def {name}(...)` in it; see README.")
+        raise BenchmarkError(f"{path}: has no {name}.", _DEFINE.format(name))
     if not callable(found):
         raise BenchmarkError(f"{path}: {name} is {_kind(found)}, not a function.")
     function: Callable[..., Any] = found

@@ -24,7 +24,7 @@ from inference_benchmarker.url import url_problem
 from inference_benchmarker.version import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from inference_benchmarker.plan.replay import Recording
 
@@ -174,8 +174,8 @@ class WavePlan:
     def _recording_problems(self) -> Iterator[Problem]:
         if isinstance(self.load, OpenLoop) and self.load.replay is not None and self._unread:
             file = self.load.replay.file
-            if not _is_file(file):
-                yield Problem(("file",), f"--replay {file}: there is no such file.")
+            if not _is(Path.is_file, file):
+                yield Problem(("file",), f"--replay {file}: {_instead_of_a_file(file)}.")
 
     def _endpoint_problems(self) -> Iterator[Problem]:
         if self.factories_file is not None and self.locust_file is not None:
@@ -183,8 +183,8 @@ class WavePlan:
             yield Problem(("factories_file", "locust_file"), text)
         files = {"factories_file": self.factories_file, "locust_file": self.locust_file}
         for name, path in files.items():
-            if path is not None and not _is_file(path):
-                yield Problem((name,), f"--{name.replace('_', '-')} {path}: there is no such file.")
+            if path is not None and not _is(Path.is_file, path):
+                yield Problem((name,), f"--{name.replace('_', '-')} {path}: {_instead_of_a_file(path)}.")
         if self.endpoint_name is not None and not self.endpoint_name.strip():
             yield Problem(("endpoint_name",), "--endpoint-name must not be empty.")
         if self.endpoint_name is not None and self.factories_file is None and self.locust_file is not None:
@@ -345,8 +345,12 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _is_file(path: Path) -> bool:
+def _is(kind: Callable[[Path], bool], path: Path) -> bool:
     try:
-        return path.is_file()
+        return kind(path)
     except (OSError, ValueError):  # a name too long, a folder that may not be read
         return False
+
+
+def _instead_of_a_file(path: Path) -> str:
+    return "this is a folder; give the file in it" if _is(Path.is_dir, path) else "there is no such file"

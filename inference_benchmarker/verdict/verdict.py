@@ -205,10 +205,10 @@ def _threshold_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]
         part = summary.part(slo)
         if part is None:
             advice = "The wave ended before the stage began."
-            yield Finding("slo_missed", "missed", _slo_value(slo, None, ""), slo.expression, advice)
+            yield Finding("slo_missed", "missed", _slo_value(slo, None, "", part), slo.expression, advice)
         elif not slo_met(slo, part):
             measured = part.measured(slo.metric, slo.stat)
-            text = _slo_value(slo, measured, "≥" if _may_be_longer(slo, part) else "")
+            text = _slo_value(slo, measured, "≥" if _may_be_longer(slo, part) else "", part)
             yield Finding("slo_missed", "missed", text, slo.expression, _slo_advice(slo, measured, part))
 
 
@@ -236,10 +236,12 @@ def _may_be_longer(slo: Slo, summary: Summary) -> bool:
     return distribution.is_lower_bound(distribution.statistic(slo.stat))
 
 
-def _slo_value(slo: Slo, measured: float | None, mark: str) -> str:
+def _slo_value(slo: Slo, measured: float | None, mark: str, part: Summary | None) -> str:
     name = slo.stat if slo.metric in ("default", slo.stat) else f"{slo.metric}.{slo.stat}"
-    if measured is None:
+    if measured is None or part is None:
         return f"{name} not measured"
+    if slo.metric == "default":
+        name = f"{'latency' if part.response_time is None else 'response time'} {slo.stat}"
     share = slo.metric in ("success", "rate", "goodput")
     text = percent_text(measured, slo.limit) if share else duration_text(measured, slo.limit)
     return f"{name} {mark}{text}"

@@ -138,7 +138,10 @@ def given(value: str) -> str:
 
 
 WRONG: dict[str, tuple[str, str]] = {
-    "no invoke_factory": (PAYLOADS, "has no invoke_factory. Define `def invoke_factory(...)` in it; see README."),
+    "no invoke_factory": (
+        PAYLOADS,
+        "has no invoke_factory. Define `def invoke_factory(...)` in it; see docs/reference/factories.md.",
+    ),
     "no payload_factory": (INVOKE, "has no payload_factory. Define"),
     "invoke_factory is no function": ("invoke_factory = 3\n" + PAYLOADS, "invoke_factory is a int, not a function."),
     "invoke_factory returns nothing": (

@@ -124,7 +124,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ),
     ({"locust_file": HERE}, "Give either --factories-file or --locust-file, not both."),
     ({"factories_file": Path("/nowhere/f.py")}, "--factories-file /nowhere/f.py: there is no such file."),
-    ({"factories_file": HERE.parent}, f"--factories-file {HERE.parent}: there is no such file."),
+    ({"factories_file": HERE.parent}, f"--factories-file {HERE.parent}: this is a folder; give the file in it."),
     ({"factories_file": Path("f" * 5000)}, f"--factories-file {'f' * 5000}: there is no such file."),
     (
         {"factories_file": None, "locust_file": Path("/nowhere/l.py")},

@@ -92,11 +92,14 @@ CASES: dict[str, tuple[WaveFacts, str]] = {
         "INVALID: lost 1 of 2 workers, 250 arrivals with them; 75% of the planned arrivals "
         "were sent (limit 99%); 750 of 750 answered (1,000 were planned), p99 20 ms",
     ),
-    "a limit missed": (wave(slos="p99<10ms"), "VALID: missed p99<10ms with p99 20 ms; 1,000 of 1,000 answered"),
+    "a limit missed": (
+        wave(slos="p99<10ms"),
+        "VALID: missed p99<10ms with response time p99 20 ms; 1,000 of 1,000 answered",
+    ),
     "two limits missed": (
         wave(failing(*range(60)), slos="p50<1ms success>=0.99"),
-        "VALID: missed p50<1ms with p50 20 ms; missed success>=0.99 with success 94%; success rate 94% (limit 95%); "
-        "1,000 of 1,000 answered, 60 failed",
+        "VALID: missed p50<1ms with response time p50 20 ms; missed success>=0.99 with success 94%; "
+        "success rate 94% (limit 95%); 1,000 of 1,000 answered, 60 failed",
     ),
     "late": (wave(late(NS)), "INVALID, client-limited: schedule_lag p99 1 s (limit 5 ms); 1,000 of 1,000 answered"),
     "dropped": (

@@ -106,7 +106,7 @@ class TestLimits:
         plan = staged("10:2s,spike=50:2s", "spike:p99<500ms", "1:p99<10ms", "spike:success>=1")
         facts = observe(plan, slow_between(plan, 2, 4, 300))
         found = [f for f in judge(facts, summarise(facts)).findings if f.code == "slo_missed"]
-        assert [(finding.measured, finding.limit) for finding in found] == [("p99 20 ms", "1:p99<10ms")]
+        assert [(finding.measured, finding.limit) for finding in found] == [("response time p99 20 ms", "1:p99<10ms")]
 
     def test_each_stage_tells_which_limits_it_met(self) -> None:
         plan = staged("10:2s,spike=50:2s,0:1s", "p99<100ms", "spike:p50<1s")

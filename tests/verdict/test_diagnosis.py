@@ -22,6 +22,7 @@ from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.server import diagnose, log_since
 from inference_benchmarker.verdict.server.cold_start import cold_start
 from inference_benchmarker.verdict.server.hardware_use import Use, used_hardware
+from inference_benchmarker.verdict.server.time_remarks import whole_percents
 from inference_benchmarker.verdict.verdict import judge
 from tests.waves import MS, observe, on_time, open_plan
 
@@ -93,7 +94,7 @@ class TestWhereTheTimeWent:
     def test_the_client_s_latency_is_taken_apart(self) -> None:
         assert remarks(wave(model_ms(17), overhead_ms(1.5))) == {
             "time": "Where the time went: client latency 20 ms on average = network and client 1.5 ms (8%) + "
-            "OverheadLatency 1.5 ms (8%) + ModelLatency 17 ms (85%)."
+            "OverheadLatency 1.5 ms (7%) + ModelLatency 17 ms (85%)."
         }
 
     @pytest.mark.parametrize(
@@ -107,6 +108,22 @@ class TestWhereTheTimeWent:
     def test_every_platform_has_its_name_for_it(self, namespace: str, name: str, unit: str, value: float) -> None:
         found = remarks(wave(row(name, namespace, unit=unit, Average=value)))
         assert found["time"].endswith(f"= network and client 3 ms (15%) + {name} 17 ms (85%).")
+
+    @pytest.mark.parametrize(
+        ("shares", "percents"),
+        [
+            ([0.364, 0.044, 0.592], [36, 5, 59]),
+            ([0.355, 0.055, 0.59], [36, 5, 59]),
+            ([0.02, 0.012, 0.968], [2, 1, 97]),
+            ([0.0, 1.01], [0, 101]),
+            ([1.0], [100]),
+            ([1 / 3] * 3, [34, 33, 33]),
+        ],
+    )
+    def test_whole_percents_have_the_sum_of_what_they_are_made_from(
+        self, shares: list[float], percents: list[int]
+    ) -> None:
+        assert whole_percents(shares) == percents
 
     def test_without_an_average_there_is_none(self) -> None:
         assert remarks(wave(row("ModelLatency", unit="Microseconds", p99=17_000.0))) == {}

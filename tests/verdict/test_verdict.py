@@ -22,6 +22,7 @@ from tests.waves import MS, closed_plan, observe, on_time, open_plan, streamed
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.plan.plan import WavePlan
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
@@ -104,6 +105,21 @@ def test_a_finding_gives_number_limit_and_metric() -> None:
         ("ttft.p90 not measured", "ttft.p90<1s"),
         ("success 80%", "success>=0.9"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("plan", "measured"),
+    [
+        (open_plan("10", "10", slos=(Slo.parse("p99<1ms"),)), "response time p99 20 ms"),
+        (closed_plan(2, None, 10, slos=(Slo.parse("p99<1ms"),)), "latency p99 20 ms"),
+        (closed_plan(2, None, 10, slos=(Slo.parse("mean<1ms"),)), "latency mean 20 ms"),
+    ],
+    ids=["open", "closed", "mean"],
+)
+def test_what_a_bare_percentile_is_of_is_said(plan: WavePlan, measured: str) -> None:
+    records = [RequestRecord(index, 0, index * MS, index * MS, (index + 20) * MS) for index in range(10)]
+    found = verdict_of(observe(plan, records)).findings
+    assert [finding.measured for finding in found if finding.code == "slo_missed"] == [measured]
 
 
 @pytest.mark.parametrize(

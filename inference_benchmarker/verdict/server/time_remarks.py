@@ -28,26 +28,40 @@ def time_remarks(platform: PlatformMetrics) -> Iterator[Remark]:
 
 
 def _parts(platform: PlatformMetrics) -> Iterator[Remark]:
-    latency, server, overhead, network = platform.latency_s, platform.server_s, platform.overhead_s, platform.network_s
-    if not latency or server is None or network is None:
+    latency, network = platform.latency_s, platform.network_s
+    if not latency or platform.server_s is None or network is None:
         return
-    inside = ([] if overhead is None else [("OverheadLatency", overhead)]) + [server]
-    parts = " + ".join(f"{name} {_part(seconds, latency)}" for name, seconds in inside)
+    parts = [f"{name} {text}" for name, text in _part_texts(platform, latency, network)]
     if network < -OTHER_REQUESTS * latency:
         yield Remark(
             "time",
-            f"{parts} is more than the client's latency of {duration_text(latency)} on average",
+            f"{' + '.join(parts[1:])} is more than the client's latency of {duration_text(latency)} on average",
             "The server's times are of other requests, too: failed ones, the warm-up's, or other callers'.",
         )
         return
     whole = f"client latency {duration_text(latency)} on average"
-    yield Remark(
-        "time", f"Where the time went: {whole} = network and client {_part(max(network, 0), latency)} + {parts}"
-    )
+    yield Remark("time", f"Where the time went: {whole} = {' + '.join(parts)}")
 
 
-def _part(seconds: float, whole: float) -> str:
-    return f"{duration_text(seconds)} ({seconds / whole:.0%})"
+def _part_texts(platform: PlatformMetrics, latency: float, network: float) -> list[tuple[str, str]]:
+    """Each part's name, and its time with its share; that of network and client comes first."""
+    overhead = None if platform.overhead_s is None else ("OverheadLatency", platform.overhead_s)
+    parts = [part for part in (("network and client", max(network, 0)), overhead, platform.server_s) if part]
+    percents = whole_percents([seconds / latency for _, seconds in parts])
+    return [
+        (name, f"{duration_text(seconds)} ({percent}%)")
+        for (name, seconds), percent in zip(parts, percents, strict=True)
+    ]
+
+
+def whole_percents(shares: list[float]) -> list[int]:
+    """Whole percents whose sum is that of the shares: those that lose most by being cut are raised."""
+    exact = [100 * share for share in shares]
+    percents = [int(percent) for percent in exact]
+    most_cut_first = sorted(range(len(exact)), key=lambda place: percents[place] - exact[place])
+    for place in most_cut_first[: round(sum(exact)) - sum(percents)]:
+        percents[place] += 1
+    return percents
 
 
 def _model(platform: PlatformMetrics) -> Iterator[Remark]:
@@ -97,7 +111,7 @@ def _network(platform: PlatformMetrics) -> Iterator[Remark]:
         return
     own = min(platform.client_cpu_s or 0.0, network)
     told = f", {duration_text(own)} of it this client's own CPU" if own >= TOLD_CPU * network else ""
-    measured = f"Network and client take {_part(network, latency)} of the latency{told}"
+    measured = f"Network and client take {_part_texts(platform, latency, network)[0][1]} of the latency{told}"
     yield Remark("network", measured, _network_advice(platform, network, own, latency))
 
 
