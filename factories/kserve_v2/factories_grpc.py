@@ -8,14 +8,10 @@ environment of `benchmark`. Put the address and what the model takes below.
 import os
 from itertools import cycle
 
+import grpc
 import numpy
-
-try:
-    import grpc
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
-    from grpc.experimental.gevent import init_gevent
-except ImportError as error:
-    raise ImportError(f"{error}: `pip install grpcio protobuf` in the environment of benchmark") from error
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from grpc.experimental.gevent import init_gevent
 
 ADDRESS = os.environ.get("GRPC_ADDRESS", "127.0.0.1:8001")  # put the server's address here
 MODEL = "demo"

@@ -11,12 +11,9 @@ import os
 import random
 from itertools import cycle
 
-try:
-    import grpc
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
-    from grpc.experimental.gevent import init_gevent
-except ImportError as error:
-    raise ImportError(f"{error}: `pip install grpcio protobuf` in the environment of benchmark") from error
+import grpc
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from grpc.experimental.gevent import init_gevent
 
 ADDRESS = os.environ.get("GRPC_ADDRESS", "127.0.0.1:8001")  # put the server's address here
 MODEL = "demo"

@@ -10,13 +10,10 @@ import os
 import random
 from itertools import cycle
 
-from inference_benchmarker import Response
+import httpx2  # comes with openai
+import openai
 
-try:
-    import httpx2  # comes with openai
-    import openai
-except ImportError as error:
-    raise ImportError(f'{error}: `pip install "openai>=3"` in the environment of benchmark') from error
+from inference_benchmarker import Response
 
 URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put the server's address here, without /v1
 MODEL = "demo"  # a name that URL/v1/models lists

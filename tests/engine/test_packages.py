@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("module", "package"),
     [
-        ("openai", "openai"),
+        ("openai", "'openai>=3'"),
+        ("httpx2", "'openai>=3'"),
         ("pandas", "pandas"),
         ("PIL", "pillow"),
         ("PIL.Image", "pillow"),
@@ -40,6 +41,7 @@ def test_a_module_is_called_by_its_package(module: str, package: str, monkeypatc
     [
         ModuleNotFoundError("of the user's own"),
         ModuleNotFoundError("a part of what is there", name="pytest.no_such_part"),
+        ModuleNotFoundError("a part of a name that many packages share", name="google"),
         ImportError("cannot import name 'x'", name="json"),
         KeyError("x"),
     ],
@@ -52,6 +54,24 @@ def test_a_factories_file_that_misses_a_package_is_told_what_to_install(tmp_path
     file = tmp_path / "endpoint_of_pictures.py"
     file.write_text("import no_such_pictures.of_mine\n")
     with pytest.raises(BenchmarkError, match=r"line 1: importing it raised .*pip install no_such_pictures$"):
+        import_file(file)
+
+
+@pytest.mark.parametrize(
+    ("line", "package"),
+    [
+        ("from no_such_name.proto.buf import text_format", "whole-name"),
+        ("import no_such_name.proto", "whole-name"),
+        ("import no_such_name.other", "no_such_name"),
+    ],
+)
+def test_the_package_is_that_of_the_whole_name_which_was_asked_for(
+    line: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(DISTRIBUTIONS, "no_such_name.proto", "whole-name")
+    file = tmp_path / "endpoint_of_a_namespace.py"
+    file.write_text(f"{line}\n")
+    with pytest.raises(BenchmarkError, match=rf"-m pip install {package}$"):
         import_file(file)
 
 

@@ -91,11 +91,12 @@ def test_requests_that_are_never_answered_keep_no_worker(bench: Bench) -> None:
 def test_what_to_install_is_said(bench: Bench) -> None:
     folder = bench.folder()
     (folder / "hidden").mkdir()
-    (folder / "hidden/grpc.py").write_text("raise ModuleNotFoundError(\"No module named 'grpc'\")")
+    (folder / "hidden/grpc.py").write_text("raise ModuleNotFoundError(\"No module named 'grpc'\", name='grpc')")
     path = {"PYTHONPATH": f"{folder}/hidden:{ROOT}"}
     refused = bench.run("--client-rps", 5, "--obs-time", 1, factories=EXAMPLE, environment=path, folder=folder)
     assert refused.code == 2
-    assert "No module named 'grpc': `pip install grpcio protobuf`" in refused.err
+    assert "No module named 'grpc'. Unless grpc is a file of yours, install it: " in refused.err
+    assert "-m pip install grpcio protobuf" in refused.err
 
 
 def test_streams_over_grpc_overlap_and_each_piece_is_timed(bench: Bench) -> None:
