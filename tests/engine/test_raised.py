@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import requests
 
+from inference_benchmarker.clients import pool
 from inference_benchmarker.engine.worker.raised import MOST_KEYS, Tracebacks, in_hand, raised_at, traceback_text
 from inference_benchmarker.records.record import MAX_TEXT_LENGTH, BatchWriter
 
@@ -213,3 +217,61 @@ def test_json_that_is_none_is_what_it_choked_on(tmp_path: Path) -> None:
     with pytest.raises(json.JSONDecodeError) as failed:
         json.loads("<html>")
     assert list(in_hand(failed.value, None, tmp_path)) == ["<html>"]
+
+
+class InMidStream:
+    """An answer whose properties read on."""
+
+    def __init__(self, **own: Any) -> None:
+        self.__dict__.update(own)
+
+    def read(self) -> bytes:
+        raise AssertionError("read on")
+
+    content = text = body = property(read)
+
+
+def raised_holding(answer: object, folder: Path) -> BaseException:
+    """The error of a file of the user's that has the answer in a variable."""
+    names: dict[str, Any] = {"answer_": answer}
+    code = "def f():\n    answer = answer_\n    raise ValueError"
+    exec(compile(code, str(folder / "g.py"), "exec"), names)  # noqa: S102 - the user's file
+    try:
+        names["f"]()
+    except ValueError as error:
+        return error
+    raise AssertionError
+
+
+class Slotted:
+    """An answer without a dictionary."""
+
+    __slots__ = ("body",)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (InMidStream(_content=b"read"), ["answer = read"]),
+        (InMidStream(_content=False), []),  # as of an answer of requests of which nothing was read
+        (InMidStream(), []),
+        (SimpleNamespace(text="as it is"), ["answer = as it is"]),
+        (pool.Answer(200, {}, b"of a fast client"), ["answer = of a fast client"]),
+        (Slotted(), []),
+    ],
+    ids=["read", "unread", "properties", "plain", "tuple", "slots"],
+)
+def test_nothing_is_read_of_an_answer_that_was_not_read_yet(answer: object, told: list[str], tmp_path: Path) -> None:
+    error = raised_holding(answer, tmp_path)
+    assert list(in_hand(error, None, tmp_path)) == told
+
+
+def test_an_answer_of_requests_in_mid_stream_is_left_where_it_is(tmp_path: Path) -> None:
+    answer = requests.Response()
+    answer.raw = BytesIO(b"the rest")
+    error = raised_holding(answer, tmp_path)
+    assert list(in_hand(error, None, tmp_path)) == []
+    assert answer.raw.read() == b"the rest"
+    answer.raw.seek(0)
+    assert answer.content == b"the rest"
+    assert list(in_hand(error, None, tmp_path)) == ["answer = the rest"]

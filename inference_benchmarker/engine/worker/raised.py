@@ -5,12 +5,14 @@ from __future__ import annotations
 import linecache
 import sysconfig
 from collections import Counter
+from inspect import getattr_static
 from pathlib import Path
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.records.error_cause import attribute, before, causes
+from inference_benchmarker.records.error_cause import before, causes
 from inference_benchmarker.records.error_key import error_key, error_text, storable
-from inference_benchmarker.records.record import MAX_TEXT_LENGTH, MAX_TEXTS
+from inference_benchmarker.records.record import MAX_TEXT_LENGTH, MAX_TEXTS, RequestRecord
 from inference_benchmarker.redact import excerpt
 
 if TYPE_CHECKING:
@@ -23,7 +25,8 @@ MOST_KEYS = 100
 _MOST_FRAMES, _MOST_CAUSES = 12, 4
 _MOST_VALUES = 3
 _READ = 10_000  # more than is shown, as a secret may begin within it
-_BODIES = ("content", "text", "body", "doc")
+_BODIES = ("_content", "_body", "content", "text", "body", "doc")  # those of requests and aiohttp first
+_SLOTS = (MemberDescriptorType, type(RequestRecord.error))  # of a class with slots, and of a named tuple
 # Its own one: a class of the user's may have any attribute of that name, with any number of steps.
 _traceback_of = BaseException.__dict__["__traceback__"].__get__
 
@@ -83,7 +86,7 @@ def raised_at(exception: BaseException, home: Path) -> str:
 
 def in_hand(exception: BaseException, payload: Any, home: Path) -> Iterator[str]:
     """The texts, objects and answers that the user's code had in its variables then, the last ones first."""
-    if (document := attribute(exception, "doc")) is not None and (text := _shown(document)):
+    if (document := _already_there(exception, "doc")) is not None and (text := _shown(document)):
         yield text
         return
     found = _users_frame(exception, home)
@@ -101,7 +104,7 @@ def _place(file: str, frame: FrameType, line: int) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A text, bytes, an object of JSON's, or an answer's body; nothing of anything else."""
+    """A text, bytes, an object of JSON's, or what was read of an answer's body; nothing of anything else."""
     if type(value) is bytes or type(value) is bytearray:
         return bytes(value[:_READ]).decode("utf-8", "replace")
     if type(value) is str:
@@ -113,8 +116,17 @@ def _shown(value: Any) -> str:
             return ""
     if callable(value):
         return ""
-    bodies = (attribute(value, name) for name in _BODIES)
+    bodies = (_already_there(value, name) for name in _BODIES)
     return next((_shown(body) for body in bodies if type(body) in (bytes, str) and body), "")
+
+
+def _already_there(holder: Any, name: str) -> Any:
+    """An attribute that takes no code to have: the properties of an answer may read on, and wait for a server."""
+    try:
+        found = getattr_static(holder, name, None)
+        return found.__get__(holder) if type(found) in _SLOTS else found
+    except BaseException:
+        return None
 
 
 def _users_frame(exception: BaseException, home: Path) -> tuple[FrameType, int] | None:
