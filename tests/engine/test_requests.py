@@ -423,6 +423,28 @@ def test_what_names_no_model_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> N
     assert parsed == []
 
 
+def test_a_payload_that_is_used_again_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[object] = []
+
+    def loads(text: Any) -> Any:
+        parsed.append(text)
+        return json.loads(text)
+
+    monkeypatch.setattr(asked_model, "loads", loads)
+    payloads = [b'{"model": "a"}', b'{"model": "b"}', b'{"no": "model"}']
+    found = Bench(Endpoint(invoke=failing_at(*range(9)), payloads=payloads)).send(*range(9))
+    assert [record.label for record in found] == ["a", "b", ""] * 3
+    assert parsed == payloads
+
+
+def test_a_long_payload_is_parsed_where_it_is_used_again_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is built for each request would cost its parsing with each failure."""
+    long = json.dumps({"model": "m", "prompt": "a" * asked_model.MOST_EACH})
+    (built,) = Bench(Endpoint(invoke=failing_at(0), build=lambda: long)).send(0)
+    (kept,) = Bench(Endpoint(invoke=failing_at(0), payloads=[long])).send(0)
+    assert (built.label, kept.label) == ("", "m")
+
+
 def test_a_model_that_answers_under_another_name_keeps_its_failures() -> None:
     bench = Bench(Endpoint(invoke=failing_at(1, model="m-2024"), payloads=[{"model": "m"}]))
     assert [record.label for record in bench.send(0, 1, 2)] == ["m-2024"] * 3

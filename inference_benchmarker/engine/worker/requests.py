@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import gevent
 
-from inference_benchmarker.engine.worker.asked_model import asked_model
+from inference_benchmarker.engine.worker.asked_model import MOST_ONCE, asked_model
 from inference_benchmarker.engine.worker.raised import Tracebacks
 from inference_benchmarker.records.error_cause import causes, local_errno
 from inference_benchmarker.records.error_key import error_key, error_text
@@ -179,8 +179,11 @@ class Requests:
 
     def _label_by_payload(self, slot: Slot) -> None:
         """The model that was asked, under the name by which it answers, where no answer names one."""
-        asked = asked_model(slot.payload)
+        asked = self._asked_model(slot)
         slot.label = self._models.get(asked) or self._writer.labels[asked]
+
+    def _asked_model(self, slot: Slot) -> str:
+        return asked_model(slot.payload)
 
     def _report(self, slot: Slot, exception: Exception | None) -> None:
         """Tell Locust, once for each sent request."""
@@ -213,6 +216,7 @@ class InvokeRequests(Requests):
         self._invoke = endpoint.invoke
         self._seed = seed
         self._payload_labels: dict[int, int] = {}
+        self._payload_models: dict[int, str] = {}
 
     def serve(self, slot: Slot) -> None:
         """Send one request after the other, as arrivals are handed over."""
@@ -276,6 +280,15 @@ class InvokeRequests(Requests):
             assert self._endpoint.label is not None
             known = self._payload_labels[which] = self._writer.labels[str(self._endpoint.label(payload))]
         return known
+
+    def _asked_model(self, slot: Slot) -> str:
+        """That of a pre-computed payload is read once: failures come at the rate of the load."""
+        if self._endpoint.payloads is None or slot.arrival is None:
+            return super()._asked_model(slot)
+        which = self._endpoint.choose(self._seed, slot.arrival.index)
+        if which not in self._payload_models:
+            self._payload_models[which] = asked_model(slot.payload, MOST_ONCE)
+        return self._payload_models[which]
 
     def _drive(self, slot: Slot, stream: Any) -> None:
         """Run a generator to its end; each non-empty piece is a token's arrival."""
