@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from inference_benchmarker.errors import BenchmarkError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from inference_benchmarker.cli.flags import Flag, Table
+
+_MINUS = re.compile(r"-\.?\d")
 
 
 class Parser(argparse.ArgumentParser):
@@ -45,6 +50,7 @@ class Parser(argparse.ArgumentParser):
 
         What is not given is None: a configuration file may give it, and only what no one gives has its default.
         """
+        arguments = list(self._joined(arguments))
         given, unknown = self._known(arguments)
         if not unknown:
             return given, []
@@ -60,6 +66,19 @@ class Parser(argparse.ArgumentParser):
         help_is = f" See `{self.prog} --help`."
         hints = {argument: question(flags) or files.get(argument) or help_is for argument, flags in close.items()}
         return given, [f"Unknown argument {argument!r}.{hints[argument]}" for argument in found]
+
+    def _joined(self, arguments: Sequence[str]) -> Iterator[str]:
+        """The arguments with ``--window -5m..now`` as one: alone, such a value looks like a flag."""
+        takes = {flag.flag for flag in self.flags.values() if flag.metavar is not None}
+        rest = iter(arguments)
+        for argument in rest:
+            value = next(rest, None) if argument in takes else None
+            if value is None:
+                yield argument
+            elif _MINUS.match(value):
+                yield f"{argument}={value}"
+            else:
+                yield from (argument, value)
 
     def _known(self, arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
         nothing = argparse.Namespace(**dict.fromkeys(self.flags))

@@ -13,12 +13,11 @@ from inference_benchmarker.cli.metrics_flags import (
     METRICS_DESCRIPTION,
     METRICS_EPILOG,
     METRICS_FLAGS,
-    joined_window,
     read_options,
 )
 from inference_benchmarker.cli.server_metrics import sources_of
 from inference_benchmarker.cli.terminal import say, say_nothing
-from inference_benchmarker.exit_codes import MISSED, OK
+from inference_benchmarker.exit_codes import INTERRUPTED, MISSED, OK
 from inference_benchmarker.version import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -30,10 +29,12 @@ if TYPE_CHECKING:
 
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
-    options, problems = metrics_parser().parsed(joined_window(arguments))
+    options, problems = metrics_parser().parsed(arguments)
     window = read_options(options, problems, time.time())
-    found = _read(options["endpoint_config"], window, quiet=options["quiet"])
+    found, interrupted = _read(options["endpoint_config"], window, quiet=options["quiet"])
     print(_json(window, found) if options["json"] else _text(window, found), end="", flush=True)
+    if interrupted:
+        return INTERRUPTED
     return MISSED if any(not (row.tells or row.complete) for row in found) else OK
 
 
@@ -48,20 +49,20 @@ def metrics_parser() -> Parser:
     )
 
 
-def _read(config: str, window: PastWindow, *, quiet: bool | None) -> list[ServerMetric]:
-    """The rows that each source has of the window; Ctrl-C ends the waiting with what there is."""
+def _read(config: str, window: PastWindow, *, quiet: bool | None) -> tuple[list[ServerMetric], bool]:
+    """The rows that each source has of the window, and whether Ctrl-C ended the waiting with what there is."""
     from inference_benchmarker.engine.processes import counting_interrupts, until_interrupted
     from inference_benchmarker.facts.server_metric import Interval, collected
 
     sources = sources_of(config)
     tell = say_nothing if quiet else say
     for source in () if quiet else sources:
-        for warning in source.warnings(window.end - window.start):
+        for warning in source.warnings(None):  # the row itself tells of a window too short for it
             say(f"{config}: {warning}")
     interval = Interval.past(window.start, window.end)
-    with counting_interrupts():
-        rows = [until_interrupted(partial(collected, source, interval, tell)) for source in sources]
-    return [row for row in chain.from_iterable(rows) if row.asked]
+    with counting_interrupts() as interrupts:
+        rows = [until_interrupted(partial(collected, source, interval, tell), interrupts) for source in sources]
+    return [row for row in chain.from_iterable(rows) if row.asked], bool(interrupts.count)
 
 
 def _text(window: PastWindow, rows: Sequence[ServerMetric]) -> str:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from inference_benchmarker.cli.flags import Flag, Table
 from inference_benchmarker.errors import BenchmarkError, refuse
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 METRICS_DESCRIPTION = """\
 Reads the server's metrics of a past window, without a wave.
@@ -51,17 +48,8 @@ class PastWindow(NamedTuple):
 
     def __str__(self) -> str:
         start, end = (datetime.fromtimestamp(at, UTC) for at in self)
-        length = timedelta(seconds=round(self.end - self.start))
-        return f"{start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC ({length})"
-
-
-def joined_window(arguments: Sequence[str]) -> list[str]:
-    """The arguments with ``--window -15m..now`` as one of them: alone, its value looks like a flag."""
-    found = list(arguments)
-    for place in range(len(found) - 1, 0, -1):
-        if found[place - 1] == "--window" and ".." in found[place]:
-            found[place - 1 : place + 1] = [f"--window={found[place]}"]
-    return found
+        length = f" ({timedelta(seconds=round(self.end - self.start))})" if end > start else ""
+        return f"{start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC{length}"
 
 
 def read_options(options: dict[str, Any], problems: list[str], now: float) -> PastWindow:

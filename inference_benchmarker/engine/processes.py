@@ -163,16 +163,19 @@ def counting_interrupts() -> Iterator[Interrupts]:
         yield interrupts
 
 
-def until_interrupted(act: Callable[[], list[Found]]) -> list[Found]:
+def until_interrupted(act: Callable[[], list[Found]], interrupts: Interrupts | None = None) -> list[Found]:
     """The result of ``act``; nothing where KeyboardInterrupt ended it. To be called in a context that counts.
 
-    While ``act`` runs an interrupt raises, and so does a second one; none does once it is over.
+    While ``act`` runs an interrupt raises, and so does a second one; none does once it is over. ``interrupts`` counts
+    those that raised.
     """
     found: list[Found] = []
     running = True
 
     def interrupt(*_: object) -> None:
         if running:
+            if interrupts is not None:
+                interrupts.count += 1
             raise KeyboardInterrupt
 
     with _handling(interrupt):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from inference_benchmarker.cli import main
-from inference_benchmarker.cli.metrics_flags import joined_window, parse_window
+from inference_benchmarker.cli.metrics_flags import parse_window
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import ServerMetric
 from tests.cloudwatch_source import INSTANCES, block, clock, fake, gauge, requests
@@ -65,9 +67,22 @@ def test_what_is_no_window_is_one_line(text: str, said: str, capsys: pytest.Capt
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-def test_a_window_that_begins_before_now_is_no_flag() -> None:
-    assert joined_window(["--json", "--window", "-15m..now"]) == ["--json", "--window=-15m..now"]
-    assert joined_window(["--window", "--json"]) == ["--window", "--json"]
+def test_what_begins_with_a_minus_and_a_digit_is_a_value(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["metrics", "--json", "--window", "-5m", "--endpoint-config", "metrics.json"]) == 2
+    assert "--window must be FROM..TO, such as -15m..now, not '-5m'." in capsys.readouterr().err
+    assert main(["metrics", "--window", "-3h..-5h", "--endpoint-config", "metrics.json"]) == 2
+    assert "its end is not after its start" in capsys.readouterr().err
+    assert main(["metrics", "--json", "-5m"]) == 2
+    assert "Unknown argument '-5m'." in capsys.readouterr().err
+    assert main(["--factories-file", "f.py", "--stages", "-3:1s", "--seed", "-1"]) == 2
+    assert "--stages: '-3:1s' is not a stage" in capsys.readouterr().err
+
+
+def test_a_window_that_ends_before_it_starts_has_no_length(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["metrics", "--endpoint-config", "metrics.json", "--window", "now..-5m"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("UTC).") == 1
+    assert "day" not in said
 
 
 def test_what_is_missing_is_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,3 +145,48 @@ def test_a_metric_without_a_value_is_told_by_the_exit_code(
     lines = capsys.readouterr().out.splitlines()
     assert "   Invocations: Sum=1,500" in lines
     assert any(line.startswith("   NoSuchMetric: Sum=N/A (") for line in lines)
+
+
+def test_a_window_shorter_than_a_period_is_told_once_and_as_a_window(
+    fake: FakeCloudWatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gauge(fake)
+    fake.clock.now += 600
+    config = tmp_path / "metrics.json"
+    config.write_text(json.dumps([block(INSTANCES, CPUUtilization=["Average"])]))
+    window = "2026-06-22T12:00:35..2026-06-22T12:01:20"
+    assert main(["metrics", "--endpoint-config", str(config), "--window", window]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == "⏳ Fetching metrics from stream: cloudwatch...\n"
+    assert "lies inside the 45.0 s of the window" in printed.out
+    assert "wave" not in printed.out
+
+
+def test_a_reason_that_all_share_is_told_once(
+    fake: FakeCloudWatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "metrics.json"
+    asked = [block(Invocations=["Sum"], ModelLatency=["p99"], Period=10), block(INSTANCES, CPU=["Average"], Period=10)]
+    config.write_text(json.dumps(asked))
+    assert main(["metrics", "--endpoint-config", str(config), "--window", "2020-01-01..2020-01-02", "--quiet"]) == 1
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "   Invocations: Sum=N/A (CloudWatch keeps nothing longer than 455 days)",
+        "   ModelLatency: p99=N/A (microseconds; as above)",
+        "   CPU: Average=N/A (as above)",
+    ]
+
+
+def test_ctrl_c_prints_what_came_and_is_130(
+    fake: FakeCloudWatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    requests(fake)
+    fake.clock.now += 600
+
+    def interrupt(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    fake.fault = interrupt
+    assert run(tmp_path, block(Invocations=["Sum"], ModelLatency=["p99"])) == 130
+    printed = capsys.readouterr().out
+    assert "   Invocations: Sum=" in printed
+    assert "interrupted before CloudWatch had answered" in printed
