@@ -99,7 +99,7 @@ ENDPOINT_FLAGS = table_for(
             Flag("--close-share", "F", "share of requests whose connection closes within the answer", parse_number),
             Flag("--hang-share", "F", "share of requests that are never answered", parse_number),
             Flag("--break-share", "F", "share of streams that end with an error", parse_number),
-            Flag("--finish-reason", "WORD", "why every chat and text ends, as abort (default: its own reason)"),
+            Flag("--finish-reason", "WORD", "why every chat and text that tells it ends, as abort (default: its own)"),
             Flag("--gzip", None, "compress every answer, whether it is accepted or not"),
         ],
         "as AWS": [

@@ -55,8 +55,8 @@ class EndpointConfig:
     ``error_share`` get ``error_status`` after their service, ``close_share`` see the connection close within the
     answer, ``hang_share`` never get one, and ``break_share`` are told in the middle of their stream that the model
     failed (where there is no stream, they are errors).
-    ``tokens``: those of a stream or completion whose request sets no limit. ``finish_reason``: why every chat,
-    completion and generated text ends, in its own words (``abort``); None: as it does. ``gzip``: answers are
+    ``tokens``: those of a stream or completion whose request sets no limit. ``finish_reason``: why every chat
+    and text that tells it ends, in the protocol's words (``abort``); None: as it does. ``gzip``: answers are
     compressed, whether the client accepts it or not.
 
     To AWS's clients it is the endpoint ``endpoint_name`` (and any name that is invoked) on ``instances`` instances of

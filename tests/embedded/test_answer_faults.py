@@ -11,6 +11,10 @@ import pytest
 
 from inference_benchmarker.clients import OpenAIClient
 from inference_benchmarker.embedded.config import EndpointConfig
+from inference_benchmarker.embedded.http.messages import Answer, Request
+from inference_benchmarker.embedded.protocols.bedrock import ConverseDialect, ConverseStreamDialect
+from inference_benchmarker.embedded.protocols.generate_stream import GenerateStreamDialect
+from inference_benchmarker.embedded.protocols.responses import ResponsesDialect
 from inference_benchmarker.embedded.running import RunningEndpoint, start
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.response import FinishReasonError, Response
@@ -57,6 +61,64 @@ def test_behind_sagemaker_too(asked: dict[str, Any], aborting: RunningEndpoint) 
     parts = runtime(aborting).invoke_endpoint_with_response_stream(EndpointName="e", Body=body)["Body"]
     streamed = b"".join(part["PayloadPart"]["Bytes"] for part in parts)
     assert (b'"finish_reason":"abort"' in told, b'"finish_reason":"abort"' in streamed) == (True, True)
+
+
+RESPONSE: dict[str, Any] = {"model": "m", "input": "two words"}
+
+
+def post(asked: dict[str, Any]) -> Request:
+    return Request("POST", "/v2/models/m/generate_stream", "", "HTTP/1.1", {}, body=json.dumps(asked).encode())
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "told"),
+    [
+        ("abort", "cancelled", None),
+        ("error", "failed", None),
+        ("content_filter", "incomplete", "content_filter"),
+        ("length", "incomplete", "max_output_tokens"),
+        ("stop", "completed", None),
+    ],
+)
+def test_a_response_ends_with_the_status_of_the_reason(reason: str, status: str, told: str | None) -> None:
+    dialect = ResponsesDialect(2, reason)
+    whole = dialect.reply(post(RESPONSE), 1)
+    assert isinstance(whole, Answer)
+    streamed = dialect.reply(post(RESPONSE | {"stream": True}), 1)
+    assert not isinstance(streamed, Answer)
+    kind, content = streamed.events(1)[-1].decode().split("\n")[:2]
+    response = json.loads(content.removeprefix("data: "))["response"]
+    assert kind == f"event: response.{status}"
+    for found in (json.loads(whole.body), response):
+        assert (found["status"], (found["incomplete_details"] or {}).get("reason")) == (status, told)
+        assert (found["error"] is None) == (status != "failed")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "reasons"), [({}, [None, None]), ({"return_finish_reason": True}, ["None", "length"])]
+)
+def test_tritons_stream_tells_its_reason_where_it_is_asked_or_configured(
+    parameters: dict[str, Any], reasons: list[str | None]
+) -> None:
+    asked = {"text_input": "a", "parameters": {"max_tokens": 2, **parameters}}
+    assert generated(None, asked) == reasons
+    assert generated("abort", asked) == ["None", "abort"]
+
+
+def generated(reason: str | None, asked: dict[str, Any]) -> list[str | None]:
+    """The reasons in the events of a generated stream."""
+    stream = GenerateStreamDialect(2, reason).reply(post(asked), 1)
+    events = [event for piece in range(2) for event in stream.events(piece)]
+    return [json.loads(event.removeprefix(b"data: ")).get("finish_reason") for event in events]
+
+
+def test_a_conversation_of_bedrock_stops_for_the_reason() -> None:
+    request = post({"messages": [{"role": "user", "content": [{"text": "two words"}]}]})
+    whole, streamed = (dialect(2, "abort").reply(request, 1) for dialect in (ConverseDialect, ConverseStreamDialect))
+    assert isinstance(whole, Answer)
+    assert not isinstance(streamed, Answer)
+    assert json.loads(whole.body)["stopReason"] == "abort"
+    assert b'{"stopReason":"abort"}' in b"".join(streamed.events(1))
 
 
 @pytest.mark.parametrize("reason", ["", "a b", '"'])

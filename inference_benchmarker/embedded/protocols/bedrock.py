@@ -32,8 +32,9 @@ _CODES: Mapping[int, str] = {
 class ConverseDialect:
     """Converse, in one piece: the numbers from 0, a word and a token each."""
 
-    def __init__(self, tokens: int) -> None:
+    def __init__(self, tokens: int, stop_reason: str | None = None) -> None:
         self._tokens = tokens
+        self._given_reason = stop_reason
 
     def reply(self, request: Request, sequence: int) -> Answer | Stream:
         """As many tokens as ``inferenceConfig.maxTokens`` allows, else as many as configured."""
@@ -41,7 +42,7 @@ class ConverseDialect:
         tokens, usage = self._counts(asked)
         content = [{"text": "".join(map(token, range(tokens)))}]
         message = {"role": "assistant", "content": content}
-        answer = {"output": {"message": message}, "stopReason": _stop_reason(asked), "usage": usage}
+        answer = {"output": {"message": message}, "stopReason": self._stop_reason(asked), "usage": usage}
         return json_answer(200, answer, request_id(sequence))
 
     def failure(self, status: int, reason: str, sequence: int) -> Answer:
@@ -61,6 +62,9 @@ class ConverseDialect:
         tokens_in = len(_text(asked).split())
         return tokens, {"inputTokens": tokens_in, "outputTokens": tokens, "totalTokens": tokens_in + tokens}
 
+    def _stop_reason(self, asked: Mapping[str, Any]) -> str:
+        return self._given_reason or ("max_tokens" if _token_limit(asked) else "end_turn")
+
 
 class ConverseStreamDialect(ConverseDialect):
     """Converse as an event stream, a token in each delta."""
@@ -70,7 +74,7 @@ class ConverseStreamDialect(ConverseDialect):
         asked = json_object(request.body)
         tokens, usage = self._counts(asked)
         head = Answer(200, b"", EVENT_STREAM, request_id(sequence))
-        return DeltaStream(head, tokens, _stop_reason(asked), usage)
+        return DeltaStream(head, tokens, self._stop_reason(asked), usage)
 
 
 class DeltaStream:
@@ -107,10 +111,6 @@ class DeltaStream:
 def _event(kind: str, content: Mapping[str, object]) -> bytes:
     kinds = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
     return frame(kinds, json.dumps(content, separators=(",", ":")).encode())
-
-
-def _stop_reason(asked: Mapping[str, Any]) -> str:
-    return "max_tokens" if _token_limit(asked) else "end_turn"
 
 
 def _text(asked: Mapping[str, Any]) -> str:

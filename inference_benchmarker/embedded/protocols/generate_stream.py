@@ -20,21 +20,30 @@ if TYPE_CHECKING:
 class GenerateStreamDialect:
     """To a ``text_input`` it answers as Triton does, to ``inputs`` as MLServer."""
 
-    def __init__(self, tokens: int) -> None:
+    def __init__(self, tokens: int, finish_reason: str | None = None) -> None:
         self._tokens = tokens
+        self._finish_reason = finish_reason
 
     def reply(self, request: Request, sequence: int) -> Stream:  # noqa: ARG002 - not all need all
         """As many tokens as ``parameters.max_tokens`` allows, else as many as configured."""
         asked = json_object(request.body)
         is_triton = _is_triton(asked)
-        tokens = _limit(asked) or self._tokens
+        tokens, reason = _limit(asked) or self._tokens, self._reason(asked)
         model = {"model_name": request.path.split("/")[3], "model_version": "1"}  # /v2/models/NAME/generate_stream
 
         def event(index: int) -> bytes:
-            return _event({**model, **(_text_output if is_triton else _outputs)(token(index))})
+            if not is_triton:
+                return _event({**model, **_outputs(token(index))})
+            told = {"finish_reason": reason if index == tokens - 1 else "None"} if reason else {}
+            return _event({**model, "text_output": token(index), **told})
 
         head = Answer(200, b"", "text/event-stream; charset=utf-8")
         return EventStream(head, tokens, event, _event({"error": FAILED_AS_CONFIGURED}))
+
+    def _reason(self, asked: Mapping[str, Any]) -> str | None:
+        """Why the text ends, which Triton's vLLM tells when it is asked; MLServer tells none."""
+        own = "length" if _limit(asked) else "stop"
+        return self._finish_reason or (own if _parameters(asked).get("return_finish_reason") else None)
 
     def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
         """The reason as ``error``."""
@@ -53,16 +62,16 @@ def _is_triton(asked: Mapping[str, Any]) -> bool:
     return False
 
 
-def _limit(asked: Mapping[str, Any]) -> int | None:
+def _parameters(asked: Mapping[str, Any]) -> Mapping[str, Any]:
     parameters = asked.get("parameters")
-    limit = parameters.get("max_tokens") if isinstance(parameters, dict) else None
+    return parameters if isinstance(parameters, dict) else {}
+
+
+def _limit(asked: Mapping[str, Any]) -> int | None:
+    limit = _parameters(asked).get("max_tokens")
     if limit is None or (type(limit) is int and 1 <= limit <= MAX_TOKENS):
         return limit
     raise HttpError(400, f"max_tokens is {limit!r}: it must be an integer from 1 to {MAX_TOKENS}")
-
-
-def _text_output(text: str) -> dict[str, object]:
-    return {"text_output": text}
 
 
 def _outputs(text: str) -> dict[str, object]:

@@ -17,16 +17,19 @@ if TYPE_CHECKING:
     from inference_benchmarker.embedded.protocols.dialects import Stream
 
 _BEFORE = 4  # events before the first delta
+# A response's status by the reason for which it ends; for any other it is incomplete, and details tell the reason.
+_STATUSES = {"stop": "completed", "tool_calls": "completed", "abort": "cancelled", "error": "failed"}
 _OUT_OF_TOKENS = "max_output_tokens"
 
 
 class ResponsesDialect(OpenAiDialect):
-    """A message of as many tokens as the request allows; one that it cuts short is incomplete."""
+    """A message of as many tokens as it may have; one cut short is incomplete, one given up cancelled."""
 
     def reply(self, request: Request, sequence: int) -> Answer | Stream:
         """A response, or the stream of its events."""
         asked = json_object(request.body)
-        chat = Chat.asked_for(asked, f"resp_{sequence}", self._tokens, len(_input(asked).split()))
+        prompt_tokens = len(_input(asked).split())
+        chat = Chat.asked_for(asked, f"resp_{sequence}", self._tokens, prompt_tokens, self._finish_reason)
         return ResponseStream(chat) if asked.get("stream") else json_answer(200, _response(chat, _status(chat)))
 
 
@@ -52,8 +55,7 @@ class ResponseStream:
 
     def broken(self) -> Sequence[bytes]:
         """The event response.failed in place of a delta."""
-        error = {"code": "server_error", "message": FAILED_AS_CONFIGURED}
-        failed = {"response": {**_response(self._chat, "failed"), "error": error}}
+        failed = {"response": _response(self._chat, "failed")}
         return (self._event(_BEFORE + self.pieces // 2, "response.failed", failed),)
 
     @property
@@ -85,7 +87,7 @@ class ResponseStream:
 
 
 def _status(chat: Chat) -> str:
-    return "incomplete" if chat.finish_reason == "length" else "completed"
+    return _STATUSES.get(chat.finish_reason, "incomplete")
 
 
 def _response(chat: Chat, status: str) -> dict[str, object]:
@@ -96,8 +98,8 @@ def _response(chat: Chat, status: str) -> dict[str, object]:
         "created_at": chat.created,
         "model": chat.model,
         "status": status,
-        "error": None,
-        "incomplete_details": {"reason": _OUT_OF_TOKENS} if status == "incomplete" else None,
+        "error": {"code": "server_error", "message": FAILED_AS_CONFIGURED} if status == "failed" else None,
+        "incomplete_details": {"reason": _incomplete(chat)} if status == "incomplete" else None,
         "output": [_message(chat, status)] if over else [],
         "usage": _usage(chat) if over else None,
         "parallel_tool_calls": True,
@@ -106,7 +108,13 @@ def _response(chat: Chat, status: str) -> dict[str, object]:
     }
 
 
+def _incomplete(chat: Chat) -> str:
+    return _OUT_OF_TOKENS if chat.finish_reason == "length" else chat.finish_reason
+
+
 def _message(chat: Chat, status: str) -> dict[str, object]:
+    if status not in {"in_progress", "completed"}:
+        status = "incomplete"  # items have no other
     content = [] if status == "in_progress" else [_part(chat.text())]
     return {"id": _item_id(chat), "type": "message", "role": "assistant", "status": status, "content": content}
 

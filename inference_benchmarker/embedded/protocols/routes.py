@@ -32,25 +32,26 @@ SAGEMAKER = "/endpoints/{name}/"
 def queued(tokens: int, finish_reason: str | None) -> dict[str, Dialect]:
     """The paths whose requests wait for a server.
 
-    ``tokens``: of an answer whose request sets no limit. ``finish_reason``: of every one; None: their own.
+    ``tokens``: of an answer whose request sets no limit. ``finish_reason``: of every chat and text that tells one;
+    None: their own.
     """
     return {
         "/invocations": PlainDialect(tokens),
         f"{SAGEMAKER}invocations": SageMakerDialect(tokens, finish_reason),
         f"{SAGEMAKER}invocations-response-stream": SageMakerStreamDialect(tokens, finish_reason),
-        "/model/{id}/converse": ConverseDialect(tokens),
-        "/model/{id}/converse-stream": ConverseStreamDialect(tokens),
+        "/model/{id}/converse": ConverseDialect(tokens, finish_reason),
+        "/model/{id}/converse-stream": ConverseStreamDialect(tokens, finish_reason),
         "/2015-03-31/functions/{name}/invocations": LambdaDialect(),
         "/v1/chat/completions": OpenAiDialect(tokens, finish_reason),
         "/v1/completions": CompletionsDialect(tokens, finish_reason),
         "/v1/embeddings": EmbeddingsDialect(tokens),
-        "/v1/responses": ResponsesDialect(tokens),
+        "/v1/responses": ResponsesDialect(tokens, finish_reason),
         "/v1/rerank": RerankDialect(tokens),
         "/rerank": RerankDialect(tokens),
         "/v2/models/{name}/infer": KServeDialect(),
         "/v2/models/{name}/versions/{version}/infer": KServeDialect(),
-        "/v2/models/{name}/generate_stream": GenerateStreamDialect(tokens),
-        "/v2/models/{name}/versions/{version}/generate_stream": GenerateStreamDialect(tokens),
+        "/v2/models/{name}/generate_stream": GenerateStreamDialect(tokens, finish_reason),
+        "/v2/models/{name}/versions/{version}/generate_stream": GenerateStreamDialect(tokens, finish_reason),
         "/predictions/{name}": TorchServeDialect(),
     }
 
