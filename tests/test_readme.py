@@ -291,6 +291,15 @@ def test_no_file_is_shown_twice() -> None:
     assert max(names.values()) == 1, names
 
 
+def test_a_page_takes_from_my_endpoint_what_the_readmes_and_the_tutorials_both_have() -> None:
+    wanted = [
+        found
+        for page in SITE
+        for found in re.findall(r"^from my_endpoint import ([\w, ]+\w)", page.read_text(), re.MULTILINE)
+    ]
+    assert set(wanted) == {"invoke_factory"}
+
+
 def test_a_command_that_a_page_only_shows_is_executed_on_another() -> None:
     """But for searches, of which a page has the transcript, and for aiperf, which takes an environment of its own."""
     shown = {line for each in _everything() if each.language == "text" for line in each.commands}
