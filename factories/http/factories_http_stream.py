@@ -21,7 +21,7 @@ LAST = "[DONE]"  # the data of the event that ends the stream; None: the server 
 
 
 class StreamError(Exception):
-    """The stream told of an error, broke off, had no text in it, or was none."""
+    """The stream told of an error, broke off, had no text in it, or was a page."""
 
 
 def invoke_factory(endpoint_name=None):
@@ -29,7 +29,8 @@ def invoke_factory(endpoint_name=None):
 
     def invoke(payload):
         ended, texts = LAST is None or PLAIN_LINES, 0
-        for data in (lines if PLAIN_LINES else events)(client.stream(payload)):
+        pieces = client.stream(payload)
+        for data in lines(pieces) if PLAIN_LINES else map(bytes.decode, EventReader.over(pieces)):
             if data == LAST:
                 ended = True
             elif text := data if PLAIN_LINES else text_of(data):
@@ -52,21 +53,6 @@ def text_of(data):
         return text
     except (ValueError, LookupError, TypeError) as error:
         raise StreamError(f'expected {{"text": ...}}, but got: {data[:500]}') from error
-
-
-def events(pieces):
-    """The data of each event or line of JSON, however the pieces cut them. Raises StreamError where none came."""
-    reader, first, found = EventReader(), b"", False
-    for piece in pieces:
-        first = first or piece
-        for data in reader.feed(piece):
-            found = True
-            yield data.decode()
-    for data in reader.end():
-        found = True
-        yield data.decode()
-    if not found:
-        raise StreamError(f"expected events, but got: {first[:500].decode(errors='replace')}")
 
 
 def lines(pieces):

@@ -27,7 +27,7 @@ WORDS = ("time", "year", "people", "way", "day", "thing", "life", "child", "worl
 
 
 class StreamError(Exception):
-    """The stream told of an error, had no text in it, or was none."""
+    """The stream told of an error, or had no text in it."""
 
 
 def invoke_factory(endpoint_name=None):
@@ -35,7 +35,7 @@ def invoke_factory(endpoint_name=None):
 
     def invoke(payload):
         pieces, tokens, reason = 0, 0, None
-        for data in events(client.stream(payload)):
+        for data in EventReader.over(client.stream(payload)):
             text, told, ended = understood(data)
             tokens += told
             reason = ended or reason
@@ -61,21 +61,6 @@ def understood(data):
         return "".join(map(str, texts)), int(event.get("num_output_tokens") or 0), event.get("finish_reason")
     except (ValueError, LookupError, TypeError) as error:
         raise StreamError(f"expected {'text_output' if TRITON else 'outputs'}, but got: {told}") from error
-
-
-def events(pieces):
-    """The data of each event, however the pieces cut them. Raises StreamError where none came."""
-    reader, first, found = EventReader(), b"", False
-    for piece in pieces:
-        first = first or piece
-        for data in reader.feed(piece):
-            found = True
-            yield data
-    for data in reader.end():
-        found = True
-        yield data
-    if not found:
-        raise StreamError(f"expected events, but got: {first[:500].decode(errors='replace')}")
 
 
 def payload_factory():

@@ -25,7 +25,7 @@ LAST = ("response.completed", "response.incomplete", "response.failed", "respons
 
 
 class ResponsesError(Exception):
-    """The response failed, broke off, had nothing in it, or was none."""
+    """The response failed, broke off, or had nothing in it."""
 
     def __init__(self, text, code=None):
         super().__init__(text)
@@ -40,7 +40,7 @@ def invoke_factory(endpoint_name=None):
 
     def invoke(payload):
         pieces, last = 0, None
-        for data in events(client.stream(payload)):
+        for data in EventReader.over(client.stream(payload)):
             kind, event = understood(data)
             if kind in LAST:
                 last = event
@@ -71,21 +71,6 @@ def outcome(last):
         return reason, Response(*tokens, model=response.get("model"), finish_reason=reason)
     except (AttributeError, TypeError) as error:
         raise ResponsesError(f"expected the end of a response, but got: {shown(last)}") from error
-
-
-def events(pieces):
-    """The data of each event, however the pieces cut them. Raises ResponsesError where none came."""
-    reader, first, found = EventReader(), b"", False
-    for piece in pieces:
-        first = first or piece
-        for data in reader.feed(piece):
-            found = True
-            yield data
-    for data in reader.end():
-        found = True
-        yield data
-    if not found:
-        raise ResponsesError(f"expected events, but got: {first[:500].decode(errors='replace')}")
 
 
 def understood(data):

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
 _BOM = b"\xef\xbb\xbf"
+_SHOWN = 500
 _MOST_LINE = 16 * 2**20  # bytes; it is copied with each piece that does not end it
 
 
 class EndlessLineError(ConnectionError):
     """The server sends a line that does not end."""
+
+
+class NoEventsError(Exception):
+    """An answer had no event in it."""
 
 
 class EventReader:
@@ -21,6 +31,20 @@ class EventReader:
         self._rest = b""
         self._data: list[bytes] = []
         self._begun = False
+
+    @classmethod
+    def over(cls, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """The data of each event in the pieces of a whole stream. Raises NoEventsError where there is none."""
+        reader, first, found = cls(), b"", False
+        for piece in pieces:
+            first = first or piece
+            if told := reader.feed(piece):
+                found = True
+                yield from told
+        last = reader.end()
+        if not (found or last):
+            raise NoEventsError(f"expected events, but got: {first[:_SHOWN].decode(errors='replace')}")
+        yield from last
 
     def feed(self, piece: bytes) -> list[bytes]:
         """The data of the events that ``piece`` completes."""

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from inference_benchmarker import Response
 from inference_benchmarker.clients import OpenAIClient
 from inference_benchmarker.clients.openai_errors import APIConnectionError, APIError
-from inference_benchmarker.clients.sse import EventReader
+from inference_benchmarker.clients.sse import EventReader, NoEventsError
 from inference_benchmarker.embedded.config import EndpointConfig
 from inference_benchmarker.embedded.running import start
 from inference_benchmarker.records.error_key import error_key
@@ -590,3 +590,23 @@ def test_events_cut_anywhere_are_the_same(texts: list[str], end: bytes, cuts: li
 def test_events(data: bytes, expected: list[bytes]) -> None:
     reader = EventReader()
     assert [*reader.feed(data), *reader.end()] == expected
+
+
+@pytest.mark.parametrize("cuts", [1, 2, 5, 100])
+def test_the_events_over_pieces(cuts: int) -> None:
+    text = b"data: a\n\ndata: b\n\n: comment\n\ndata: c"
+    pieces = [text[begin : begin + cuts] for begin in range(0, len(text), cuts)]
+    assert list(EventReader.over(pieces)) == [b"a", b"b", b"c"]
+
+
+def test_an_event_is_given_before_the_next_piece_is_asked_for() -> None:
+    pieces = iter([b"data: a\n\n", b"data: b\n\n"])
+    assert next(EventReader.over(pieces)) == b"a"
+    assert list(pieces) == [b"data: b\n\n"]
+
+
+@pytest.mark.parametrize("text", [b"", b"<html>", b": comment\n\n"])
+def test_pieces_without_an_event_are_told(text: bytes) -> None:
+    with pytest.raises(NoEventsError) as raised:
+        list(EventReader.over([text[:3], text[3:]]))
+    assert str(raised.value) == f"expected events, but got: {text[:3].decode()}"
