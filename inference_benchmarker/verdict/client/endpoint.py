@@ -10,6 +10,7 @@ import numpy as np
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.client.flow import Flow
 from inference_benchmarker.verdict.client.standstill import Standstill
+from inference_benchmarker.verdict.error_kinds import NO_CAPACITY, OF_ONE_GONE
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.wording import duration_text, percent_text
 
@@ -30,21 +31,6 @@ LEAST_ERRORS = 4
 LEAST_FLOW_ERRORS = 2
 STEADY_SHARE = 0.2
 FILLED = 2
-# In an error's key: the endpoint had no capacity for the request.
-REFUSALS = (
-    " 429",
-    " 503",
-    "Throttl",
-    "TooManyRequests",
-    "ServiceUnavailable",
-    "ConnectionRefused",
-    "ECONNREFUSED",
-    "Timeout",
-    " UNAVAILABLE",  # gRPC's
-    " RESOURCE_EXHAUSTED",
-    " DEADLINE_EXCEEDED",
-)
-OF_ONE_GONE = (" 503", "ServiceUnavailable", "ConnectionRefused", "ECONNREFUSED", " UNAVAILABLE")
 
 
 def endpoint_findings(evidence: Evidence, clean_ns: int | None = None) -> Iterator[Finding]:
@@ -199,5 +185,5 @@ def _refused_rows(evidence: Evidence) -> list[ErrorRow]:
     """The errors that tell of too little capacity; where all is refused from the first one on, the endpoint is gone."""
     records = evidence.facts.records
     last_ok_s = float(records.int("sent")[records.outcome("ok")].max(initial=0)) / NS
-    rows = (row for row in evidence.summary.errors if any(word in row.key for word in REFUSALS))
-    return [row for row in rows if row.first_s < last_ok_s or not any(word in row.key for word in OF_ONE_GONE)]
+    rows = (row for row in evidence.summary.errors if NO_CAPACITY.search(row.key))
+    return [row for row in rows if row.first_s < last_ok_s or not OF_ONE_GONE.search(row.key)]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.text import one_line
 from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.error_kinds import REFUSAL, SERVER_ERROR
 from inference_benchmarker.verdict.server.cold_start import ColdStart, cold_start
 from inference_benchmarker.verdict.server.hardware_use import PLANNED
 from inference_benchmarker.verdict.server.known_metrics import (
@@ -22,6 +22,7 @@ from inference_benchmarker.verdict.server.platform_metrics import MOST_ERRORS, P
 from inference_benchmarker.wording import duration_text, percent_text
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator, Sequence
 
     from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
@@ -44,13 +45,6 @@ _REFUSALS = (
     (LAMBDA, "Throttles"),
     (BEDROCK, "InvocationClientErrors"),
 )
-_SERVER_ERROR_KEY = re.compile(
-    r"\b5\d\d$|\bModelError$|\b(?:InternalFailure|InternalServer|ServiceUnavailable|InternalDependency|ModelErrorExc"
-    r"|ModelStreamErr|InternalStreamFailure)|^FunctionError\b"
-    r"|\bRpcError (?:INTERNAL|UNKNOWN|DATA_LOSS|UNIMPLEMENTED|UNAVAILABLE)$",  # as gRPC's gateways map them to 5xx
-    re.IGNORECASE,
-)
-_REFUSAL_KEY = re.compile(r"\b4\d\d$|Throttl|RpcError RESOURCE_EXHAUSTED$")
 _MOST_OF_A_REASON, _MOST_OF_A_LINE = 600, 160
 _BEFORE_S = 5.0
 """A log is read from so long before the first server error on."""
@@ -58,10 +52,10 @@ _BEFORE_S = 5.0
 
 def failing_since(platform: PlatformMetrics) -> float | None:
     """The seconds after the wave's start at which the log gets interesting; None: no server error ended a request."""
-    seen = [row.first_s for row in platform.summary.errors if _SERVER_ERROR_KEY.search(row.key)]
+    seen = [row.first_s for row in platform.summary.errors if SERVER_ERROR.search(row.key)]
     if seen:
         return max(0.0, min(seen) - _BEFORE_S)
-    return 0.0 if _counted(platform, _SERVER_ERRORS, _SERVER_ERROR_KEY)[0] else None
+    return 0.0 if _counted(platform, _SERVER_ERRORS, SERVER_ERROR)[0] else None
 
 
 def error_remarks(platform: PlatformMetrics) -> Iterator[Remark]:
@@ -77,7 +71,7 @@ def request_remarks(platform: PlatformMetrics) -> Iterator[Remark]:
 
 
 def _errors(platform: PlatformMetrics) -> Iterator[Remark]:
-    errors, whose, counted = _counted(platform, _SERVER_ERRORS, _SERVER_ERROR_KEY)
+    errors, whose, counted = _counted(platform, _SERVER_ERRORS, SERVER_ERROR)
     if not errors or not counted:
         return
     advice = [] if platform.facts.server_logs else [_where_to_look(platform)]
@@ -96,7 +90,7 @@ def _errors(platform: PlatformMetrics) -> Iterator[Remark]:
 
 
 def _refusals(platform: PlatformMetrics) -> Iterator[Remark]:
-    refused, whose, counted = _counted(platform, _REFUSALS, _REFUSAL_KEY)
+    refused, whose, counted = _counted(platform, _REFUSALS, REFUSAL)
     if refused and counted:
         share = percent_text(refused / counted)
         yield Remark(
