@@ -86,6 +86,12 @@ def client_failure(error: Exception, client: Any) -> Failure:
     return Failure(f"CloudWatch could not be asked ({type(error).__name__}: {said})", final=True)
 
 
+def without_results(page: dict[str, Any]) -> NoResultsError:
+    """The error of an answer that has no results: botocore reads a web page as one without anything in it."""
+    kind = page.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-type", "no content type")
+    return NoResultsError(f"{str(kind)[:100]} without results")
+
+
 def unreadable(error: Exception, client: Any) -> Failure:
     """Somebody answers who is not CloudWatch."""
     kind = "" if isinstance(error, NoResultsError) else f"{type(error).__name__}: "

@@ -15,11 +15,11 @@ from server_capacity.cloudwatch.buckets import MINUTE
 from server_capacity.cloudwatch.failures import (
     UNREADABLE,
     Failure,
-    NoResultsError,
     client_failure,
     first_line,
     service_failure,
     unreadable,
+    without_results,
 )
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _pages(
     while True:
         page = client.get_metric_data(**request)
         if "MetricDataResults" not in page:
-            raise NoResultsError(_what_came(page))
+            raise without_results(page)
         clocks.extend(_ahead(page))
         remarks += _remarks(page)
         token = page.get("NextToken")
@@ -187,12 +187,6 @@ def _pages(
         request["NextToken"] = token
     for query in queries:
         _remark(answers[query.id], remarks, answered=query.id in seen)
-
-
-def _what_came(page: dict[str, Any]) -> str:
-    """The kind of an answer that has no results: botocore reads a web page as one without anything in it."""
-    kind = page.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-type", "no content type")
-    return f"{str(kind)[:100]} without results"
 
 
 def _line(query: Query) -> dict[str, Any]:
