@@ -22,6 +22,7 @@ from tests.performance import (
     recording,
     saturation,
     server_metrics,
+    stages,
     stall,
     startup,
     streams,
@@ -31,6 +32,7 @@ from tests.performance.figures import Program, machine
 
 PROGRAMS = {
     "pacing": pacing.PROGRAM,
+    "stages": stages.PROGRAM,
     "ceiling": ceiling.PROGRAM,
     "overhead": overhead.PROGRAM,
     "port": port.PROGRAM,
