@@ -350,7 +350,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 def invoke_factory():
     def invoke(payload):
-        if libc.poll(None, 0, 30) < 0:
+        if libc.poll(None, 0, 100) < 0:
             raise OSError(ctypes.get_errno(), "poll")
 
     return invoke
@@ -359,7 +359,7 @@ def invoke_factory():
 def payload_factory():
     return {"pre_computed": True, "input": [0]}
 """
-    wave = bench.run("--client-rps", 20, "--obs-time", 1, factories=factories)
-    assert wave.outcomes() == {"ok": 20}
-    assert min(row["done"] - row["sent"] for row in wave.rows) >= 29_000_000
+    wave = bench.run("--client-rps", 8, "--obs-time", 1, factories=factories)
+    assert wave.outcomes() == {"ok": 8}
+    assert min(row["done"] - row["sent"] for row in wave.rows) >= 99_000_000
     assert wave.summary["client"]["workers"][0]["block"]["where"].startswith("invoke_factory.<locals>.invoke (")
