@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import statistics
 import warnings
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -88,9 +89,9 @@ class FormerKeys(Mapping[str, Any]):
     __slots__ = ()
     gone: ClassVar[Mapping[str, str]] = {}
 
+    @abstractmethod
     def former(self) -> dict[str, Any]:
         """Today's values under the old keys; None where this result has no such value."""
-        raise NotImplementedError
 
     def __getitem__(self, key: str) -> Any:
         """The value of an old key; KeyError, with a sentence for one that had a meaning."""
