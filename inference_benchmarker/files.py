@@ -66,6 +66,15 @@ def opened(path: Path, inside: Path | None = None) -> Iterator[BinaryIO]:
         yield file
 
 
+def own_path(file: BinaryIO) -> str:
+    """A path by which a library opens the same file itself.
+
+    Arrow reads ahead in threads of its own: one that still holds a Python file when the program ends aborts it
+    (SIGABRT, "terminate called without an active exception": github.com/apache/arrow/issues/34314).
+    """
+    return f"/dev/fd/{file.fileno()}"
+
+
 def read_bytes(path: Path, most: int, inside: Path | None = None) -> bytes:
     """The content of a regular file of at most so many bytes."""
     with opened(path, inside) as file:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyarrow import parquet
 
 from tests.bench import Bench
 
@@ -33,6 +34,20 @@ def pytest_runtest_makereport(item, call):  # type: ignore[no-untyped-def]
 def command() -> list[str]:
     """The command line of this tool."""
     return [sys.executable, "-m", "inference_benchmarker.cli"]
+
+
+@pytest.fixture
+def parquet_sources(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """From what parquet was read: a Python file in a thread of Arrow aborts the program that ends meanwhile."""
+    sources: list[object] = []
+    whole = parquet.ParquetFile
+
+    def opened(source: object) -> parquet.ParquetFile:
+        sources.append(source)
+        return whole(source)
+
+    monkeypatch.setattr(parquet, "ParquetFile", opened)
+    return sources
 
 
 @pytest.fixture(scope="session", autouse=True)

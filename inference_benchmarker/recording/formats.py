@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.files import own_path
 from inference_benchmarker.recording import access_log
 from inference_benchmarker.recording.clock import (
     NAMES,
@@ -52,7 +53,8 @@ def opened_source(path: Path, column: str = "") -> Iterator[Source]:
         with path.open("rb") as file:
             head = file.peek(_HEAD_BYTES)[:4]
             if head == b"PAR1":
-                yield _parquet(path, file, column)
+                with pa.OSFile(own_path(file)) as source:
+                    yield _parquet(path, source, column)
                 return
             plain = gzip.GzipFile(fileobj=file) if head[:2] == b"\x1f\x8b" else file
             with io.TextIOWrapper(plain, "utf-8-sig", "replace", newline="") as text:
@@ -132,7 +134,7 @@ def _object(path: Path, number: int, line: str) -> dict[str, Any]:
     return found
 
 
-def _parquet(path: Path, file: Any, column: str) -> Source:
+def _parquet(path: Path, file: pa.NativeFile, column: str) -> Source:
     wanted, unit = split_unit(column)
     parquet = pq.ParquetFile(file)
     schema = parquet.schema_arrow

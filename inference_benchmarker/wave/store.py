@@ -19,7 +19,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
 from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
 from inference_benchmarker.facts.wave_facts import Window
-from inference_benchmarker.files import is_file, most_in_memory, opened, replace_file, replacing
+from inference_benchmarker.files import is_file, most_in_memory, opened, own_path, replace_file, replacing
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
@@ -133,8 +133,8 @@ def read_server_metrics(path: Path) -> list[dict[str, Any]]:
 def read_records(path: Path) -> Records:
     """The records of a run directory; BenchmarkError for another file, a damaged one, and one too large to hold."""
     try:
-        with opened(path) as file:
-            parquet = pq.ParquetFile(file)
+        with opened(path) as file, pa.OSFile(own_path(file)) as source:
+            parquet = pq.ParquetFile(source)
             known = _known_columns(parquet.schema_arrow)
             if not known:
                 raise BenchmarkError(f"{path}: has other columns than this tool writes.")

@@ -128,6 +128,12 @@ def test_a_recording_is_found_and_read(  # noqa: PLR0917 - a row of the table
         assert row is None or rows_of(found)[0] == row
 
 
+def test_arrow_reads_a_parquet_file_by_itself(tmp_path: Path, parquet_sources: list[object]) -> None:
+    pq.write_table(pa.table({"time": [1.0, 2.0]}), tmp_path / "a.parquet")
+    taken(tmp_path / "a.parquet")
+    assert {type(source) for source in parquet_sources} == {pa.OSFile}
+
+
 @pytest.mark.parametrize(
     ("kind", "values", "unit", "zone", "spread_ns"),
     [

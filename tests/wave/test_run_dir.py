@@ -244,3 +244,9 @@ def test_a_directory_of_runs_is_answered_with_the_latest(tmp_path: Path) -> None
         RunDir.find(tmp_path)
     last = tmp_path / "20260102T000000Z_benchmark"
     assert str(raised.value) == f"{tmp_path}: is a directory of 2 runs. Give one: {last}."
+
+
+def test_arrow_reads_the_records_by_itself(tmp_path: Path, parquet_sources: list[object]) -> None:
+    store.write_records(tmp_path / "requests.parquet", Records.of([]))
+    store.read_records(tmp_path / "requests.parquet")
+    assert {type(source) for source in parquet_sources} == {pa.OSFile}
