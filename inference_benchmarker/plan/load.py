@@ -27,13 +27,15 @@ Arrivals = Literal["constant", "poisson"]
 class OpenLoop:
     """Arrivals independent of completions: ``rate`` a second, an exact decimal; of ``stages`` or ``replay`` the mean.
 
-    Of a ``replay`` it is 0 until its file has been read.
+    Of a ``replay`` it is 0 until its file has been read. The rate of a ``steered`` load is the first one: it may be
+    changed while the wave runs, which needs no bound. Once it is over, ``stages`` are what was offered.
     """
 
     rate: Decimal = field(default_factory=Decimal)
     arrivals: Arrivals = "constant"
     stages: tuple[Stage, ...] = ()
     replay: Replay | None = None
+    steered: bool = False
 
     def __post_init__(self) -> None:
         take_exactly(self, "rate")
@@ -42,6 +44,11 @@ class OpenLoop:
             object.__setattr__(self, "rate", self._mean_rate())
         if self.recording is not None and not self.rate:
             object.__setattr__(self, "rate", self.recording.rate)
+
+    @property
+    def is_steered(self) -> bool:
+        """Tells whether its rate may be changed while the wave runs, and is not known as a whole."""
+        return self.steered and not self.stages
 
     @property
     def recording(self) -> Recording | None:
@@ -72,7 +79,8 @@ class OpenLoop:
         """The rate, or the stages as they may be written, or the recording."""
         if self.replay is not None:
             return self.replay.text
-        return ", ".join(stage.text for stage in self.stages) or f"{self.rate.normalize():f} requests/s"
+        first = " at first" if self.steered else ""
+        return ", ".join(stage.text for stage in self.stages) or f"{self.rate.normalize():f} requests/s{first}"
 
     def rate_at(self, seconds: float) -> float:
         """The rate at a time after wave start; of stages, the first one's before it and 0 after the last one.
@@ -114,6 +122,10 @@ class OpenLoop:
             yield Problem(("rate",), text)
         elif self.rate < LEAST_RATE:
             yield Problem(("rate",), f"--client-rps must be at least {LEAST_RATE} requests/s, not {self.rate}.")
+        if self.steered and self.replay is not None:
+            yield Problem(
+                ("steered", "replay"), "--interactive changes a rate: give --client-rps in place of --replay."
+            )
         if self.arrivals not in ("constant", "poisson"):
             yield Problem(("arrivals",), f"--arrivals must be constant or poisson, not {self.arrivals!r}.")
 

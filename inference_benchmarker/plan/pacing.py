@@ -11,21 +11,18 @@ import math
 from bisect import bisect_left
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, count, islice, starmap, takewhile
-from operator import neg
-from random import Random
+from itertools import islice, starmap
 from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.schedule import NO_END, Schedule, Segment
-from inference_benchmarker.units import NS
+from inference_benchmarker.plan.stripe import OpenStripe, unit_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from inference_benchmarker.plan.plan import WavePlan
 
-_WARMUP_STREAM = 0x77
 _CHUNK = 1 << 12
 _MASK = (1 << 64) - 1
 
@@ -70,10 +67,22 @@ class TokenBucket:
 
     def arrivals(self, worker: int) -> Iterator[Arrival]:
         """One worker's open-loop arrivals, warm-up first, in order of due time."""
-        if self._schedule is None:
+        return starmap(Arrival, self.open_stripe(worker).arrivals())
+
+    def open_stripe(self, worker: int) -> OpenStripe:
+        """One worker's share of an open loop."""
+        if not isinstance(self.load, OpenLoop):
             raise TypeError("a closed loop has no schedule: use stripe()")
-        found = self._drawn_alike(worker) if self._drawn else self._even(worker)
-        return starmap(Arrival, found)
+        return OpenStripe(
+            self._open,
+            worker,
+            self.workers,
+            end_ns=self.end_ns,
+            num_requests=self.num_requests,
+            warmup_ns=self.warmup_ns,
+            seed=self.seed if self._drawn else None,
+            steered=self.load.is_steered,
+        )
 
     def stripe(self, worker: int) -> ClosedStripe:
         """One worker's share of a closed loop."""
@@ -155,22 +164,6 @@ class TokenBucket:
         arrivals = self._open.count(until_ns)
         return arrivals if self.num_requests is None else min(arrivals, self.num_requests)
 
-    def _even(self, worker: int) -> Iterator[tuple[int, int]]:
-        rate = self._open.first_rps
-        warmup = int(self.warmup_ns * rate / NS)
-        first = -warmup + (worker + warmup) % self.workers
-        for index in range(first, 0, self.workers):
-            yield index, index * NS * rate.denominator // rate.numerator
-        yield from self._open.dues(worker, self.workers, self._even_count(self.end_ns))
-
-    def _drawn_alike(self, worker: int) -> Iterator[tuple[int, int]]:
-        yield from (each for each in self._drawn_warmup() if each[0] % self.workers == worker)
-        mine = islice(self._instants(), worker, self.num_requests, self.workers)
-        for index, instant in zip(count(worker, self.workers), mine, strict=False):
-            if instant >= self.end_ns:
-                return
-            yield index, int(instant)
-
     def _drawn_counts(self, instants_ns: Iterable[int]) -> Iterator[int]:
         """The number of arrivals that are due before each of these increasing instants, of as many as are planned."""
         most = self.num_requests
@@ -190,20 +183,7 @@ class TokenBucket:
             yield list(islice(instants, _CHUNK))
 
     def _instants(self) -> Iterator[float]:
-        return self._open.instants(_unit_rate(self.seed * 256))
-
-    def _drawn_warmup(self) -> Iterator[tuple[int, int]]:
-        """The warm-up's own stream, forward in time; its length is counted first, so that indices end at -1."""
-        if not self.warmup_ns:
-            return
-        total = sum(1 for _ in self._warmup_instants())
-        for place, instant in enumerate(self._warmup_instants()):
-            yield place - total, int(instant) - self.warmup_ns
-
-    def _warmup_instants(self) -> Iterator[float]:
-        period = float(NS / self._open.first_rps)
-        instants = (drawn * period for drawn in _unit_rate(self.seed * 256 + _WARMUP_STREAM))
-        return takewhile(lambda instant: instant < self.warmup_ns, instants)
+        return self._open.instants(unit_rate(self.seed))
 
 
 def schedule_of(load: OpenLoop) -> Schedule:
@@ -263,12 +243,6 @@ class ClosedStripe:
     def stop(self, at_ns: int) -> None:
         """Hand out no arrival from this instant on."""
         self._end_ns = min(self._end_ns, at_ns)
-
-
-def _unit_rate(seed: int) -> Iterator[float]:
-    """A Poisson process of rate 1, drawn alike by each worker: exponential gaps by inversion, summed up."""
-    draw = Random(seed).random
-    return accumulate(map(neg, map(math.log, map((1.0).__sub__, iter(draw, None)))))
 
 
 def uniform(seed: int, index: int) -> float:

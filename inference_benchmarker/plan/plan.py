@@ -86,7 +86,7 @@ class WavePlan:
         """The problems of its numbers, whatever became of its endpoint: a plan that is read back has none."""
         return [
             *self.load.problems(),
-            *(() if self._unread else self.bounds.problems()),
+            *(() if self._unread else self._bounds_problems()),
             *self._length_problems(),
             *self._stage_problems(),
             *self._replay_problems(),
@@ -127,6 +127,16 @@ class WavePlan:
         if number is not None and isinstance(self.load, OpenLoop) and self.load.rate:
             ends.append(float(number / self.load.rate))
         return min(ends, default=None)
+
+    def _bounds_problems(self) -> Iterator[Problem]:
+        """A load that is steered ends when it is told to, so it needs no bound."""
+        if not isinstance(self.load, OpenLoop) or not self.load.is_steered:
+            yield from self.bounds.problems()
+        elif self.bounds.num_requests is not None:
+            text = "--interactive: a rate that changes has no known number of requests: leave --num-requests out."
+            yield Problem(("num_requests", "steered"), text)
+        elif self.bounds.duration_s is not None:
+            yield from self.bounds.problems()
 
     def _length_problems(self) -> Iterator[Problem]:
         """A wave that no bound ends within the longest time a wave may last."""
@@ -237,8 +247,9 @@ class WavePlan:
             text = f"--success-threshold must be a share from 0 to 1, not {self.success_threshold}."
             yield Problem(("success_threshold",), text)
         names = self.load.stage_names if isinstance(self.load, OpenLoop) else ()
+        steered = isinstance(self.load, OpenLoop) and self.load.steered
         for slo in self.slos:
-            if slo.stage and slo.stage not in names:
+            if slo.stage and slo.stage not in names and not (steered and slo.stage.isdecimal()):
                 stages = f"the stages are {', '.join(names[:20])}" if names else "there are no --stages"
                 yield Problem(("slos", "stages"), f"--slo {slo.expression}: there is no stage {slo.stage}; {stages}.")
             if slo.metric == "goodput" and not self.goodput:
@@ -282,6 +293,7 @@ class WavePlan:
                 load["arrivals"],
                 _stages(load.get("stages", ())),
                 None if replay is None else Replay.from_json(replay),
+                load.get("steered", False),  # older plans have none
             )
         else:
             values["load"] = ClosedLoop(**load)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain, repeat
@@ -18,6 +18,7 @@ from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
+    from decimal import Decimal
 
 
 NO_END = 1 << 62
@@ -121,6 +122,19 @@ class Schedule:
         """The rate at wave start, which is the warm-up's, too."""
         return self.segments[0].from_rps
 
+    def changed(self, at_ns: int, rate: Decimal) -> Schedule:
+        """The same up to an instant, and another rate from then on; only the last segment may be cut short.
+
+        No arrival before the instant moves: what it had of the next one by then is carried over.
+        """
+        *before, last = self.segments
+        if at_ns < max(last.start_ns, 1) or last.end_ns != NO_END or last.from_rps != last.to_rps:
+            raise ValueError(f"the rate cannot be changed at {at_ns} ns: the last segment begins at {last.start_ns} ns")
+        if at_ns > last.start_ns:
+            before.append(replace(last, end_ns=at_ns))
+        now = Fraction(rate)
+        return Schedule([*before, Segment(at_ns, NO_END, last.area(at_ns), now, now)])
+
     def area(self, at_ns: int) -> Fraction:
         """The area under the rate up to this instant: the mean number of arrivals that are due before it."""
         at_ns = min(at_ns, self.end_ns)
@@ -142,7 +156,8 @@ class Schedule:
 
     def dues(self, first: int, step: int, stop: int) -> Iterator[tuple[int, int]]:
         """The evenly spaced arrivals ``first``, ``first + step``, ... before ``stop``: index and due time."""
-        parts = ((segment, _part(segment.indices, first, step, stop)) for segment in self.segments)
+        found = self.segments[bisect_right(self.segments, Fraction(first), key=lambda segment: segment.after) :]
+        parts = ((segment, _part(segment.indices, first, step, stop)) for segment in found)
         return chain.from_iterable(zip(indices, segment.dues(indices), strict=True) for segment, indices in parts)
 
     def instants(self, drawn: Iterator[float]) -> Iterator[float]:
@@ -152,7 +167,8 @@ class Schedule:
         stochastic processes, 1975, 4.7). What is drawn beyond the schedule is never due.
         """
         number = next(drawn)
-        for segment in self.segments:
+        begin = bisect_right(self.segments, number, key=lambda segment: float(segment.after))
+        for segment in self.segments[begin:]:
             number = yield from segment.instants(number, drawn)
         yield from repeat(math.inf)
 

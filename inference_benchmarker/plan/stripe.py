@@ -1,0 +1,145 @@
+"""One worker's stripe of the open loop: its arrivals in order, and how they go on when the rate is changed. Pure."""
+
+from __future__ import annotations
+
+import math
+from itertools import accumulate, chain, count, islice, takewhile
+from operator import neg
+from random import Random
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.plan.schedule import NO_END
+from inference_benchmarker.units import NS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from decimal import Decimal
+
+    from inference_benchmarker.plan.schedule import Schedule
+
+_WINDOW_STREAM, _WARMUP_STREAM = 0, 0x77
+_STREAMS = 256
+_PIECE = 64  # numbers drawn at once: with many workers it is them all that are drawn
+
+
+class OpenStripe:
+    """The arrivals ``worker``, ``worker + workers``, ... of the open loop, each an index and a due time.
+
+    ``seed``: that of Poisson arrivals; None where they are evenly spaced. Of a ``steered`` load the last arrival is one
+    that waits: its index is the next one's, and it is due at ``NO_END`` unless the rate changes.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        worker: int,
+        workers: int,
+        *,
+        end_ns: int = NO_END,
+        num_requests: int | None = None,
+        warmup_ns: int = 0,
+        seed: int | None = None,
+        steered: bool = False,
+    ) -> None:
+        self._schedule = schedule
+        self._worker = worker
+        self._workers = workers
+        self._end_ns = end_ns
+        self._num_requests = num_requests
+        self._warmup_ns = warmup_ns
+        self._seed = seed
+        self._steered = steered
+        self._units = None if seed is None else _OwnUnits(seed, worker, workers)
+
+    def arrivals(self) -> Iterator[tuple[int, int]]:
+        """Its arrivals, warm-up first."""
+        return chain(self._warmup(), self._window(self._worker))
+
+    def changed(self, at_ns: int, rate: Decimal, first: int) -> Iterator[tuple[int, int]]:
+        """Its arrivals from index ``first`` on, which was not handed over yet, with another rate from ``at_ns`` on."""
+        self._schedule = self._schedule.changed(at_ns, rate)
+        if first >= 0:
+            return self._window(first)
+        rest = (arrival for arrival in self._warmup() if arrival[0] >= first)
+        return chain(rest, self._window(self._worker))
+
+    def _window(self, first: int) -> Iterator[tuple[int, int]]:
+        return self._even(first) if self._units is None else self._drawn(self._units, first)
+
+    def _even(self, first: int) -> Iterator[tuple[int, int]]:
+        stop = self._schedule.count(self._end_ns)
+        if self._num_requests is not None:
+            stop = min(stop, self._num_requests)
+        yield from self._schedule.dues(first, self._workers, stop)
+        if self._steered:
+            yield max(first, stop + (self._worker - stop) % self._workers), NO_END
+
+    def _drawn(self, units: _OwnUnits, first: int) -> Iterator[tuple[int, int]]:
+        instants = self._schedule.instants(units.since(first // self._workers))
+        indices = count(first, self._workers) if self._num_requests is None else self._indices(first)
+        for index, instant in zip(indices, instants, strict=False):
+            if instant >= self._end_ns:
+                if self._steered:
+                    yield index, NO_END
+                return
+            yield index, int(instant)
+
+    def _indices(self, first: int) -> range:
+        assert self._num_requests is not None
+        return range(first, self._num_requests, self._workers)
+
+    def _warmup(self) -> Iterator[tuple[int, int]]:
+        return self._even_warmup() if self._seed is None else self._drawn_warmup(self._seed)
+
+    def _even_warmup(self) -> Iterator[tuple[int, int]]:
+        rate = self._schedule.first_rps
+        warmup = int(self._warmup_ns * rate / NS)
+        first = -warmup + (self._worker + warmup) % self._workers
+        for index in range(first, 0, self._workers):
+            yield index, index * NS * rate.denominator // rate.numerator
+
+    def _drawn_warmup(self, seed: int) -> Iterator[tuple[int, int]]:
+        """The warm-up's own stream, forward in time; its length is counted first, so that indices end at -1."""
+        if not self._warmup_ns:
+            return
+        total = sum(1 for _ in self._warmup_instants(seed))
+        for place, instant in enumerate(self._warmup_instants(seed)):
+            if (place - total) % self._workers == self._worker:
+                yield place - total, int(instant) - self._warmup_ns
+
+    def _warmup_instants(self, seed: int) -> Iterator[float]:
+        period = float(NS / self._schedule.first_rps)
+        instants = (drawn * period for drawn in unit_rate(seed, _WARMUP_STREAM))
+        return takewhile(lambda instant: instant < self._warmup_ns, instants)
+
+
+class _OwnUnits:
+    """One worker's part of the process of rate 1; it can be read again from one of its last few numbers on.
+
+    So a change of the rate needs none of them to be drawn again from the start.
+    """
+
+    def __init__(self, seed: int, worker: int, workers: int) -> None:
+        self._drawn = islice(unit_rate(seed), worker, None, workers)
+        self._kept: list[float] = []
+        self._first = 0
+
+    def since(self, place: int) -> Iterator[float]:
+        """Its numbers from this place on; ValueError for one that was read long ago."""
+        if place < self._first:
+            raise ValueError(f"number {place} is not kept any more; the first kept is {self._first}")
+        return chain.from_iterable(self._pieces(place))
+
+    def _pieces(self, place: int) -> Iterator[list[float]]:
+        yield self._kept[place - self._first :]
+        while True:
+            piece = list(islice(self._drawn, _PIECE))
+            self._first += max(0, len(self._kept) - _PIECE)
+            self._kept = self._kept[-_PIECE:] + piece
+            yield piece
+
+
+def unit_rate(seed: int, stream: int = _WINDOW_STREAM) -> Iterator[float]:
+    """A Poisson process of rate 1, drawn alike by each worker: exponential gaps by inversion, summed up."""
+    draw = Random(seed * _STREAMS + stream).random
+    return accumulate(map(neg, map(math.log, map((1.0).__sub__, iter(draw, None)))))
