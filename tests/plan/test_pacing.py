@@ -18,6 +18,7 @@ from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket, uniform
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.units import NS
+from tests.goodness import anderson_darling_exponential, anderson_darling_limit
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.load import Arrivals
@@ -60,14 +61,6 @@ def merged(made: TokenBucket) -> list[Arrival]:
 
 def seconds_for(rate: str, arrivals: int) -> str:
     return f"{max(Decimal('0.001'), Decimal(arrivals) / Decimal(rate)):.9f}"
-
-
-def anderson_darling_exponential(gaps: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    """A squared against an exponential distribution whose mean is the sample's."""
-    n = len(gaps)
-    share = stats.expon.cdf(np.sort(gaps), scale=gaps.mean())
-    rank = np.arange(1, n + 1)
-    return float(-n - np.mean((2 * rank - 1) * (np.log(share) + np.log1p(-share[::-1]))))
 
 
 class TestConstantRate:
@@ -219,7 +212,7 @@ class TestPoisson:
     @pytest.mark.parametrize("seed", [0, 1, 20_260])
     def test_gaps_are_exponential(self, seed: int) -> None:
         gaps = np.diff([0, *self.dues("1000", 20_000, seed)]) / NS
-        assert anderson_darling_exponential(gaps) < 1.959 / (1 + 0.6 / len(gaps))  # Stephens 1974, 1%
+        assert anderson_darling_exponential(gaps) < anderson_darling_limit(len(gaps))
         assert gaps.std() / gaps.mean() == pytest.approx(1, abs=0.05)
         assert gaps.mean() == pytest.approx(0.001, rel=0.03)
 
