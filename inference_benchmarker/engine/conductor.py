@@ -13,6 +13,7 @@ from inference_benchmarker.wave.finalise import finalise
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.live import Live
+    from inference_benchmarker.engine.pilot import Pilot
     from inference_benchmarker.engine.processes import Interrupts, Processes
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.run_dir import RunDir
@@ -45,6 +46,7 @@ class Conductor:
         *,
         interrupts: Interrupts,
         live: Live,
+        pilot: Pilot | None = None,
     ) -> None:
         self.plan = plan
         self.run_dir = run_dir
@@ -53,6 +55,7 @@ class Conductor:
         self._processes = processes
         self._interrupts = interrupts
         self._live = live
+        self._pilot = pilot
         self._interrupts_told = 0
         self._told_lost: set[int] = set()
         self._t0: int | None = None
@@ -81,6 +84,7 @@ class Conductor:
             self._watch_primary()
             self._watch_workers()
             self._watch_loading()
+            self._ask_pilot()
             self._show()
             time.sleep(POLL_S)
 
@@ -118,6 +122,8 @@ class Conductor:
             case "started":
                 self._t0 = event["t0"]
                 self._next_update = 0.0
+            case "unchanged":
+                self._live.say(f"The rate stays as it is: {event['reason']}.")
             case "overdue":
                 self._live.say(f"Worker {event['worker']} does not answer; it is ended.")
                 self._processes.workers[event["worker"]].kill()
@@ -160,6 +166,14 @@ class Conductor:
                 self._aborted_at = time.monotonic()
             if self._t0 is not None and first:
                 self._live.say("Stopping: waiting for requests in flight. Ctrl-C again ends at once.")
+
+    def _ask_pilot(self) -> None:
+        """Pass on the orders of whoever steers the wave, and show what follows at once."""
+        if self._pilot is None or self._t0 is None or self._interrupts.count:
+            return
+        for order in self._pilot.orders(self.spool_state, time.monotonic_ns() - self._t0):
+            self._processes.tell_primary(order.command)
+            self._next_update = 0.0
 
     def _watch_primary(self) -> None:
         """End a primary that hangs, or that a second Ctrl-C does not end in time; a third waits less."""

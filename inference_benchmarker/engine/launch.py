@@ -28,6 +28,7 @@ from inference_benchmarker.wave.run_dir import RunDir, cannot_write
 from inference_benchmarker.wave.spool_state import SpoolState
 
 if TYPE_CHECKING:
+    from inference_benchmarker.engine.pilot import Pilot
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.wave import Wave
 
@@ -35,13 +36,22 @@ DESCRIPTORS_A_WORKER = 4  # its standard input, its pipe and log here, and a con
 DESCRIPTORS_BESIDE_WORKERS = 24
 
 
-def run_wave(plan: WavePlan, live: Live | None = None, calibration: dict[str, Any] | None = None) -> Wave:
+def run_wave(
+    plan: WavePlan,
+    live: Live | None = None,
+    calibration: dict[str, Any] | None = None,
+    pilot: Pilot | None = None,
+) -> Wave:
     """Run one wave and return it, stored in its run directory. ``calibration``: what one found, to be kept with it.
+
+    ``pilot`` changes the rate of a plan whose load is ``steered``; the plan of the wave that is returned has what was
+    offered as its stages.
 
     Raises BenchmarkError, before any load is sent, for a plan or a factories file that cannot work;
     KeyboardInterrupt if interrupted before the wave began. Later interrupts end the wave early and it is
     returned with what was measured.
     """
+    refuse(_pilot_problems(plan, pilot))
     plan = resolve(plan)
     live = Undisturbed(live or Nobody())
     facts = facts_of(plan, calibration)
@@ -51,7 +61,9 @@ def run_wave(plan: WavePlan, live: Live | None = None, calibration: dict[str, An
     try:
         with counting_interrupts() as interrupts, closing(SpoolState([run_dir.spool], plan.workers)) as spool_state:
             with Processes(plan, run_dir) as processes:
-                conductor = Conductor(plan, run_dir, processes, spool_state, interrupts=interrupts, live=live)
+                conductor = Conductor(
+                    plan, run_dir, processes, spool_state, interrupts=interrupts, live=live, pilot=pilot
+                )
                 try:
                     conductor.run()
                 finally:
@@ -159,6 +171,15 @@ def _store(wave: Wave, made: tuple[int, int], live: Live) -> Wave:
         later = f" `benchmark report {origin.path}` stores it once it can." if origin.spool.is_file() else ""
         live.say(f"The wave could not be stored ({reason}); what is printed is all there is.{later}")
     return wave
+
+
+def _pilot_problems(plan: WavePlan, pilot: Pilot | None) -> list[str]:
+    steered = isinstance(plan.load, OpenLoop) and plan.load.is_steered
+    if steered and pilot is None:
+        return ["A load that is steered has no end of its own: give run_wave a pilot, or the load no steered=True."]
+    if pilot is not None and not steered:
+        return ["A pilot changes the rate of a load that is steered: give it OpenLoop(rate, steered=True)."]
+    return []
 
 
 def _descriptor_problems(workers: int) -> list[str]:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
-READY, START, STOP, BATCH, ACK = (f"wave_{name}" for name in ("ready", "start", "stop", "batch", "ack"))
+READY, START, CHANGE, STOP, BATCH, ACK = (
+    f"wave_{name}" for name in ("ready", "start", "change", "stop", "batch", "ack")
+)
 
 # A worker whose invoke blocks the event loop is late, not gone: only its process's end makes it lost.
 locust.runners.HEARTBEAT_LIVENESS = 24 * 3600

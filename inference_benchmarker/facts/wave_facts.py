@@ -103,7 +103,7 @@ def reconcile_ledgers(
     """Hold each worker's count against the plan's: what it was to send, and what nobody sent because it died.
 
     A stop reaches a worker late or, the second time, at once: then what it sent after the stop was scheduled
-    too, and what it had not sent by then is lost.
+    too, and what it had not sent by then is lost. So it is where a worker heard of a change of the rate too late.
     """
     if isinstance(plan.load, OpenLoop):
         scheduled = TokenBucket.of(plan).count(stopped_at_ns)
@@ -112,8 +112,9 @@ def reconcile_ledgers(
     settled = []
     for number, (ledger, planned) in enumerate(zip(reported, scheduled, strict=True)):
         taken_up = ledger.sent + ledger.dropped
-        scheduled_here = planned if stopped_at_ns is None else max(planned, taken_up)
-        missing = max(0, planned - taken_up) if number in lost or stopped_at_ns is not None else 0
+        adrift = stopped_at_ns is not None or ledger.late_changes > 0
+        scheduled_here = max(planned, taken_up) if adrift else planned
+        missing = max(0, planned - taken_up) if number in lost or adrift else 0
         settled.append(Ledger(**{**_counts(ledger), "scheduled": scheduled_here, "lost": missing}))
     return tuple(settled)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import Problem, refuse
-from inference_benchmarker.plan.exact import take_exactly
+from inference_benchmarker.plan.exact import exact, take_exactly
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, seconds_problems
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.slo import RequestLimit, Slo
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 MAX_WORKERS = 1_000
 DEFAULT_MAX_IN_FLIGHT = 10_000
 SUCCESS_THRESHOLD = 0.95
-_MOST_DIGITS = 100
 
 _NO_ENDPOINT = Problem(
     ("factories_file", "locust_file"),
@@ -289,7 +288,7 @@ class WavePlan:
         if kind == "open":
             replay = load.get("replay")
             values["load"] = OpenLoop(
-                _exact(load["rate"]),
+                exact(load["rate"]),
                 load["arrivals"],
                 _stages(load.get("stages", ())),
                 None if replay is None else Replay.from_json(replay),
@@ -332,19 +331,12 @@ def _open_loop_only(slo: Slo) -> str:
 
 
 def _stages(rows: list[dict[str, str]]) -> tuple[Stage, ...]:
-    exact = ("from_rps", "to_rps", "duration_s")
-    return tuple(Stage(**{key: _exact(row[key]) for key in exact}, name=row["name"]) for row in rows)
+    numbers = ("from_rps", "to_rps", "duration_s")
+    return tuple(Stage(**{key: exact(row[key]) for key in numbers}, name=row["name"]) for row in rows)
 
 
 def _decimal(text: str | None) -> Decimal | None:
-    return None if text is None else _exact(text)
-
-
-def _exact(text: str) -> Decimal:
-    """One with very many digits would be computed with for ever."""
-    if len(text) > _MOST_DIGITS:
-        raise ValueError(f"a number has {len(text):,} digits")
-    return Decimal(text)
+    return None if text is None else exact(text)
 
 
 def _plain(value: Any) -> Any:

@@ -75,7 +75,8 @@ class RequestRecord(NamedTuple):
 class Ledger:
     """A count of every arrival, by where it went.
 
-    ``scheduled = sent + dropped + lost`` and ``sent = ok + failed + abandoned + in_flight``.
+    ``scheduled = sent + dropped + lost`` and ``sent = ok + failed + abandoned + in_flight``. ``late_changes`` counts no
+    arrivals but changes of the rate that a worker heard of when they were in force already, or not at all.
     """
 
     scheduled: int = 0
@@ -85,6 +86,7 @@ class Ledger:
     ok: int = 0
     failed: int = 0
     abandoned: int = 0
+    late_changes: int = 0
 
     @property
     def in_flight(self) -> int:
@@ -111,7 +113,8 @@ class Ledger:
     @classmethod
     def from_json(cls, data: dict[str, int]) -> Ledger:
         """The ledger that ``to_json`` described."""
-        return cls(**{f.name: data[f.name] for f in fields(cls)})
+        later = {"late_changes": 0}  # older ledgers have none
+        return cls(**{f.name: {**later, **data}[f.name] for f in fields(cls)})
 
 
 class Names:

@@ -21,6 +21,7 @@ _SENTENCES = {
     "primary_lost": "",
     "disk_full": "",
     "ledger_broken": "",
+    "schedule_late": "",
     "worker_lost": "lost ",
     "dropped_arrivals": "dropped ",
 }

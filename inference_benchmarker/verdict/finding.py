@@ -15,6 +15,7 @@ FindingCode = Literal[
     "ledger_broken",
     "dropped_arrivals",
     "rate_missed",
+    "schedule_late",
     "schedule_lag",
     "loop_blocked",
     "heartbeats_missed",

@@ -161,6 +161,16 @@ def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
             "All allowed requests were in flight: answers came slower than arrivals. Lower --client-rps, "
             "or raise --max-in-flight (and ulimit -n).",
         )
+    if ledger.late_changes:
+        late = [number for number, each in enumerate(facts.ledgers) if each.late_changes]
+        yield Finding(
+            "schedule_late",
+            "invalid",
+            f"{_workers(late)} heard of {counted(ledger.late_changes, 'change', 'changes')} of the rate too late",
+            "each is heard before it is in force",
+            "What was sent around a change is not what the stages say: the worker was held up. Let invoke block less, "
+            "use more --workers, or a machine with less beside it.",
+        )
     share = ledger.sent / ledger.scheduled if ledger.scheduled else 1.0
     if facts.open_loop and share < LEAST_SENT_SHARE:
         yield Finding(
@@ -180,6 +190,12 @@ def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
             f"{number:,}",
             "Requests did not come back, so the next ones were never sent: bound them with --request-timeout.",
         )
+
+
+def _workers(numbers: list[int]) -> str:
+    """The first few of them by number."""
+    told = ", ".join(map(str, numbers[:5])) + (", ..." if numbers[5:] else "")
+    return f"worker {told}" if len(numbers) == 1 else f"workers {told}"
 
 
 def _threshold_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:

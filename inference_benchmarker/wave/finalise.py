@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse
 from inference_benchmarker.facts.wave_facts import Window, reconcile_ledgers
 from inference_benchmarker.plan.pacing import TokenBucket
+from inference_benchmarker.plan.steering import as_offered
 from inference_benchmarker.units import NS
 from inference_benchmarker.wave.wave import Wave
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.columns import Records
+    from inference_benchmarker.records.record import Ledger
     from inference_benchmarker.wave.run_dir import RunDir
     from inference_benchmarker.wave.spool_state import SpoolState
 
@@ -37,6 +40,7 @@ def finalise(
     """
     if spool_state.start is None:
         raise nothing_recorded(run_dir)
+    plan = offered(plan, spool_state)
     records = spool_state.records()
     index = records.int("index")
     lost = {number for number, worker in enumerate(spool_state.workers) if not worker.final}
@@ -45,7 +49,7 @@ def finalise(
         window=_window(plan, spool_state, records),
         records=records.where(index >= 0),
         warmup=records.where(index < 0),
-        ledgers=reconcile_ledgers(plan, [w.ledger for w in spool_state.workers], lost, spool_state.end_at),
+        ledgers=reconcile_ledgers(plan, _ledgers(plan, spool_state), lost, spool_state.end_at),
         lost_workers=tuple(sorted(lost)),
         primary_lost=primary_lost,
         interrupted=interrupted or spool_state.stop_asked,
@@ -60,6 +64,32 @@ def finalise(
         environment=facts.get("environment", {}),
         run_dir=run_dir,
     )
+
+
+def offered(plan: WavePlan, spool_state: SpoolState) -> WavePlan:
+    """The plan with what was really offered, where its rate was steered; any other plan as it is.
+
+    A wave without an end of its own lasted until it was stopped, or until the last that is known of it.
+    """
+    ends = [spool_state.planned_end, plan.bounds.duration_ns]
+    end = min((end for end in ends if end is not None), default=None)
+    if end is None:
+        stops = [stop for stop in (spool_state.stop_at, spool_state.gone_at) if stop is not None]
+        end = min(stops or [max((worker.at for worker in spool_state.workers), default=0)])
+        end = max(end, spool_state.last_due + 1)
+    return as_offered(plan, spool_state.changes, end)
+
+
+def _ledgers(plan: WavePlan, spool_state: SpoolState) -> list[Ledger]:
+    """Each worker's count. Of a change that it never heard of, before it was done, it could not say so itself."""
+    end = plan.bounds.duration_ns
+    told = sum(end is None or change.at_ns < end for change in spool_state.changes)
+    return [
+        replace(worker.ledger, late_changes=worker.ledger.late_changes + max(0, told - worker.changes))
+        if worker.final
+        else worker.ledger
+        for worker in spool_state.workers
+    ]
 
 
 def nothing_recorded(run_dir: RunDir) -> BenchmarkError:

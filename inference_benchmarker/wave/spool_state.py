@@ -10,11 +10,14 @@ import numpy.typing as npt
 
 from inference_benchmarker.facts.client_use import LoopDelay, Sample, WorkerUse
 from inference_benchmarker.json_text import parse_json
+from inference_benchmarker.plan.exact import exact
+from inference_benchmarker.plan.load import MAX_STAGES
+from inference_benchmarker.plan.steering import RateChange
 from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
 from inference_benchmarker.records.record import Ledger, split_batch
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.typed import require
-from inference_benchmarker.wave.spool import BATCH, COMMAND_GONE, STOP_ASKED, SpoolReader
+from inference_benchmarker.wave.spool import BATCH, COMMAND_GONE, PLANNED, STOP_ASKED, SpoolReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,6 +28,7 @@ _EVENTS: dict[str, dict[str, Any]] = {
     "start": {"t0": int, "wall_ns": int},
     "stop": {"at": int},
     "lost": {"worker": int, "at": int},
+    "rate": {"at": int, "rate": str},
     "client": {"samples": list[list[Any]]},
     "foreign_connections": {"count": int},
 }
@@ -47,6 +51,7 @@ class WorkerState:
     ledger: Ledger = field(default_factory=Ledger)
     at: int = 0
     final: bool = False
+    changes: int = 0
     lost_at: int | None = None
     silence_ns: int = 0
     use: dict[str, Any] = field(default_factory=dict)
@@ -96,6 +101,9 @@ class SpoolState:
         self.stop_at: int | None = None
         self.stop_asked = False
         self.command_gone = False
+        self.gone_at: int | None = None
+        self.planned_end: int | None = None
+        self.changes: list[RateChange] = []
         self.cut_at: int | None = None
         self.ended = False
         self.samples: list[Sample] = []
@@ -138,6 +146,12 @@ class SpoolState:
         """The workers' own counts, added up."""
         return sum((worker.ledger for worker in self.workers), Ledger())
 
+    @property
+    def last_due(self) -> int:
+        """When the last arrival that was reported was due."""
+        batches = (rows["due"] for worker in self.workers for rows in worker.base if len(rows))
+        return max((int(dues.max()) for dues in batches), default=0)
+
     def _take_event(self, event: dict[str, Any]) -> None:
         _require_members(event, _EVENTS.get(event["event"], {}), "event")
         match event["event"]:
@@ -145,6 +159,8 @@ class SpoolState:
                 self.start = event
             case "stop":
                 self._take_stop(event["at"], event.get("cause", STOP_ASKED))  # a spool of an older version has none
+            case "rate":
+                self._take_change(event["at"], event["rate"])
             case "lost":
                 self._worker(event["worker"]).lost_at = event["at"]
             case "client":
@@ -159,10 +175,18 @@ class SpoolState:
     def _take_stop(self, at: int, cause: str) -> None:
         """The plan holds to its end where the command was killed: what was not sent by then is lost."""
         if cause == COMMAND_GONE:
-            self.command_gone = True
+            self.command_gone, self.gone_at = True, at
+        elif cause == PLANNED and at > 0:
+            self.planned_end = at
         else:
             self.stop_at = at
             self.stop_asked = self.stop_asked or cause == STOP_ASKED
+
+    def _take_change(self, at: int, rate: str) -> None:
+        """Changes stand in the order in which they come into force, so each may be a stage."""
+        if len(self.changes) >= MAX_STAGES or at <= (self.changes[-1].at_ns if self.changes else 0):
+            raise ValueError(f"change {len(self.changes) + 1} of the rate, at {at} ns, follows none")
+        self.changes.append(RateChange(at, exact(rate)))
 
     def _take_batch(self, data: bytes) -> npt.NDArray[Any]:
         meta, base, streams, gaps = split_batch(data)
@@ -172,6 +196,8 @@ class SpoolState:
         worker.silence_ns = max(worker.silence_ns, meta["at"] - max(worker.at, 0))
         worker.at = meta["at"]
         worker.final = meta["final"] and not self.command_gone  # a worker that was ended early has no last report
+        worker.changes = meta.get("changes", 0)  # a spool of an older version has none
+        require(worker.changes, int, "changes")
         worker.use = meta.get("use", {})  # a spool of an older version has none
         delays = worker.use.pop("delays_us", [])
         require(delays, list[int], "delays_us")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
 from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
 from inference_benchmarker.facts.wave_facts import Window
@@ -30,7 +30,7 @@ from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.typed import require
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave.consistency import check_wave
-from inference_benchmarker.wave.finalise import finalise, make_countable, nothing_recorded
+from inference_benchmarker.wave.finalise import finalise, make_countable, nothing_recorded, offered
 from inference_benchmarker.wave.recorded import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import is_locked
@@ -75,6 +75,8 @@ def save(wave: Wave, run_dir: RunDir) -> Wave:
     The spool goes when all else is safely there. OSError where it cannot be stored: see ``take_back``.
     """
     wave = wave.stored_in(run_dir)
+    if isinstance(wave.plan.load, OpenLoop) and wave.plan.load.steered:
+        write_json(run_dir.plan, {**read_json(run_dir.plan), **wave.plan.public_json()})
     write_records(run_dir.requests, Records(pa.concat_tables([wave.warmup.table, wave.records.table])))
     replace_file(run_dir.timeline, timeline(wave))
     _save_report(wave, run_dir)
@@ -176,6 +178,8 @@ def _of_spool(run_dir: RunDir) -> Wave:
         spool_state = SpoolState([run_dir.spool], plan.workers)
         with closing(spool_state):
             spool_state.read()
+        plan = offered(plan, spool_state)
+        refuse([problem.text for problem in plan.problems_of_values()])
         make_countable(plan, spool_state)
         wave = finalise(plan, spool_state, run_dir, described, primary_lost=not spool_state.ended)
         check_wave(wave)

@@ -15,7 +15,7 @@ from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.records.record import BatchWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from inference_benchmarker.engine.worker.slot import Slot
 
@@ -183,3 +183,36 @@ def test_a_closed_loop_warms_up_below_zero_and_starts_the_window_at_index_zero()
     assert all(arrival.due < 0 for arrival in below)
     assert sorted(arrival.index for arrival in window) == list(range(6))
     assert all(arrival.due >= 0 for arrival in window)
+
+
+def test_what_waits_for_a_rate_ends_nothing_and_goes_on_when_it_changes() -> None:
+    requests = Recorder(lambda _: None)
+    first = [Arrival(0, 0), Arrival(1, 5 * MS), Arrival(2, NEVER)]
+    scheduler = OpenLoopScheduler(requests, iter(first), 10, NEVER, steered=True)
+    scheduler.start(monotonic_ns())
+    gevent.sleep(0.02)
+    assert not scheduler.exhausted.is_set()
+    asked: list[int] = []
+
+    def go_on(index: int) -> Iterator[Arrival]:
+        asked.append(index)
+        return iter([Arrival(2, 30 * MS), Arrival(3, 40 * MS), Arrival(4, 60 * MS)])
+
+    scheduler.change(go_on)
+    scheduler.stop(50 * MS)
+    with gevent.Timeout(20):
+        scheduler.exhausted.wait()
+    scheduler.close()
+    gevent.sleep(0)
+    assert asked == [2]
+    assert [arrival.index for arrival, _ in requests.taken] == [0, 1, 2, 3]
+    assert all(now >= arrival.due for arrival, now in requests.taken)
+
+
+def test_a_steered_wave_with_a_bound_lasts_until_it() -> None:
+    """Its next arrival is beyond the bound, but a change could bring one before it."""
+    requests = Recorder(lambda _: None)
+    scheduler = OpenLoopScheduler(requests, iter([Arrival(0, 0), Arrival(1, NEVER)]), 10, 40 * MS, steered=True)
+    run(scheduler, requests)
+    assert monotonic_ns() - requests.t0 >= 40 * MS
+    assert [arrival.index for arrival, _ in requests.taken] == [0]

@@ -1,8 +1,8 @@
 """The primary process: brings the workers together, starts the wave for all at one instant, spools their reports.
 
-Standard input carries one JSON line (what to run), then commands of the parent: ``stop``, ``abort``, ``lost N``
-and ``ping``, which is answered; its end means that the parent is gone. What the parent must know goes to it as
-JSON lines.
+Standard input carries one JSON line (what to run), then commands of the parent: ``rate R`` and ``end`` for a wave that
+is steered, ``stop``, ``abort``, ``lost N`` and ``ping``, which is answered; its end means that the parent is gone. What
+the parent must know goes to it as JSON lines.
 """
 
 from __future__ import annotations
@@ -30,19 +30,29 @@ from locust.stats import stats_history
 
 from inference_benchmarker.engine.curve import PrimaryKeys
 from inference_benchmarker.engine.leftovers import MARK, end_leftovers
-from inference_benchmarker.engine.locust_runtime import ACK, BATCH, READY, STOP, WaveUser, options, set_up_logging
+from inference_benchmarker.engine.locust_runtime import (
+    ACK,
+    BATCH,
+    CHANGE,
+    READY,
+    STOP,
+    WaveUser,
+    options,
+    set_up_logging,
+)
 from inference_benchmarker.engine.locust_sockets import PrimarySocket, Visitors, listen_with
 from inference_benchmarker.engine.primary.sampler import host_constants, sample_regularly
 from inference_benchmarker.engine.primary.shape import TokenBucketShape
 from inference_benchmarker.engine.primary.stats_files import StatsFiles
-from inference_benchmarker.plan.load import ClosedLoop
+from inference_benchmarker.engine.primary.steering import LEAD_NS, Steering
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT, WavePlan
+from inference_benchmarker.plan.steering import whole_ms
 from inference_benchmarker.records.record import Ledger, Report, redacted
 from inference_benchmarker.units import NS
 from inference_benchmarker.wave.recorded import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
-from inference_benchmarker.wave.spool import COMMAND_GONE, DISK_FULL, STOP_ASKED, SpoolWriter
+from inference_benchmarker.wave.spool import COMMAND_GONE, DISK_FULL, PLANNED, STOP_ASKED, SpoolWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -86,6 +96,7 @@ class Primary:
         self._commands = commands
         self.run_dir = run_dir
         self.bucket = TokenBucket.of(plan)
+        self._steering = Steering(plan)
         self.members = [Member() for _ in range(plan.workers)]
         self._status_fd = status_fd
         self._changed = Event()
@@ -163,6 +174,10 @@ class Primary:
                 self._tell("alive")
             elif words[0] == "lost":
                 self._lose(int(words[1]))
+            elif words[0] == "rate":
+                self._change_rate(words[1])
+            elif words[0] == "end":
+                self._broadcast_stop(PLANNED, abort=False)
             elif words[0] == "stop":
                 self.stop()
             else:
@@ -261,7 +276,6 @@ class Primary:
         if end is not None:
             silent = time.monotonic_ns() > member.last_report + GRACE_NS // 2  # one that reports is late, not gone
             return silent and self._now() > end + self.plan.drain_ns + GRACE_NS
-        assert isinstance(self.plan.load, ClosedLoop)
         return time.monotonic_ns() > member.last_report + self.plan.drain_ns + SILENT_NS
 
     def _on_ready(self, msg: Any, **_: Any) -> None:
@@ -333,6 +347,20 @@ class Primary:
                 self._note(event="lost", worker=number, at=self._now())
         self._changed.set()
 
+    def _change_rate(self, text: str) -> None:
+        """Another rate, as the parent's pilot asks: written down before any worker hears of it."""
+        if self._t0 is None or self._stop_at is not None:
+            return
+        try:
+            change = self._steering.change(text, self._now())
+        except ValueError as error:
+            self._tell("unchanged", reason=str(error))
+            return
+        if change is not None:
+            facts = {"at": change.at_ns, "rate": str(change.rate)}
+            self._spool.event(event="rate", **facts)
+            self.runner.send_message(CHANGE, facts)
+
     def _abort(self) -> None:
         """A second Ctrl-C, or the parent is gone: end now, with what there is."""
         if self._aborted_at is None and self._t0 is not None:
@@ -344,11 +372,12 @@ class Primary:
             self._stop_at = 0
             self._changed.set()
             return
-        at = self._now() + (0 if abort else STOP_NOTICE_NS)
+        planned = cause == PLANNED
+        at = whole_ms(self._now() + LEAD_NS) if planned else self._now() + (0 if abort else STOP_NOTICE_NS)
         if self._stop_at is None or at < self._stop_at:
             self._stop_at = at
             self._note(event="stop", at=at, cause=cause)
-        self.runner.send_message(STOP, {"at": self._stop_at, "abort": abort})
+        self.runner.send_message(STOP, {"at": self._stop_at, "abort": abort, "planned": planned})
 
     def _serve_page(self) -> None:
         from inference_benchmarker.engine.primary.page import serve_page

@@ -19,7 +19,9 @@ import signal
 import stat
 import time
 import traceback
+from decimal import Decimal
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from socket import AF_INET, AF_INET6
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -34,6 +36,7 @@ from inference_benchmarker.engine.curve import WorkerKeys
 from inference_benchmarker.engine.locust_runtime import (
     ACK,
     BATCH,
+    CHANGE,
     READY,
     START,
     STOP,
@@ -48,7 +51,7 @@ from inference_benchmarker.engine.worker.watch import Watch, open_descriptors
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.host import die_with_parent, raise_descriptor_limit
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
-from inference_benchmarker.plan.pacing import TokenBucket
+from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.record import BatchWriter
 from inference_benchmarker.redact import excerpt, secret_values
@@ -103,6 +106,8 @@ class Worker:
         self._target = target
         self._row_of = _row_of(plan, target, run_dir)  # opened before the wave begins, for it takes a while
         self._bucket = TokenBucket.of(plan)
+        self._stripe = self._bucket.open_stripe(number) if isinstance(plan.load, OpenLoop) else None
+        self._changes = 0
         self._writer = BatchWriter(secret_values(os.environ))
         self._requests: Requests
         self._reporter: Any = None
@@ -121,7 +126,8 @@ class Worker:
             host=plan.url,
         )
         self._runner = self._environment.create_worker_runner("127.0.0.1", port)
-        for message, listener in ((START, self._on_start), (STOP, self._on_stop), (ACK, self._on_ack)):
+        listeners = {START: self._on_start, CHANGE: self._on_change, STOP: self._on_stop, ACK: self._on_ack}
+        for message, listener in listeners.items():
             self._runner.register_message(message, listener)
         if plan.locust_file is not None:
             self._environment.events.init.fire(environment=self._environment, runner=self._runner, web_ui=None)
@@ -186,7 +192,23 @@ class Worker:
             self._watch.begin()
         self._started.set()
 
+    def _on_change(self, msg: Any, **_: Any) -> None:
+        """Another rate from an instant on. One that is over already is heard too late, and the ledger says so."""
+        at, rate = msg.data["at"], Decimal(msg.data["rate"])
+        assert self._stripe is not None
+        assert isinstance(self._scheduler, OpenLoopScheduler)
+        self._note_if_late(at)
+        changed = partial(self._stripe.changed, at, rate)
+        self._scheduler.change(lambda first: starmap(Arrival, changed(first)))
+        self._changes += 1
+
+    def _note_if_late(self, at: int) -> None:
+        if self._now() >= at:
+            self._requests.ledger.late_changes += 1
+
     def _on_stop(self, msg: Any, **_: Any) -> None:
+        if msg.data["planned"]:
+            self._note_if_late(msg.data["at"])
         self._scheduler.stop(msg.data["at"])
         self._aborted = self._aborted or msg.data["abort"]
 
@@ -214,7 +236,10 @@ class Worker:
     def _make_scheduler(self, cap: int) -> Scheduler:
         plan = self.plan
         if isinstance(plan.load, OpenLoop):
-            return OpenLoopScheduler(self._requests, self._bucket.arrivals(self.number), cap, self._bucket.end_ns)
+            assert self._stripe is not None
+            arrivals = starmap(Arrival, self._stripe.arrivals())
+            end, steered = self._bucket.end_ns, plan.load.is_steered
+            return OpenLoopScheduler(self._requests, arrivals, cap, end, steered=steered)
         kinds = self._requests.closed_kinds(plan.load.concurrency)[self.number :: plan.workers]
         return ClosedLoopScheduler(self._requests, self._bucket.stripe(self.number), plan.warmup_ns, kinds)
 
@@ -247,6 +272,7 @@ class Worker:
             "at": self._now(),
             "final": final,
             "ledger": self._requests.ledger.to_json(),
+            "changes": self._changes,
             "use": self._watch.facts(self._requests, sending=not self._scheduler.exhausted.is_set()),
         }
         batch = self._writer.take(meta)

@@ -111,8 +111,11 @@ class Scheduler:
 class OpenLoopScheduler(Scheduler):
     """Arrivals independent of completions: a pool of slots that grows up to a cap; beyond it arrivals are dropped."""
 
-    def __init__(self, requests: Requests, arrivals: Iterator[Arrival], cap: int, stop_ns: int) -> None:
+    def __init__(
+        self, requests: Requests, arrivals: Iterator[Arrival], cap: int, stop_ns: int, *, steered: bool = False
+    ) -> None:
         super().__init__(requests)
+        self._steered = steered
         self._arrivals = arrivals
         self._arrival: Arrival | None = next(arrivals, None)
         self._cap = cap
@@ -130,8 +133,16 @@ class OpenLoopScheduler(Scheduler):
         self._t0 = self.requests.t0 = t0
         self._arm()
 
+    def change(self, arrivals_from: Callable[[int], Iterator[Arrival]]) -> None:
+        """Go on with other arrivals: those from the index on that is the next to be handed over."""
+        assert self._arrival is not None, "a steered stripe always has one that waits"
+        self._arrivals = arrivals_from(self._arrival.index)
+        self._arrival = next(self._arrivals)
+        self._arm()
+
     def stop(self, at_ns: int) -> None:
-        """Send nothing that is due at or after this instant."""
+        """Send nothing that is due at or after this instant; no change follows."""
+        self._steered = False
         self._stop_ns = min(self._stop_ns, at_ns)
         self._arm()
 
@@ -213,11 +224,13 @@ class OpenLoopScheduler(Scheduler):
         arrival = self._arrival
         if self.closing:
             return
-        if arrival is None or arrival.due >= self._stop_ns:
+        if arrival is not None and arrival.due < self._stop_ns:
+            self._alarm.arm(self._t0 + arrival.due)
+        elif self._steered and monotonic_ns() - self._t0 < self._stop_ns:  # a change may bring some before it
+            self._alarm.arm(self._t0 + self._stop_ns)
+        else:
             self._alarm.stop()
             self.exhausted.set()
-        else:
-            self._alarm.arm(self._t0 + arrival.due)
 
 
 class ClosedLoopScheduler(Scheduler):
