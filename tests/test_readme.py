@@ -42,7 +42,7 @@ LAUNCHER_FLAGS = {"--init", "--venv", "--with-aiperf", "--self-test", "--compare
 OTHER_PROGRAMS_FLAGS = {"--embeddings", "--quick", "--rerank", "--worker"}
 NOT_HERE = ("git clone ", "cd inference-benchmarker", "./benchmark --self-test", "pip install ")
 ENDPOINT_LINE = "benchmark endpoint --port 8080"
-PORTS = ("8080", "8081")
+PORTS = ("8080", "8081", "8082")
 BUILT_ON_RUNS = ("benchmark --compare", "benchmark --plot")
 SIDE_BY_SIDE = 4
 RUN_DIR = re.compile(r"\.tmp/\d{8}T\d{6}Z_benchmark")
@@ -251,8 +251,8 @@ class Newcomer:
 
 @pytest.fixture
 def newcomer(tmp_path: Path, command: list[str]) -> Iterator[Newcomer]:
-    with listen(0) as first, listen(0) as second:
-        ports = (first.getsockname()[1], second.getsockname()[1])
+    with listen(0) as first, listen(0) as second, listen(0) as third:
+        ports = tuple(sock.getsockname()[1] for sock in (first, second, third))
     newcomer = Newcomer(tmp_path, command, ports)
     yield newcomer
     newcomer.leave()

@@ -24,9 +24,11 @@ It answers POST /invocations, /endpoints/NAME/invocations (and invocations-respo
 /v1/completions, /v1/responses, /v1/embeddings and /v1/rerank, /rerank (TEI), /v2/models/NAME/infer and generate_stream
 (KServe), /predictions/NAME (TorchServe), GET /ping, /metrics and /arrivals (what it saw, for checking), and POST
 /stall?seconds=2. To boto3 it is also Bedrock (Converse),
-Lambda (Invoke), CloudWatch (GetMetricData, PutMetricData, ListMetrics), CloudWatch Logs
-(FilterLogEvents) and SageMaker's control plane (DescribeEndpoint, DescribeEndpointConfig): it prints the line that
-makes boto3 take it for AWS, and publishes what it really did as SageMaker's metrics, and its errors as log lines.
+Lambda (Invoke), CloudWatch (GetMetricData, PutMetricData, ListMetrics, DescribeAlarms, DescribeAlarmHistory),
+CloudWatch Logs (FilterLogEvents), SageMaker's control plane (DescribeEndpoint, DescribeEndpointConfig,
+UpdateEndpointWeightsAndCapacities) and Application Auto Scaling (scalable targets, target tracking policies,
+activities): it prints the line that makes boto3 take it for AWS, and publishes what it really did as SageMaker's
+metrics, and its errors as log lines.
 """
 PORT, HIGHEST_PORT = 8080, 65535
 
@@ -104,7 +106,23 @@ ENDPOINT_FLAGS = table_for(
         ],
         "as AWS": [
             Flag("--endpoint-name", "NAME", "the endpoint that POST /invocations is counted for"),
-            Flag("--instances", "N", "instances that share the servers", parse_int),
+            Flag(
+                "--instances", "N", "instances that share the servers; one more brings as many as each has", parse_int
+            ),
+            Flag(
+                "--instance-start",
+                "S",
+                "seconds from when a further instance is asked for until it serves",
+                parse_number,
+                sets="instance_start_s",
+            ),
+            Flag(
+                "--time-factor",
+                "X",
+                "how many times as fast as the clock instances start and Application Auto Scaling goes, up to 600: "
+                "with 60, a minute takes a second",
+                parse_number,
+            ),
             Flag("--instance-type", "TYPE", "their type (default: the smallest ml.g5 with a core for each server)"),
             Flag(
                 "--publish-interval",
@@ -132,7 +150,11 @@ ENDPOINT_FLAGS = table_for(
                 repeatable=True,
             ),
             Flag("--logs-fault", "CODE", f"answer every FilterLogEvents with this: {', '.join(LOGS_FAULTS)}"),
-            Flag("--access-denied", None, "deny every call to CloudWatch, its logs and SageMaker"),
+            Flag(
+                "--access-denied",
+                None,
+                "deny every call to CloudWatch, its logs, SageMaker and Application Auto Scaling",
+            ),
         ],
     },
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.embedded.queueing import DISCIPLINES, Rules
+from inference_benchmarker.embedded.rules import DISCIPLINES, Rules
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.units import NS
 
@@ -27,6 +27,7 @@ _SECONDS = (
     "pause_s",
     "publication_delay_s",
     "model_load_s",
+    "instance_start_s",
 )
 _FACTORS = ("slow_factor", "slow_start_factor")
 FAILED_AS_CONFIGURED = "The model failed, as configured."
@@ -60,7 +61,9 @@ class EndpointConfig:
     compressed, whether the client accepts it or not.
 
     To AWS's clients it is the endpoint ``endpoint_name`` (and any name that is invoked) on ``instances`` instances of
-    ``instance_type`` that share the servers; None: the smallest of g5 with a core for each of its servers. Its
+    ``instance_type`` that share the servers; None: the smallest of g5 with a core for each of its servers. A further
+    instance brings as many servers as each has, and serves ``instance_start_s`` after it was asked for. To Application
+    Auto Scaling a minute, and so the start of an instance, is ``time_factor`` times as short as the clock's. Its
     metrics are published every ``publish_interval_s`` and are visible ``publication_delay_s`` after an interval's end.
     ``models_in_memory``: it is a multi-model endpoint that keeps as many and takes ``model_load_s`` to load another.
     CloudWatch throttles every ``throttle_every``-th GetMetricData, gives the metrics named in ``metric_faults`` that
@@ -97,6 +100,8 @@ class EndpointConfig:
     endpoint_name: str = "demo"
     instances: int = 1
     instance_type: str | None = None
+    instance_start_s: float = 240.0
+    time_factor: float = 1.0
     publish_interval_s: int = 10
     publication_delay_s: float = 1.0
     models_in_memory: int | None = None
@@ -127,6 +132,10 @@ class EndpointConfig:
             pause_every_ns=round(self.pause_every_s * NS),
             pause_ns=round(self.pause_s * NS),
         )
+
+    def servers_of(self, instances: int) -> int:
+        """The servers of that many instances, rounded down where each has no whole number of them."""
+        return max(1, self.servers * instances // self.instances)
 
     def _wrong_together(self) -> list[tuple[str, str]]:
         """Fields that are right for themselves and wrong together."""
@@ -169,7 +178,7 @@ class EndpointConfig:
 
     def _wrong_numbers(self) -> list[tuple[str, str]]:
         allowed = dict.fromkeys(_SECONDS, (0, 1e6)) | dict.fromkeys(_FACTORS, (1, 1e6))
-        allowed |= {"cv": (0, 1e3)} | dict.fromkeys((*_FATES, "slow_share"), (0, 1))
+        allowed |= {"cv": (0, 1e3), "time_factor": (1, 600)} | dict.fromkeys((*_FATES, "slow_share"), (0, 1))
         return [
             (name, f"is {value!r}: it must be from {low} to {high:g}")
             for name, (low, high) in allowed.items()

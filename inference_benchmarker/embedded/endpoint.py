@@ -48,7 +48,7 @@ class Endpoint:
         self._is_gzip = config.gzip
         self._metrics = Metrics()
         self._loop = loop
-        self._aws = Aws(config, self._queue, loop)
+        self._aws = Aws(config, self._queue, loop, self._serve_with)
         self._models = self._aws.models
         self._own_traffic = self._aws.telemetry.traffic(config.endpoint_name)
         table = self._table(config)
@@ -182,6 +182,11 @@ class Endpoint:
             self._advance(self._exchanges[job])
         self._alarm.set(self._queue.next_ns())
 
+    def _serve_with(self, now_ns: int, servers: int) -> None:
+        """There are that many servers from now on."""
+        self._queue.resize(now_ns, servers)
+        self._answer_until(now_ns)
+
     def _stall(self, request: Request) -> Answer:
         seconds = _seconds(request)
         now = time.monotonic_ns()
@@ -192,7 +197,7 @@ class Endpoint:
     def _render_metrics(self) -> Answer:
         now, queue = time.monotonic_ns(), self._queue
         busy, queued, busy_s = queue.busy(now), queue.queue_length(now), queue.busy_ns(now) / NS
-        text = self._metrics.render(queue.rules.servers, busy, queued, busy_s)
+        text = self._metrics.render(queue.servers, busy, queued, busy_s)
         return Answer(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
     def _render_log(self) -> Answer:

@@ -1,7 +1,8 @@
 """The queueing model of an inference server: k servers and what waits for them, in integer nanoseconds.
 
 Pure: instants come in as arguments, nothing here reads a clock or waits. Events happen at the instants the model
-computes, whenever the caller gets round to asking, so the capacity is exactly k / mean service time.
+computes, whenever the caller gets round to asking, so the capacity is exactly k / mean service time, from the instant
+on at which ``resize`` made them k.
 
 The model keeps a work clock beside the time: how much service each request in service gets. It runs with the time,
 stands still in a stall or a pause, and runs at k / n where n > k requests share k servers.
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -20,39 +20,10 @@ from inference_benchmarker.units import NS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-DISCIPLINES = ("fifo", "lifo", "ps")
+    from inference_benchmarker.embedded.rules import Rules
+
 # After every instant that a clock can show.
 _NEVER = 1 << 63
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The rules by which the servers work.
-
-    ``discipline``: who is taken up next, the first come (``fifo``) or the last (``lifo``), whose service then is not
-    interrupted; or all are in service at once and share the servers evenly, none with more than one (``ps``).
-    ``queue_limit``: how many may wait, with ``ps`` how many may be there beyond the number of servers; None: no limit.
-
-    A server takes up to ``batch_size`` requests at once when that many wait, or one has waited for
-    ``batch_delay_ns``; the batch takes as long as its longest request, and all of it ends together.
-
-    The first service of each server takes ``cold_start_ns`` longer; a server that never worked is preferred to one
-    that has. What begins within ``slow_start_ns`` of the first arrival, and the first ``slow_start_requests``, takes
-    ``slow_start_factor`` times as long. From the first arrival on, all servers stand still for ``pause_ns`` every
-    ``pause_every_ns``; 0: never.
-    """
-
-    servers: int
-    discipline: str = "fifo"
-    queue_limit: int | None = None
-    batch_size: int = 1
-    batch_delay_ns: int = 0
-    cold_start_ns: int = 0
-    slow_start_ns: int = 0
-    slow_start_requests: int = 0
-    slow_start_factor: float = 1.0
-    pause_every_ns: int = 0
-    pause_ns: int = 0
 
 
 class Job:
@@ -89,9 +60,10 @@ class QueueModel:
 
     def __init__(self, rules: Rules, next_service: Callable[[], int]) -> None:
         self.rules = rules
+        self.servers = rules.servers
         self._next_service = next_service
         self._limit = math.inf if rules.queue_limit is None else rules.queue_limit
-        self._places = math.inf if rules.discipline == "ps" else rules.servers
+        self._shares = rules.discipline == "ps"
         self._now = 0
         self._work = 0
         self._stalled_until = 0
@@ -112,6 +84,7 @@ class QueueModel:
         self._present = 0
         self._peak = 0
         self._busy_ns = 0
+        self._server_ns = 0
 
     def offer(self, now_ns: int, pieces: int = 1) -> Job | None:
         """An arrival, whose answer has so many pieces: its job, or None where the queue is full."""
@@ -146,10 +119,21 @@ class QueueModel:
         self._advance(now_ns)
         self._stand_still(round(seconds * NS))
 
+    def resize(self, now_ns: int, servers: int) -> None:
+        """From now on there are that many servers.
+
+        New ones are cold. Those that never worked end first; one that is at work ends with what it serves, and with
+        ``ps`` the others take that over.
+        """
+        self._advance(now_ns)
+        self._cold = max(0, self._cold + servers - self.servers)
+        self.servers = servers
+        self._happen()
+
     def busy(self, now_ns: int) -> int:
         """Servers with a request in service; one that stands still with a request counts."""
         self._advance(now_ns)
-        return min(self._services, self.rules.servers)
+        return self._busy()
 
     def queue_length(self, now_ns: int) -> int:
         """Accepted requests whose service has not begun; with ``ps``, those beyond the number of servers."""
@@ -168,9 +152,14 @@ class QueueModel:
         return peak
 
     def busy_ns(self, now_ns: int) -> int:
-        """The integral of ``busy`` up to now; its growth / (servers * window) is the utilisation."""
+        """The integral of ``busy`` up to now; its growth / that of ``server_ns`` is the utilisation."""
         self._advance(now_ns)
         return self._busy_ns
+
+    def server_ns(self, now_ns: int) -> int:
+        """The integral of the number of servers up to now; one that ends with what it serves counts until then."""
+        self._advance(now_ns)
+        return self._server_ns
 
     def _open(self, now_ns: int) -> None:
         self._first_ns = now_ns
@@ -178,11 +167,18 @@ class QueueModel:
             self._pause_at = now_ns + self.rules.pause_every_ns
 
     def _full(self) -> bool:
-        must_wait = self._services >= self.rules.servers or self._now < self._stalled_until
+        must_wait = self._services >= self.servers or self._now < self._stalled_until
         return must_wait and self._queued() >= self._limit
 
     def _queued(self) -> int:
-        return len(self._waiting) + max(0, self._services - self.rules.servers)
+        return len(self._waiting) + self._services - self._busy()
+
+    def _busy(self) -> int:
+        return min(self._services, self.servers) if self._shares else self._services
+
+    def _is_free(self) -> bool:
+        """Tells whether a service may begin."""
+        return self._shares or self._services < self.servers
 
     def _stand_still(self, length_ns: int) -> None:
         self._stalled_until = max(self._stalled_until, self._now + length_ns)
@@ -208,32 +204,33 @@ class QueueModel:
             return min(at, self._stalled_until)
         if self._serving:
             at = min(at, self._now + self._time_for(self._serving[0][0] - self._work))
-        if self._waiting and self._services < self._places:
+        if self._waiting and self._is_free():
             at = min(at, self._waiting[0].arrival_ns + self.rules.batch_delay_ns)
         return at
 
     def _time_for(self, work: int) -> int:
         """The time that each service under way takes to get on by that much."""
-        servers, services = self.rules.servers, self._services
-        return work if services <= servers else -((self._work_rest - work * services) // servers)
+        busy, services = self._busy(), self._services
+        return work if services == busy else -((self._work_rest - work * services) // busy)
 
     def _pass_time(self, at: int) -> None:
         """Nothing happens in between."""
         passed = at - self._now
         if passed <= 0:
             return
-        servers, services = self.rules.servers, self._services
-        self._busy_ns += passed * min(services, servers)
+        busy = self._busy()
+        self._busy_ns += passed * busy
+        self._server_ns += passed * max(busy, self.servers)
         if self._now >= self._stalled_until:
             self._work += self._work_of(passed)
         self._now = at
 
     def _work_of(self, passed: int) -> int:
         """The work that each service under way gets done in that time."""
-        servers, services = self.rules.servers, self._services
-        if services <= servers:
+        busy, services = self._busy(), self._services
+        if services == busy:
             return passed
-        work, self._work_rest = divmod(passed * servers + self._work_rest, services)
+        work, self._work_rest = divmod(passed * busy + self._work_rest, services)
         return work
 
     def _happen(self) -> None:
@@ -247,7 +244,7 @@ class QueueModel:
             self._give_piece()
 
     def _take_up(self) -> None:
-        while self._waiting and self._services < self._places and self._may_begin():
+        while self._waiting and self._is_free() and self._may_begin():
             self._begin([self._take() for _ in range(min(self.rules.batch_size, len(self._waiting)))])
 
     def _may_begin(self) -> bool:

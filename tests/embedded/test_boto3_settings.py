@@ -59,7 +59,8 @@ def _hostile(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.usefixtures("_hostile")
 @pytest.mark.parametrize(
-    "service", ["bedrock-runtime", "cloudwatch", "lambda", "logs", "sagemaker", "sagemaker-runtime"]
+    "service",
+    ["application-autoscaling", "bedrock-runtime", "cloudwatch", "lambda", "logs", "sagemaker", "sagemaker-runtime"],
 )
 def test_boto3_finds_the_endpoint_and_nothing_of_the_users(service: str) -> None:
     session = boto3.Session()

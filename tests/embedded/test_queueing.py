@@ -1,55 +1,27 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
-from itertools import accumulate, pairwise, repeat
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker.embedded.config import EndpointConfig
-from inference_benchmarker.embedded.queueing import Job, QueueModel, Rules
+from inference_benchmarker.embedded.queueing import QueueModel
+from inference_benchmarker.embedded.rules import Rules
 from inference_benchmarker.embedded.service_times import service_times
 from inference_benchmarker.units import NS
+from tests.queue_models import LATER, accepted, arrival_lists, queue, served, servers_of, services
+
+if TYPE_CHECKING:
+    from tests.queue_models import ServedJob
 
 MS = 1_000_000
-LATER = 10**15
 
 
-@dataclass(frozen=True)
-class PlatformMetrics:
-    """What became of an accepted request."""
-
-    arrival_ns: int
-    start_ns: int
-    finish_ns: int
-    service_ns: int
-
-
-def queue(servers: int, service_ns: int | list[int], limit: int | None = None, **rules: Any) -> QueueModel:
-    times = repeat(service_ns) if isinstance(service_ns, int) else iter(service_ns)
-    return QueueModel(Rules(servers, queue_limit=limit, **rules), lambda: next(times))
-
-
-def accepted(model: QueueModel, arrivals: list[int]) -> list[Job]:
-    return [job for at in arrivals if (job := model.offer(at))]
-
-
-def served(model: QueueModel, jobs: list[Job]) -> list[PlatformMetrics]:
-    """The jobs when all of them are finished."""
-    model.take_ready(LATER)
-    return [told(job) for job in jobs]
-
-
-def told(job: Job) -> PlatformMetrics:
-    assert job.start_ns is not None
-    assert job.finish_ns is not None
-    return PlatformMetrics(job.arrival_ns, job.start_ns, job.finish_ns, job.service_ns)
-
-
-def run(model: QueueModel, arrivals: list[int]) -> list[PlatformMetrics]:
+def run(model: QueueModel, arrivals: list[int]) -> list[ServedJob]:
     return served(model, accepted(model, arrivals))
 
 
@@ -285,9 +257,6 @@ def test_pieces_of_an_answer_are_ready_as_its_service_goes_on(rules: dict[str, A
     assert model.next_ns() is None
 
 
-arrival_lists = st.lists(st.integers(0, 200), max_size=60).map(lambda gaps: list(accumulate(gaps)))
-services = st.lists(st.integers(0, 300), min_size=60, max_size=60)
-servers_of = st.integers(1, 5)
 orders = st.sampled_from([{"discipline": "fifo"}, {"discipline": "lifo"}, {"discipline": "ps"}])
 batches = st.fixed_dictionaries({"batch_size": st.integers(2, 5), "batch_delay_ns": st.integers(0, 300)})
 disturbances = st.fixed_dictionaries(

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_SERVICES = ("BEDROCK_RUNTIME", "CLOUDWATCH", "CLOUDWATCH_LOGS", "LAMBDA", "SAGEMAKER", "SAGEMAKER_RUNTIME")
+_SERVICES = (
+    "APPLICATION_AUTO_SCALING",
+    "BEDROCK_RUNTIME",
+    "CLOUDWATCH",
+    "CLOUDWATCH_LOGS",
+    "LAMBDA",
+    "SAGEMAKER",
+    "SAGEMAKER_RUNTIME",
+)
 # The endpoint accepts any credentials, but boto3 wants some to be there.
 _CREDENTIALS = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo", "AWS_DEFAULT_REGION": "us-east-1"}
 # No profile of the user's: it may name other addresses, other credentials, or be missing.

@@ -66,8 +66,7 @@ class Gauges:
         self._queue = queue
         self._models = models
         self._telemetry = telemetry
-        self._since_ns = now_ns
-        self._busy_ns = queue.busy_ns(now_ns)
+        self._worked = self._work(now_ns)
         self._interval = telemetry.clock.interval(now_ns)
         self._concurrency: list[int] = []
 
@@ -84,11 +83,10 @@ class Gauges:
 
     def _publish(self, intervals: range, now_ns: int) -> None:
         """The mean since the last publication; where intervals were slept through, the same for each."""
-        busy_ns = self._queue.busy_ns(now_ns)
+        before, self._worked = self._worked, self._work(now_ns)
         if self._concurrency:  # samples miss what is shorter than a second
             self._concurrency.append(self._queue.take_peak(now_ns))
-        share = (busy_ns - self._busy_ns) / (self._config.servers * (now_ns - self._since_ns))
-        self._since_ns, self._busy_ns = now_ns, busy_ns
+        share = (self._worked[0] - before[0]) / (self._worked[1] - before[1])
         shown = {name: ("Percent", value) for name, value in utilization(self._config, share).items()}
         if self._models is not None:
             shown["LoadedModelCount"] = ("None", len(self._models))
@@ -96,11 +94,15 @@ class Gauges:
             self._publish_interval(interval, shown)
         self._concurrency = []
 
+    def _work(self, now_ns: int) -> tuple[int, int]:
+        """The work that the servers did and could have done, in ns of one server."""
+        return self._queue.busy_ns(now_ns), self._queue.server_ns(now_ns)
+
     def _publish_interval(self, interval: int, shown: dict[str, tuple[str, float]]) -> None:
         telemetry, clock = self._telemetry, self._telemetry.clock
         for name in telemetry.names:
             for metric, (unit, value) in shown.items():
-                cell = clock.cell(interval, unit, [value], [self._config.instances])
+                cell = clock.cell(interval, unit, [value], [telemetry.instances])
                 telemetry.add(HARDWARE, metric, name, cell)
             if self._concurrency:
                 cell = clock.cell(interval, "Count", list(self._concurrency))

@@ -48,6 +48,10 @@ class Clock:
         """Whole milliseconds since the epoch."""
         return (now_ns + self._ahead_ns) // 1_000_000
 
+    def next_multiple(self, now_ns: int, period_ns: int) -> int:
+        """The next instant on the monotonic clock at which the wall clock shows a multiple of the period."""
+        return now_ns + period_ns - (now_ns + self._ahead_ns) % period_ns
+
     def interval(self, now_ns: int) -> int:
         """The number of the interval an instant lies in."""
         return (now_ns + self._ahead_ns) // (self._interval_s * NS)
@@ -78,6 +82,11 @@ class Batch:
         self.loads = 0
         self.unloads = 0
 
+    @property
+    def asked(self) -> int:
+        """All requests, answered or not."""
+        return len(self.model_us) + self.rejected
+
     def fail(self, status: int) -> None:
         """Count an answer that is no success; 0: there was no whole answer."""
         self.errors += 1
@@ -88,7 +97,7 @@ class Batch:
 
     def publications(self, instances: int, load_us: float) -> Iterator[Publication]:
         """Metric name, unit, values, and how often each (None: once)."""
-        asked = len(self.model_us) + self.rejected
+        asked = self.asked
         if asked:
             yield "Invocations", "None", [1], [asked]
             yield "InvocationsPerInstance", "None", [1 / instances], [asked]
@@ -116,10 +125,11 @@ def _flags(ones: int, of: int) -> tuple[list[float], list[float]]:
 class Traffic:
     """The requests of one endpoint name."""
 
-    __slots__ = ("_batch", "_ends_ns", "_model_us", "_overhead_us", "_telemetry", "log", "name")
+    __slots__ = ("_batch", "_ends_ns", "_model_us", "_overhead_us", "_per_instance", "_telemetry", "log", "name")
 
     def __init__(self, telemetry: Telemetry, name: str) -> None:
         self.name = name
+        self._per_instance = 0.0
         self.log = telemetry.new_log()
         self._telemetry = telemetry
         self._begin(time.monotonic_ns())
@@ -161,8 +171,18 @@ class Traffic:
     def publish(self, now_ns: int) -> None:
         """Hand over an interval that has ended."""
         if now_ns >= self._ends_ns:
-            self._telemetry.take(self.name, self._batch, self._ends_ns)
-            self._begin(now_ns)
+            self.hand_over(now_ns)
+
+    def hand_over(self, now_ns: int) -> None:
+        """Hand over what there is of the interval: what follows may be on another number of instances."""
+        self._per_instance += self._batch.asked / self._telemetry.instances
+        self._telemetry.take(self.name, self._batch, self._ends_ns)
+        self._begin(now_ns)
+
+    @property
+    def per_instance(self) -> float:
+        """Invocations per instance up to now, each counted by the number of instances there were."""
+        return self._per_instance + self._batch.asked / self._telemetry.instances
 
     def _begin(self, now_ns: int) -> None:
         clock = self._telemetry.clock
@@ -178,7 +198,7 @@ class Telemetry:
         self.clock = Clock(config.publish_interval_s, config.publication_delay_s)
         self.started_at = self.clock.wall(time.monotonic_ns())
         self._store = store
-        self._instances = config.instances
+        self.instances = config.instances
         self._streams = [f"{VARIANT}/i-{number:017x}" for number in range(config.instances)]
         self._load_us = config.model_load_s * 1e6
         self._traffic: dict[str, Traffic] = {}
@@ -212,12 +232,18 @@ class Telemetry:
         for traffic in self._traffic.values():
             traffic.publish(now_ns)
 
+    def resize(self, instances: int, now_ns: int) -> None:
+        """From now on there are that many instances."""
+        for traffic in (*self._traffic.values(), self._nameless):
+            traffic.hand_over(now_ns)
+        self.instances = instances
+
     def take(self, name: str, batch: Batch, end_ns: int) -> None:
         """Publish a batch whose interval ended then."""
         if not name:
             return
         interval = self.clock.interval(end_ns - 1)
-        for metric, unit, values, counts in batch.publications(self._instances, self._load_us):
+        for metric, unit, values, counts in batch.publications(self.instances, self._load_us):
             if values:
                 self.add(REQUESTS, metric, name, self.clock.cell(interval, unit, values, counts))
 

@@ -1,0 +1,210 @@
+"""Application Auto Scaling's API over the autoscaler: scalable targets, scaling policies and activities.
+
+Where it differs from AWS: it scales the instances of this endpoint's variant only, by target tracking only, on the
+invocations per instance or on one metric that CloudWatch has here.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.embedded.aws.aws_json import ACCOUNT, AwsError, Caller, Service
+from inference_benchmarker.embedded.aws.scaling_requests import (
+    SCALABLE_DIMENSION,
+    SERVICE_NAMESPACE,
+    Resource,
+    capacities,
+    filtered,
+    invalid,
+    page_of,
+    suspensions,
+    tracking_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from inference_benchmarker.embedded.scaling.autoscaler import Autoscaler
+    from inference_benchmarker.embedded.scaling.records import Activity, MetricSource, Policy, Target
+
+TARGET_PREFIX = "AnyScaleFrontendService"
+_MOST, _MOST_POLICIES = 50, 10
+_ROLE = (
+    f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/sagemaker.application-autoscaling.amazonaws.com/"
+    "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
+)
+
+
+class ApplicationAutoScaling:
+    """The operations. ``source`` makes the metric of a policy's configuration; ``names`` gives the endpoints."""
+
+    def __init__(
+        self,
+        autoscaler: Autoscaler,
+        source: Callable[[str, dict[str, Any]], MetricSource],
+        names: Callable[[], Iterable[str]],
+    ) -> None:
+        self._autoscaler = autoscaler
+        self._source = source
+        self._names = names
+        operations = {
+            "RegisterScalableTarget": self._register,
+            "DescribeScalableTargets": self._describe_targets,
+            "DeregisterScalableTarget": self._deregister,
+            "PutScalingPolicy": self._put_policy,
+            "DescribeScalingPolicies": self._describe_policies,
+            "DeleteScalingPolicy": self._delete_policy,
+            "DescribeScalingActivities": self._describe_activities,
+        }
+        self.service = Service("application-autoscaling", operations)
+
+    def _register(self, request: dict[str, Any], caller: Caller) -> dict[str, Any]:
+        resource = Resource.parse(request)
+        if resource.endpoint_name not in self._names():
+            raise invalid(f"No such endpoint variant exists: {resource.id}")
+        known = self._autoscaler.targets.get(resource.id)
+        bounds = (known.scaling.minimum, known.scaling.maximum) if known else None
+        minimum, maximum = capacities(request, bounds)
+        suspended = suspensions(request)
+        now = time.monotonic_ns()
+        target = self._autoscaler.register(resource.endpoint_name, resource.id, minimum, maximum, now)
+        scaling = target.scaling
+        scaling.in_suspended = suspended.get("DynamicScalingInSuspended", scaling.in_suspended)
+        scaling.out_suspended = suspended.get("DynamicScalingOutSuspended", scaling.out_suspended)
+        target.schedule_suspended = suspended.get("ScheduledScalingSuspended", target.schedule_suspended)
+        return {"ScalableTargetARN": _target_arn(target, caller)}
+
+    def _describe_targets(self, request: dict[str, Any], caller: Caller) -> dict[str, Any]:
+        found = filtered(self._autoscaler.targets.values(), request)
+        return page_of("ScalableTargets", [_described_target(target, caller) for target in found], request, _MOST)
+
+    def _deregister(self, request: dict[str, Any], _: Caller) -> dict[str, Any]:
+        target = self._target(request)
+        del self._autoscaler.targets[target.resource_id]
+        return {}
+
+    def _put_policy(self, request: dict[str, Any], caller: Caller) -> dict[str, Any]:
+        target, name = self._target(request), request["PolicyName"]
+        configuration, tracking = tracking_of(request, self._autoscaler.period_ns)
+        source = self._source(target.endpoint_name, configuration)
+        for other in target.policies.values():
+            if other.name != name and _metric_of(other.source) == _metric_of(source):
+                raise invalid(f"A metric has one target tracking policy, and {source.name} has {other.name}")
+        policy = self._autoscaler.put_policy(
+            target,
+            name,
+            configuration=configuration,
+            tracking=tracking,
+            source=source,
+            now_ns=time.monotonic_ns(),
+        )
+        return {"PolicyARN": policy_arn(target, policy, caller), "Alarms": _alarms(policy, caller)}
+
+    def _describe_policies(self, request: dict[str, Any], caller: Caller) -> dict[str, Any]:
+        names = request.get("PolicyNames")
+        found = [
+            _described_policy(target, policy, caller)
+            for target in filtered(self._autoscaler.targets.values(), request)
+            for policy in target.policies.values()
+            if not names or policy.name in names
+        ]
+        return page_of("ScalingPolicies", found, request, _MOST_POLICIES)
+
+    def _delete_policy(self, request: dict[str, Any], _: Caller) -> dict[str, Any]:
+        resource, name = Resource.parse(request), request["PolicyName"]
+        target = self._autoscaler.targets.get(resource.id)
+        if target is None or name not in target.policies:
+            raise AwsError("ObjectNotFoundException", f"No scaling policy is named {name} for {resource}")
+        del target.policies[name]
+        return {}
+
+    def _describe_activities(self, request: dict[str, Any], _: Caller) -> dict[str, Any]:
+        every = request.get("IncludeNotScaledActivities", False)
+        found = filtered(reversed(self._autoscaler.activities), request)
+        told = [_described_activity(activity) for activity in found if every or activity.reason is None]
+        return page_of("ScalingActivities", told, request, _MOST)
+
+    def _target(self, request: dict[str, Any]) -> Target:
+        resource = Resource.parse(request)
+        target = self._autoscaler.targets.get(resource.id)
+        if target is None:
+            raise AwsError("ObjectNotFoundException", f"No scalable target is registered for {resource}")
+        return target
+
+
+def policy_arn(target: Target, policy: Policy, caller: Caller) -> str:
+    """The ARN of a policy, which is also the action of its alarms."""
+    resource = f"resource/sagemaker/{target.resource_id}:policyName/{policy.name}"
+    return f"arn:aws:autoscaling:{caller.region}:{ACCOUNT}:scalingPolicy:{policy.id}:{resource}"
+
+
+def alarm_arn(name: str, caller: Caller) -> str:
+    """The ARN of an alarm."""
+    return f"arn:aws:cloudwatch:{caller.region}:{ACCOUNT}:alarm:{name}"
+
+
+def _target_arn(target: Target, caller: Caller) -> str:
+    return f"arn:aws:application-autoscaling:{caller.region}:{ACCOUNT}:scalable-target/{target.id}"
+
+
+def _metric_of(source: MetricSource) -> tuple[object, ...]:
+    return source.namespace, source.name, frozenset(source.dimensions), source.statistic
+
+
+def _alarms(policy: Policy, caller: Caller) -> list[dict[str, str]]:
+    return [{"AlarmName": record.name, "AlarmARN": alarm_arn(record.name, caller)} for record in policy.alarms]
+
+
+def _identity(resource_id: str) -> dict[str, Any]:
+    return {
+        "ServiceNamespace": SERVICE_NAMESPACE,
+        "ResourceId": resource_id,
+        "ScalableDimension": SCALABLE_DIMENSION,
+    }
+
+
+def _described_target(target: Target, caller: Caller) -> dict[str, Any]:
+    scaling = target.scaling
+    return {
+        **_identity(target.resource_id),
+        "MinCapacity": scaling.minimum,
+        "MaxCapacity": scaling.maximum,
+        "RoleARN": _ROLE,
+        "CreationTime": target.created_at,
+        "SuspendedState": {
+            "DynamicScalingInSuspended": scaling.in_suspended,
+            "DynamicScalingOutSuspended": scaling.out_suspended,
+            "ScheduledScalingSuspended": target.schedule_suspended,
+        },
+        "ScalableTargetARN": _target_arn(target, caller),
+    }
+
+
+def _described_policy(target: Target, policy: Policy, caller: Caller) -> dict[str, Any]:
+    return {
+        **_identity(target.resource_id),
+        "PolicyARN": policy_arn(target, policy, caller),
+        "PolicyName": policy.name,
+        "PolicyType": "TargetTrackingScaling",
+        "TargetTrackingScalingPolicyConfiguration": policy.configuration,
+        "Alarms": _alarms(policy, caller),
+        "CreationTime": policy.created_at,
+    }
+
+
+def _described_activity(activity: Activity) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        **_identity(activity.resource_id),
+        "ActivityId": activity.id,
+        "Description": activity.description,
+        "Cause": activity.cause,
+        "StartTime": activity.started_at,
+        "StatusCode": activity.status,
+        "StatusMessage": activity.message,
+    }
+    if activity.ended_at is not None:
+        told["EndTime"] = activity.ended_at
+    if activity.reason is not None:
+        told["NotScaledReasons"] = [activity.reason]
+    return told

@@ -1,0 +1,186 @@
+"""Application Auto Scaling at work: once a minute its alarms look at the metrics, and instances are asked for.
+
+A minute here is ``time_factor`` times as short as the clock's, and so are cooldowns and the start of an instance. What
+is counted over such a minute counts as many times as much: a target of 600 invocations is 10 a second, whatever the
+factor. Everything has the instant of the wall clock at which it happened.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from inference_benchmarker.embedded.scaling.records import Activity, AlarmRecord, Policy, Target, new_id
+from inference_benchmarker.embedded.scaling.target_tracking import PERIOD_S, Scaling
+from inference_benchmarker.units import NS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from inference_benchmarker.embedded.scaling.instances import Instances
+    from inference_benchmarker.embedded.scaling.records import MetricSource
+    from inference_benchmarker.embedded.scaling.target_tracking import Decision, TargetTracking
+
+_KEPT = 1000
+
+
+class _UnderWay(NamedTuple):
+    """A change that was asked for: for which target, by which policy if by one, and the number of instances before."""
+
+    activity: Activity
+    target: Target
+    policy: TargetTracking | None
+    before: int
+
+
+class Autoscaler:
+    """Owns the targets, their policies and activities; asks for instances through ``resize``.
+
+    ``wall`` makes epoch seconds of an instant; ``resize`` asks for a number of instances, and ``arrived`` is told when
+    they are there.
+    """
+
+    def __init__(
+        self,
+        instances: Instances,
+        time_factor: float,
+        wall: Callable[[int], float],
+        resize: Callable[[int, int], None],
+    ) -> None:
+        self.period_ns = round(PERIOD_S * NS / time_factor)
+        self.targets: dict[str, Target] = {}
+        self.activities: deque[Activity] = deque(maxlen=_KEPT)
+        self._instances = instances
+        self._wall = wall
+        self._resize = resize
+        self._under_way: _UnderWay | None = None
+        # Registered while nothing could be asked for.
+        self._to_bound: Target | None = None
+
+    def register(self, endpoint_name: str, resource_id: str, minimum: int, maximum: int, now_ns: int) -> Target:
+        """The target with these bounds, new or known. Their instances come or go where there are too few or many."""
+        target = self.targets.get(resource_id)
+        if target is None:
+            target = Target(endpoint_name, resource_id, new_id(), self._wall(now_ns), Scaling(minimum, maximum))
+            self.targets[resource_id] = target
+        target.scaling.minimum, target.scaling.maximum = minimum, maximum
+        self._keep_bounds(target, now_ns)
+        return target
+
+    def put_policy(
+        self,
+        target: Target,
+        name: str,
+        *,
+        configuration: Mapping[str, Any],
+        tracking: TargetTracking,
+        source: MetricSource,
+        now_ns: int,
+    ) -> Policy:
+        """The policy of that name with its alarms, new or in place of one: then they keep their names."""
+        known, at = target.policies.get(name), self._wall(now_ns)
+        names = {record.alarm.above: record.name for record in known.alarms} if known else {}
+        alarms = tuple(
+            AlarmRecord(names.get(alarm.above) or _alarm_name(target, above=alarm.above), alarm, at)
+            for alarm in tracking.alarms
+        )
+        kept = (known.id, known.created_at) if known else (new_id(), at)
+        policy = Policy(name, *kept, configuration, tracking, source, alarms)
+        target.policies[name] = policy
+        return policy
+
+    def policies(self) -> Iterator[tuple[Target, Policy]]:
+        """Every policy with its target."""
+        for target in self.targets.values():
+            for policy in target.policies.values():
+                yield target, policy
+
+    def minutes_passed(self, minutes: int, now_ns: int) -> None:
+        """So many minutes have ended since this was told last: the alarms see a datapoint for each."""
+        for target in list(self.targets.values()):
+            values = {name: policy.source.read(now_ns, minutes) for name, policy in target.policies.items()}
+            for _ in range(min(minutes, PERIOD_S)):
+                for name, value in values.items():
+                    self._observe(target.policies[name], value, now_ns)
+                self._decide(target, now_ns)
+
+    def arrived(self, now_ns: int) -> None:
+        """The instances that were asked for last are there."""
+        if self._under_way is not None:
+            self._complete(*self._under_way, now_ns)
+            self._under_way = None
+        if self._to_bound is not None:
+            target, self._to_bound = self._to_bound, None
+            self._keep_bounds(target, now_ns)
+
+    def _complete(
+        self, activity: Activity, target: Target, policy: TargetTracking | None, before: int, now_ns: int
+    ) -> None:
+        activity.ended_at = self._wall(now_ns)
+        activity.status = "Successful"
+        activity.message = (
+            f"The desired instance count was set to {self._instances.current}; sagemaker has fulfilled it."
+        )
+        if policy is not None:
+            target.scaling.completed(policy, before, self._instances.current, now_ns)
+
+    def _observe(self, policy: Policy, value: float | None, now_ns: int) -> None:
+        before = [record.alarm.state for record in policy.alarms]
+        changed = policy.tracking.observe(value)
+        for record, state in zip(policy.alarms, before, strict=True):
+            if record.alarm in changed:
+                record.changed(state, self._wall(now_ns), policy.source.statistic)
+
+    def _decide(self, target: Target, now_ns: int) -> None:
+        if self._instances.updating:  # SageMaker takes no further change meanwhile
+            return
+        tracking = [policy.tracking for policy in target.policies.values()]
+        decision = target.scaling.decide(tracking, self._instances.current, now_ns)
+        if decision is None:
+            return
+        policy = next(each for each in target.policies.values() if each.tracking is decision.policy)
+        alarm = policy.alarm_of(decision.alarm)
+        cause = f"monitor alarm {alarm.name} in state ALARM triggered policy {policy.name}"
+        if decision.count == self._instances.current:
+            self._note_bound(target, decision, cause, now_ns)
+            return
+        alarm.add(self._wall(now_ns), "Action", f"Successfully executed action: policy {policy.name}", {})
+        self._set(target, decision.count, cause, decision.policy, now_ns)
+
+    def _note_bound(self, target: Target, decision: Decision, cause: str, now_ns: int) -> None:
+        """The alarm is on and the bounds allow nothing: told once while it goes on."""
+        if self.activities and self.activities[-1].reason and self.activities[-1].cause == cause:
+            return
+        bound, name = (
+            (target.scaling.maximum, "MaxCapacity") if decision.alarm.above else (target.scaling.minimum, "MinCapacity")
+        )
+        at = self._wall(now_ns)
+        reason = {"Code": f"AlreadyAt{name}", name: bound, "CurrentCapacity": decision.count}
+        description = "Attempting to scale due to alarm triggered"
+        message = f"There are {decision.count} instances already, which is the bound."
+        self.activities.append(
+            Activity(target.resource_id, description, cause, at, "Unfulfilled", message, at, reason=reason)
+        )
+
+    def _keep_bounds(self, target: Target, now_ns: int) -> None:
+        if self._instances.updating:
+            self._to_bound = target
+            return
+        count = self._instances.current
+        bounded = target.scaling.bounded(count)
+        if bounded != count:
+            which = "minimum" if bounded > count else "maximum"
+            self._set(target, bounded, f"{which} capacity was set to {bounded}", None, now_ns)
+
+    def _set(self, target: Target, count: int, cause: str, policy: TargetTracking | None, now_ns: int) -> None:
+        description = f"Setting desired instance count to {count}."
+        message = f"The desired instance count was set to {count}; waiting for sagemaker to fulfil it."
+        activity = Activity(target.resource_id, description, cause, self._wall(now_ns), "InProgress", message)
+        self.activities.append(activity)
+        self._under_way = _UnderWay(activity, target, policy, self._instances.current)
+        self._resize(count, now_ns)
+
+
+def _alarm_name(target: Target, *, above: bool) -> str:
+    return f"TargetTracking-{target.resource_id}-Alarm{'High' if above else 'Low'}-{new_id()}"
