@@ -115,7 +115,7 @@ class _Spoken:
         elif time.monotonic() >= self._next_s:
             self._say_trying(f"{self._trying} {message}")
 
-    def update(self, spool_state: SpoolState, fresh: list[Any], now_ns: int) -> None:  # noqa: ARG002 - as Live has it
+    def update(self, spool_state: SpoolState, now_ns: int) -> None:
         """The wave goes on."""
         if time.monotonic() >= self._next_s:
             ledger = spool_state.ledger

@@ -2,83 +2,61 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
-import numpy as np
-
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.records.record import OK, OUTCOME
-from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.text import plain_lines
 from inference_benchmarker.units import NS
 from inference_benchmarker.wording import duration_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.records.histogram import Histogram
     from inference_benchmarker.wave.spool_state import SpoolState
 
-WINDOW_NS = 5 * NS
+WINDOW_S = 5
 LINE_INTERVAL_NS = 10 * NS
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A wave at this moment; latencies and rate over the last few seconds."""
+    """A wave at this moment; rate and times over the last few whole seconds."""
 
     now_s: float
     share: float
     state: str
     sent: int
-    ok: int
     errors: int
     dropped: int
     in_flight: int
     rate: float
-    latency: Distribution | None
-    lag: Distribution | None
+    times: Mapping[str, Histogram]
 
 
 class Meter:
-    """Follows a running wave's records."""
+    """Follows a running wave by its feed."""
 
     def __init__(self, plan: WavePlan) -> None:
         self._plan = plan
-        self._recent: deque[Any] = deque()
 
-    def take(self, spool_state: SpoolState, fresh: list[Any], now_ns: int) -> Snapshot:
-        """The wave now, with the new request rows taken in."""
-        reported_to = max((worker.at for worker in spool_state.workers), default=0)
-        self._recent.extend(rows for rows in fresh if len(rows))
-        while self._recent and int(self._recent[0]["done"].max()) < reported_to - WINDOW_NS:
-            self._recent.popleft()
-        ledger = spool_state.ledger
-        latency, lag = self._window(reported_to)
-        span = min(WINDOW_NS, reported_to)
+    def take(self, spool_state: SpoolState, now_ns: int) -> Snapshot:
+        """The wave now."""
+        ledger, stop = spool_state.ledger, spool_state.whole_seconds
+        recent = spool_state.feed.over(stop - WINDOW_S, stop)
         return Snapshot(
             now_s=now_ns / NS,
             share=self._share(now_ns, ledger.sent + ledger.dropped),
             state=self._state(now_ns, ledger.sent + ledger.dropped, ledger.in_flight),
             sent=ledger.sent,
-            ok=ledger.ok,
             errors=ledger.failed,
             dropped=ledger.dropped,
             in_flight=ledger.in_flight,
-            rate=len(latency) / (span / NS) if span > 0 else 0.0,
-            latency=Distribution.of(latency),
-            lag=Distribution.of(lag),
+            rate=recent.ok / min(WINDOW_S, stop) if stop else 0.0,
+            times=recent.times,
         )
-
-    def _window(self, until_ns: int) -> tuple[Any, Any]:
-        """Latencies of the ok requests and lags of all, done in the last few seconds."""
-        if not self._recent:
-            return np.zeros(0), np.zeros(0)
-        rows = np.concatenate(list(self._recent))
-        rows = rows[(rows["done"] >= until_ns - WINDOW_NS) & (rows["index"] >= 0)]
-        lag = (rows["sent"] - rows["build_ns"] - rows["due"]) / NS
-        ok = rows[(rows["outcome"] & OUTCOME) == OK]
-        return (ok["done"] - ok["sent"]) / NS, lag
 
     def _share(self, now_ns: int, arrivals: int) -> float:
         """The share of the wave that is over, by whichever bound is nearer."""
@@ -144,9 +122,9 @@ class PlainView:
         self._stream.write(message + "\n")
         self._stream.flush()
 
-    def update(self, spool_state: SpoolState, fresh: list[Any], now_ns: int) -> None:
+    def update(self, spool_state: SpoolState, now_ns: int) -> None:
         """The wave goes on."""
-        snapshot = self._meter.take(spool_state, fresh, now_ns)
+        snapshot = self._meter.take(spool_state, now_ns)
         if not self._begun:
             self._begun = True
             self.say(headline(self._plan))
@@ -175,12 +153,12 @@ class PanelView:
         """A sentence about what happens now, above the panel."""
         self._console.print(plain_lines(message), highlight=False, markup=False)
 
-    def update(self, spool_state: SpoolState, fresh: list[Any], now_ns: int) -> None:
+    def update(self, spool_state: SpoolState, now_ns: int) -> None:
         """The wave goes on."""
         if not self._shown:
             self._live.start()
             self._shown = True
-        self._live.update(self._panel(self._meter.take(spool_state, fresh, now_ns)), refresh=True)
+        self._live.update(self._panel(self._meter.take(spool_state, now_ns)), refresh=True)
 
     def close(self) -> None:
         """Take the panel away: the report follows."""
@@ -217,10 +195,16 @@ def _counts(plan: WavePlan, snapshot: Snapshot) -> list[str]:
 
 
 def _times(snapshot: Snapshot) -> list[str]:
+    latency, lag = (snapshot.times.get(name) for name in ("latency", "lag"))
+    p50, p99 = (None, None) if latency is None else latency.percentiles(50, 99)
     times = []
-    if snapshot.latency is not None:
-        p50, p99 = snapshot.latency.percentile(50), snapshot.latency.percentile(99)
-        times.append(f"latency p50 {duration_text(p50)} p99 {duration_text(p99)}")
-    if snapshot.lag is not None:
-        times.append(f"lag p99 {duration_text(snapshot.lag.percentile(99))}")
+    if p50 is not None and p99 is not None:
+        times.append(f"latency p50 {_about(p50)} p99 {_about(p99)}")
+    if lag is not None and (late := lag.percentile(99)) is not None:
+        times.append(f"lag p99 {_about(late)}")
     return times
+
+
+def _about(seconds: float) -> str:
+    """A time to two digits: more are not to be had of the feed."""
+    return duration_text(float(f"{seconds:.2g}"))

@@ -233,4 +233,5 @@ class Conductor:
         if now < self._next_update:
             return
         self._next_update = now + LIVE_INTERVAL_S
-        self._live.update(self.spool_state, self.spool_state.read(), time.monotonic_ns() - self._t0)
+        self.spool_state.read()
+        self._live.update(self.spool_state, time.monotonic_ns() - self._t0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,8 +16,8 @@ class Live(Protocol):
     def say(self, message: str) -> None:
         """A sentence about what happens now."""
 
-    def update(self, spool_state: SpoolState, fresh: list[Any], now_ns: int) -> None:
-        """The wave goes on; ``now_ns`` is nanoseconds after wave start, ``fresh`` the new request rows."""
+    def update(self, spool_state: SpoolState, now_ns: int) -> None:
+        """The wave goes on; ``now_ns`` is nanoseconds after wave start, ``spool_state.feed`` has the figures."""
 
     def close(self) -> None:
         """The wave is over."""
@@ -33,9 +33,9 @@ class Undisturbed:
         """Hand on."""
         self._try(lambda view: view.say(message))
 
-    def update(self, spool_state: SpoolState, fresh: list[Any], now_ns: int) -> None:
+    def update(self, spool_state: SpoolState, now_ns: int) -> None:
         """Hand on."""
-        self._try(lambda view: view.update(spool_state, fresh, now_ns))
+        self._try(lambda view: view.update(spool_state, now_ns))
 
     def close(self) -> None:
         """Hand on."""
@@ -55,7 +55,7 @@ class Nobody:
     def say(self, message: str) -> None:
         """Say nothing."""
 
-    def update(self, spool_state: SpoolState, fresh: list[Any], now_ns: int) -> None:
+    def update(self, spool_state: SpoolState, now_ns: int) -> None:
         """Show nothing."""
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
 from inference_benchmarker.errors import Problem
@@ -66,6 +67,11 @@ class OpenLoop:
     def stages_s(self) -> Decimal:
         """The seconds that the stages last together."""
         return sum((stage.duration_s for stage in self.stages), Decimal())
+
+    @property
+    def stage_ends_ns(self) -> tuple[int, ...]:
+        """The end of each stage, nanoseconds after wave start."""
+        return tuple(accumulate(stage.duration_ns for stage in self.stages))
 
     @property
     def peak_rps(self) -> Decimal:

@@ -11,7 +11,7 @@ import itertools
 import operator
 import struct
 from array import array
-from collections import defaultdict
+from collections import defaultdict, deque
 from dataclasses import astuple, dataclass, fields
 from functools import partial
 from json import dumps  # by its name: the user's code may put another function into the module
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.json_text import parse_json
 from inference_benchmarker.records.error_key import error_key, error_text, storable
+from inference_benchmarker.records.feed import MOST_ROWS, FeedWriter, read_cells
 from inference_benchmarker.redact import CUT, beginning, excerpt
 
 if TYPE_CHECKING:
@@ -187,24 +188,31 @@ class BatchWriter:
         self._base = bytearray()
         self._streams = bytearray()
         self._gaps: array[int] = array("I")
+        self.feed = FeedWriter()
         self._text_counts: dict[str, int] = defaultdict(int)
         self._texts: list[tuple[str, str]] = []
 
     def add(self, *values: int) -> None:
         """Append one request: the fields of ``BASE`` in order, ``NONE`` where there is nothing."""
         self._base += BASE.pack(*values)
+        rows = self.feed.rows
+        if len(rows) >= MOST_ROWS:
+            self.feed.count()
+        rows.append(values)
 
     def add_stream(self, times: list[int] | None, tokens_in: int, tokens_out: int) -> None:
         """Adds to the request just added with ``HAS_STREAM`` its token arrivals (ns) and token counts or ``NONE``."""
         if not times:
             chunks = NONE if times is None else 0
             self._streams += STREAM.pack(NONE, NONE, chunks, tokens_in, tokens_out, 0)
+            self.feed.stream([], [], tokens_out)
             return
         gaps = [(later - earlier) // 1000 for earlier, later in itertools.pairwise(times)]
         if times[-1] - times[0] > MAX_GAP_US * 1000:
             gaps = [min(gap, MAX_GAP_US) for gap in gaps]
         self._streams += STREAM.pack(times[0], times[-1], len(times), tokens_in, tokens_out, len(gaps))
         self._gaps.extend(gaps)
+        self.feed.stream(times, gaps, max(tokens_out, len(times)))  # fewer tokens than pieces cannot be
 
     def error(self, exception: BaseException, found: Sequence[BaseException] = ()) -> tuple[int, str]:
         """The number and key of an error with its ``causes``; keeps the text of the first few of each key."""
@@ -231,6 +239,7 @@ class BatchWriter:
             "finish_reasons": self.finish_reasons.take_new(),
             "errors": self.errors.take_new(),
             "texts": texts,
+            "feed": self.feed.take(),
         }
         batch = _joined(meta, bytes(self._base), bytes(self._streams), self._gaps.tobytes())
         self._base.clear()
@@ -271,6 +280,7 @@ class Report:
             found = cls(meta["worker"], meta["sequence"], meta["final"], ledger)
             names = [*meta["labels"], *meta["finish_reasons"], *meta["errors"]]
             names += [name for key, text in meta["texts"] for name in (key, text)]
+            deque(read_cells(meta.get("feed", [])), maxlen=0)
         except (KeyError, TypeError) as error:
             raise ValueError(f"a batch whose description lacks something: {error!r}") from None
         numbers = [found.worker, found.sequence, meta.get("at"), *astuple(ledger)]
@@ -291,7 +301,7 @@ def redacted(batch: bytes) -> bytes:
 
 
 def _joined(meta: dict[str, Any], *sections: bytes) -> bytes:
-    parts = (dumps(meta).encode(), *sections)
+    parts = (dumps(meta, separators=(",", ":")).encode(), *sections)
     return _SECTIONS.pack(*map(len, parts)) + b"".join(parts)
 
 

@@ -14,9 +14,11 @@ from inference_benchmarker.plan.exact import exact
 from inference_benchmarker.plan.load import MAX_STAGES
 from inference_benchmarker.plan.steering import RateChange
 from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
+from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.record import Ledger, split_batch
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.typed import require
+from inference_benchmarker.units import NS
 from inference_benchmarker.wave.spool import BATCH, COMMAND_GONE, PLANNED, STOP_ASKED, SpoolReader
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+SILENT_S = 3  # a report is due every half second
 _EVENTS: dict[str, dict[str, Any]] = {
     "start": {"t0": int, "wall_ns": int},
     "stop": {"at": int},
@@ -107,6 +110,7 @@ class SpoolState:
         self.cut_at: int | None = None
         self.ended = False
         self.samples: list[Sample] = []
+        self.feed = Feed()
         self.foreign_connections = 0
 
     @property
@@ -118,19 +122,17 @@ class SpoolState:
         """Go on in another file: the first one's disk was full."""
         self._readers.append(SpoolReader(path))
 
-    def read(self) -> list[npt.NDArray[Any]]:
-        """Take in the new frames; returns their request rows (``BASE_DTYPE``).
+    def read(self) -> None:
+        """Take in the new frames.
 
         Raises one of ``run_dir.UNREADABLE`` for a frame that is whole and not of this tool.
         """
-        fresh: list[npt.NDArray[Any]] = []
         for reader in self._readers:
             for kind, data in reader.frames():
                 if kind == BATCH:
-                    fresh.append(self._take_batch(data))
+                    self._take_batch(data)
                 else:
                     self._take_event(parse_json(data))
-        return fresh
 
     def close(self) -> None:
         """Nothing more is read."""
@@ -151,6 +153,13 @@ class SpoolState:
         """When the last arrival that was reported was due."""
         batches = (rows["due"] for worker in self.workers for rows in worker.base if len(rows))
         return max((int(dues.max()) for dues in batches), default=0)
+
+    @property
+    def whole_seconds(self) -> int:
+        """Seconds of the wave that the feed knows whole; a worker that is silent holds them up for a while only."""
+        reported = [worker.at // NS for worker in self.workers if worker.lost_at is None and not worker.final]
+        newest = max((worker.at // NS for worker in self.workers), default=0)
+        return max(min(reported, default=newest), newest - SILENT_S, 0)
 
     def _take_event(self, event: dict[str, Any]) -> None:
         _require_members(event, _EVENTS.get(event["event"], {}), "event")
@@ -188,7 +197,7 @@ class SpoolState:
             raise ValueError(f"change {len(self.changes) + 1} of the rate, at {at} ns, follows none")
         self.changes.append(RateChange(at, exact(rate)))
 
-    def _take_batch(self, data: bytes) -> npt.NDArray[Any]:
+    def _take_batch(self, data: bytes) -> None:
         meta, base, streams, gaps = split_batch(data)
         _require_members(meta, _BATCH_META, "batch")
         worker = self._worker(meta["worker"])
@@ -211,11 +220,10 @@ class SpoolState:
             texts = self.texts.setdefault(key, [])
             if text not in texts and len(texts) < 3:
                 texts.append(text)
-        rows = np.frombuffer(base, BASE_DTYPE)
-        worker.base.append(rows)
+        worker.base.append(np.frombuffer(base, BASE_DTYPE))
         worker.streams.append(np.frombuffer(streams, STREAM_DTYPE))
         worker.gaps.append(np.frombuffer(gaps, np.uint32))
-        return rows
+        self.feed.merge(meta.get("feed", []), worker.errors)  # a spool of an older version has none
 
     def _worker(self, number: int) -> WorkerState:
         if not 0 <= number < len(self.workers):

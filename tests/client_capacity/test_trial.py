@@ -207,7 +207,7 @@ def test_what_is_tried_is_said_before_and_no_two_seconds_are_silent(monkeypatch:
     live.say("Port 5557 is taken")
     for _ in range(24):
         now += 0.5
-        live.update(SpoolState([], 1), [], round((now - 1) * NS))
+        live.update(SpoolState([], 1), round((now - 1) * NS))
     assert said[:2] == [(0.0, "trying 128/s (growing)..."), (0.0, "Port 5557 is taken")]
     assert said[-1][1] == "trying 128/s (growing)... 11 s, 0 sent, 0 in flight"
     times = [when for when, _ in said]

@@ -542,6 +542,7 @@ class TestErrorTexts:
         assert not any(SECRET[:3] in text for text in texts)
         meta, *sections = split_batch(redacted(batch))
         assert [text for _, text in meta.pop("texts")][2] == f"https://{HIDDEN}@host"
+        assert meta.pop("feed") == []
         assert meta == {"worker": 3, "labels": [""], "finish_reasons": [""], "errors": ["", "ValueError"]}
         assert sections == list(split_batch(batch)[1:])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import struct
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import pytest
 
 from inference_benchmarker.facts.client_use import WorkerUse
 from inference_benchmarker.records.record import HAS_STREAM, NONE, BatchWriter, Ledger
+from inference_benchmarker.units import NS
 from inference_benchmarker.wave.spool import BATCH, EVENT, SpoolReader, SpoolWriter, is_locked
 from inference_benchmarker.wave.spool_state import SpoolState
 from tests.waves import use
@@ -200,6 +202,13 @@ print(spool.path)
     assert len(read(path)) == len(read(other)) == 2
 
 
+def _batch(**more: object) -> bytes:
+    """An empty batch of a worker that may have anything beside it."""
+    meta = {"worker": 0, "at": 1, "final": False, "ledger": Ledger().to_json(), "labels": [], "errors": [], "texts": []}
+    text = json.dumps({**meta, **more}).encode()
+    return struct.pack("<IIII", len(text), 0, 0, 0) + text
+
+
 class Wave:
     """A spool as a primary writes it."""
 
@@ -311,15 +320,42 @@ class TestSpoolState:
         assert [worker.worker_use for worker in wave.spool_state.workers] == [WorkerUse()] * 2
         assert len(wave.spool_state.records()) == 1
 
-    def test_each_read_gives_the_new_rows_only(self, wave: Wave) -> None:
+    def test_each_read_takes_in_what_is_new_only(self, wave: Wave) -> None:
         wave.writers[0].add(0, 0, 0, 1, 0, NONE, 0, 0, 0)
         wave.batch(0)
-        assert [rows["index"].tolist() for rows in wave.spool_state.read()] == [[0]]
-        assert wave.spool_state.read() == []
+        for _ in range(2):
+            wave.spool_state.read()
+            assert (len(wave.spool_state.records()), wave.spool_state.feed.total().ok) == (1, 1)
         wave.writers[0].add(2, 0, 0, 1, 0, NONE, 0, 0, 0)
         wave.batch(0)
-        assert [rows["index"].tolist() for rows in wave.spool_state.read()] == [[2]]
-        assert len(wave.spool_state.records()) == 2
+        wave.spool_state.read()
+        assert (len(wave.spool_state.records()), wave.spool_state.feed.total().ok) == (2, 2)
+
+    def test_a_second_is_whole_when_every_worker_that_still_reports_has_told_it(self, wave: Wave) -> None:
+        wave.batch(0, at=7 * NS + 1)
+        wave.batch(1, at=6 * NS - 1)
+        wave.spool_state.read()
+        assert wave.spool_state.whole_seconds == 5
+        wave.batch(0, at=20 * NS)
+        wave.spool_state.read()
+        assert wave.spool_state.whole_seconds == 17, "nobody waits for ever for one that is silent"
+        wave.spool.event(event="lost", worker=1, at=20 * NS)
+        wave.spool_state.read()
+        assert wave.spool_state.whole_seconds == 20
+
+    @pytest.mark.parametrize(
+        "feed", [7, [{}], [{"s": 0, "n": 0, "failed": [9, 1]}], [{"s": 0, "n": 0, "lag": [-1, 1]}]]
+    )
+    def test_a_forged_feed_is_refused(self, wave: Wave, feed: object) -> None:
+        batch = _batch(feed=feed)
+        wave.spool.batch(batch)
+        with pytest.raises(ValueError, match=r"a (feed|histogram)"):
+            wave.spool_state.read()
+
+    def test_a_spool_without_a_feed_is_an_older_versions(self, wave: Wave) -> None:
+        wave.spool.batch(_batch())
+        wave.spool_state.read()
+        assert wave.spool_state.feed.total().sent == 0
 
     def test_texts_of_a_key_are_few_and_different(self, wave: Wave) -> None:
         for worker in (0, 1):

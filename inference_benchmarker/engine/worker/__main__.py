@@ -109,6 +109,8 @@ class Worker:
         self._stripe = self._bucket.open_stripe(number) if isinstance(plan.load, OpenLoop) else None
         self._changes = 0
         self._writer = BatchWriter(secret_values(os.environ))
+        if isinstance(plan.load, OpenLoop):
+            self._writer.feed.set_stages(plan.load.stage_ends_ns)
         self._requests: Requests
         self._reporter: Any = None
         self._scheduler: Scheduler
@@ -198,6 +200,7 @@ class Worker:
         assert self._stripe is not None
         assert isinstance(self._scheduler, OpenLoopScheduler)
         self._note_if_late(at)
+        self._writer.feed.add_stage(at)
         changed = partial(self._stripe.changed, at, rate)
         self._scheduler.change(lambda first: starmap(Arrival, changed(first)))
         self._changes += 1

@@ -70,6 +70,7 @@ class Requests:
     def __init__(self, fire: Callable[..., None], writer: BatchWriter, request_timeout_s: float | None) -> None:
         self._fire = fire
         self._writer = writer
+        self._sendings = writer.feed.sendings
         self._timeout_s = request_timeout_s
         self._errors: dict[str, FailedRequestError] = {}
         self._tracebacks = Tracebacks(logger.warning, writer.cut)
@@ -95,10 +96,12 @@ class Requests:
 
     def execute(self, slot: Slot, arrival: Arrival, attempt: Callable[[Slot], None]) -> None:
         """Send one request and record it, whatever it raises."""
+        now = monotonic_ns() - self.t0
         if arrival.index >= 0:
             self.ledger.sent += 1
+            self._sendings.append((arrival.due, now))
         self.in_flight += 1
-        slot.begin(arrival, monotonic_ns() - self.t0)
+        slot.begin(arrival, now)
         timer = None if self._timeout_s is None else RequestTimeout.start_new(self._timeout_s)
         try:
             attempt(slot)

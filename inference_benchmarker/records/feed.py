@@ -1,0 +1,260 @@
+"""The live feed: what a worker's requests came to in each second and stage, small enough to be sent while a wave runs.
+
+A worker adds up its requests in cells, one for each second and stage (``FeedWriter``), and sends what came since its
+last batch. Whoever follows the wave adds up the cells of all workers (``Feed``). It is for what is shown or decided
+while the wave runs; what is stored is computed from the records. Warm-up is not counted. Pure.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from operator import sub
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.records.histogram import MOST_COUNT, Histogram, tally
+from inference_benchmarker.units import MAX_SECONDS, NS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+MOST_ROWS = 256  # requests that are counted in one go: a pause of some 0.1 ms
+KEPT_S = 300
+_MOST_SECOND = 3 * MAX_SECONDS
+_MOST_STAGE = 1_000_000
+_OK, _FAILED, _OUTCOME = 0, 1, 0x03
+_COUNTS = ("sent", "ok", "abandoned", "tokens")
+TIMES = ("latency", "response_time", "lag", "ttft", "itl")
+"""Each as in the summary: latency, response time, TTFT and ITL of ok and abandoned requests, lag of all."""
+
+
+_Group = tuple[int, int, int, int]
+_Columns = tuple[tuple[int, ...], ...]
+
+
+@dataclass(slots=True)
+class Cell:
+    """Counts and times of some requests: sent then, or over then; ``failed`` by the error's name."""
+
+    sent: int = 0
+    ok: int = 0
+    abandoned: int = 0
+    tokens: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    times: defaultdict[str, Histogram] = field(default_factory=lambda: defaultdict(Histogram))
+
+    @property
+    def errors(self) -> int:
+        """Failed requests."""
+        return self.failed.total()
+
+    @property
+    def in_flight(self) -> int:
+        """By how many it raised the number in flight."""
+        return self.sent - self.ok - self.abandoned - self.errors
+
+    def merge(self, other: Cell) -> None:
+        """Count what another one counted, too."""
+        for name in _COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.failed.update(other.failed)
+        for name, histogram in other.times.items():
+            self.times[name].merge(histogram)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A cell that a worker counts in; errors by number, times by ``tally``."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    failed: Counter[int] = field(default_factory=Counter)
+    times: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def to_json(self) -> dict[str, Any]:
+        """Its members that are not zero."""
+        failed = [number for pair in sorted(self.failed.items()) for number in pair]
+        times = {name: Histogram.of_tally(counts).to_json() for name, counts in self.times.items()}
+        return {**self.counts, **({"failed": failed} if failed else {}), **times}
+
+
+class FeedWriter:
+    """A worker's side: takes requests as they are written and gives what they came to.
+
+    ``rows``: the packed fields of requests that were not counted yet, as they are written. ``sendings``: due time and
+    moment of those that were sent since. Both are counted in bulk, which costs a third of counting each at once.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, ...]] = []
+        self.sendings: list[tuple[int, int]] = []
+        self.stage_ends: Sequence[int] = ()
+        self._cells: defaultdict[tuple[int, int], _Open] = defaultdict(_Open)
+
+    def set_stages(self, ends_ns: Sequence[int]) -> None:
+        """The ends of the stages, nanoseconds after wave start, increasing; may be told again as there come more.
+
+        What was sent or over by now is counted under those known before. An arrival due after the last end is of the
+        stage after it.
+        """
+        self.count()
+        self.stage_ends = tuple(ends_ns)
+
+    def add_stage(self, start_ns: int) -> None:
+        """Another stage begins then, later than those before."""
+        self.set_stages([*self.stage_ends, start_ns])
+
+    def count(self) -> None:
+        """Count the rows and sendings that are waiting."""
+        for (second, stage), sent in self._places(self.sendings).items():
+            self._cells[second, stage].counts["sent"] += len(sent)
+        self.sendings.clear()
+        if self.rows:
+            for (second, stage, outcome, error), columns in self._groups().items():
+                self._count_columns(self._cells[second, stage], columns, outcome, error)
+            self.rows.clear()
+
+    def stream(self, times: list[int], gaps_us: list[int], tokens: int) -> None:
+        """The last row is a stream's: when its pieces came, the gaps between them, and its output tokens."""
+        index, due, sent, done, *_, outcome = self.rows[-1][:9]
+        if index < 0 or outcome & _OUTCOME == _FAILED:
+            return
+        cell = self._cells[done // NS, self._stage(due)]
+        if outcome & _OUTCOME == _OK and tokens > 0:
+            cell.counts["tokens"] = min(cell.counts["tokens"] + tokens, MOST_COUNT)
+        if times:
+            tally(cell.times["ttft"], [times[0] - sent])
+            tally(cell.times["itl"], [1000 * gap for gap in gaps_us])
+
+    def take(self) -> list[dict[str, Any]]:
+        """The cells to which something came since the last call, as JSON; whoever reads them adds them up."""
+        self.count()
+        cells = [{"s": second, "n": stage, **cell.to_json()} for (second, stage), cell in self._cells.items()]
+        self._cells.clear()
+        return cells
+
+    def _stage(self, due: int) -> int:
+        return bisect_right(self.stage_ends, due) if self.stage_ends else 0
+
+    def _places(self, sendings: list[tuple[int, int]]) -> dict[tuple[int, int], Sequence[Any]]:
+        """Sendings by second and stage."""
+        if not sendings:
+            return {}
+        first, last = sendings[0][1] // NS, sendings[-1][1] // NS
+        if first == last and not self.stage_ends:
+            return {(first, 0): sendings}
+        places: defaultdict[tuple[int, int], list[Any]] = defaultdict(list)
+        for sending in sendings:
+            places[sending[1] // NS, self._stage(sending[0])].append(sending)
+        return dict(places)
+
+    def _groups(self) -> dict[_Group, _Columns]:
+        """Columns of the rows by second, stage, outcome and error, without the warm-up's; mostly all are of one."""
+        rows = self.rows
+        first, last = rows[0][3] // NS, rows[-1][3] // NS  # they are written as they end
+        columns = tuple(zip(*rows, strict=True))
+        if first == last and min(columns[0]) >= 0 and not any(columns[7]) and not self._several_stages(columns[1]):
+            outcomes = {outcome & _OUTCOME for outcome in set(columns[8])}
+            if len(outcomes) == 1:
+                return {(first, self._stage(rows[0][1]), outcomes.pop(), 0): columns}
+        groups: defaultdict[_Group, list[tuple[int, ...]]] = defaultdict(list)
+        for row in rows:
+            if row[0] >= 0:
+                groups[row[3] // NS, self._stage(row[1]), row[8] & _OUTCOME, row[7]].append(row)
+        return {group: tuple(zip(*some, strict=True)) for group, some in groups.items()}
+
+    def _several_stages(self, dues: Iterable[int]) -> bool:
+        return bool(self.stage_ends) and self._stage(min(dues)) != self._stage(max(dues))
+
+    @staticmethod
+    def _count_columns(cell: _Open, columns: _Columns, outcome: int, error: int) -> None:
+        due, sent, done, build = columns[1:5]
+        taken_up = map(sub, sent, build) if any(build) else sent
+        tally(cell.times["lag"], list(map(sub, taken_up, due)))
+        if outcome == _FAILED:
+            cell.failed[error] += len(due)
+            return
+        cell.counts["ok" if outcome == _OK else "abandoned"] += len(due)
+        tally(cell.times["latency"], list(map(sub, done, sent)))
+        tally(cell.times["response_time"], list(map(sub, done, due)))
+
+
+class Feed:
+    """All workers' cells added up: each of the last ``KEPT_S`` seconds by stage, and the whole of each stage.
+
+    Its memory does not grow with the length of the wave.
+    """
+
+    def __init__(self) -> None:
+        self.newest = -1
+        self._seconds: dict[int, dict[int, Cell]] = {}
+        self._stages: dict[int, Cell] = {}
+
+    def merge(self, data: Any, errors: Sequence[str]) -> None:
+        """Add a worker's cells; ``errors`` are the names of its error numbers. ValueError where they are none."""
+        for second, stage, cell in read_cells(data, errors):
+            self._stages.setdefault(stage, Cell()).merge(cell)
+            self.newest = max(self.newest, second)
+            if second > self.newest - KEPT_S:
+                self._seconds.setdefault(second, {}).setdefault(stage, Cell()).merge(cell)
+        if len(self._seconds) > KEPT_S:
+            self._seconds = {second: of for second, of in self._seconds.items() if second > self.newest - KEPT_S}
+
+    def second(self, second: int) -> Cell:
+        """A second's cells of all stages; an empty one for a second that is not kept."""
+        return _sum(self._seconds.get(second, {}).values())
+
+    def over(self, first: int, stop: int, stage: int | None = None) -> Cell:
+        """The seconds from ``first`` to before ``stop``, of those that are kept; of one stage if it is given."""
+        return _sum(
+            cell
+            for second in range(max(first, self.newest - KEPT_S), min(stop, self.newest + 1))
+            for number, cell in self._seconds.get(second, {}).items()
+            if stage in (None, number)
+        )
+
+    def stage(self, number: int) -> Cell:
+        """The whole of a stage so far, from the first one's 0 on; without stages all is the first one's."""
+        return _sum([self._stages[number]] if number in self._stages else [])
+
+    def total(self) -> Cell:
+        """Everything so far."""
+        return _sum(self._stages.values())
+
+
+def read_cells(data: Any, errors: Sequence[str] | None = None) -> Iterator[tuple[int, int, Cell]]:
+    """Second, stage and cell of each that a worker sent; ValueError where they are none. They may be anybody's.
+
+    Without ``errors``, which are the names of the worker's error numbers, the numbers are their names.
+    """
+    if type(data) is not list or not all(type(each) is dict for each in data):
+        raise ValueError("a feed that is no list of cells")
+    for each in data:
+        yield _number(each.get("s"), _MOST_SECOND), _number(each.get("n"), _MOST_STAGE), _cell(each, errors)
+
+
+def _cell(data: dict[str, Any], errors: Sequence[str] | None) -> Cell:
+    pairs = data.get("failed", [])
+    if type(pairs) is not list or len(pairs) % 2:
+        raise ValueError("a feed whose failures are no pairs")
+    failed: Counter[str] = Counter()
+    for error, count in zip(pairs[::2], pairs[1::2], strict=True):
+        number = _number(error, None if errors is None else len(errors) - 1)
+        failed[str(number) if errors is None else errors[number]] += _number(count)
+    sent, ok, abandoned, tokens = (_number(data.get(name, 0)) for name in _COUNTS)
+    cell = Cell(sent, ok, abandoned, tokens, failed)
+    cell.times.update({name: Histogram.from_json(data[name]) for name in TIMES if name in data})
+    return cell
+
+
+def _number(value: Any, most: int | None = None) -> int:
+    if type(value) is not int or not 0 <= value <= (MOST_COUNT if most is None else most):
+        raise ValueError("a feed with a number out of bounds")
+    return value
+
+
+def _sum(cells: Iterable[Cell]) -> Cell:
+    total = Cell()
+    for cell in cells:
+        total.merge(cell)
+    return total
