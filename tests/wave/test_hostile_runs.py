@@ -22,7 +22,7 @@ from inference_benchmarker.files import read_given, replace_file
 from inference_benchmarker.json_file import read_json, write_json
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.records.columns import SCHEMA
-from inference_benchmarker.records.record import NONE, BatchWriter, Ledger
+from inference_benchmarker.records.record import NONE, BatchWriter, Ledger, _joined, split_batch
 from inference_benchmarker.units import MAX_SECONDS, NS
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir, make_stamped_folder
@@ -193,8 +193,11 @@ class TestSpools:
         writer = BatchWriter()
         if row:
             writer.add(*row)
+            writer.feed.rows.clear()
         ledger = Ledger(sent=11, ok=11).to_json()
-        return BATCH, writer.take({"worker": 1, "at": NS, "final": True, "ledger": ledger, "use": use(), **meta})
+        meta = {"worker": 1, "at": NS, "final": True, "ledger": ledger, "use": use(), **meta}
+        data, *sections = split_batch(writer.take(meta))
+        return BATCH, _joined({**data, **meta}, *sections)
 
     @pytest.mark.parametrize(
         ("row", "meta", "expected"),
@@ -208,6 +211,7 @@ class TestSpools:
             ((2_000, 0, 0, NS, 0, NONE, 0, 0, 0), {}, "arrival 2,000 is none of the 20 that were planned"),
             ((-1, 0, 0, NS, 0, NONE, 0, 0, 0), {}, "requests of a warm-up, and none was planned"),
             ((1, 0, 0, (1 << 63) - 1, 0, NONE, 0, 0, 0), {}, "window.duration_ns is 9.223e+09 s"),
+            ((1, 0, 0, NS, 0, NONE, 0, 0, 0), {"feed": [{"s": 0}]}, "a feed with a number out of bounds"),
             ((1, 0, 0, NS, 0, NONE, 999, 0, 0), {}, "out of bounds"),
             ((1, 0, 0, NS, 0, NONE, 0, 0, 0x81), {}, "cannot be read"),
         ],
