@@ -10,6 +10,7 @@ import argparse
 
 from tests.performance import (
     aiperf,
+    bursts,
     ceiling,
     clients,
     comparison,
@@ -33,6 +34,7 @@ from tests.performance.figures import Program, machine
 PROGRAMS = {
     "pacing": pacing.PROGRAM,
     "stages": stages.PROGRAM,
+    "bursts": bursts.PROGRAM,
     "ceiling": ceiling.PROGRAM,
     "overhead": overhead.PROGRAM,
     "port": port.PROGRAM,
