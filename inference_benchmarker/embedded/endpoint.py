@@ -20,7 +20,7 @@ from inference_benchmarker.embedded.exchange import Alarm, Exchange
 from inference_benchmarker.embedded.http.connection import HttpConnection
 from inference_benchmarker.embedded.http.messages import Answer, HttpError, Request, json_answer
 from inference_benchmarker.embedded.http.routing import Route, Routes
-from inference_benchmarker.embedded.log import SCHEMA_VERSION, ArrivalLog, Metrics
+from inference_benchmarker.embedded.log import SCHEMA_VERSION, ArrivalLog, Metrics, State
 from inference_benchmarker.embedded.protocols.compressed import compressed
 from inference_benchmarker.embedded.protocols.routes import SAGEMAKER, Answerer, at_once, queued
 from inference_benchmarker.embedded.queueing import Job, QueueModel
@@ -195,9 +195,16 @@ class Endpoint:
         return json_answer(200, {"stalled_s": seconds, "from_ns": now})
 
     def _render_metrics(self) -> Answer:
-        now, queue = time.monotonic_ns(), self._queue
-        busy, queued, busy_s = queue.busy(now), queue.queue_length(now), queue.busy_ns(now) / NS
-        text = self._metrics.render(queue.servers, busy, queued, busy_s)
+        now, queue, instances = time.monotonic_ns(), self._queue, self._aws.instances
+        state = State(
+            queue.servers,
+            queue.busy(now),
+            queue.queue_length(now),
+            queue.busy_ns(now) / NS,
+            instances.current,
+            instances.desired,
+        )
+        text = self._metrics.render(state)
         return Answer(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
     def _render_log(self) -> Answer:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -126,6 +127,18 @@ class Histogram:
         yield f"{name}_count {total}"
 
 
+@dataclass(frozen=True, slots=True)
+class State:
+    """The endpoint as it stands; ``busy_s``: the time in service of all servers up to now."""
+
+    servers: int
+    busy: int
+    queued: int
+    busy_s: float
+    instances: int
+    desired_instances: int
+
+
 class Metrics:
     """The counters of the endpoint. Route and status are those of the answer; status 0: closed or hung."""
 
@@ -136,8 +149,8 @@ class Metrics:
         self.service = Histogram()
         self.queue_wait = Histogram()
 
-    def render(self, servers: int, busy: int, queued: int, busy_seconds: float) -> str:
-        """Everything in Prometheus' text format 0.0.4, with the state of the queue as it stands."""
+    def render(self, state: State) -> str:
+        """Everything in Prometheus' text format 0.0.4."""
         requests = (
             f'{self.prefix}requests_total{{route="{route}",status="{status}"}} {count}'
             for (route, status), count in sorted(self.requests.items())
@@ -145,11 +158,13 @@ class Metrics:
         return "".join(
             [
                 self._family("requests_total", "counter", "Requests by route and status sent.", requests),
-                self._value("in_flight", "gauge", "Requests in the queue or in service.", busy + queued),
-                self._value("queue_length", "gauge", "Requests waiting for a server.", queued),
-                self._value("servers", "gauge", "Servers of the model.", servers),
-                self._value("busy_servers", "gauge", "Servers with a request in service.", busy),
-                self._value("busy_seconds_total", "counter", "Time in service, all servers.", busy_seconds),
+                self._value("in_flight", "gauge", "Requests in the queue or in service.", state.busy + state.queued),
+                self._value("queue_length", "gauge", "Requests waiting for a server.", state.queued),
+                self._value("servers", "gauge", "Servers of the model.", state.servers),
+                self._value("busy_servers", "gauge", "Servers with a request in service.", state.busy),
+                self._value("busy_seconds_total", "counter", "Time in service, all servers.", state.busy_s),
+                self._value("instances", "gauge", "Instances that serve.", state.instances),
+                self._value("desired_instances", "gauge", "Instances asked for.", state.desired_instances),
                 self._histogram("service_seconds", "Start to finish.", self.service),
                 self._histogram("queue_wait_seconds", "Arrival to start.", self.queue_wait),
             ]

@@ -443,7 +443,7 @@ def test_metrics_count_requests_and_the_time_of_the_servers() -> None:
     assert samples[f"{prefix}service_seconds_sum"] == pytest.approx(0.05 * ok)
     assert samples[f'{prefix}service_seconds_bucket{{le="0.05"}}'] == ok
     assert samples[f'{prefix}service_seconds_bucket{{le="0.025"}}'] == 0
-    for name, value in {"in_flight": 0, "queue_length": 0, "busy_servers": 0, "servers": 2}.items():
+    for name, value in {"in_flight": 0, "queue_length": 0, "busy_servers": 0, "servers": 2, "instances": 1}.items():
         assert samples[f"{prefix}{name}"] == value
 
 

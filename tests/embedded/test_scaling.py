@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections import Counter
@@ -152,6 +153,7 @@ def test_instances_asked_for_by_hand_serve_when_they_have_started() -> None:
         for connection in connections:
             connection.request("POST", "/invocations", b"{}")
         assert status() == "Updating"
+        assert re.findall(r"^demo_endpoint_(?:desired_)?instances (\d)", endpoint.metrics(), re.MULTILINE) == ["1", "3"]
         assert refused(set_count, 4) == "ValidationException"
         assert {connection.getresponse().status for connection in connections} == {200}
         assert await_that(lambda: status() == "InService")

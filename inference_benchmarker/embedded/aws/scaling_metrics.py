@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from inference_benchmarker.embedded.aws.telemetry import Telemetry, Traffic
     from inference_benchmarker.embedded.config import EndpointConfig
 
+# Seconds since the epoch as a float are no better than that; without it, an instant may fall short of its own interval.
+_PRECISION_S = 0.001
 _COUNTED = ("Sum", "SampleCount")
 
 
@@ -31,7 +33,8 @@ class ScalingMetrics:
         self._telemetry = telemetry
         self._store = store
         self._period_s = period_ns / NS
-        self._late_s = config.publish_interval_s + config.publication_delay_s
+        self._interval_s = config.publish_interval_s
+        self._delay_s = config.publication_delay_s
 
     def source(self, endpoint_name: str, configuration: dict[str, Any]) -> MetricSource:
         """The metric that a configuration, found right, names."""
@@ -49,8 +52,9 @@ class ScalingMetrics:
         return MetricSource(*metric[:2], named, given["Statistic"], given.get("Unit"), read_store)
 
     def _read(self, metric: Metric, statistic: str, unit: str | None, now_ns: int, minutes: int) -> float | None:
-        now = self._telemetry.clock.wall(now_ns)
-        end = now - self._late_s
+        """The statistic over the newest minutes of which all is visible, up to the end of a publication's interval."""
+        now = self._telemetry.clock.wall(now_ns) + _PRECISION_S
+        end = (now - self._delay_s) // self._interval_s * self._interval_s
         cells = self._store.cells(metric, end - minutes * self._period_s, end, now)
         found = [cell for cell in cells if unit in (None, cell.unit)]
         value = parse_statistic(statistic)(gather(found)) if found else None

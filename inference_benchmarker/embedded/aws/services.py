@@ -52,6 +52,7 @@ class Aws:
         )
         self._gauges = Gauges(config, queue, self.models, self.telemetry, time.monotonic_ns())
         self._scaling = EndpointScaling(config, self.telemetry, store, serve_with, loop)
+        self.instances = self._scaling.instances
         self._json = AwsJson(self._services(config, store), access_denied=config.access_denied)
         self._loop = loop
         self._timer: asyncio.TimerHandle | None = None
