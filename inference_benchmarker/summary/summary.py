@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from inference_benchmarker.facts.stages import StageFacts, stages_of
+from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.plan.pacing import schedule_of
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.summary.completed_rate import completed_requests
 from inference_benchmarker.summary.distribution import Distribution
@@ -181,12 +183,20 @@ def _rates(facts: WaveFacts) -> Rates:
     duration = window.duration_ns / NS
     completed, completed_s = completed_requests(facts.records, facts.records.outcome("ok"), window)
     return Rates(
-        target=facts.plan.target_rate,
+        target=_target(facts),
         scheduled=ledger.scheduled / seconds if facts.open_loop and seconds else None,
         sent=_sent_in_time(facts) / seconds if seconds else 0.0,
         completed=float(np.count_nonzero(completed)) / completed_s if completed_s else 0.0,
         server_rps=ledger.completed / duration if duration else 0.0,
     )
+
+
+def _target(facts: WaveFacts) -> float | None:
+    """The planned rate; of stages their mean up to the planned end, which may be before theirs."""
+    load, planned_ns = facts.plan.load, facts.window.planned_ns
+    if isinstance(load, OpenLoop) and load.stages and planned_ns:
+        return float(schedule_of(load).area(planned_ns) * NS / planned_ns)
+    return facts.plan.target_rate
 
 
 def _sent_in_time(facts: WaveFacts) -> int:

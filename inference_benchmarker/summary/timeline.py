@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.goodput import meets
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "second,scheduled,sent,ok,failed,abandoned,in_flight,latency_p50_s,latency_p99_s,response_time_p99_s,lag_p99_s,"
-    "ttft_p99_s,tokens_out,good"
+    "ttft_p99_s,tokens_out,good,stage"
 )
 
 
@@ -48,6 +49,7 @@ def timeline(facts: WaveFacts) -> str:
         *percentiles,
         _tokens_by_second(records, edges),
         _good_by_second(facts, edges),
+        _stages_by_second(facts, seconds),
     ]
     counts = [map(str, values.tolist()) for values in in_second.values()]
     rows = zip(map(str, range(seconds)), *counts, *columns, strict=True)
@@ -70,6 +72,17 @@ def _good_by_second(facts: WaveFacts, edges: Int64) -> list[str]:
         return [""] * (len(edges) - 1)
     good = meets(facts.records, facts.plan.goodput)
     return [str(count) for count in np.histogram(facts.records.int("done")[good], edges)[0].tolist()]
+
+
+def _stages_by_second(facts: WaveFacts, seconds: int) -> list[str]:
+    """The stage in which each second begins; empty without stages, and from the end of the wave on."""
+    load, end = facts.plan.load, facts.window.planned_ns
+    if not isinstance(load, OpenLoop) or not load.stages or end is None:
+        return [""] * seconds
+    ends = np.minimum(np.cumsum([stage.duration_ns for stage in load.stages]), end)
+    places = np.searchsorted(ends, np.arange(seconds) * NS, side="right")
+    names = (*load.stage_names, "")
+    return [names[place] for place in places.tolist()]
 
 
 def _scheduled(facts: WaveFacts, edges: Int64) -> Int64:

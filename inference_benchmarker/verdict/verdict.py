@@ -15,6 +15,7 @@ import numpy as np
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.summary.request_times import impossible_usage
 from inference_benchmarker.text import one_line
+from inference_benchmarker.verdict.advice import less_load, longer_load, search_waves
 from inference_benchmarker.verdict.client.limits_found import limited_by, limits_found
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.wording import counted, duration_text, percent_text
@@ -158,8 +159,8 @@ def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
             "invalid",
             f"{counted(ledger.dropped, 'arrival', 'arrivals')} ({percent_text(ledger.dropped / ledger.scheduled)})",
             "0",
-            "All allowed requests were in flight: answers came slower than arrivals. Lower --client-rps, "
-            "or raise --max-in-flight (and ulimit -n).",
+            "All allowed requests were in flight: answers came slower than arrivals. "
+            f"Use {less_load(facts.plan.load)}, or raise --max-in-flight (and ulimit -n).",
         )
     if ledger.late_changes:
         late = [number for number, each in enumerate(facts.ledgers) if each.late_changes]
@@ -225,7 +226,8 @@ def _threshold_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]
         elif not slo_met(slo, part):
             measured = part.measured(slo.metric, slo.stat)
             text = _slo_value(slo, measured, "≥" if _may_be_longer(slo, part) else "", part)
-            yield Finding("slo_missed", "missed", text, slo.expression, _slo_advice(slo, measured, part))
+            advice = _slo_advice(facts, slo, measured, part)
+            yield Finding("slo_missed", "missed", text, slo.expression, advice)
 
 
 def slo_met(slo: Slo, part: Summary) -> bool:
@@ -276,12 +278,14 @@ def _for_errors(slo: Slo, measured: float | None, summary: Summary) -> bool:
     return slo.metric == "success" or not ledger.ok
 
 
-def _slo_advice(slo: Slo, measured: float | None, summary: Summary) -> str:
+def _slo_advice(facts: WaveFacts, slo: Slo, measured: float | None, summary: Summary) -> str:
+    if slo.stage and not summary.ledger.scheduled:
+        return f"No arrival was due in stage {slo.stage} before the wave ended: nothing can be measured there."
     if _for_errors(slo, measured, summary):
         return _error_advice(summary)
     if measured is None:
         return "No request of this wave has this metric (tokens need an invoke that yields them)."
-    return "Find the rate that holds this limit with waves at lower --client-rps, or scale the endpoint."
+    return f"Find the rate that holds this limit with {search_waves(facts.plan.load)}, or scale the endpoint."
 
 
 def _sample_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
@@ -303,7 +307,7 @@ def _sample_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
             "warning",
             f"{sample.count:,} samples for p{percent:g}",
             f"{needed:,}",
-            "With so few, the percentile is the largest value: use a longer --obs-time or more --num-requests.",
+            f"With so few, the percentile is the largest value: use {longer_load(facts.plan.load)}.",
         )
 
 

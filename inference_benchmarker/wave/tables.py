@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Table = dict[str, list[float | None]]
 
+_STAGE = "stage"
 _MOST_TABLE, _MOST_CELLS, _MOST_PROCESSES = 256 * MIB, 40_000_000, 2_000
 
 
@@ -45,9 +46,10 @@ def read_client_table(path: Path, start_s: float) -> dict[str, Table]:
 
 
 def read_timeline(path: Path) -> Table:
-    """The columns by name; None where a cell is empty."""
+    """The columns of numbers by name; None where a cell is empty."""
     columns: Table = {}
     for row in _rows(path):
+        row.pop(_STAGE, None)  # a name
         for name, text in row.items():
             columns.setdefault(name, []).append(finite(text) if text else None)
     return columns

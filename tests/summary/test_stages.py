@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,11 +15,15 @@ from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.report.text import to_json, to_text
 from inference_benchmarker.summary.summary import Summary, summarise
+from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.verdict import judge
+from inference_benchmarker.wave.tables import read_timeline
 from tests.waves import MS, observe, on_time
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.record import RequestRecord
 
@@ -99,6 +106,35 @@ def test_a_stopped_wave_has_the_stages_that_had_begun() -> None:
     records = [record for record in on_time(plan) if record.due < 3 * NS]
     rows = told(observe(plan, records, stopped_at=3 * NS))
     assert {name: (row["planned"], row["end_s"]) for name, row in rows.items()} == {"1": (20, 2), "2": (20, 3)}
+
+
+def test_the_target_rate_is_that_of_the_stages_up_to_the_end_of_the_wave() -> None:
+    plan = staged("50:1s,60..80:1s")
+    assert summarise(observe(plan, on_time(plan))).rates.target == 60
+    short = replace(plan, bounds=Bounds(plan.bounds.duration_s, 30))
+    rates = summarise(observe(short, on_time(short))).rates
+    assert (rates.target, rates.scheduled) == (50, 50)
+    stopped = [record for record in on_time(plan) if record.due < 1.5 * NS]
+    assert summarise(observe(plan, stopped, stopped_at=3 * NS // 2)).rates.target == pytest.approx((50 + 32.5) / 1.5)
+
+
+def test_the_timeline_names_the_stage_in_which_each_second_begins() -> None:
+    def named(plan: WavePlan, **more: Any) -> list[str]:
+        rows = csv.DictReader(io.StringIO(timeline(observe(plan, on_time(plan, 1500 * MS), **more))))
+        return [row["stage"] for row in rows]
+
+    plan = staged("calm=10:1.5s,0:0.2s,spike=20:1.3s")
+    assert named(plan) == ["calm", "calm", "spike", "", ""]
+    assert named(plan, stopped_at=NS) == ["calm", "", "", "", ""]
+    assert set(named(WavePlan(OpenLoop(10), Bounds(2)))) == {""}  # type: ignore[arg-type]
+
+
+def test_the_names_in_the_timeline_are_no_hindrance_to_its_numbers(tmp_path: Path) -> None:
+    plan = staged("calm=10:2s")
+    (tmp_path / "timeline.csv").write_text(timeline(observe(plan, on_time(plan))))
+    columns = read_timeline(tmp_path / "timeline.csv")
+    assert columns["sent"] == [10, 10, 0]
+    assert "stage" not in columns
 
 
 class TestLimits:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.advice import search_waves
 from inference_benchmarker.verdict.client.flow import Flow
 from inference_benchmarker.verdict.client.standstill import Standstill
 from inference_benchmarker.verdict.error_kinds import NO_CAPACITY, OF_ONE_GONE
@@ -49,7 +50,7 @@ def endpoint_findings(evidence: Evidence, clean_ns: int | None = None) -> Iterat
             f"{_completed(evidence.summary)}, {measured}{clean}",
             f"{percent_text(KEPT_UP_SHARE)} completed",
             "More arrives than the endpoint answers, so latency tells how long the wave was, not how fast the endpoint "
-            "is: find the rate it holds with lower --client-rps, or scale it.",
+            f"is: find the rate it holds with {search_waves(evidence.facts.plan.load)}, or scale it.",
         )
 
 

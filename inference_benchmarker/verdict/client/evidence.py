@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inference_benchmarker.verdict.advice import less_load
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -54,9 +56,8 @@ class Evidence:
         """The advice for one thread that has too much to do."""
         if self.cores is not None and self.facts.plan.workers >= self.cores:
             taken = "the only core has a worker" if self.cores == 1 else f"all {self.cores} cores have a worker"
-            less = "--client-rps" if self.facts.open_loop else "--concurrency"
             return (
-                f"use a bigger client, several of them, or a lower {less}, since {taken} "
+                f"use a bigger client, several of them, or {less_load(self.facts.plan.load)}, since {taken} "
                 "(`benchmark client rps-saturation` tells what this client can send)"
             )
         spread = "" if self.cores is None else f" (this host has {self.cores} cores)"

@@ -1,0 +1,60 @@
+"""Advice names the flag that the load was given by: no --client-rps where there is none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from inference_benchmarker.plan.load import Bounds, OpenLoop
+from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.plan.stage import Stage
+from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.verdict.verdict import judge
+from tests.recordings import csv_of, replay_plan
+from tests.waves import observe, on_time
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+
+
+def stages(*texts: str) -> OpenLoop:
+    return OpenLoop(stages=tuple(map(Stage.parse, texts)))
+
+
+def plan_of(kind: str, folder: Path, *slos: str) -> WavePlan:
+    if kind == "replay":
+        return replay_plan(csv_of(folder / "few.csv", range(5)), slos=tuple(map(Slo.parse, slos)))
+    loads = {
+        "rate": (OpenLoop(10), Bounds(2)),  # type: ignore[arg-type]
+        "stages": (stages("10:1s", "20:1s"), Bounds()),
+    }
+    return WavePlan(*loads[kind], slos=tuple(map(Slo.parse, slos)))
+
+
+def advice(facts: WaveFacts) -> dict[str, str]:
+    return {finding.code: finding.advice for finding in judge(facts, summarise(facts)).findings}
+
+
+@pytest.mark.parametrize(
+    ("kind", "less", "search", "more"),
+    [
+        ("rate", "a lower --client-rps", "waves at lower --client-rps", "a longer --obs-time or more --num-requests"),
+        ("stages", "lower rates in --stages", "waves of one --client-rps", "longer --stages"),
+        ("replay", "a lower --speed", "waves of one --client-rps", "more of the recording"),
+    ],
+)
+def test_it_names_what_the_load_was_given_by(kind: str, less: str, search: str, more: str, tmp_path: Path) -> None:
+    plan = plan_of(kind, tmp_path, "p50<1ms")
+    found = advice(observe(plan, on_time(plan)[:-1], dropped=[1]))
+    assert f" {less}, or raise --max-in-flight" in found["dropped_arrivals"]
+    assert search in found["slo_missed"]
+    assert f": use {more}." in found["too_few_samples"]
+
+
+def test_a_limit_on_a_stage_in_which_nothing_was_due_says_so() -> None:
+    plan = WavePlan(stages("10:2s", "late=20:2s"), Bounds(num_requests=10), slos=(Slo.parse("late:p99<1s"),))
+    assert advice(observe(plan, on_time(plan)))["slo_missed"].startswith("No arrival was due in stage late")
