@@ -568,6 +568,7 @@ class TestEndpoint:
                     "publish_interval_s": 60,
                 },
             ),
+            ("--instance-start 60 --time-factor 30", {"instance_start_s": 60, "time_factor": 30}),
             (
                 "--publication-delay 0.5 --models-in-memory 3 --model-load 0 --throttle-every 2 --access-denied",
                 {
@@ -634,6 +635,8 @@ class TestEndpoint:
             (["--endpoint-name", ""], ["--endpoint-name is '': it must be up to 63 letters"]),
             (["--instance-type", "g5"], ["--instance-type is 'g5': it must be one of SageMaker's, as ml.g5.xlarge."]),
             (["--instances", "0"], ["--instances is 0: it must be an integer of at least 1."]),
+            (["--instance-start=-1"], ["--instance-start is -1.0: it must be from 0"]),
+            (["--time-factor", "0.5"], ["--time-factor is 0.5: it must be from 1 to 600."]),
             (["--publish-interval", "7"], ["--publish-interval is 7: it must be one of 1, 10, 30"]),
             (["--publish-interval", "1.5"], ["--publish-interval must be a whole number, not '1.5'."]),
             (["--publication-delay=-1"], ["--publication-delay is -1.0: it must be from 0"]),

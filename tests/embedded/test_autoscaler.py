@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.embedded.aws.gauges import Gauges
 from inference_benchmarker.embedded.aws.metric_store import Metric, MetricStore
 from inference_benchmarker.embedded.aws.scaling_metrics import ScalingMetrics
 from inference_benchmarker.embedded.aws.telemetry import HARDWARE, REQUESTS, VARIANT, Telemetry
 from inference_benchmarker.embedded.config import EndpointConfig
+from inference_benchmarker.embedded.queueing import QueueModel
 from inference_benchmarker.embedded.scaling.autoscaler import Autoscaler
 from inference_benchmarker.embedded.scaling.instances import Instances
 from inference_benchmarker.embedded.scaling.records import MetricSource, Policy, Target
@@ -167,6 +169,33 @@ def test_invocations_count_by_the_instances_there_were_and_as_of_a_whole_minute(
     cells = list(store.cells(published, 0, 1e12, 1e12))
     assert {cell.timestamp for cell in cells} == {watched.clock.interval(begin) * 10}
     assert sum(cell.summary.total for cell in cells) == 8 / 2 + 8 / 4
+
+
+def test_a_gauge_has_a_sample_for_each_instance_and_shows_what_each_has() -> None:
+    """Each has two servers. Half of the time one has both busy, then both have theirs: as sums over cores, 200%."""
+    store, config = MetricStore(), EndpointConfig(servers=2, publish_interval_s=10)
+    watched, queue = Telemetry(config, store), QueueModel(config.rules, lambda: 100 * NS)
+    begin = watched.clock.end_ns(watched.clock.interval(time.monotonic_ns()))
+    gauges = Gauges(config, queue, None, watched, begin)
+    for _ in range(4):
+        assert queue.offer(begin)
+    gauges.publish(begin + 10 * NS)
+    queue.resize(begin + 10 * NS, config.servers_of(2))
+    watched.resize(2, begin + 10 * NS)
+    gauges.publish(begin + 20 * NS)
+    variant = frozenset({("EndpointName", "demo"), ("VariantName", VARIANT)})
+    cells = [cell.summary for cell in store.cells(Metric(HARDWARE, "CPUUtilization", variant), 0, 1e12, 1e12)]
+    assert [(cell.count, cell.total / cell.count) for cell in cells] == [(1, 200), (2, 200)]
+
+
+@pytest.mark.parametrize(
+    ("servers", "instances", "expected"),
+    [(4, 1, [4, 8, 12]), (4, 2, [2, 4, 6]), (3, 2, [1, 3, 4]), (1, 4, [1, 1, 1]), (8, 8, [1, 2, 3])],
+)
+def test_each_instance_brings_its_share_of_the_servers(servers: int, instances: int, expected: list[int]) -> None:
+    config = EndpointConfig(servers=servers, instances=instances)
+    assert [config.servers_of(count) for count in (1, 2, 3)] == expected
+    assert config.servers_of(instances) == servers
 
 
 @pytest.mark.parametrize(("statistic", "expected"), [("Average", 60), ("Maximum", 80), ("Sum", 3 * 120)])

@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.embedded.scaling.records import Activity, AlarmRecord, Policy, Target, new_id
-from inference_benchmarker.embedded.scaling.target_tracking import PERIOD_S, Scaling
+from inference_benchmarker.embedded.scaling.target_tracking import IN_DATAPOINTS, PERIOD_S, Scaling
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
@@ -97,10 +97,13 @@ class Autoscaler:
                 yield target, policy
 
     def minutes_passed(self, minutes: int, now_ns: int) -> None:
-        """So many minutes have ended since this was told last: the alarms see a datapoint for each."""
+        """So many minutes have ended since this was told last: the alarms see a datapoint for each.
+
+        They are alike; beyond as many as the longest alarm looks at, a further one changes nothing.
+        """
         for target in list(self.targets.values()):
             values = {name: policy.source.read(now_ns, minutes) for name, policy in target.policies.items()}
-            for _ in range(min(minutes, PERIOD_S)):
+            for _ in range(min(minutes, IN_DATAPOINTS)):
                 for name, value in values.items():
                     self._observe(target.policies[name], value, now_ns)
                 self._decide(target, now_ns)
