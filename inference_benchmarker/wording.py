@@ -36,6 +36,16 @@ def duration_text(seconds: float, beside: float | None = None) -> str:
     return text
 
 
+def length_text(seconds: float) -> str:
+    """A stretch of time as people tell it: 4.2 s, 42 s, 3 min 20 s, 1 h 5 min."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
 def metric_text(value: float | None) -> str:
     """A server's number with as many digits as matter: 312.4, 0.0123, 20,013."""
     if value is None:

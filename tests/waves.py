@@ -17,6 +17,7 @@ from inference_benchmarker.json_file import write_json
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.records.columns import BASE_DTYPE, SCHEMA, STREAM_DTYPE, Records, WorkerColumns
 from inference_benchmarker.records.record import (
     FINISH_SHIFT,
@@ -46,6 +47,11 @@ def open_plan(rate: str = "10", seconds: str | None = "10", number: int | None =
 
 def closed_plan(concurrency: int = 2, seconds: str | None = "1", number: int | None = None, **more: Any) -> WavePlan:
     return WavePlan(ClosedLoop(concurrency), Bounds(None if seconds is None else Decimal(seconds), number), **more)
+
+
+def staged(stages: str, **more: Any) -> WavePlan:
+    load = OpenLoop(stages=tuple(map(Stage.parse, stages.split(","))))
+    return WavePlan(load, Bounds(), **more)
 
 
 def on_time(plan: WavePlan, latency_ns: int = 20 * MS) -> list[RequestRecord]:

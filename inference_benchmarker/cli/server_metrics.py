@@ -12,10 +12,14 @@ from inference_benchmarker.cli.terminal import say, say_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
-    from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric, Source
+    from inference_benchmarker.facts.instances import Followed
+    from inference_benchmarker.facts.server_metric import Interval, ServerLog, ServerMetric, Source
     from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.wave.run_dir import RunDir
     from inference_benchmarker.wave.wave import Wave
+    from server_capacity.follower import Follower
 
 
 def sources_of(config: str | None, *, afterwards: bool = False) -> list[Source]:
@@ -35,16 +39,33 @@ def say_warnings(config: str | None, sources: list[Source], plan: WavePlan) -> N
             say(f"{config}: {warning}")
 
 
-def print_with_metrics(wave: Wave, sources: list[Source], options: dict[str, Any]) -> Wave:
+def follower_of(sources: list[Source], wave_s: float | None = None) -> Follower:
+    """Follows the number of instances of whoever the configuration names, in a wave of that length (None: unknown)."""
+    from server_capacity.follower import Follower
+
+    return Follower([each for source in sources for each in source.instances()], wave_s)
+
+
+def beside(follower: Follower) -> Callable[[RunDir], AbstractContextManager[None]]:
+    """It for ``run_wave``: follows while the wave runs, and writes what it counts into the run directory."""
+    from inference_benchmarker.wave.instances import add_line
+
+    return lambda run_dir: follower.following(partial(add_line, run_dir.instances))
+
+
+def print_with_metrics(
+    wave: Wave, sources: list[Source], options: dict[str, Any], follower: Follower | None = None
+) -> Wave:
     """Print what the client measured at once, the rest when the server's metrics are there.
 
-    What has come is stored and printed, whatever is pressed meanwhile.
+    What has come is stored and printed, whatever is pressed meanwhile. ``follower``: what it counted during the wave.
     """
     from inference_benchmarker.engine.processes import counting_interrupts, until_interrupted
     from inference_benchmarker.facts.server_metric import collected
     from inference_benchmarker.wave import store
 
     tell = say_nothing if options["quiet"] else say
+    follower = follower or follower_of(sources)
     with counting_interrupts():
         if not options["json"]:
             print(wave.texts()[0], flush=True)
@@ -53,6 +74,7 @@ def print_with_metrics(wave: Wave, sources: list[Source], options: dict[str, Any
         metrics = list(chain.from_iterable(rows))
         logs = until_interrupted(lambda: list(_logs(wave, metrics, sources, tell)))
         wave = wave.with_server_metrics(metrics, logs)
+        wave = wave.with_instances(until_interrupted(lambda: _followed(interval, metrics, follower)))
         try:
             store.save_server_metrics(wave)
         except OSError as error:
@@ -61,6 +83,13 @@ def print_with_metrics(wave: Wave, sources: list[Source], options: dict[str, Any
         if not options["json"]:
             print(wave.texts()[1], end="", flush=True)
     return wave
+
+
+def _followed(interval: Interval, metrics: list[ServerMetric], follower: Follower) -> list[Followed]:
+    """The instances as they were counted, or by CloudWatch's samples, and what those tell who scale them."""
+    from server_capacity.cloudwatch.instances import by_samples
+
+    return list(by_samples(follower.followed(interval), metrics))
 
 
 def _logs(

@@ -14,7 +14,7 @@ from inference_benchmarker.cli.config_file import with_config
 from inference_benchmarker.cli.demo import fill_in_demo
 from inference_benchmarker.cli.embedded import embedded_endpoint
 from inference_benchmarker.cli.former_flags import in_todays_words
-from inference_benchmarker.cli.server_metrics import print_with_metrics, say_warnings, sources_of
+from inference_benchmarker.cli.server_metrics import beside, follower_of, print_with_metrics, say_warnings, sources_of
 from inference_benchmarker.cli.terminal import live_view, print_wave, say
 from inference_benchmarker.cli.wave_flags import WAVE_FLAGS, make_plan
 from inference_benchmarker.exit_codes import INVALID, OK, worst_exit_code
@@ -143,9 +143,10 @@ def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], *, 
     with counting_interrupts():  # a wave that was measured is printed, whatever is pressed meanwhile
         for source in sources:
             source.begin()
-        wave = run_wave(plan, live, calibration)
+        follower = follower_of(sources, plan.expected_s)
+        wave = run_wave(plan, live, calibration, beside=beside(follower))
         if sources:
-            wave = print_with_metrics(wave, sources, options)
+            wave = print_with_metrics(wave, sources, options, follower)
         elif not options["json"]:
             print_wave(wave, as_json=False)
         if options["json"] and last:

@@ -9,7 +9,7 @@ import errno
 import secrets
 import shutil
 import tempfile
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,9 @@ from inference_benchmarker.wave.run_dir import RunDir, cannot_write
 from inference_benchmarker.wave.spool_state import SpoolState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
     from inference_benchmarker.engine.pilot import Pilot
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.wave import Wave
@@ -41,11 +44,12 @@ def run_wave(
     live: Live | None = None,
     calibration: dict[str, Any] | None = None,
     pilot: Pilot | None = None,
+    beside: Callable[[RunDir], AbstractContextManager[object]] = nullcontext,
 ) -> Wave:
     """Run one wave and return it, stored in its run directory. ``calibration``: what one found, to be kept with it.
 
     ``pilot`` changes the rate of a plan whose load is ``steered``; the plan of the wave that is returned has what was
-    offered as its stages.
+    offered as its stages. ``beside``: what runs beside the wave, and may write into its directory meanwhile.
 
     Raises BenchmarkError, before any load is sent, for a plan or a factories file that cannot work;
     KeyboardInterrupt if interrupted before the wave began. Later interrupts end the wave early and it is
@@ -60,7 +64,7 @@ def run_wave(
     keep = False
     try:
         with counting_interrupts() as interrupts, closing(SpoolState([run_dir.spool], plan.workers)) as spool_state:
-            with Processes(plan, run_dir) as processes:
+            with beside(run_dir), Processes(plan, run_dir) as processes:
                 conductor = Conductor(
                     plan, run_dir, processes, spool_state, interrupts=interrupts, live=live, pilot=pilot
                 )

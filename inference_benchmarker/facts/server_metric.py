@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from inference_benchmarker.typed import require
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
+
+    from inference_benchmarker.facts.instances import InstanceSource
 
 SAME_CLOCK_S = 3.0
 """A Date header tells whole seconds and travels; below this the clocks are the same."""
@@ -191,6 +193,9 @@ class Source(Protocol):
 
         Takes a few seconds at most. Raises nothing for what the service does: who does not answer leaves no doubt.
         """
+
+    def instances(self) -> Sequence[InstanceSource]:
+        """Those whose number of instances can be followed, by what the blocks name."""
 
     def begin(self) -> None:
         """The wave is about to start: whoever must watch meanwhile (a scraper) starts now, without blocking."""

@@ -1,4 +1,4 @@
-"""The stages of a wave, each as a wave of its own. Pure."""
+"""The stages of a wave, or stretches of equal length, each as a wave of its own. Pure."""
 
 from __future__ import annotations
 
@@ -53,20 +53,36 @@ def stages_of(facts: WaveFacts) -> Iterator[StageFacts]:
     for name, stage, (start, end), span, count in named:
         if end > start:
             alone = OpenLoop(arrivals=load.arrivals, stages=(stage,))
-            yield StageFacts(name, stage, start, end, _alone(facts, alone, (start, end), span, count))
+            records, before = facts.records.between(*span), facts.warmup.and_then(facts.records.between(0, span[0]))
+            before = before.where((before.int("done") >= start) | before.outcome("abandoned")).since(start)
+            part = _alone(facts, (start, end), records.since(start), count)
+            plan = replace(part.plan, load=alone)
+            yield StageFacts(name, stage, start, end, replace(part, plan=plan, warmup=before))
 
 
-def _alone(facts: WaveFacts, load: OpenLoop, times: tuple[int, int], rows: tuple[int, int], planned: int) -> WaveFacts:
-    (start, end), (first, stop) = times, rows
-    records = facts.records.between(first, stop).since(start)
-    before = facts.warmup.and_then(facts.records.between(0, first))
-    before = before.where((before.int("done") >= start) | before.outcome("abandoned")).since(start)
+def spans_of(facts: WaveFacts, length_ns: int) -> Iterator[tuple[int, int, WaveFacts]]:
+    """The requests due in each stretch of that length, with its start and end; none of those before it is in flight.
+
+    In the closed loop nothing was planned but what was sent.
+    """
+    due = facts.records.int("due")
+    ordered = facts.records if (due[1:] >= due[:-1]).all() else facts.records.sorted_by("due")
+    whole = facts.window.planned_ns or int(due.max(initial=-1)) + 1
+    edges = [*range(0, whole, length_ns), whole]
+    rows = np.searchsorted(ordered.int("due"), edges).tolist()
+    planned = np.diff(TokenBucket.of(facts.plan).counts(edges) if facts.open_loop else rows).tolist()
+    for (start, end), span, count in zip(pairwise(edges), pairwise(rows), planned, strict=True):
+        yield start, end, _alone(facts, (start, end), ordered.between(*span).since(start), count)
+
+
+def _alone(facts: WaveFacts, times: tuple[int, int], records: Records, planned: int) -> WaveFacts:
+    start, end = times
     counts = {name: int(records.outcome(name).sum()) for name in ("ok", "failed", "abandoned")}
     dropped = 0 if facts.lost_workers else max(planned - len(records), 0)
     answered = records.int("done")[~records.outcome("abandoned")]
     return replace(
         facts,
-        plan=replace(facts.plan, load=load, bounds=Bounds()),
+        plan=replace(facts.plan, bounds=Bounds()),
         window=Window(
             facts.window.start_unix_ns + start,
             facts.window.t0_monotonic_ns + start,
@@ -74,7 +90,7 @@ def _alone(facts: WaveFacts, load: OpenLoop, times: tuple[int, int], rows: tuple
             int(answered.max(initial=0)),
         ),
         records=records,
-        warmup=before,
+        warmup=records.between(0, 0),
         ledgers=(Ledger(scheduled=planned, sent=len(records), dropped=dropped, **counts),),
     )
 

@@ -14,6 +14,7 @@ from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
+    from inference_benchmarker.facts.instances import Followed
     from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.columns import Records
@@ -61,8 +62,9 @@ class WaveFacts:
 
     ``records`` are the window's, ``warmup`` those before it; ``caps`` how many requests each worker could have
     in flight; ``processes`` the series that ``--sample-client-hw`` asks for; ``server_logs`` what was read because
-    requests ended in server errors; ``left_behind`` names the processes that the user's code had started and that were
-    still there after the wave; ``foreign_connections`` those to the primary's port that had no key of the wave's.
+    requests ended in server errors; ``instances`` what was followed of the server's; ``left_behind`` names the
+    processes that the user's code had started and that were still there after the wave; ``foreign_connections`` those
+    to the primary's port that had no key of the wave's.
     """
 
     plan: WavePlan
@@ -84,6 +86,7 @@ class WaveFacts:
     calibration: dict[str, Any] | None = None
     server_metrics: tuple[ServerMetric, ...] | None = None
     server_logs: tuple[ServerLog, ...] | None = None
+    instances: tuple[Followed, ...] = ()
     environment: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -181,6 +181,10 @@ class Records:
         """The records at these places."""
         return Records(self.table.slice(first, stop - first))
 
+    def sorted_by(self, name: str) -> Records:
+        """The same records in the order of a column."""
+        return Records(self.table.sort_by(name).combine_chunks())
+
     def and_then(self, later: Records) -> Records:
         """These records and later ones."""
         return Records(pa.concat_tables([self.table, later.table]).unify_dictionaries())

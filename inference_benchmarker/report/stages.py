@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.summary.time_table import value_text
-from inference_benchmarker.verdict.verdict import slo_met
+from inference_benchmarker.verdict.limits_met import slo_met
 from inference_benchmarker.wording import aligned, percent_text
 
 if TYPE_CHECKING:

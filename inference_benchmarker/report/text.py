@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.report import client_table
 from inference_benchmarker.report.headline import headline
+from inference_benchmarker.report.instances import instance_lines, instances_json
 from inference_benchmarker.report.stages import stage_json, stage_lines
 from inference_benchmarker.summary.distribution import PERCENTILES, Distribution
 from inference_benchmarker.summary.time_table import COLUMNS, mean_text, middle_and_tail, time_rows, value_text
@@ -66,8 +67,9 @@ def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict) -> str:
 
 
 def server_text(facts: WaveFacts, summary: Summary, verdict: Verdict, run_dir: Path | None = None) -> str:
-    """The server's metrics and what they say, the findings, and the verdict."""
+    """The server's instances and metrics and what they say, the findings, and the verdict."""
     return joined(
+        instance_lines(facts, verdict),
         metric_lines(facts.server_metrics or ()),
         _diagnosis_section(facts, summary, verdict),
         _findings_section(verdict),
@@ -149,6 +151,7 @@ def to_json(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dict[str, A
         if facts.server_metrics is None
         else [metric.to_json() for metric in facts.server_metrics],
         "server_logs": None if facts.server_logs is None else [log.to_json() for log in facts.server_logs],
+        "instances": instances_json(facts, verdict),
         "diagnosis": [remark.to_json() for remark in diagnose(facts, summary, verdict.limited_by)],
         "calibration": facts.calibration,
         "client": {

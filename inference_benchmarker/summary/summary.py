@@ -154,11 +154,11 @@ class Summary:
 def summarise(facts: WaveFacts) -> Summary:
     """The numbers of a finished wave."""
     warmup = _warmup(facts.warmup, facts) if len(facts.warmup) else None
-    return replace(_window(facts), warmup=warmup, stages=tuple(map(_stage, stages_of(facts))))
+    return replace(numbers(facts), warmup=warmup, stages=tuple(map(_stage, stages_of(facts))))
 
 
-def _window(facts: WaveFacts) -> Summary:
-    """The numbers of a wave's window, or of a stage of it."""
+def numbers(facts: WaveFacts) -> Summary:
+    """The numbers of a wave's window, or of a part of it."""
     records = facts.records
     planned_ns = facts.window.planned_ns
     completed, seconds = completed_requests(records, records.outcome("ok"), facts.window)
@@ -290,7 +290,7 @@ def _stage(found: StageFacts) -> StageRow:
         from_rps=float(stage.from_rps),
         to_rps=float(stage.to_rps),
         in_flight_end=found.in_flight_end,
-        summary=_window(found.facts),
+        summary=numbers(found.facts),
     )
 
 

@@ -18,6 +18,8 @@ from inference_benchmarker.text import one_line
 from inference_benchmarker.verdict.advice import less_load, longer_load, search_waves
 from inference_benchmarker.verdict.client.limits_found import limited_by, limits_found
 from inference_benchmarker.verdict.finding import Finding
+from inference_benchmarker.verdict.limits_met import may_be_longer, slo_met
+from inference_benchmarker.verdict.missed_time import MissedTime, missed_time
 from inference_benchmarker.wording import counted, duration_text, percent_text
 
 if TYPE_CHECKING:
@@ -33,10 +35,11 @@ LEAST_SENT_SHARE = 0.99
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The findings and what follows from them."""
+    """The findings and what follows from them. ``missed``: where instances were followed, when limits were missed."""
 
     findings: tuple[Finding, ...]
     interrupted: bool = False
+    missed: MissedTime | None = None
 
     @property
     def valid(self) -> bool:
@@ -86,7 +89,7 @@ def judge(facts: WaveFacts, summary: Summary) -> Verdict:
     ]
     nothing = facts.ledger.sent > 0 and facts.ledger.ok == 0
     found.sort(key=lambda finding: _rank(finding, nothing=nothing))
-    return Verdict(tuple(found), facts.interrupted)
+    return Verdict(tuple(found), facts.interrupted, missed_time(facts) if facts.instances else None)
 
 
 def _rank(finding: Finding, *, nothing: bool) -> int:
@@ -225,14 +228,9 @@ def _threshold_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]
             yield Finding("slo_missed", "missed", _slo_value(slo, None, "", part), slo.expression, advice)
         elif not slo_met(slo, part):
             measured = part.measured(slo.metric, slo.stat)
-            text = _slo_value(slo, measured, "≥" if _may_be_longer(slo, part) else "", part)
+            text = _slo_value(slo, measured, "≥" if may_be_longer(slo, part) else "", part)
             advice = _slo_advice(facts, slo, measured, part)
             yield Finding("slo_missed", "missed", text, slo.expression, advice)
-
-
-def slo_met(slo: Slo, part: Summary) -> bool:
-    """Tells whether a wave or a stage of it kept a limit: not by the age of requests that nobody waited for."""
-    return slo.met(part.measured(slo.metric, slo.stat)) and not _may_be_longer(slo, part)
 
 
 def _error_advice(summary: Summary) -> str:
@@ -242,16 +240,6 @@ def _error_advice(summary: Summary) -> str:
         first = summary.errors[0]
         return f"Most frequent error: {first.key} ({first.count:,}); the first texts of each are in summary.json."
     return f"{ledger.abandoned:,} requests were abandoned, in flight when the drain ended: see --drain-timeout."
-
-
-def _may_be_longer(slo: Slo, summary: Summary) -> bool:
-    """Tells whether the value is the age of an abandoned request: it does not show that an upper limit was kept."""
-    distribution = summary.distribution(slo.metric)
-    if distribution is None or slo.op in (">", ">="):
-        return False
-    if slo.stat == "mean":
-        return distribution.lower_bound_from is not None
-    return distribution.is_lower_bound(distribution.statistic(slo.stat))
 
 
 def _slo_value(slo: Slo, measured: float | None, mark: str, part: Summary | None) -> str:

@@ -121,6 +121,11 @@ class RunDir:
         return self.path / "server_metrics.json"
 
     @property
+    def instances(self) -> Path:
+        """The server's instances as they were followed, a line as it came."""
+        return self.path / "instances.jsonl"
+
+    @property
     def locust_stats(self) -> Path:
         """Locust's own CSV files."""
         return self.path / "locust_stats"

@@ -31,6 +31,7 @@ from inference_benchmarker.typed import require
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave.consistency import check_wave
 from inference_benchmarker.wave.finalise import finalise, make_countable, nothing_recorded, offered
+from inference_benchmarker.wave.instances import read_instances, write_instances
 from inference_benchmarker.wave.recorded import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import is_locked
@@ -79,6 +80,8 @@ def save(wave: Wave, run_dir: RunDir) -> Wave:
         write_json(run_dir.plan, {**read_json(run_dir.plan), **wave.plan.public_json()})
     write_records(run_dir.requests, Records(pa.concat_tables([wave.warmup.table, wave.records.table])))
     replace_file(run_dir.timeline, timeline(wave))
+    if wave.instances:
+        write_instances(run_dir.instances, wave.instances)
     _save_report(wave, run_dir)
     with suppress(OSError):  # all else is stored: what is left of it is only space
         run_dir.spool.unlink(missing_ok=True)
@@ -89,6 +92,8 @@ def save(wave: Wave, run_dir: RunDir) -> Wave:
 def save_server_metrics(wave: Wave) -> None:
     """Store what a wave's server said beside the rest. OSError where it cannot be written to any more."""
     if wave.run_dir is not None:
+        if wave.instances:
+            write_instances(wave.run_dir.instances, wave.instances)
         rows = [metric.to_json() for metric in wave.server_metrics or ()]
         logs = [log.to_json() for log in wave.server_logs or ()]
         write_json(wave.run_dir.server_metrics, {"schema_version": SCHEMA_VERSION, "metrics": rows, "logs": logs})
@@ -183,6 +188,7 @@ def _of_spool(run_dir: RunDir) -> Wave:
         make_countable(plan, spool_state)
         wave = finalise(plan, spool_state, run_dir, described, primary_lost=not spool_state.ended)
         check_wave(wave)
+        wave = wave.with_instances(read_instances(run_dir.instances))
     except (OSError, MemoryError, RecursionError, *UNREADABLE) as error:
         raise foreign(run_dir.spool, error) from None
     return wave
@@ -226,6 +232,7 @@ def _of_facts(plan: WavePlan, records: Records, facts: dict[str, Any], run_dir: 
         environment=facts["environment"],
         server_metrics=_each(ServerMetric.from_json, facts["server_metrics"]),
         server_logs=_each(ServerLog.from_json, facts["server_logs"]),
+        instances=read_instances(run_dir.instances),
         run_dir=run_dir,
     )
 

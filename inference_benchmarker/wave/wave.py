@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from inference_benchmarker.facts.instances import renewed_instances
 from inference_benchmarker.facts.server_metric import Interval, renewed, renewed_logs
 from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.report import text as report
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from inference_benchmarker.facts.instances import Followed
     from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
     from inference_benchmarker.wave.run_dir import RunDir
 
@@ -94,6 +96,10 @@ class Wave(WaveFacts):
             server_metrics=renewed(self.server_metrics or (), metrics),
             server_logs=renewed_logs(self.server_logs or (), logs) or None,
         )
+
+    def with_instances(self, followed: Iterable[Followed]) -> Wave:
+        """The same wave with what was followed of its server's instances. They are in no number of ours."""
+        return self._with("summary", instances=renewed_instances(self.instances, followed))
 
     def interval(self) -> Interval:
         """The window as sources of server metrics take it. The warm-up's requests were seen by the server, too."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from inference_benchmarker.redact import redact
@@ -104,3 +104,28 @@ def first_line(error: object) -> str:
     """The beginning of its text, without secrets."""
     line = redact(str(error).strip().split("\n", 1)[0][:_MOST].rstrip("."))  # cut afterwards: half a secret is one, too
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}..."
+
+
+def call_failure(error: Exception, client: Any, permission: str) -> Failure:
+    """The meaning of what a call of another service of AWS's raised; ``permission``: what it is called in IAM."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    if isinstance(error, ClientError):
+        details: dict[str, Any] = dict(error.response.get("Error", {}))
+        code, status = str(details.get("Code", "")), _status(error)
+        said = f"{code}: {first_line(details.get('Message', ''))}".removesuffix(": ")
+        if code in _THROTTLED or status == 429:
+            return Failure(f"{permission} was throttled ({said})", final=False, every_call=True)
+        if code in _DENIED:
+            return Failure(f"these credentials may not call {permission} ({said})", final=True, every_call=True)
+        refusal = _refusal(code, status, permission)
+        text = f"{refusal} ({said})" if refusal else f"{permission} was answered with {said}"
+        return Failure(text, final=status < 500, every_call=bool(refusal))
+    if isinstance(error, BotoCoreError):
+        return replace(client_failure(error, client), final=False)
+    text = f"the answer of {client.meta.endpoint_url} is none of AWS's ({type(error).__name__})"
+    return Failure(redact(text), final=False)
+
+
+def _status(error: Any) -> int:
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))

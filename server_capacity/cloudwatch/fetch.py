@@ -174,7 +174,7 @@ def _pages(
         page = client.get_metric_data(**request)
         if "MetricDataResults" not in page:
             raise without_results(page)
-        clocks.extend(_ahead(page))
+        clocks.extend(seconds_ahead(page))
         remarks += _remarks(page)
         token = page.get("NextToken")
         for result in page["MetricDataResults"]:
@@ -235,7 +235,7 @@ def _remarks(part: dict[str, Any]) -> list[str]:
     return [redact(str(text)) for text in texts if text]
 
 
-def _ahead(page: dict[str, Any]) -> Iterator[float]:
+def seconds_ahead(page: dict[str, Any]) -> Iterator[float]:
     """The seconds that the clock of the service is ahead of this machine's, from the answer's Date header."""
     date = page.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
     try:

@@ -14,6 +14,7 @@ from server_capacity.cloudwatch import hardware, logs
 from server_capacity.cloudwatch.block import Block
 from server_capacity.cloudwatch.failures import Failure
 from server_capacity.cloudwatch.fetch import Answer, Fetched, fetch, make_client, similar_dimensions
+from server_capacity.cloudwatch.instances import VariantInstances
 from server_capacity.cloudwatch.plan import Wanted, plan
 from server_capacity.cloudwatch.reading import Reading, wait_limit
 from server_capacity.cloudwatch.rows import Ending, rows
@@ -22,6 +23,7 @@ from server_capacity.cloudwatch.warnings import warnings
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from inference_benchmarker.facts.instances import InstanceSource
     from inference_benchmarker.facts.server_metric import Interval, ServerLog, ServerMetric
     from server_capacity.cloudwatch.block import Variant
     from server_capacity.cloudwatch.hardware import Described
@@ -76,6 +78,13 @@ class CloudWatch:
         """The warnings of documentation and of the wave's length, and that there is no such endpoint or variant."""
         absent = [each.absent for each in self._described_soon().values() if each.absent is not None]
         return list(dict.fromkeys([*warnings(self._blocks, seconds), *absent]))
+
+    def instances(self) -> list[InstanceSource]:
+        """The variants that the blocks name."""
+        if self._sagemaker is None:
+            return []
+        region = self._client.meta.region_name
+        return [VariantInstances(variant, region) for variant in hardware.variants(self._blocks)]
 
     def begin(self) -> None:
         """Nothing has to watch meanwhile: CloudWatch keeps what it was told."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 WINDOW = "{window}"
 COMMON = ("stream", "preset", "labels", "bearer_token_env", "username", "password_env")
-OF_SERVER = ("url", "queries", "step", "lag", "sigv4", "region", "service")
+OF_SERVER = ("url", "queries", "replicas", "step", "lag", "sigv4", "region", "service")
 OF_PAGE = ("scrape_url", "metrics", "interval")
 STATISTICS = ("Rate", "Total", "Average", "Maximum", "Minimum", "Last")
 _PERCENTILE = re.compile(r"p(\d{1,2}(\.\d+)?|100)")
@@ -137,11 +137,12 @@ def _values(block: dict[str, Any]) -> Iterator[str]:
 
 
 def _asked(block: dict[str, Any]) -> Iterator[str]:
-    if not any(key in block for key in ("queries", "metrics", "preset")):
+    if not any(key in block for key in ("queries", "metrics", "preset", "replicas")):
         wanted = '"metrics"' if "scrape_url" in block else '"queries"'
         yield f'asks for nothing: give {wanted} or a "preset" ({", ".join(PRESETS)}).'
     checks: dict[str, Callable[[Any], Iterator[str]]] = {
         "queries": _wrong_queries,
+        "replicas": _wrong_replicas,
         "metrics": _wrong_metrics,
         "preset": _wrong_presets,
     }
@@ -159,6 +160,13 @@ def _wrong_queries(queries: Any) -> Iterator[str]:
             yield f'"queries": {name!r} is empty.'
         if found := _GRAFANA.search(query):
             yield f"\"queries\": {name!r} has {found[0]}, which is Grafana's; write {WINDOW} for the wave's length."
+
+
+def _wrong_replicas(query: Any) -> Iterator[str]:
+    if not isinstance(query, str) or not query.strip():
+        yield '"replicas" must be the PromQL that counts the server\'s replicas, as "count(up{job=\\"vllm\\"} == 1)".'
+    elif found := _GRAFANA.search(query):
+        yield f'"replicas" has {found[0]}, which is Grafana\'s; write {WINDOW} for a minute.'
 
 
 def _wrong_metrics(metrics: Any) -> Iterator[str]:

@@ -13,14 +13,16 @@ from server_capacity.prometheus.block import wanted_of
 from server_capacity.prometheus.derived import derived
 from server_capacity.prometheus.history import History
 from server_capacity.prometheus.reading import all_missing, read, sample_names, window_of
+from server_capacity.prometheus.replicas import Replicas
 from server_capacity.prometheus.scraper import Scraper, fetch_page
 from server_capacity.prometheus.series import Window
 from server_capacity.prometheus.server import PrometheusServer
 from server_capacity.prometheus.web import Web, WebError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from inference_benchmarker.facts.instances import InstanceSource
     from inference_benchmarker.facts.server_metric import Interval, ServerLog, ServerMetric
     from server_capacity.prometheus.web import Signs
 
@@ -37,15 +39,18 @@ def make_source(blocks: list[dict[str, Any]], environment: Mapping[str, str] | N
     BenchmarkError names every variable that a block names and that is not set.
     """
     parts: list[Page | Server] = []
+    replicas: list[Replicas] = []
     problems = []
     for block in blocks:
         try:
             web = Web(block, environment or {}, _signer(block))
             parts.append(Server(PrometheusServer(block, web)) if "url" in block else Page(block, web))
+            if "replicas" in block:
+                replicas.append(Replicas(block["url"], block["replicas"], web))
         except BenchmarkError as error:
             problems.append(str(error))
     refuse(problems)
-    return Prometheus(parts)
+    return Prometheus(parts, replicas)
 
 
 def _signer(block: dict[str, Any]) -> Signs | None:
@@ -60,13 +65,18 @@ def _signer(block: dict[str, Any]) -> Signs | None:
 class Prometheus:
     """Implements ``Source``."""
 
-    def __init__(self, parts: list[Page | Server]) -> None:
+    def __init__(self, parts: list[Page | Server], replicas: Sequence[Replicas] = ()) -> None:
         self._parts = parts
+        self._replicas = replicas
 
     def warnings(self, seconds: float | None) -> list[str]:
         """The warnings that one reading of each page gives."""
         del seconds
         return [said for part in self._parts for said in part.warnings()]
+
+    def instances(self) -> Sequence[InstanceSource]:
+        """The queries that count replicas."""
+        return self._replicas
 
     def begin(self) -> None:
         """Start to watch the pages."""

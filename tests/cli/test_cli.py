@@ -58,7 +58,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[WavePlan]:
     """The plans that would have been run; the wave itself ends before it begins."""
     made: list[WavePlan] = []
 
-    def run(plan: WavePlan, _live: Any = None, _calibration: Any = None) -> None:
+    def run(plan: WavePlan, *_: Any, **__: Any) -> None:
         made.append(plan)
         raise KeyboardInterrupt
 
@@ -426,7 +426,7 @@ class TestDemo:
         """The environment of each plan that would have been run."""
         seen: list[dict[str, str]] = []
 
-        def run(plan: WavePlan, *_: Any) -> None:
+        def run(plan: WavePlan, *_: Any, **__: Any) -> None:
             plans.append(plan)
             seen.append(dict(os.environ))
             raise KeyboardInterrupt
@@ -857,7 +857,7 @@ def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_fault_of_ours_keeps_its_traceback_and_is_no_missed_threshold(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: Any) -> None:
+    def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("the primary process ended")
 
     monkeypatch.setattr(launch, "run_wave", broken)

@@ -22,6 +22,7 @@ from tests.fake_cloudwatch import cloudwatch_block
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from inference_benchmarker.facts.instances import Followed, InstanceSource
     from tests.bench import Bench
 
 
@@ -186,6 +187,13 @@ class Finishing:
         self.stored = metrics
         return self
 
+    def instances(self) -> list[InstanceSource]:
+        return []
+
+    def with_instances(self, followed: list[Followed]) -> Finishing:
+        assert followed == []
+        return self
+
     def save(self) -> None:
         if self.full:
             raise OSError(28, "No space left on device")
@@ -219,6 +227,9 @@ def test_a_full_disk_keeps_no_metric_from_being_printed(capsys: pytest.CaptureFi
 class Faulty:
     """A source with a fault of ours."""
 
+    def instances(self) -> list[InstanceSource]:
+        return []
+
     def collect(self, *_: object) -> list[ServerMetric]:
         raise KeyError("Timestamps")
 
@@ -226,7 +237,7 @@ class Faulty:
 @pytest.mark.usefixtures("_unstored")
 def test_a_source_that_fails_loses_neither_the_wave_nor_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     wave: Any = Finishing(collecting=False)
-    other: Any = SimpleNamespace(collect=lambda *_: [metric("CPUUtilization", 1.0)])
+    other: Any = SimpleNamespace(collect=lambda *_: [metric("CPUUtilization", 1.0)], instances=list)
     faulty: Any = Faulty()
     assert print_with_metrics(wave, [faulty, other], {"json": None, "quiet": None}).verdict.exit_code == 0
     missing, there = wave.stored

@@ -22,6 +22,7 @@ from tests.fake_aiperf import STATISTICS, record
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from inference_benchmarker.facts.instances import InstanceSource
     from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
 
 
@@ -33,6 +34,9 @@ class Source:
 
     def warnings(self, seconds: float | None) -> list[str]:
         del seconds
+        return []
+
+    def instances(self) -> list[InstanceSource]:
         return []
 
     def begin(self) -> None:

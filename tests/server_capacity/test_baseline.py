@@ -14,6 +14,8 @@ from server_capacity.aiperf.baseline import LIMIT_S, LOOK_S, PAUSE_S, wait_for_b
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from inference_benchmarker.facts.instances import InstanceSource
+
 BEGIN, END = 100.0, 110.0
 
 
@@ -40,6 +42,9 @@ class Server:
 
     def warnings(self, seconds: float | None) -> list[str]:
         del seconds
+        return []
+
+    def instances(self) -> list[InstanceSource]:
         return []
 
     def begin(self) -> None:

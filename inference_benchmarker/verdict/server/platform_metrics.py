@@ -57,6 +57,7 @@ RemarkCode = Literal[
     "model_cache",
     "cold_start",
     "foreign_traffic",
+    "instances",
 ]
 """The closed list of remarks; docs/reference/server-metrics.md has a row for each."""
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.facts.scaling import scalings
+from inference_benchmarker.text import one_line
 from inference_benchmarker.verdict.server.hardware_remarks import hardware_remarks
 from inference_benchmarker.verdict.server.platform_metrics import PlatformMetrics, Remark
 from inference_benchmarker.verdict.server.request_remarks import error_remarks, failing_since, request_remarks
 from inference_benchmarker.verdict.server.time_remarks import time_remarks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from inference_benchmarker.facts.server_metric import ServerMetric
     from inference_benchmarker.facts.wave_facts import WaveFacts
@@ -21,15 +23,28 @@ if TYPE_CHECKING:
 
 
 def diagnose(facts: WaveFacts, summary: Summary, limited_by: str | None = None) -> list[Remark]:
-    """The remarks on the wave's server metrics, in the order of reading; nothing where none were asked for.
+    """The remarks on the wave's server, in the order of reading; nothing where none of its metrics were asked for.
 
     ``limited_by``: the verdict's side; where it is the client, its own delays are in the latency.
     """
+    changed = list(_instances(facts))
     if not facts.server_metrics:
-        return []
+        return changed
     platform = PlatformMetrics(facts, summary, facts.server_metrics, limited_by)
     parts = (error_remarks, time_remarks, hardware_remarks, request_remarks)
-    return [remark for part in parts for remark in part(platform)]
+    return [*changed, *(remark for part in parts for remark in part(platform))]
+
+
+def _instances(facts: WaveFacts) -> Iterator[Remark]:
+    """That the numbers are those of no one number of instances."""
+    changed = [f"{one_line(each.followed.of)} {each.path}" for each in scalings(facts) if not each.is_steady]
+    if changed:
+        yield Remark(
+            "instances",
+            f"The number of instances changed during the wave ({', '.join(changed)})",
+            "Its rates and times are a mixture, and measure no one instance's capacity: keep the number as it is for "
+            "that (MinCapacity = MaxCapacity).",
+        )
 
 
 def log_since(facts: WaveFacts, summary: Summary, metrics: Sequence[ServerMetric]) -> float | None:

@@ -1,0 +1,166 @@
+"""The server's instances during the wave in words and in summary.json: what changed, when, and what it cost. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Literal
+
+from inference_benchmarker.facts.scaling import rises, scalings
+from inference_benchmarker.text import one_line
+from inference_benchmarker.wording import INDENT, length_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from inference_benchmarker.facts.scaling import Change, Rise, Scaling
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.verdict.missed_time import MissedTime
+    from inference_benchmarker.verdict.verdict import Verdict
+
+_MOST_MOMENTS, _MOST_SPANS, _LONG = 40, 5, 200
+_LABEL = f"{INDENT}{'Instances:':<17} "
+_STATUSES = ("Failed", "RollingBack", "UpdateRollbackFailed", "OutOfService")
+"""The states of an endpoint in which it does not become what was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A line of the table of events; ``since_s``: after the rise of the load that it answers, where it answers one."""
+
+    at_s: float
+    kind: Literal["load", "alarm", "asked", "served", "failed"]
+    text: str
+    since_s: float | None = None
+
+
+def instance_lines(facts: WaveFacts, verdict: Verdict) -> Iterator[str]:
+    """A line that answers first, then the events of each variant whose instances were followed."""
+    found = scalings(facts)
+    for scaling in found:
+        of = f"{one_line(scaling.followed.of)}: " if len(found) > 1 else ""
+        yield _LABEL + of + "; ".join(_answer(scaling, verdict.missed))
+    for scaling in found:
+        if not scaling.is_steady or scaling.changes or scaling.events:
+            yield from _table(scaling, rises(facts.plan))
+    if verdict.missed is not None and any(not scaling.is_steady or scaling.changes for scaling in found):
+        yield from _missed_lines(verdict.missed)
+    for scaling in found:
+        yield from (f"{INDENT}{one_line(remark, _LONG)}" for remark in scaling.followed.remarks)
+
+
+def instances_json(facts: WaveFacts, verdict: Verdict) -> dict[str, Any] | None:
+    """The key ``instances`` of summary.json; None where nobody was followed."""
+    if not facts.instances:
+        return None
+    risen = rises(facts.plan)
+    return {
+        "followed": [_followed_json(scaling, risen) for scaling in scalings(facts)],
+        "limits_missed": None if verdict.missed is None else verdict.missed.to_json(),
+    }
+
+
+def moments(scaling: Scaling, risen: Sequence[Rise]) -> list[Moment]:
+    """Everything that happened, in order: by the plan, by the service that scales, and by the counts."""
+    found = [Moment(rise.at_s, "load", f"the load rose: {rise.text}") for rise in risen]
+    told = {(change.asked_s, change.after) for change in scaling.changes}
+    found += [
+        Moment(event.at, event.kind, event.text, _since(event.at, event.kind, scaling.changes))
+        for event in scaling.events
+        if event.kind != "asked" or (event.at, event.instances) not in told
+    ]
+    for change in scaling.changes:
+        found.extend(_of_change(change))
+    found += [
+        Moment(step.at, "failed", f"the endpoint's status is {step.status}")
+        for step in scaling.steps
+        if step.status in _STATUSES
+    ]
+    return sorted(found, key=lambda moment: moment.at_s)
+
+
+def _of_change(change: Change) -> Iterator[Moment]:
+    rose = change.load_rose_s
+    if change.asked_s is not None:
+        text = f"{_instances(change.after)} asked for, in place of {change.before:g}"
+        yield Moment(change.asked_s, "asked", text, None if rose is None else change.asked_s - rose)
+    if change.served_s is not None:
+        yield Moment(change.served_s, "served", f"{_instances(change.after)} served", change.from_rise_s)
+
+
+def _since(at_s: float, kind: str, changes: Sequence[Change]) -> float | None:
+    """Of an alarm that a change followed: how long after the load's rise it fired."""
+    rose = (change.load_rose_s for change in changes if change.alarm_s == at_s and kind == "alarm")
+    known = next((each for each in rose if each is not None), None)
+    return None if known is None else at_s - known
+
+
+def _answer(scaling: Scaling, missed: MissedTime | None) -> Iterator[str]:
+    if not scaling.steps:
+        yield "not counted"
+    elif scaling.is_steady:
+        yield f"{scaling.steps[0].current:g} all the time"
+    else:
+        yield scaling.path
+    unserved = [change for change in scaling.changes if change.served_s is None][-1:]
+    yield from (
+        f"{change.after:g} were asked for and did not all serve by the end"
+        for change in unserved
+        if change == scaling.changes[-1]
+    )
+    if missed is not None:
+        yield f"limits were missed for {length_text(missed.seconds)}" if missed.spans else "no limit was missed"
+    growth = list(takewhile(lambda change: change.is_growth, scaling.changes))
+    served = [change.served_s for change in growth if change.served_s is not None]
+    if growth and growth[0].load_rose_s is not None and served:
+        yield f"served {length_text(served[-1] - growth[0].load_rose_s)} after the load rose"
+
+
+def _table(scaling: Scaling, risen: Sequence[Rise]) -> Iterator[str]:
+    found = moments(scaling, risen)
+    shown = found[:_MOST_MOMENTS]
+    texts = [one_line(moment.text, _LONG) for moment in shown]
+    times = [f"{moment.at_s:.1f}s" for moment in shown]
+    since = ["" if moment.since_s is None else f"+{length_text(moment.since_s)}" for moment in shown]
+    wide, long = (max(map(len, column), default=0) for column in (times, since))
+    yield f"{INDENT}{one_line(scaling.followed.of)} ({one_line(scaling.followed.source, _LONG)})"
+    for time, later, text in zip(times, since, texts, strict=True):
+        yield f"{INDENT}  {time:>{wide}}  {later:>{long}}  {text}"
+    if len(found) > len(shown):
+        yield f"{INDENT}  … and {len(found) - len(shown)} more, in summary.json"
+
+
+def _missed_lines(missed: MissedTime) -> Iterator[str]:
+    """When limits were missed, and what failed then."""
+    if not missed.spans:
+        return
+    spans = [f"{start:g}s to {end:g}s" for start, end in missed.spans[:_MOST_SPANS]]
+    more = f" and {len(missed.spans) - _MOST_SPANS} times more" if len(missed.spans) > _MOST_SPANS else ""
+    yield f"{INDENT}  Limits ({one_line(', '.join(missed.limits), _LONG)}) were missed from {', '.join(spans)}{more}."
+    if missed.failed:
+        yield f"{INDENT}  Of the requests due then {missed.failed:,} failed or got no answer."
+
+
+def _followed_json(scaling: Scaling, risen: Sequence[Rise]) -> dict[str, Any]:
+    return {
+        "of": scaling.followed.of,
+        "source": scaling.followed.source,
+        "steps": [
+            {"at_s": step.at, "current": step.current, "desired": step.desired, "status": step.status}
+            for step in scaling.steps
+        ],
+        "changes": [
+            {
+                "from": change.before,
+                "to": change.after,
+                **{name: getattr(change, name) for name in ("load_rose_s", "alarm_s", "asked_s", "served_s")},
+            }
+            for change in scaling.changes
+        ],
+        "events": [asdict(moment) for moment in moments(scaling, risen)],
+        "remarks": list(scaling.followed.remarks),
+    }
+
+
+def _instances(number: float) -> str:
+    return f"{number:g} instance{'' if number == 1 else 's'}"
