@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from inference_benchmarker.embedded.aws.gauges import Gauges
 from inference_benchmarker.embedded.aws.metric_store import Metric, MetricStore
@@ -93,6 +96,21 @@ def test_the_cooldown_begins_when_the_instances_serve() -> None:
     assert world.minutes([120] * 3 + [105]) == [(10, 12)] * 3 + [(12, 12)]
     assert world.minutes([105] * 4) == [(12, 12)] * 4
     assert world.minutes([105]) == [(12, 13)]
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 20), st.floats(0, 1800))
+def test_a_constant_load_gets_the_instances_that_it_needs_and_keeps_them(count: int, load: float) -> None:
+    """The metric is the load over the instances that serve. 100 minutes are more than all waits together."""
+    world = World(count, maximum=20)
+    for _ in range(100):
+        world.minutes([load / world.instances.current])
+    there, needed = world.instances.current, max(1, math.ceil(load / 100 * (1 - 1e-9)))
+    assert there == needed or (there > needed and load / there >= 90)
+    before = len(world.activities())
+    for _ in range(30):
+        world.minutes([load / world.instances.current])
+    assert (world.instances.current, len(world.activities())) == (there, before)
 
 
 def test_a_bound_in_the_way_is_told_once_for_each_alarm() -> None:
