@@ -56,10 +56,13 @@ def take_aiperf(options: dict[str, Any], problems: list[str], environment: Mappi
         problems += [f"{_flag(name)} is for --aiperf or --aiperf-only." for name in stray]
         return None
     problems += _conflicts(options)
-    if options["stages"] is not None:
-        problems.append("aiperf has one rate: give --client-rps instead of --stages, or leave --aiperf out.")
-    if options["replay"] is not None:
-        problems.append("aiperf has one rate: give --client-rps instead of --replay, or leave --aiperf out.")
+    problems += [
+        f"aiperf has one rate: give --client-rps instead of {_flag(name)}, or leave --aiperf out."
+        for name in ("stages", "replay")
+        if options[name] is not None
+    ]
+    if options["interactive"]:
+        problems.append("aiperf has one rate, which nobody changes: leave --interactive or --aiperf out.")
     given = _given(options["aiperf_args"], problems)
     if options["demo"] and not given.keys() & {"tokenizer", "model"}:
         given["tokenizer"] = str(demo_tokenizer())

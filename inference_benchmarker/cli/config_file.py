@@ -25,6 +25,10 @@ ALTERNATIVES = (
     ("replay", "stages"),
     ("replay", "concurrency"),
     ("replay", "arrivals"),
+    ("interactive", "stages"),
+    ("interactive", "replay"),
+    ("interactive", "concurrency"),
+    ("interactive", "num_requests"),
     ("factories_file", "locust_file"),
 )
 

@@ -9,7 +9,10 @@ from inference_benchmarker.packaged import demo_factories, demo_metrics
 DEMO_DEFAULTS = {"client_rps": "100", "obs_time": "10", "workers": "2"}
 # aiperf takes milliseconds of CPU for a stream: at 100/s it would measure itself
 DEMO_WITH_AIPERF = {**DEMO_DEFAULTS, "client_rps": "20"}
-_INSTEAD = {"client_rps": ("concurrency", "stages", "replay"), "obs_time": ("num_requests", "stages", "replay")}
+_INSTEAD = {
+    "client_rps": ("concurrency", "stages", "replay"),
+    "obs_time": ("num_requests", "stages", "replay", "interactive"),
+}
 
 
 def fill_in_demo(options: dict[str, Any]) -> None:
@@ -18,7 +21,7 @@ def fill_in_demo(options: dict[str, Any]) -> None:
         options["workers"] = "1"
     with_aiperf = bool(options["aiperf"] or options["aiperf_only"])
     for name, value in (DEMO_WITH_AIPERF if with_aiperf else DEMO_DEFAULTS).items():
-        if all(options[each] is None for each in (name, *_INSTEAD.get(name, ()))):
+        if not any(options[each] for each in (name, *_INSTEAD.get(name, ()))):
             options[name] = value
     if options["factories_file"] is None and options["locust_file"] is None:
         options["factories_file"] = str(demo_factories(chat=with_aiperf))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.plan.steering import rate_at
 from inference_benchmarker.text import plain_lines
 from inference_benchmarker.units import NS
 from inference_benchmarker.wording import duration_text
@@ -33,6 +34,7 @@ class Snapshot:
     dropped: int
     in_flight: int
     rate: float
+    target: float | None
     times: Mapping[str, Histogram]
 
 
@@ -54,6 +56,7 @@ class Meter:
             errors=ledger.failed,
             dropped=ledger.dropped,
             in_flight=ledger.in_flight,
+            target=rate_at(self._plan.load, spool_state.changes, now_ns),
             rate=recent.ok / min(WINDOW_S, stop) if stop else 0.0,
             times=recent.times,
         )
@@ -92,7 +95,7 @@ def headline(plan: WavePlan) -> str:
     if plan.bounds.num_requests is not None:
         bounds.append(f"until {plan.bounds.num_requests:,} are sent")
     workers = "1 worker" if plan.workers == 1 else f"{plan.workers} workers"
-    return f"{what} {', or '.join(bounds)}, from {workers}."
+    return f"{' '.join(filter(None, (what, ', or '.join(bounds))))}, from {workers}."
 
 
 def line(plan: WavePlan, snapshot: Snapshot) -> str:
@@ -101,7 +104,7 @@ def line(plan: WavePlan, snapshot: Snapshot) -> str:
     parts = [
         f"{snapshot.now_s:.0f}s{end} {snapshot.state}",
         f"sent {snapshot.sent:,}",
-        *_counts(plan, snapshot),
+        *_counts(snapshot),
         *_times(snapshot),
     ]
     return ", ".join(parts)
@@ -148,6 +151,14 @@ class PanelView:
         self._console = Console(file=stream)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._shown = False
+        self._foot = ""
+        self._snapshot: Snapshot | None = None
+
+    def set_foot(self, text: str) -> None:
+        """A line beneath all others, shown at once."""
+        self._foot = text
+        if self._snapshot is not None:
+            self._live.update(self._panel(self._snapshot), refresh=True)
 
     def say(self, message: str) -> None:
         """A sentence about what happens now, above the panel."""
@@ -158,17 +169,19 @@ class PanelView:
         if not self._shown:
             self._live.start()
             self._shown = True
-        self._live.update(self._panel(self._meter.take(spool_state, now_ns)), refresh=True)
+        self._snapshot = self._meter.take(spool_state, now_ns)
+        self._live.update(self._panel(self._snapshot), refresh=True)
 
     def close(self) -> None:
         """Take the panel away: the report follows."""
         if self._shown:
             self._live.stop()
-            self._shown = False
+            self._shown, self._snapshot = False, None
 
     def _panel(self, snapshot: Snapshot) -> Any:
         from rich.progress_bar import ProgressBar
         from rich.table import Table
+        from rich.text import Text
 
         end = "" if self._plan.bounds.duration_s is None else f" / {self._plan.bounds.duration_s:f}s"
         top = Table.grid(padding=(0, 1))
@@ -179,13 +192,15 @@ class PanelView:
         )
         grid = Table.grid()
         grid.add_row(top)
-        grid.add_row(", ".join(_counts(self._plan, snapshot)))
+        grid.add_row(", ".join(_counts(snapshot)))
         grid.add_row(", ".join(_times(snapshot)))
+        if self._foot:
+            grid.add_row(Text(self._foot))
         return grid
 
 
-def _counts(plan: WavePlan, snapshot: Snapshot) -> list[str]:
-    target = f" of {plan.load.rate_at(snapshot.now_s):.4g}/s" if isinstance(plan.load, OpenLoop) else ""
+def _counts(snapshot: Snapshot) -> list[str]:
+    target = "" if snapshot.target is None else f" of {snapshot.target:.4g}/s"
     counts = [
         f"completed {snapshot.rate:.1f}/s{target}",
         f"in flight {snapshot.in_flight:,}",

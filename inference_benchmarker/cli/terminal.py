@@ -8,11 +8,13 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
+from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.text import plain_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from inference_benchmarker.cli.key_pilot import KeyPilot
     from inference_benchmarker.engine.live import Live
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.wave import Wave
@@ -53,6 +55,26 @@ def live_view(plan: WavePlan, *, quiet: bool | None) -> Live:
     if quiet:
         return Nobody()
     return PanelView(plan, _styled()) if sys.stderr.isatty() else PlainView(plan, sys.stderr)
+
+
+@contextmanager
+def at_the_keys(plan: WavePlan, live: Live) -> Iterator[KeyPilot | None]:
+    """Whoever answers the keys that change the rate, with the terminal in their hands; None where it is settled."""
+    if not isinstance(plan.load, OpenLoop) or not plan.load.is_steered:
+        yield None
+        return
+    from inference_benchmarker.cli.key_pilot import KeyPilot
+    from inference_benchmarker.cli.keys import Keys
+    from inference_benchmarker.cli.progress import PanelView
+
+    assert isinstance(live, PanelView), "it is asked for on a terminal alone"
+    with Keys(sys.stdin.fileno()) as keys:
+        yield KeyPilot(keys.pressed, plan.load.rate, live.set_foot)
+
+
+def has_terminal() -> bool:
+    """Tells whether somebody can see the live view and press keys."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _width() -> int:

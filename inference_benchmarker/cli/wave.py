@@ -15,7 +15,7 @@ from inference_benchmarker.cli.demo import fill_in_demo
 from inference_benchmarker.cli.embedded import embedded_endpoint
 from inference_benchmarker.cli.former_flags import in_todays_words
 from inference_benchmarker.cli.server_metrics import beside, follower_of, print_with_metrics, say_warnings, sources_of
-from inference_benchmarker.cli.terminal import live_view, print_wave, say
+from inference_benchmarker.cli.terminal import at_the_keys, has_terminal, live_view, print_wave, say
 from inference_benchmarker.cli.wave_flags import WAVE_FLAGS, make_plan
 from inference_benchmarker.exit_codes import INVALID, OK, worst_exit_code
 from inference_benchmarker.text import plain
@@ -79,6 +79,8 @@ def _understood(options: dict[str, Any], problems: list[str]) -> tuple[WavePlan,
         fill_in_demo(options)
     if options["calibrate"] and options["locust_file"]:
         problems.append("--calibrate measures what factories cost; it has nothing to compare a --locust-file with.")
+    if options["interactive"] and not has_terminal():
+        problems.append("--interactive needs a terminal to show the wave on and to press keys at; there is none.")
     if options["api_key"]:
         os.environ[API_KEY] = options["api_key"]  # where invoke may read it, and where what hides secrets looks
     aiperf = take_aiperf(options, problems, os.environ)
@@ -144,7 +146,8 @@ def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], *, 
         for source in sources:
             source.begin()
         follower = follower_of(sources, plan.expected_s)
-        wave = run_wave(plan, live, calibration, beside=beside(follower))
+        with at_the_keys(plan, live) as pilot:
+            wave = run_wave(plan, live, calibration, pilot, beside=beside(follower))
         if sources:
             wave = print_with_metrics(wave, sources, options, follower)
         elif not options["json"]:

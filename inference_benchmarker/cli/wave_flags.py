@@ -28,6 +28,7 @@ from inference_benchmarker.redact import redact
 _LISTS = ("goodput", "stages")
 _OF_A_PLAN = (WavePlan, Bounds, OpenLoop, ClosedLoop, Replay)
 _OF_A_REPLAY = ("speed", "window", "replay_column")
+_NOT_INTERACTIVE = ("stages", "replay", "concurrency", "quiet")
 
 
 def _slo(_: str, text: str) -> Slo:
@@ -93,6 +94,13 @@ WAVE_FLAGS = table_for(
             ),
             Flag("--speed", "F", "send the recording F times as fast", parse_decimal),
             *REPLAY_FLAGS,
+            Flag(
+                "--interactive",
+                None,
+                "open loop whose rate you change while it runs: + and - by 10%, 2 and / double and halve, q ends it; "
+                "needs no --obs-time",
+                sets="steered",
+            ),
             Flag("--concurrency", "C", "closed loop instead: exactly C requests in flight", parse_int),
             Flag("--arrivals", "KIND", "spacing of the open loop: {default} (default) or poisson"),
             Flag("--seed", "N", "seed of everything drawn (default: a new one, noted in summary.json)", parse_int),
@@ -204,6 +212,10 @@ def _load(options: dict[str, Any], given: Reading, problems: list[str]) -> OpenL
     """The load model; where there is no good one, something in its place, whose own problems are not told."""
     if options["stages"] is not None or options["replay"] is not None:
         given.unread.add("duration_s")  # they say how long the wave lasts
+    if options["interactive"]:
+        given.unread.add("duration_s")  # it lasts until it is ended
+        both = [f"--{name.replace('_', '-')}" for name in _NOT_INTERACTIVE if options[name]]
+        problems += [f"Give either --interactive or {flag}, not both." for flag in both]
     if options["replay"] is not None:
         return _replay(options, given, problems)
     stray = [name for name in _OF_A_REPLAY if options[name] is not None]

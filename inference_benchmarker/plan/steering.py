@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
 from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE, Stage
 from inference_benchmarker.units import NS
 
@@ -30,6 +30,14 @@ class RateChange:
 def can_be_offered(rate: Decimal) -> bool:
     """Tells whether a stage may have this rate; 0 is a pause."""
     return rate.is_finite() and (rate == 0 or LEAST_RATE <= rate <= MAX_RATE)
+
+
+def rate_at(load: OpenLoop | ClosedLoop, changes: Iterable[RateChange], at_ns: int) -> float | None:
+    """The rate that is to be offered at an instant, requests/s, as far as is known by now; None in the closed loop."""
+    if isinstance(load, ClosedLoop):
+        return None
+    in_force = [float(change.rate) for change in changes if change.at_ns <= at_ns]
+    return in_force[-1] if in_force else load.rate_at(at_ns / NS)
 
 
 def as_offered(plan: WavePlan, changes: Iterable[RateChange], end_ns: int) -> WavePlan:

@@ -22,6 +22,7 @@ from client_capacity import rps_saturation, worker_saturation
 from client_capacity.conditions import Conditions
 from inference_benchmarker import cli
 from inference_benchmarker.cli import demo
+from inference_benchmarker.cli import wave as wave_command
 from inference_benchmarker.cli.embedded import DEMO_URL
 from inference_benchmarker.cli.endpoint_flags import ENDPOINT_FLAGS
 from inference_benchmarker.cli.terminal import progress
@@ -29,7 +30,7 @@ from inference_benchmarker.cli.wave import wave_options, wave_parser
 from inference_benchmarker.embedded.aws.boto3_settings import boto3_settings
 from inference_benchmarker.embedded.config import EndpointConfig
 from inference_benchmarker.engine import launch
-from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
+from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.stage import Stage
 from server_capacity.config import load_config
@@ -317,6 +318,54 @@ def test_defaults_are_the_promised_ones(plans: list[WavePlan]) -> None:
     assert plan == WavePlan(OpenLoop(Decimal(10)), plan.bounds, factories_file=Path("f.py"))
     assert (plan.workers, plan.drain_timeout_s, plan.success_threshold, plan.port) == (1, Decimal(60), 0.95, None)
     assert plan.output_dir == Path(".tmp")
+
+
+@pytest.mark.parametrize(
+    ("more", "starts"),
+    [
+        (
+            ["--stages", "5:3s"],
+            ["Give either --interactive or --stages, not", "Give either --stages or --client"],
+        ),
+        (
+            ["--concurrency", "3"],
+            ["Give either --interactive or --concurrency", "Give either --concurrency or"],
+        ),
+        (["--quiet"], ["Give either --interactive or --quiet, not both."]),
+        (["--aiperf", "--demo"], ["aiperf has one rate, which nobody changes: leave --interactive or --aiperf out."]),
+        (["--num-requests", "5"], ["--interactive: a rate that changes has no known number of requests: leave"]),
+        (["--client-rps", "-3"], ["--client-rps must be above 0"]),
+    ],
+)
+def test_what_a_person_at_the_keys_cannot_steer_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, more: list[str], starts: list[str]
+) -> None:
+    given = ["--factories-file", "f.py", "--client-rps", "10", "--interactive", *more]
+    found = problems(capsys, *given)
+    assert "--interactive needs a terminal to show the wave on and to press keys at; there is none." in found
+    monkeypatch.setattr(wave_command, "has_terminal", lambda: True)
+    found = problems(capsys, *given)
+    found = [each for each in found if "not installed" not in each]
+    assert len(found) == len(starts), found
+    assert all(any(each.startswith(start) for each in found) for start in starts), found
+
+
+def test_an_interactive_wave_needs_no_end_in_a_configuration_file_neither(
+    plans: list[WavePlan], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(wave_command, "has_terminal", lambda: True)
+    monkeypatch.setattr(wave_command, "at_the_keys", lambda *_: nullcontext())
+    config = tmp_path / "config.toml"
+    config.write_text("interactive = true\nclient-rps = 5\n")
+    file = ["--factories-file", "f.py"]
+    cli.main([*file, "--config", str(config)])
+    cli.main([*file, "--interactive", "--client-rps", "5", "--obs-time", "9"])
+    cli.main(["--demo", "--interactive", "--arrivals", "poisson"])
+    cli.main([*file, "--config", str(config), "--stages", "5:1s"])
+    loads = [OpenLoop(Decimal(5), steered=True)] * 2 + [OpenLoop(Decimal(100), "poisson", steered=True)]
+    assert [plan.load for plan in plans[:3]] == loads
+    assert [plan.bounds for plan in plans[:3]] == [Bounds(), Bounds(Decimal(9)), Bounds()]
+    assert plans[3].load == OpenLoop(stages=(Stage.parse("5:1s"),)), "the command line wins"
 
 
 def test_aiperf_cannot_follow_stages(capsys: pytest.CaptureFixture[str]) -> None:

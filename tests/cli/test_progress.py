@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.cli.progress import Meter, PanelView, PlainView, headline, line
+from inference_benchmarker.plan.load import Bounds, OpenLoop
+from inference_benchmarker.plan.steering import RateChange
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.units import NS
@@ -83,7 +85,8 @@ def test_a_line_says_it_in_words() -> None:
         "10s/60s running, sent 1,003, completed 100.0/s of 100/s, in flight 2, "
         "errors 1, dropped 7, latency p50 20 ms p99 20 ms, lag p99 1 ms"
     )
-    assert line(closed_plan(1, None, 5), snapshot(sent=1)) == (
+    closed = closed_plan(1, None, 5)
+    assert line(closed, snapshot(plan=closed, sent=1)) == (
         "10s running, sent 1, completed 0.0/s, in flight 1, errors 0"
     )
 
@@ -124,3 +127,25 @@ def test_the_panel_shows_the_same_figures() -> None:
     text = stream.getvalue()
     for part in ("10s / 60s", "1,003 sent, running", "completed 100.0/s of 100/s", "hello [not markup]"):
         assert part in text
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_rate_is_the_one_that_was_last_asked_for_and_the_foot_follows_at_once() -> None:
+    plan = replace(PLAN, load=OpenLoop(Decimal(100), steered=True), bounds=Bounds())
+    state = spool_state(10, sent=1)
+    state.changes += [RateChange(9 * NS, Decimal(110)), RateChange(11 * NS, Decimal(121))]
+    stream = Terminal()
+    view = PanelView(plan, stream)
+    view.set_foot("Rate 110/s. [bold]")
+    view.update(state, 10 * NS)
+    assert "of 110/s" in stream.getvalue()
+    view.set_foot("Rate 121/s. [bold]")
+    assert "Rate 121/s. [bold]" in stream.getvalue()
+    view.close()
+    view.set_foot("Rate 9/s.")
+    assert "Rate 9/s" not in stream.getvalue()
+    assert headline(plan) == "Sending 100 requests/s at first, from 1 worker."

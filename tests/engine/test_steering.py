@@ -131,6 +131,7 @@ def test_a_worker_that_was_held_up_over_a_change_says_so(
     assert Wave.load(wave.run_dir.path).ledger == wave.ledger
 
 
+@pytest.mark.slow
 def test_a_pilot_that_fails_ends_the_wave_and_its_records_stay(
     folder: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from inference_benchmarker.plan.load import MAX_STAGES, Bounds, OpenLoop
+from inference_benchmarker.plan.load import MAX_STAGES, Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket, schedule_of
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.schedule import NO_END
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.plan.stage import Stage
-from inference_benchmarker.plan.steering import MS, RateChange, as_offered, can_be_offered
+from inference_benchmarker.plan.steering import MS, RateChange, as_offered, can_be_offered, rate_at
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
@@ -166,6 +166,13 @@ class TestWhatWasOffered:
         assert as_offered(plan, [], NS).problems_of_values() == []
         named = replace(plan, slos=(Slo.parse("spike:p99<500ms"),))
         assert ["there is no stage spike" in each.text for each in named.problems_of_values()] == [True]
+
+
+def test_the_rate_at_an_instant_is_that_of_the_last_change_by_then() -> None:
+    load, changes = steered_plan().load, [RateChange(NS, Decimal(7)), RateChange(2 * NS, Decimal(0))]
+    assert [rate_at(load, changes, at) for at in (-NS, NS - 1, NS, 3 * NS)] == [100, 100, 7, 0]
+    assert rate_at(OpenLoop(stages=(Stage.parse("0..10:2s"),)), [], NS) == 5
+    assert rate_at(ClosedLoop(3), [], NS) is None
 
 
 class TestPlan:
