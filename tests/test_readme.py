@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
@@ -26,6 +27,7 @@ from inference_benchmarker.verdict.finding import FindingCode
 from inference_benchmarker.verdict.server.platform_metrics import RemarkCode
 from tests import flags_page, original
 from tests.bench import OF_A_BUSY_MACHINE
+from tests.person import Person
 from visualization.bars import all_bars
 
 if TYPE_CHECKING:
@@ -225,11 +227,27 @@ class Newcomer:
             self.told.append((block, result))
 
     def run(self, line: list[str]) -> Result:
-        """Run a command to its end."""
+        """Run a command to its end; one that is steered has somebody at a terminal."""
+        if "--interactive" in line[-1]:
+            return self.steer(line)
         done = subprocess.run(
             line, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=120, check=False
         )
         return Result(done.returncode, done.stdout, done.stderr)
+
+    def steer(self, line: list[str]) -> Result:
+        """Press a key once the rate is shown, and end the wave as planned."""
+        person = Person()
+        streams: dict[str, Any] = {"stdin": person.slave, "stderr": person.slave, "stdout": subprocess.PIPE}
+        with subprocess.Popen(line, cwd=self.folder, env=self.environment, text=True, **streams) as running:
+            person.see("Rate ")
+            person.press("2")
+            person.see("Rate 100/s")
+            time.sleep(0.5)
+            person.press("q")
+            out, _ = running.communicate(timeout=120)
+        person.leave()
+        return Result(running.returncode, out, person.screen)
 
     def start_endpoint(self, line: str = ENDPOINT_LINE) -> None:
         """What the page has run in another terminal."""

@@ -22,7 +22,7 @@ _BEGUN = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*|O)?$")
 
 
 class Keys:
-    """What is pressed on a terminal, without echo and without waiting for the end of a line.
+    """The keys that are pressed on a terminal, without echo and without waiting for the end of a line.
 
     A job that is suspended gives the terminal back as it was, and takes it again once it is in the foreground.
     """

@@ -52,8 +52,9 @@ class Pilot(Protocol):
     def orders(self, spool_state: SpoolState, now_ns: int) -> Iterable[Order]:
         """The orders of this moment, often none. Asked about fifty times a second, so it must not wait.
 
-        ``spool_state`` is what the workers reported, read twice a second: ``ledger``, and in ``changes`` the changes
-        so far with the instants from which on they hold. ``now_ns`` is nanoseconds after wave start, below 0 in the
-        warm-up, which keeps the first rate: a rate that is ordered then is refused. A new rate holds about 120 ms
-        after the order. An exception ends the wave, whose run directory stays.
+        ``spool_state`` is what the workers reported, read twice a second: ``ledger``, ``feed`` with counts and times of
+        each second and stage, and in ``changes`` the changes so far with the instants from which on they hold.
+        ``now_ns`` is nanoseconds after wave start, below 0 in the warm-up, which keeps the first rate: one that is
+        ordered then is refused. A new rate holds about 120 ms after the order. An exception ends the wave, whose run
+        directory stays.
         """

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import re
 import termios
-import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +10,7 @@ import pytest
 from inference_benchmarker import OpenLoop, Wave
 from inference_benchmarker.plan.pacing import TokenBucket
 from tests.bench import OF_A_BUSY_MACHINE, Bench, Running
+from tests.person import Person
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,37 +18,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.embedded.running import RunningEndpoint
 
 pytestmark = pytest.mark.process
-
-
-class Person:
-    """Somebody at a terminal: presses keys there and sees what is shown."""
-
-    def __init__(self) -> None:
-        self.master, slave = pty.openpty()
-        self.slave = os.dup(slave)
-        self.streams = {"stdin": slave, "stderr": slave}
-        self._seen = bytearray()
-        threading.Thread(target=self._look, daemon=True).start()
-
-    @property
-    def screen(self) -> str:
-        """All that was shown, without what moves the cursor."""
-        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._seen.decode(errors="replace"))
-
-    def press(self, keys: str) -> None:
-        """Press keys."""
-        os.write(self.master, keys.encode())
-
-    def leave(self) -> None:
-        """Close the terminal."""
-        os.close(self.slave)
-
-    def _look(self) -> None:
-        try:
-            while data := os.read(self.master, 65536):
-                self._seen += data
-        except OSError:
-            os.close(self.master)
 
 
 @pytest.fixture
