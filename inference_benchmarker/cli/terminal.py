@@ -8,7 +8,6 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.text import plain_lines
 
 if TYPE_CHECKING:
@@ -60,6 +59,8 @@ def live_view(plan: WavePlan, *, quiet: bool | None) -> Live:
 @contextmanager
 def at_the_keys(plan: WavePlan, live: Live) -> Iterator[KeyPilot | None]:
     """Whoever answers the keys that change the rate, with the terminal in their hands; None where it is settled."""
+    from inference_benchmarker.plan.load import OpenLoop
+
     if not isinstance(plan.load, OpenLoop) or not plan.load.is_steered:
         yield None
         return
