@@ -21,9 +21,12 @@ _WIDE = 20.0  # from where the largest is so many times the smallest, an axis is
 
 
 def capacity(runs: Sequence[Run]) -> Iterator[Curves]:
-    """Times, failures and the server's metrics against the completed rate: a point a run; nothing for a single load."""
+    """Times, failures and the server's metrics against the completed rate: a point a run; nothing for a single load.
+
+    A wave whose rate changes is no point: its times are those of its peaks, its rate is the mean.
+    """
     rate = Axis("Completed rate", "/s")
-    completed = [run.number("rates", "completed") for run in runs]
+    completed, targets = ([_of_one_rate(run, name) for run in runs] for name in ("completed", "target"))
     loads = {_load(run) for run, found in zip(runs, completed, strict=True) if found is not None}
     if len(loads) < 2:
         return
@@ -34,7 +37,6 @@ def capacity(runs: Sequence[Run]) -> Iterator[Curves]:
             for line in _across(runs, completed, [_scaled(run.number(key, name), 1e3) for run in runs], choice)
         ]
         yield from _drawn(f"{title} against rate", rate, Axis(title, "ms"), lines)
-    targets = [run.number("rates", "target") for run in runs]
     yield from _drawn(
         "Completed against target rate",
         Axis("Target rate", "/s"),
@@ -46,6 +48,17 @@ def capacity(runs: Sequence[Run]) -> Iterator[Curves]:
     for bars in server_bars(runs):
         values = [bar.value for bar in bars.statistics[""]]
         yield from _drawn(bars.title, rate, Axis(bars.title, bars.unit), _across(runs, completed, values))
+
+
+def _of_one_rate(run: Run, name: str) -> float | None:
+    """A rate of a run; None where what was offered changed by plan."""
+    return None if below(run.plan, "load", "replay") or _changes(run) else run.number("rates", name)
+
+
+def _changes(run: Run) -> bool:
+    stages = below(run.plan, "load", "stages")
+    rows = stages if isinstance(stages, list) else []
+    return len({str(below(row, name)) for row in rows for name in ("from_rps", "to_rps")}) > 1
 
 
 def _ideal(targets: Sequence[float | None]) -> Iterator[Line]:

@@ -236,11 +236,13 @@ def _curves(chart: Curves, axes: Axes, figures: Figures) -> None:
 
 
 def _bands(chart: Curves, axes: Axes) -> None:
-    """Every other stretch of the x axis is shaded; its name stands at the top, upright where it is narrow."""
+    """Every other stretch of the x axis is shaded; its name stands at the top, upright where it is narrow.
+
+    The axis shows all of each, shaded or not.
+    """
     whole = chart.bands[-1][2] - chart.bands[0][1] if chart.bands else 0
     for number, (name, start, end) in enumerate(chart.bands):
-        if number % 2 == 0:
-            axes.axvspan(start, end, color="#8a93a3", alpha=0.13, linewidth=0)
+        axes.axvspan(start, end, color="#8a93a3", alpha=0.0 if number % 2 else 0.13, linewidth=0)
         middle, narrow = ((start + end) / 2, 0.985), end - start < whole * len(name) / _LETTERS
         axes.annotate(
             name, middle, xycoords=("data", "axes fraction"), ha="center", va="top", fontsize=7, color=_SOFT,

@@ -165,6 +165,21 @@ class TestBars:
         for more in (other, damaged):
             assert {picture.bands for picture in curves(make_figures([alike[0], more]), "time").values()} == {()}
 
+    def test_a_wave_whose_rate_changes_is_no_point_of_a_capacity_curve(self) -> None:
+        def stage(rate: str) -> dict[str, str]:
+            return {"from_rps": rate, "to_rps": rate, "duration_s": "1", "name": ""}
+
+        even = [run(0, 100, 20), run(1, 200, 30)]
+        one_rate = run(2, 300, 40, plan={"load": {"kind": "open", "rate": "300", "stages": [stage("300")] * 2}})
+        staged = run(3, 400, 9, plan={"load": {"kind": "open", "rate": "400", "stages": [stage("1"), stage("799")]}})
+        replayed = run(4, 500, 9, plan={"load": {"kind": "open", "rate": "500", "replay": {"file": "t.csv"}}})
+        found = curves(make_figures([*even, one_rate, staged, replayed]), "capacity")
+        assert [line.over for line in found["Latency against rate"].lines] == [(0, 1, 2)]
+        ideal, measured = found["Completed against target rate"].lines
+        assert ideal.points[-1] == (300, 300)
+        assert measured.over == (0, 1, 2)
+        assert not curves(make_figures([even[0], staged]), "capacity")
+
     def test_a_rate_that_changes_by_plan_is_named_and_has_no_intervals(self, tmp_path: Path) -> None:
         load = OpenLoop(stages=(Stage.parse("20:15s"), Stage.parse("20..60:15s")))
         plan = WavePlan(load, Bounds(), seed=1)

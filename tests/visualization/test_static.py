@@ -85,3 +85,10 @@ def test_markers_have_room_on_every_side(pairs: tuple[tuple[float, float], ...],
     for pair in pairs:
         x, y = axes.transData.transform(pair)
         assert min(x - inside.x0, inside.x1 - x, y - inside.y0, inside.y1 - y) > 5
+
+
+def test_a_stage_that_lasts_longer_than_what_was_measured_stands_within_the_axes() -> None:
+    bands = (("one", 0.0, 2.0), ("two", 2.0, 4.0), ("three", 4.0, 6.0), ("four", 6.0, 9.0))
+    line = Line(0, "", ((0.0, 1.0), (5.0, 2.0)))
+    (axes,) = draw(Curves("Rate", Axis("Time", "s"), Axis("Rate", "/s"), (line,), bands=bands), key="time").axes
+    assert axes.get_xlim()[1] >= 9

@@ -251,11 +251,13 @@ function drawCurves(chart, width) {
   return svg;
 }
 
-/* Pictures over time share one axis: from the start, or what was measured before it, to the last second shown. */
+/* Pictures over time share one axis: from the start, or what was measured before it, to the last second or stage. */
 function timeSpan() {
   const section = data.sections.find(({ key }) => key === "time");
   const lines = section.charts.flatMap((chart) => chart.lines).filter((line) => shown(line.run));
-  return [Math.min(0, ...lines.map((line) => line.points[0][0])), Math.max(1, ...lines.map((line) => line.points[line.points.length - 1][0]))];
+  const ends = lines.map((line) => line.points[line.points.length - 1][0]);
+  const stages = section.charts.flatMap((chart) => chart.bands.map(([, , end]) => end));
+  return [Math.min(0, ...lines.map((line) => line.points[0][0])), Math.max(1, ...ends, ...stages)];
 }
 
 function axes(chart, x, y, box) {
