@@ -43,7 +43,7 @@ LIGHT = {  # what tells whether arguments are good
     *(f"inference_benchmarker.{name}" for name in ("units", "version", "wording")),
     "server_capacity.aiperf.options",
 }
-LATE = {"progress", "key_pilot"}  # imported when a wave begins
+LATE = {"key_pilot", "live_lines", "panel", "progress"}  # imported when a wave begins
 COMMANDS = [
     path for path in FILES if str(path).startswith(CLI) and not path.stem.endswith("flags") and path.stem not in LATE
 ]

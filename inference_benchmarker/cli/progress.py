@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO
 
+from inference_benchmarker.cli.live_lines import WINDOW_S, about, error_names, rows, server_text, stage_text
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.steering import rate_at
 from inference_benchmarker.text import plain_lines
 from inference_benchmarker.units import NS
-from inference_benchmarker.wording import duration_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from inference_benchmarker.facts.server_metric import Source
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.histogram import Histogram
     from inference_benchmarker.wave.spool_state import SpoolState
 
-WINDOW_S = 5
 LINE_INTERVAL_NS = 10 * NS
 
 
@@ -142,23 +143,24 @@ class PlainView:
 class PanelView:
     """Keeps a small panel on a terminal up to date."""
 
-    def __init__(self, plan: WavePlan, stream: TextIO) -> None:
+    def __init__(self, plan: WavePlan, stream: TextIO, sources: Sequence[Source] = ()) -> None:
         from rich.console import Console
         from rich.live import Live
 
         self._plan = plan
+        self._sources = sources
         self._meter = Meter(plan)
         self._console = Console(file=stream)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._shown = False
         self._foot = ""
-        self._snapshot: Snapshot | None = None
+        self._seen: tuple[SpoolState, int] | None = None
 
     def set_foot(self, text: str) -> None:
         """A line beneath all others, shown at once."""
         self._foot = text
-        if self._snapshot is not None:
-            self._live.update(self._panel(self._snapshot), refresh=True)
+        if self._seen is not None:
+            self._live.update(self._draw(*self._seen), refresh=True)
 
     def say(self, message: str) -> None:
         """A sentence about what happens now, above the panel."""
@@ -169,34 +171,26 @@ class PanelView:
         if not self._shown:
             self._live.start()
             self._shown = True
-        self._snapshot = self._meter.take(spool_state, now_ns)
-        self._live.update(self._panel(self._snapshot), refresh=True)
+        self._seen = spool_state, now_ns
+        self._live.update(self._draw(spool_state, now_ns), refresh=True)
 
     def close(self) -> None:
         """Take the panel away: the report follows."""
         if self._shown:
             self._live.stop()
-            self._shown, self._snapshot = False, None
+            self._shown, self._seen = False, None
 
-    def _panel(self, snapshot: Snapshot) -> Any:
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
-        from rich.text import Text
+    def _draw(self, spool_state: SpoolState, now_ns: int) -> Any:
+        from inference_benchmarker.cli.panel import head, panel
 
+        snapshot = self._meter.take(spool_state, now_ns)
         end = "" if self._plan.bounds.duration_s is None else f" / {self._plan.bounds.duration_s:f}s"
-        top = Table.grid(padding=(0, 1))
-        top.add_row(
-            f"{max(snapshot.now_s, 0):.0f}s{end}",
-            ProgressBar(total=1.0, completed=snapshot.share, width=30),
-            f"{snapshot.sent:,} sent, {snapshot.state}",
-        )
-        grid = Table.grid()
-        grid.add_row(top)
-        grid.add_row(", ".join(_counts(snapshot)))
-        grid.add_row(", ".join(_times(snapshot)))
-        if self._foot:
-            grid.add_row(Text(self._foot))
-        return grid
+        elapsed, state = f"{max(snapshot.now_s, 0):.0f}s{end}", f"{snapshot.sent:,} sent, {snapshot.state}"
+        first = head(elapsed, snapshot.share, state, self._console.width)
+        figures = rows(self._plan, spool_state)
+        readings = chain.from_iterable(source.latest() for source in self._sources)
+        last = [stage_text(self._plan, snapshot.now_s), error_names(spool_state.feed), server_text(readings), self._foot]
+        return panel(first, figures, list(filter(None, last)), spool_state.whole_seconds, self._console.width)
 
 
 def _counts(snapshot: Snapshot) -> list[str]:
@@ -214,12 +208,7 @@ def _times(snapshot: Snapshot) -> list[str]:
     p50, p99 = (None, None) if latency is None else latency.percentiles(50, 99)
     times = []
     if p50 is not None and p99 is not None:
-        times.append(f"latency p50 {_about(p50)} p99 {_about(p99)}")
+        times.append(f"latency p50 {about(p50)} p99 {about(p99)}")
     if lag is not None and (late := lag.percentile(99)) is not None:
-        times.append(f"lag p99 {_about(late)}")
+        times.append(f"lag p99 {about(late)}")
     return times
-
-
-def _about(seconds: float) -> str:
-    """A time to two digits: more are not to be had of the feed."""
-    return duration_text(float(f"{seconds:.2g}"))

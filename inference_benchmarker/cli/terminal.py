@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 from inference_benchmarker.text import plain_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from inference_benchmarker.cli.key_pilot import KeyPilot
     from inference_benchmarker.engine.live import Live
+    from inference_benchmarker.facts.server_metric import Source
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.wave import Wave
 
@@ -46,14 +47,14 @@ def write_file(data: bytes) -> None:
         sys.stdout.write_bytes(data)
 
 
-def live_view(plan: WavePlan, *, quiet: bool | None) -> Live:
-    """The view of a running wave: a panel on a terminal, plain lines elsewhere."""
+def live_view(plan: WavePlan, sources: Sequence[Source] = (), *, quiet: bool | None) -> Live:
+    """The view of a running wave: a panel on a terminal, with the newest of the ``sources``; plain lines elsewhere."""
     from inference_benchmarker.cli.progress import PanelView, PlainView
     from inference_benchmarker.engine.live import Nobody
 
     if quiet:
         return Nobody()
-    return PanelView(plan, _styled()) if sys.stderr.isatty() else PlainView(plan, sys.stderr)
+    return PanelView(plan, _styled(), sources) if sys.stderr.isatty() else PlainView(plan, sys.stderr)
 
 
 @contextmanager

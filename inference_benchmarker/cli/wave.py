@@ -136,7 +136,7 @@ def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], *, 
         if not options["quiet"]:
             say(f"Reading {plain(options['replay'])}.")
         plan = resolve(plan)  # everything that follows asks how long it lasts
-    live = live_view(plan, quiet=options["quiet"])
+    live = live_view(plan, sources, quiet=options["quiet"])
     if plan.recording is not None:
         live.say(f"{plan.recording.rows:,} arrivals were recorded: {plan.recording.found}.")
     if not options["quiet"]:

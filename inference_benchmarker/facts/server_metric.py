@@ -185,6 +185,15 @@ def renewed_logs(before: Iterable[ServerLog], now: Iterable[ServerLog]) -> tuple
     return tuple(logs.values())
 
 
+@dataclass(frozen=True, slots=True)
+class LiveMetric:
+    """A metric's value at a moment of the wave, for the live view; ``unit`` 1/s where it is a gain a second."""
+
+    name: str
+    value: float
+    unit: str | None = None
+
+
 class Source(Protocol):
     """One stream's blocks, checked and ready to be asked."""
 
@@ -199,6 +208,9 @@ class Source(Protocol):
 
     def begin(self) -> None:
         """The wave is about to start: whoever must watch meanwhile (a scraper) starts now, without blocking."""
+
+    def latest(self) -> list[LiveMetric]:
+        """The newest values, as far as they are known, without asking and without waiting; often nothing."""
 
     def collect(self, interval: Interval, say: Callable[[str], None]) -> list[ServerMetric]:
         """Every metric over the window, waited for as long as the stream needs; ``say`` takes progress sentences.

@@ -182,11 +182,14 @@ class FeedWriter:
 class Feed:
     """All workers' cells added up: each of the last ``KEPT_S`` seconds by stage, and the whole of each stage.
 
-    Its memory does not grow with the length of the wave.
+    ``newest`` is the last second of which something came, ``in_flight`` what was sent and is not over, ``failed`` the
+    failed requests by error. Its memory does not grow with the length of the wave.
     """
 
     def __init__(self) -> None:
         self.newest = -1
+        self.in_flight = 0
+        self.failed: Counter[str] = Counter()
         self._seconds: dict[int, dict[int, Cell]] = {}
         self._stages: dict[int, Cell] = {}
 
@@ -195,14 +198,17 @@ class Feed:
         for second, stage, cell in read_cells(data, errors):
             self._stages.setdefault(stage, Cell()).merge(cell)
             self.newest = max(self.newest, second)
+            self.in_flight += cell.in_flight
+            self.failed.update(cell.failed)
             if second > self.newest - KEPT_S:
                 self._seconds.setdefault(second, {}).setdefault(stage, Cell()).merge(cell)
         if len(self._seconds) > KEPT_S:
             self._seconds = {second: of for second, of in self._seconds.items() if second > self.newest - KEPT_S}
 
     def second(self, second: int) -> Cell:
-        """A second's cells of all stages; an empty one for a second that is not kept."""
-        return _sum(self._seconds.get(second, {}).values())
+        """A second of all stages, not to be changed; an empty one for a second that is not kept."""
+        cells = list(self._seconds.get(second, {}).values())
+        return cells[0] if len(cells) == 1 else _sum(cells)
 
     def over(self, first: int, stop: int, stage: int | None = None) -> Cell:
         """The seconds from ``first`` to before ``stop``, of those that are kept; of one stage if it is given."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from inference_benchmarker.facts.instances import InstanceSource
-    from inference_benchmarker.facts.server_metric import Interval, ServerLog, ServerMetric
+    from inference_benchmarker.facts.server_metric import Interval, LiveMetric, ServerLog, ServerMetric
     from server_capacity.cloudwatch.block import Variant
     from server_capacity.cloudwatch.hardware import Described
 
@@ -88,6 +88,10 @@ class CloudWatch:
 
     def begin(self) -> None:
         """Nothing has to watch meanwhile: CloudWatch keeps what it was told."""
+
+    def latest(self) -> list[LiveMetric]:
+        """Nothing: what it tells is minutes old, so it is asked when the wave is over."""
+        return []
 
     def collect(self, interval: Interval, say: Callable[[str], None]) -> list[ServerMetric]:
         """Every metric over the window; waits until it is complete. Ctrl-C ends the waiting with what there is."""

@@ -73,7 +73,7 @@ def all_missing(wanted: Sequence[Wanted], page: Page) -> str:
     """That the page has nothing of what is wanted; empty where it has something, and the rest may come with load."""
     history = History()
     history.add(Round(0.0, 0.0, 0.0), page)
-    if any(_first_there(each, history)[0] for each in wanted):
+    if any(first_there(each, history)[0] for each in wanted):
         return ""
     if len(wanted) == 1:
         return f"the page has {none_of(wanted[0])}"
@@ -82,13 +82,13 @@ def all_missing(wanted: Sequence[Wanted], page: Page) -> str:
 
 def read(wanted: Wanted, window: Window, instance: str) -> list[ServerMetric]:
     """A row for each series of the metric, or one that says why there is none; none at all for an optional item."""
-    selector, kind = _first_there(wanted, window.history)
+    selector, kind = first_there(wanted, window.history)
     name = wanted.selectors[0] if selector is None else selector
     blank = ServerMetric(
         STREAM,
         wanted.name,
         dict.fromkeys(wanted.statistics or DEFAULTS[kind], None),
-        unit=wanted.item.unit if wanted.item else _unit(name[0], kind, window.history),
+        unit=wanted.item.unit if wanted.item else unit_of(name[0], kind, window.history),
         namespace=wanted.preset,
         dimensions={"instance": instance},
         complete=False,
@@ -145,7 +145,8 @@ def _absent(wanted: Wanted, window: Window) -> str:
     return _broken(wanted, window.history) or f"the page has {none_of(wanted)}"
 
 
-def _first_there(wanted: Wanted, history: History) -> tuple[tuple[str, Labels] | None, str]:
+def first_there(wanted: Wanted, history: History) -> tuple[tuple[str, Labels] | None, str]:
+    """The first selector that the page has, and the kind of its metric; None where it has none of them."""
     for name, labels in wanted.selectors:
         if kind := _kind(name, labels, history):
             if wanted.item and history.types.get(name) in UNTOLD and {kind, wanted.item.kind} == {"gauge", "counter"}:
@@ -171,7 +172,8 @@ def _kind(name: str, labels: Labels, history: History) -> str | None:
     return "counter" if suffix and history.types.get(name.removesuffix(suffix)) != "gauge" else "gauge"
 
 
-def _unit(name: str, kind: str, history: History) -> str | None:
+def unit_of(name: str, kind: str, history: History) -> str | None:
+    """The unit that the page or the metric's name tells."""
     if kind == "counter":
         return None
     suffix = history.units.get(name) or name.rpartition("_")[2]

@@ -12,6 +12,7 @@ from inference_benchmarker.errors import BenchmarkError, refuse
 from server_capacity.prometheus.block import wanted_of
 from server_capacity.prometheus.derived import derived
 from server_capacity.prometheus.history import History
+from server_capacity.prometheus.latest import readings
 from server_capacity.prometheus.reading import all_missing, read, sample_names, window_of
 from server_capacity.prometheus.replicas import Replicas
 from server_capacity.prometheus.scraper import Scraper, fetch_page
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from inference_benchmarker.facts.instances import InstanceSource
-    from inference_benchmarker.facts.server_metric import Interval, ServerLog, ServerMetric
+    from inference_benchmarker.facts.server_metric import Interval, LiveMetric, ServerLog, ServerMetric
     from server_capacity.prometheus.web import Signs
 
 INTERVAL_S = 1.0
@@ -83,6 +84,10 @@ class Prometheus:
         for part in self._parts:
             part.begin()
 
+    def latest(self) -> list[LiveMetric]:
+        """The newest readings of the pages; servers are asked when the wave is over."""
+        return [reading for part in self._parts for reading in part.latest()]
+
     def collect(self, interval: Interval, say: Callable[[str], None]) -> list[ServerMetric]:
         """Every metric over the window. Ctrl-C ends the waiting with what there is."""
         rows: list[ServerMetric] = []
@@ -119,6 +124,10 @@ class Server:
     def begin(self) -> None:
         """Nothing has to watch meanwhile: the server does."""
 
+    def latest(self) -> list[LiveMetric]:
+        """Nothing: it is asked when the wave is over."""
+        return []
+
     def collect(self, interval: Interval, say: Callable[[str], None]) -> Iterator[ServerMetric]:
         """Ask, once the lag is over."""
         wait_s = max(0.0, interval.end + self._server.lag - time.time())
@@ -142,6 +151,8 @@ class Page:
         self._interval_s: float = block.get("interval", INTERVAL_S)
         self._fetch = partial(fetch_page, web, self._url, sample_names(self._wanted))
         self._scraper = Scraper(self._fetch, self._interval_s)
+        self._readings: list[LiveMetric] = []
+        self._read_at = 0
 
     def warnings(self) -> Iterator[str]:
         """That the page cannot be read, or that it has nothing of what is asked for."""
@@ -159,6 +170,13 @@ class Page:
         """Start the thread; a second wave starts anew."""
         self._scraper = Scraper(self._fetch, self._interval_s)
         self._scraper.begin()
+
+    def latest(self) -> list[LiveMetric]:
+        """The values of the last rounds, worked out once for each round."""
+        rounds = len(self._scraper.history.rounds)
+        if rounds != self._read_at:
+            self._readings, self._read_at = list(readings(self._wanted, self._scraper.history)), rounds
+        return self._readings
 
     def collect(self, interval: Interval, say: Callable[[str], None]) -> Iterator[ServerMetric]:
         """End the thread and read what it saw."""

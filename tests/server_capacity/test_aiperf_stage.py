@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from inference_benchmarker.facts.instances import InstanceSource
-    from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
+    from inference_benchmarker.facts.server_metric import LiveMetric, ServerLog, ServerMetric
 
 
 class Source:
@@ -41,6 +41,9 @@ class Source:
 
     def begin(self) -> None:
         """Nothing to watch."""
+
+    def latest(self) -> list[LiveMetric]:
+        return []
 
     def collect(self, *_: object) -> list[ServerMetric]:
         return self._act()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from inference_benchmarker.facts.server_metric import Interval, ServerLog, ServerMetric
+from inference_benchmarker.facts.server_metric import Interval, LiveMetric, ServerLog, ServerMetric
 from server_capacity.aiperf.baseline import LIMIT_S, LOOK_S, PAUSE_S, wait_for_baseline
 
 if TYPE_CHECKING:
@@ -49,6 +49,9 @@ class Server:
 
     def begin(self) -> None:
         self.begun += 1
+
+    def latest(self) -> list[LiveMetric]:
+        return []
 
     def collect(self, interval: Interval, say: Callable[[str], None]) -> list[ServerMetric]:
         del say

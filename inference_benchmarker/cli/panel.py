@@ -1,0 +1,82 @@
+"""The panel of the live view as rich draws it: as wide as the terminal, a line for each figure."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.cli.live_lines import LINE_S, sparkline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Group
+    from rich.text import Text
+
+    from inference_benchmarker.cli.live_lines import Row
+
+TWO_COLUMNS = 132  # columns of a terminal from which on figures stand side by side
+MOST_BAR = 30
+_SPACE, _USUAL_VALUE, _MOST_VALUE = 2, 18, 26  # a width that seldom changes: the lines beside it stand still
+
+
+def head(elapsed: str, share: float, text: str, width: int) -> Text:
+    """The time, a bar for the share that is over, and the state."""
+    from rich.text import Text
+
+    bar = min(MOST_BAR, width // 3)
+    done = round(share * bar)
+    return Text.assemble(f"{elapsed}  ", ("━" * done, "bar.complete"), ("━" * (bar - done), "bar.back"), f"  {text}")
+
+
+def panel(first: Text, rows: Sequence[Row], last: Sequence[str], stop: int, width: int) -> Group:
+    """The head, the figures with their last minute up to second ``stop``, and lines of text below them."""
+    from rich.console import Group
+    from rich.text import Text
+
+    half = (len(rows) + 1) // 2 if width >= TWO_COLUMNS else len(rows)
+    columns = [rows[:half], rows[half:]] if half < len(rows) else [rows]
+    room = (width - 1 - (len(columns) - 1) * _SPACE) // len(columns)
+    drawn = [_lines(column, stop, room) for column in columns]
+    figures = [
+        Text((" " * _SPACE), no_wrap=True).join(_padded(each, room) for each in line)
+        for line in zip_longest(*drawn, fillvalue=Text())
+    ]
+    return Group(*(_cut(line, width) for line in (first, *figures, *map(Text, last))))
+
+
+def _lines(rows: Sequence[Row], stop: int, room: int) -> list[Text]:
+    """Name, value and line of each row; names and values as wide as the widest, the line has what is left."""
+    from rich.text import Text
+
+    name = max((len(row.name) for row in rows), default=0)
+    value = min(max(_USUAL_VALUE, *(len(row.value) for row in rows)), _MOST_VALUE)
+    value = max(min(value, room - name - _SPACE), 1)
+    space = min(room - name - value - 2 * _SPACE, LINE_S)
+    lines = []
+    for row in rows:
+        text = row.value if len(row.value) <= value else f"{row.value[: value - 1]}…"
+        style = "bold yellow" if row.alarm else "bold"
+        line = sparkline(row.points, stop, space)
+        lines.append(
+            Text.assemble(
+                (row.name.ljust(name), "dim"),
+                " " * _SPACE,
+                (text.ljust(value), style),
+                " " * _SPACE,
+                (line, "yellow" if row.alarm else "cyan"),
+            )
+        )
+    return lines
+
+
+def _padded(line: Text, room: int) -> Text:
+    line.truncate(room, pad=True)
+    return line
+
+
+def _cut(line: Text, width: int) -> Text:
+    line.no_wrap = True
+    line.truncate(width - 1, overflow="ellipsis")
+    line.rstrip()
+    return line

@@ -1,0 +1,224 @@
+"""The panel of the live view: it says what the feed says, as wide as the terminal and never wider."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rich.console import Console
+
+from inference_benchmarker import Bounds, OpenLoop, Stage
+from inference_benchmarker.cli.live_lines import Row, in_flight, rows, sparkline, stage_text
+from inference_benchmarker.cli.progress import PanelView
+from inference_benchmarker.facts.server_metric import LiveMetric
+from inference_benchmarker.plan.steering import RateChange
+from inference_benchmarker.records.histogram import Histogram
+from inference_benchmarker.records.record import Ledger
+from inference_benchmarker.units import NS
+from inference_benchmarker.wave.spool_state import SpoolState
+from tests.waves import MS, closed_plan, open_plan
+
+if TYPE_CHECKING:
+    from inference_benchmarker.plan.plan import WavePlan
+
+STEADY = open_plan("200", "60")
+STAGES = "calm=50:20s, 50..400:30s, spike=600:15s, 400..0:10s"
+STAGED = replace(STEADY, load=OpenLoop(stages=tuple(map(Stage.parse, STAGES.split(", ")))), bounds=Bounds(Decimal(75)))
+STEERED = replace(STEADY, load=OpenLoop(Decimal(100), steered=True), bounds=Bounds())
+
+
+def around(ms: float, count: int) -> list[int]:
+    return Histogram.of(round(ms * MS * math.exp(0.3 * math.sin(9 * number))) for number in range(count)).to_json()
+
+
+class Scene:
+    """A wave so far, of seconds that are told one by one."""
+
+    def __init__(self, plan: WavePlan) -> None:
+        self.plan = plan
+        self.state = SpoolState([], 1)
+        self.sent = self.over = self.seconds = 0
+
+    def second(self, sent: int, ok: int, *, ms: float = 40, lag_ms: float = 0.2, **more: Any) -> Scene:
+        """One more second, latency and lag of which are around so many ms."""
+        times = {"latency": around(ms, ok), "response_time": around(ms + lag_ms, ok), "lag": around(lag_ms, sent)}
+        names = ["", "HttpError 503", "ReadTimeout"]
+        self.state.feed.merge([{"s": self.seconds, "n": 0, "sent": sent, "ok": ok, **times, **more}], names)
+        self.seconds += 1
+        failed = self.state.feed.failed.total()
+        self.sent += sent
+        self.over += ok
+        self.state.workers[0].ledger = Ledger(sent=self.sent, ok=self.over, failed=failed)
+        self.state.workers[0].at = self.seconds * NS
+        return self
+
+    def shown(self, width: int, foot: str = "", **options: Any) -> Console:
+        """The console onto which its panel was printed."""
+        view = PanelView(self.plan, io.StringIO(), [Server()] if foot else [])
+        view._console = console = Console(file=io.StringIO(), width=width, force_terminal=True, **options)
+        console.print(view._draw(self.state, self.seconds * NS))
+        return console
+
+    def lines(self, width: int, foot: str = "") -> list[str]:
+        console = self.shown(width, foot, color_system=None)
+        assert isinstance(console.file, io.StringIO)
+        return console.file.getvalue().splitlines()
+
+    def value(self, name: str) -> str:
+        return next(row.value for row in self.rows() if row.name == name)
+
+    def rows(self) -> list[Row]:
+        return rows(self.plan, self.state)
+
+
+class Server:
+    """A source with two metrics of the moment."""
+
+    def latest(self) -> list[LiveMetric]:
+        return [LiveMetric("vllm:num_requests_waiting", 12.0), LiveMetric("queue_time", 0.0312, "Seconds")]
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"{name} asks or waits")
+
+
+def steady() -> Scene:
+    scene = Scene(STEADY)
+    for second in range(40):
+        scene.second(200, 198 if second else 180, ms=40 + 5 * math.sin(second))
+    return scene
+
+
+def staged() -> Scene:
+    scene = Scene(STAGED)
+    for second in range(58):
+        rate = round(STAGED.load.rate_at(second + 0.5)) if isinstance(STAGED.load, OpenLoop) else 0
+        scene.second(
+            rate, min(rate, 420), ms=40 if rate < 420 else 60 * (second - 40), failed=[1, 1] if rate > 400 else []
+        )
+    return scene
+
+
+def behind() -> Scene:
+    """The client falls behind, and errors come."""
+    scene = Scene(STEADY)
+    for second in range(30):
+        scene.second(150, 100, ms=40 + 2 * second, lag_ms=9 + 3 * second, failed=[1, 30, 2, 5])
+    return scene
+
+
+def streamed() -> Scene:
+    scene = Scene(closed_plan(16, "60", None))
+    for second in range(50):
+        pieces: dict[str, Any] = {
+            "ttft": around(120 + second, 20),
+            "itl": around(18, 600),
+            "tokens": 640 + 40 * (second % 5),
+        }
+        scene.second(20, 20, ms=900, **pieces)
+    return scene
+
+
+def nothing() -> Scene:
+    return Scene(STEADY)
+
+
+SCENES = {"steady": steady, "staged": staged, "behind": behind, "streamed": streamed, "nothing": nothing}
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 120, 131, 132, 160, 200])
+@pytest.mark.parametrize("name", SCENES)
+def test_it_is_never_wider_than_the_terminal_and_says_each_figure(name: str, width: int) -> None:
+    scene = SCENES[name]()
+    lines = scene.lines(width, "server")
+    assert max(map(len, lines)) < width
+    assert len(lines) <= 20
+    if width >= 80:
+        text = "\n".join(lines)
+        for row in scene.rows():
+            assert row.name in text
+            assert row.value in text
+        assert "server: vllm:num_requests_waiting 12, queue_time 31.2 ms" in text
+
+
+def test_a_value_is_of_the_last_five_seconds() -> None:
+    scene = steady().second(200, 100, ms=500, failed=[1, 95, 2, 5])
+    assert scene.value("sent") == "200.0/s of 200/s"
+    assert scene.value("completed") == "178.4/s"
+    assert scene.value("errors") == "100, 20.0/s"
+    assert "95 x HttpError 503, 5 x ReadTimeout" in scene.lines(80)[-1]
+
+
+def test_what_is_in_flight_is_known_of_every_second() -> None:
+    scene = Scene(STEADY)
+    for sent, ok in ((200, 100), (200, 250), (200, 120)):
+        scene.second(sent, ok)
+    assert in_flight(scene.state.feed, 0, 3) == [100, 50, 130]
+    assert in_flight(scene.state.feed, 1, 2) == [50]
+    assert in_flight(scene.state.feed, 0, 0) == []
+
+
+def test_a_growing_number_in_flight_is_told_with_its_growth() -> None:
+    scene = Scene(STEADY)
+    for _ in range(10):
+        scene.second(200, 105)
+    assert scene.value("in flight") == "950, +95/s"
+    assert steady().second(200, 205).value("in flight") == "93"
+    assert scene.second(0, 105).value("in flight") == "845", "it grew, and grows no more"
+
+
+def test_response_time_is_shown_where_it_is_more_than_latency() -> None:
+    assert any(line.startswith("response time p99") for line in behind().lines(80))
+    assert not any(line.startswith("response time p99") for line in steady().lines(80))
+
+
+def test_the_rate_that_is_asked_for_has_a_line_where_it_changes() -> None:
+    assert staged().lines(80)[1].split()[:2] == ["asked", "600/s"]
+    scene = Scene(STEERED)
+    scene.state.changes.append(RateChange(2 * NS, Decimal(300)))
+    for _ in range(4):
+        scene.second(100, 100)
+    assert scene.lines(200)[1].split()[:3] == ["asked", "200/s", "▃▃▇▇"]
+
+
+@pytest.mark.parametrize(
+    ("at_s", "text"),
+    [
+        (-1, ""),
+        (0, "stage calm (1 of 4): 50/s, 20 s left"),
+        (40, "stage 2 of 4: 50..400/s, 10 s left"),
+        (74.9, "stage 4 of 4: 400..0/s, 0 s left"),
+        (75, ""),
+    ],
+)
+def test_the_stage_is_told_with_the_time_it_has_left(at_s: float, text: str) -> None:
+    assert stage_text(STAGED, at_s) == text
+    assert stage_text(STEADY, at_s) == ""
+
+
+@pytest.mark.parametrize(
+    ("points", "stop", "width", "line"),
+    [
+        ([], 0, 60, ""),
+        ([1.0, 4.0, 8.0], 3, 60, "▂▄▇"),
+        ([0.0, None, 5.0], 3, 60, "  ▇"),
+        ([0.0, 0.0], 2, 60, "  "),
+        ([1.0, 8.0, 1.0, 1.0], 4, 30, "▇▂"),
+        ([8.0, 1.0, 1.0], 4, 30, "▇▂"),
+        ([1.0] * 60, 60, 7, "▇▇▇▇▇▇"),
+        ([1.0], 1, 0, ""),
+    ],
+)
+def test_a_line_moves_and_its_bars_stay_as_they_are(
+    points: list[float | None], stop: int, width: int, line: str
+) -> None:
+    assert sparkline(points, stop, width) == line
+
+
+def test_a_name_colours_no_terminal_and_is_no_markup() -> None:
+    scene = Scene(STEADY)
+    scene.state.feed.merge([{"s": 0, "n": 0, "failed": [0, 1]}], ["\x1b[31m[bold]Error\nx"])
+    assert "1 x [31m[bold]Error x" in scene.second(1, 1).lines(80)[-1]
