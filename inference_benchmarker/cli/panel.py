@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 TWO_COLUMNS = 132  # columns of a terminal from which on figures stand side by side
 MOST_BAR = 30
-_SPACE, _USUAL_VALUE, _MOST_VALUE = 2, 18, 26  # a width that seldom changes: the lines beside it stand still
+_SPACE, _MOST_VALUE = 2, 26
+_USUAL_NAME, _USUAL_VALUE = len("response time p99"), 18  # widths that seldom change: the lines beside them stand still
 
 
 def head(elapsed: str, share: float, text: str, width: int) -> Text:
@@ -46,10 +47,10 @@ def panel(first: Text, rows: Sequence[Row], last: Sequence[str], stop: int, widt
 
 
 def _lines(rows: Sequence[Row], stop: int, room: int) -> list[Text]:
-    """Name, value and line of each row; names and values as wide as the widest, the line has what is left."""
+    """Name, value and line of each row; the line has what names and values leave."""
     from rich.text import Text
 
-    name = max((len(row.name) for row in rows), default=0)
+    name = max(_USUAL_NAME, *(len(row.name) for row in rows))
     value = min(max(_USUAL_VALUE, *(len(row.value) for row in rows)), _MOST_VALUE)
     value = max(min(value, room - name - _SPACE), 1)
     space = min(room - name - value - 2 * _SPACE, LINE_S)
