@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TWO_COLUMNS = 132  # columns of a terminal from which on figures stand side by side
 MOST_BAR = 30
 _SPACE, _MOST_VALUE = 2, 26
-_USUAL_NAME, _USUAL_VALUE = len("response time p99"), 18  # widths that seldom change: the lines beside them stand still
+_USUAL_NAME, _USUAL_VALUE = len("response time p99"), 17  # widths that seldom change: the lines beside them stand still
 
 
 def head(elapsed: str, share: float, text: str, width: int) -> Text:
@@ -50,8 +50,8 @@ def _lines(rows: Sequence[Row], stop: int, room: int) -> list[Text]:
     """Name, value and line of each row; the line has what names and values leave."""
     from rich.text import Text
 
-    name = max(_USUAL_NAME, *(len(row.name) for row in rows))
-    value = min(max(_USUAL_VALUE, *(len(row.value) for row in rows)), _MOST_VALUE)
+    name = max([_USUAL_NAME, *(len(row.name) for row in rows)])
+    value = min(max([_USUAL_VALUE, *(len(row.value) for row in rows)]), _MOST_VALUE)
     value = max(min(value, room - name - _SPACE), 1)
     space = min(room - name - value - 2 * _SPACE, LINE_S)
     lines = []

@@ -189,7 +189,12 @@ class PanelView:
         first = head(elapsed, snapshot.share, state, self._console.width)
         figures = rows(self._plan, spool_state)
         readings = chain.from_iterable(source.latest() for source in self._sources)
-        last = [stage_text(self._plan, snapshot.now_s), error_names(spool_state.feed), server_text(readings), self._foot]
+        last = [
+            stage_text(self._plan, snapshot.now_s),
+            error_names(spool_state.feed),
+            server_text(readings),
+            self._foot,
+        ]
         return panel(first, figures, list(filter(None, last)), spool_state.whole_seconds, self._console.width)
 
 
