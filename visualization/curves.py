@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.text import one_line
 from visualization.bars import by_title, factor_of, server_bars, unit_of
 from visualization.figures import STATISTICS, Axis, Curves, Line, Points
+from visualization.instances import instances_strip
 from visualization.runs import Run, below, number
 
 if TYPE_CHECKING:
@@ -141,10 +142,14 @@ def distributions(runs: Sequence[Run]) -> Iterator[Curves]:
 
 
 def over_time(runs: Sequence[Run]) -> Iterator[Curves]:
-    """Load, times, client and server by second of the wave, with the stages where all waves have the same."""
+    """Load, times, client and server by second of the wave, with the stages where all waves have the same.
+
+    Below those of the wave is a strip of the server's instances, where they were followed.
+    """
     seconds, bands = Axis("Time", "s"), _stages(runs)
+    strip = instances_strip(runs)
     for curves in (
-        *_wave_over_time(runs, seconds),
+        *(replace(each, strip=strip) for each in _wave_over_time(runs, seconds)),
         *_client_over_time(runs, seconds),
         *_server_over_time(runs, seconds),
     ):

@@ -73,6 +73,35 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that happened in a run at a place of the x axis; ``sign``: one of ``SIGNS``."""
+
+    run: int
+    x: float
+    sign: str
+    text: str
+
+
+SIGNS = {"load": "▲", "alarm": "!", "asked": "○", "served": "●", "failed": "✗"}
+"""The sign of each kind of event: the load rose, an alarm fired, instances were asked for, served, or did not come."""
+
+
+STRIP_KEY = (
+    "Instances: filled, those that serve; dashed, those asked for; "
+    "▲ load rose, ! alarm, ○ asked for, ● served, ✗ failed."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """A low picture below another, on its x axis: steps, those that are not dashed filled, and marks."""
+
+    title: str
+    lines: tuple[Line, ...]
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Curves:
     """One picture of lines on two axes; ``bands``: the name of each stretch of the x axis, its start and end."""
 
@@ -81,6 +110,7 @@ class Curves:
     y: Axis
     lines: tuple[Line, ...]
     bands: tuple[tuple[str, float, float], ...] = ()
+    strip: Strip | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from inference_benchmarker.text import one_line
 from inference_benchmarker.wording import counted, duration_text, percent_text
 from visualization.bars import AIPERF_FIELDS, TIME_FIELDS, all_bars, choose
 from visualization.curves import capacity, distributions, over_time
-from visualization.figures import Bars, Card, Curves, Figures, Section
+from visualization.figures import STRIP_KEY, Bars, Card, Curves, Figures, Section
+from visualization.instances import instances_strip
 from visualization.runs import Run, below, number
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 ALL_OF_AIPERF = "aiperf_all"
 _LONG = 500
+_OVER_TIME = "All on one axis: seconds since the start of each wave."
 _OF_BARS = (
     ("load", "Load and outcome", "What was sent and what came back."),
     ("times", "Times", "Latency is what the endpoint took; response time counts from when each request was due."),
@@ -71,7 +73,7 @@ def make_figures(runs: Sequence[Run], wanted: Mapping[str, Sequence[str]] | None
             "The share of requests that took no longer: 99 is p99. Each nine takes up as much room as the one before.",
             distributions(runs),
         ),
-        _section("time", "Over time", "All on one axis: seconds since the start of each wave.", over_time(runs)),
+        _section("time", "Over time", _OVER_TIME + (f" {STRIP_KEY}" if instances_strip(runs) else ""), over_time(runs)),
     )
     shown = (section for section in sections if section.charts)
     # some fifty charts: a picture of them only where they were chosen

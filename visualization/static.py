@@ -6,8 +6,9 @@ import io
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from visualization.figures import Axis, Bars, Curves, Figures, Section
+from visualization.figures import STRIP_KEY, Axis, Bars, Curves, Figures, Section
 from visualization.html import LIGHT
+from visualization.static_strip import HEIGHT, draw_strip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -93,6 +94,8 @@ def _draw(section: Section, figures: Figures) -> Figure:
     for axes in places[len(section.charts) :]:
         axes.set_axis_off()
     _legend(drawn, section, figures)
+    if any(isinstance(chart, Curves) and chart.strip for chart in section.charts):
+        drawn.text(1 - 0.2 / _WIDTH, 0.12 / height, STRIP_KEY, ha="right", va="bottom", fontsize=8, color=_SOFT)
     return drawn
 
 
@@ -108,6 +111,8 @@ def _is_lying(chart: Bars | Curves) -> bool:
 
 def _height(chart: Bars | Curves, figures: Figures) -> float:
     """Of the chart in inches."""
+    if isinstance(chart, Curves):
+        return _CHART + (HEIGHT if chart.strip else 0)
     return 0.3 + 0.24 * len(figures.runs) if _is_lying(chart) else _CHART
 
 
@@ -233,6 +238,8 @@ def _curves(chart: Curves, axes: Axes, figures: Figures) -> None:
     _put_title(axes, title)
     axes.set_xlabel(_title(chart.x.title, chart.x.unit), fontsize=8)
     _scale(chart.x, chart.y, axes)
+    if chart.strip is not None:
+        draw_strip(chart.strip, axes, _height(chart, figures), _color)
 
 
 def _bands(chart: Curves, axes: Axes) -> None:

@@ -232,7 +232,8 @@ function visible(chart) {
 }
 
 function drawCurves(chart, width) {
-  const height = 270, box = { left: 54, right: width - 14, top: 12, bottom: height - 40 };
+  const low = chart.strip ? STRIP + 8 : 0; // what stands between the picture and the numbers of its axis
+  const height = 270 + low, box = { left: 54, right: width - 14, top: 12, bottom: 230 };
   const lines = visible(chart), points = lines.flatMap((line) => line.points).filter((point) => point.y !== null);
   const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "img", "aria-label": `${chart.title}. Arrow keys walk along the points.` });
   svg.append(make("desc", {}, `${chart.y.title} against ${chart.x.title} of ${new Set(points.map((p) => p.run)).size} runs; the table below has the numbers.`));
@@ -243,9 +244,10 @@ function drawCurves(chart, width) {
   const xs = chart.x.title === "Time" ? timeSpan() : points.map((p) => p.x);
   const x = scale({ ...chart.x, tight: chart.x.title === "Time" }, xs, box.left, box.right);
   const y = scale(chart.y, points.map((p) => p.y), box.bottom, box.top);
-  svg.append(...bands(chart.bands, x.at, box), ...axes(chart, x, y, box));
+  svg.append(...bands(chart.bands, x.at, box), ...axes(chart, x, y, box, low));
+  if (chart.strip) svg.append(...strip(chart.strip, x.at, { ...box, top: box.bottom + 8, bottom: box.bottom + low }));
   lines.forEach((line) => svg.append(...curve(line, x.at, y.at, box, lines.length)));
-  const guide = make("line", { class: "guide", y1: box.top, y2: box.bottom, visibility: "hidden" });
+  const guide = make("line", { class: "guide", y1: box.top, y2: box.bottom + low, visibility: "hidden" });
   svg.append(guide);
   follow(svg, chart, lines, x, y, guide, width, height);
   return svg;
@@ -260,7 +262,7 @@ function timeSpan() {
   return [Math.min(0, ...lines.map((line) => line.points[0][0])), Math.max(1, ...ends, ...stages)];
 }
 
-function axes(chart, x, y, box) {
+function axes(chart, x, y, box, low) {
   const parts = [];
   for (const tick of y.ticks) {
     parts.push(make("line", { class: "grid", x1: box.left, x2: box.right, y1: y.at(tick), y2: y.at(tick) }));
@@ -268,13 +270,55 @@ function axes(chart, x, y, box) {
   }
   for (const tick of x.ticks) {
     parts.push(make("line", { class: "axis", x1: x.at(tick), x2: x.at(tick), y1: box.bottom, y2: box.bottom + 4 }));
-    parts.push(make("text", { class: "soft", x: x.at(tick), y: box.bottom + 17, "text-anchor": "middle" }, (x.text || short)(tick)));
+    parts.push(make("text", { class: "soft", x: x.at(tick), y: box.bottom + low + 17, "text-anchor": "middle" }, (x.text || short)(tick)));
   }
   parts.push(make("line", { class: "axis", x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom }));
   if (x.at(0) > box.left + 1) parts.push(make("line", { class: "axis", x1: x.at(0), x2: x.at(0), y1: box.bottom, y2: box.top }));
   const title = chart.x.unit ? `${chart.x.title}, ${chart.x.unit}` : chart.x.title;
-  parts.push(make("text", { class: "soft", x: (box.left + box.right) / 2, y: box.bottom + 34, "text-anchor": "middle" }, title));
+  parts.push(make("text", { class: "soft", x: (box.left + box.right) / 2, y: box.bottom + low + 34, "text-anchor": "middle" }, title));
   return parts;
+}
+
+/* Below a picture, on its axis: steps, filled where they are not dashed, and a sign at each event. */
+const STRIP = 52, SIGNS = 15;
+
+function seen(strip) {
+  return { lines: strip.lines.filter((line) => shown(line.run)), marks: strip.marks.filter((mark) => shown(mark.run)) };
+}
+
+function strip(whole, x, box) {
+  const { lines, marks } = seen(whole);
+  const most = Math.max(1, ...lines.flatMap((line) => line.points.map(([, y]) => y)));
+  const y = (value) => box.bottom - (value / most) * (box.bottom - box.top - SIGNS);
+  const parts = [make("line", { class: "axis", x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom })];
+  for (const value of [0, most]) parts.push(make("text", { class: "soft", x: box.left - 6, y: y(value) + 4, "text-anchor": "end" }, short(value)));
+  for (const line of lines) {
+    const steps = line.points.map(([at, count], place) => (place ? `H${x(at).toFixed(1)}V${y(count).toFixed(1)}` : `M${x(at).toFixed(1)},${y(count).toFixed(1)}`)).join("");
+    const ends = [line.points[line.points.length - 1][0], line.points[0][0]].map((at) => x(at).toFixed(1));
+    if (!line.dashed) parts.push(make("path", { class: "filled", d: `${steps}L${ends[0]},${y(0)}H${ends[1]}z`, style: `fill:${color(line.run)}` }));
+    parts.push(make("path", { class: line.dashed ? "curve dashed" : "curve", d: steps, style: `stroke:${color(line.run)}` }));
+  }
+  for (const mark of marks) {
+    parts.push(make("line", { class: "mark", x1: x(mark.x), x2: x(mark.x), y1: box.top + SIGNS - 3, y2: box.bottom, style: `stroke:${color(mark.run)}` }));
+    parts.push(make("text", { class: "sign", x: x(mark.x), y: box.top + SIGNS - 5, "text-anchor": "middle" }, mark.sign));
+  }
+  return parts;
+}
+
+/* What the strip says of a place: how many there were, and what happened near it. */
+function tellStrip(whole, stop, x) {
+  const { lines, marks } = seen(whole);
+  const counts = lines.flatMap((line) => {
+    const last = line.points.filter(([at]) => at <= stop).pop();
+    return last ? [pair([data.runs.length > 1 && data.runs[line.run].label, whole.title, line.name].filter(Boolean).join(", "), format(last[1]))] : [];
+  });
+  const near = marks.filter((mark) => Math.abs(x(mark.x) - x(stop)) <= 6);
+  return [...counts, ...near.map((mark) => make("div", {}, `${mark.sign} ${format(mark.x)} s: ${mark.text}`))];
+}
+
+function stripTable(whole) {
+  const rows = whole.marks.map((mark) => [`${format(mark.x)} s`, data.runs[mark.run].label, `${mark.sign} ${mark.text}`]);
+  return table(["Time", "Run", whole.title], rows);
 }
 
 /* Every other stretch of the axis is shaded; its name stands above it, or upright in it where it is narrow. */
@@ -323,7 +367,7 @@ function knee([rate, time], x, y, box) {
 /* What is under the pointer, or where the arrow keys are. */
 function follow(svg, chart, lines, x, y, guide, width, height) {
   const across = lines.some((line) => line.over.length);
-  const stops = [...new Set(lines.filter((line) => across === line.over.length > 0).flatMap((line) => line.points.filter((p) => p.y !== null).map((p) => p.x)))].sort((a, b) => a - b);
+  const stops = [...new Set(lines.filter((line) => across === line.over.length > 0).flatMap((line) => line.points.filter((p) => p.y !== null).map((p) => p.x)).concat(chart.strip ? seen(chart.strip).marks.map((mark) => mark.x) : []))].sort((a, b) => a - b);
   let place = -1;
   const tell = (stop, screenX, screenY) => {
     guide.setAttribute("visibility", "visible");
@@ -368,7 +412,7 @@ function tellLines(chart, lines, stop, x) {
     row.firstChild.prepend(swatch(line.run), " ");
     return [row];
   });
-  return [make("b", {}, title), ...rows];
+  return [make("b", {}, title), ...rows, ...(chart.strip ? tellStrip(chart.strip, stop, x.at) : [])];
 }
 
 function curveTable(chart) {
@@ -382,7 +426,8 @@ function curveTable(chart) {
   const stops = [...new Set(lines.flatMap((line) => line.points.map(([x]) => x)))].sort((a, b) => a - b);
   const every = chart.x.scale === "nines" ? 10 : 1;
   const rows = stops.filter((_, index) => index % every === 0).map((x) => [label(x), ...columns.map((column) => (column.get(x) === undefined || column.get(x) === null ? "" : format(column.get(x))))]);
-  return table([chart.x.title, ...lines.map((line) => [data.runs[line.run].label, line.name].filter(Boolean).join(", "))], rows);
+  const lineTable = table([chart.x.title, ...lines.map((line) => [data.runs[line.run].label, line.name].filter(Boolean).join(", "))], rows);
+  return chart.strip ? make("div", {}, lineTable, stripTable(chart.strip)) : lineTable;
 }
 
 function table(head, rows) {
