@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.errors import Problem, refuse
 from inference_benchmarker.plan.exact import exact, take_exactly
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, seconds_problems
+from inference_benchmarker.plan.pacing import schedule_of
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
@@ -124,7 +125,8 @@ class WavePlan:
         number, duration = self.bounds.num_requests, self.bounds.duration_s
         ends = [] if duration is None else [float(duration)]
         if number is not None and isinstance(self.load, OpenLoop) and self.load.rate:
-            ends.append(float(number / self.load.rate))
+            by_number = schedule_of(self.load).due(number) / NS if self.load.stages else float(number / self.load.rate)
+            ends.append(by_number)
         return min(ends, default=None)
 
     def _bounds_problems(self) -> Iterator[Problem]:

@@ -75,7 +75,7 @@ class Stage:
         """Everything that is wrong with it."""
         for rate in dict.fromkeys((self.from_rps, self.to_rps)):
             if not rate.is_finite() or not (rate == 0 or LEAST_RATE <= rate <= MAX_RATE):
-                yield f"a rate must be 0 or from {LEAST_RATE} to {MAX_RATE:,} requests/s, not {rate}."
+                yield f"a rate must be 0 or from {LEAST_RATE} to {MAX_RATE:,} requests/s, not {rate:f}."
         if not self.duration_s.is_finite() or not LEAST_SECONDS <= self.duration_s <= MAX_SECONDS:
             yield f"it must last from {LEAST_SECONDS} to {MAX_SECONDS:,} seconds, not {self.duration_s}."
         if self.name and (not _STAGE_NAME.fullmatch(self.name) or self.name.isdecimal()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice, pairwise
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket, schedule_of
+from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.units import NS
 
@@ -144,6 +146,11 @@ class TestWorkers:
         assert [sum(found.count()), found.duration_ns()] == [15, int(1.25 * NS)]
         assert bucket(load_of("10:1s,20:1s"), number=500).duration_ns() == 2 * NS
 
+    def test_a_number_of_requests_says_how_long_stages_are_expected_to_last(self) -> None:
+        load = load_of("10:60s,100:60s")
+        plan = WavePlan(load, Bounds(load.stages_s, 700))
+        assert [plan.expected_s, replace(plan, bounds=Bounds(load.stages_s)).expected_s] == [61, 120]
+
     def test_the_warm_up_runs_at_the_first_rate(self) -> None:
         for kind in ("constant", "poisson"):
             warm = [a for a in merged(bucket(load_of("100..900:1s", kind), warmup_s="2", workers=3)) if a.index < 0]
@@ -179,6 +186,7 @@ class TestText:
             ("0:30s", "at least one needs a rate above 0"),
             ("5:0s", "stage 1 .*must last from 0.001"),
             ("5:3s,1000001:3s", "stage 2 .*a rate must be 0 or from 0.000001 to 1,000,000 requests/s, not 1000001"),
+            ("0.0000001:3s", r"from 0.000001 to 1,000,000 requests/s, not 0.0000001\."),
             ("a=5:3s,a=6:3s", "2 stages are called a"),
             ("7=5:3s", "is no number"),
             ("5:700h,5:700h", "may last 2,592,000 seconds together"),
