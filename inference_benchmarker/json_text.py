@@ -13,6 +13,7 @@ MOST_BYTES = 64 << 20
 _MOST_VALUES = 4_000_000  # a value takes some hundred bytes of memory, its text may have two
 _MOST_DEPTH = 64
 _MOST_DIGITS = 40
+_DIGITS_AS_ONE = bytes.maketrans(b"0123456789", b"0000000000")
 
 Pairs = list[tuple[str, Any]]
 
@@ -32,19 +33,22 @@ def parse_json(
     ``pairs`` is given the members of each object, in which a key may stand twice; the last one counts without it.
     ``constant`` makes a value of NaN and Infinity.
     """
-    if data.count(b",") + data.count(b"[") + data.count(b"{") > _MOST_VALUES:
+    levels = data.count(b"[") + data.count(b"{")
+    if data.count(b",") + levels > _MOST_VALUES:
         raise ValueError(f"holds more than {_MOST_VALUES:,} values")
+    long_numbers = b"0" * (_MOST_DIGITS + 1) in data.translate(_DIGITS_AS_ONE)  # else a call for each costs in vain
     try:
         value = json.loads(
             data.decode("utf-8-sig"),
-            parse_int=_integer,
+            parse_int=_integer if long_numbers else None,
             parse_float=_number,
             parse_constant=constant,
             object_pairs_hook=pairs,
         )
     except RecursionError:
         raise ValueError("is nested too deeply") from None
-    _check_depth(value)
+    if levels > _MOST_DEPTH:
+        _check_depth(value)
     return value
 
 

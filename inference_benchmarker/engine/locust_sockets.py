@@ -129,9 +129,9 @@ def _keep_gate(gate: zmq.Socket[Any], keys: PrimaryKeys) -> None:
 
 def _read(frames: Sequence[zmq.Frame]) -> tuple[str, Message]:
     """A worker's message. Whatever is wrong with it is an exception."""
-    address, body = (frame.bytes for frame in frames)
-    message = Message.unserialize(body)
+    address, body = frames
+    message = Message.unserialize(body.buffer)  # a batch is large: it is copied once
     message.sender = int(frames[-1].get("User-Id"))
-    if message.type not in _WORDS or message.node_id.encode() != address:
+    if message.type not in _WORDS or message.node_id.encode() != address.bytes:
         raise ValueError(f"{message.type!r} of {message.node_id!r} is not for worker {message.sender} to say")
     return message.node_id, message

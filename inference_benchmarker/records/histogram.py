@@ -85,8 +85,10 @@ class Histogram:
 
     def merge(self, other: Histogram) -> None:
         """Count what another one counted, too."""
+        counts, known = self.counts, self.counts.get
         for bucket, count in other.counts.items():
-            self._take(bucket, count)
+            counts[bucket] = known(bucket, 0) + count
+        self.count += other.count
 
     def _take(self, bucket: int, count: int) -> None:
         self.counts[bucket] = self.counts.get(bucket, 0) + count
@@ -125,10 +127,10 @@ class Histogram:
     @classmethod
     def from_json(cls, data: Any) -> Self:
         """The histogram that ``to_json`` described; ValueError where it is none. It may be anybody's."""
-        if type(data) is not list or len(data) % 2 or not all(type(number) is int for number in data):
+        if type(data) is not list or len(data) % 2 or not set(map(type, data)) <= {int}:
             raise ValueError("a histogram that is no list of pairs of whole numbers")
         steps, counts = data[::2], data[1::2]
-        if not all(1 <= count <= MOST_COUNT for count in counts):
+        if counts and not 1 <= min(counts) <= max(counts) <= MOST_COUNT:
             raise ValueError("a histogram with a count out of bounds")
         buckets = list(accumulate(steps))
         if buckets and (steps[0] < 0 or min(steps[1:], default=1) < 1 or buckets[-1] > _MOST_BUCKET):

@@ -12,7 +12,7 @@ import operator
 import struct
 from array import array
 from collections import defaultdict, deque
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import partial
 from json import dumps  # by its name: the user's code may put another function into the module
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -248,28 +248,39 @@ class BatchWriter:
         return batch
 
 
-def split_batch(data: bytes) -> tuple[dict[str, Any], bytes, bytes, bytes]:
-    """A batch's meta object and its three packed sections: requests, streams, gaps. ValueError where it is none."""
+def split_batch(data: bytes) -> tuple[dict[str, Any], memoryview, memoryview, memoryview]:
+    """A batch's meta object and its three ``packed_sections``. ValueError where it is none."""
+    meta, *sections = _parts(data)
+    return parse_json(bytes(meta)), sections[0], sections[1], sections[2]
+
+
+def packed_sections(data: bytes) -> list[memoryview]:
+    """A batch's requests, streams and gaps, as views of it. ValueError where it is none."""
+    return _parts(data)[1:]
+
+
+def _parts(data: bytes) -> list[memoryview]:
     if len(data) < _SECTIONS.size:
         raise ValueError(f"a batch of {len(data)} bytes")
     sizes = _SECTIONS.unpack_from(data)
     if len(data) != _SECTIONS.size + sum(sizes) or any(map(operator.mod, sizes[1:], _ROW_SIZES)):
         raise ValueError(f"a batch of {len(data)} bytes with sections of {sizes}")
-    parts, offset = [], _SECTIONS.size
-    for size in sizes:
-        parts.append(data[offset : offset + size])
-        offset += size
-    return parse_json(parts[0]), parts[1], parts[2], parts[3]
+    ends, whole = list(itertools.accumulate(sizes, initial=_SECTIONS.size)), memoryview(data)
+    return [whole[begin:end] for begin, end in itertools.pairwise(ends)]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A worker's batch says of itself: from whom, the how many-th, whether the last, and the ledger by then."""
+    """A worker's batch says of itself: from whom, the how many-th, whether the last, and the ledger by then.
+
+    ``texts``: the number of error texts in it, which ``redacted`` makes fit for a file.
+    """
 
     worker: int
     sequence: int
     final: bool
     ledger: Ledger
+    texts: int
 
     @classmethod
     def of(cls, batch: bytes) -> Report:
@@ -277,13 +288,13 @@ class Report:
         meta = split_batch(batch)[0]
         try:
             ledger = Ledger.from_json(meta["ledger"])
-            found = cls(meta["worker"], meta["sequence"], meta["final"], ledger)
+            found = cls(meta["worker"], meta["sequence"], meta["final"], ledger, len(meta["texts"]))
             names = [*meta["labels"], *meta["finish_reasons"], *meta["errors"]]
             names += [name for key, text in meta["texts"] for name in (key, text)]
             deque(read_cells(meta.get("feed", [])), maxlen=0)
         except (KeyError, TypeError) as error:
             raise ValueError(f"a batch whose description lacks something: {error!r}") from None
-        numbers = [found.worker, found.sequence, meta.get("at"), *astuple(ledger)]
+        numbers = [found.worker, found.sequence, meta.get("at"), *(getattr(ledger, name) for name in ledger.__slots__)]
         if {type(number) for number in numbers} != {int} or type(found.final) is not bool:
             raise ValueError("a batch whose counts are no whole numbers")
         if not all(isinstance(name, str) for name in names) or not isinstance(meta.get("use", {}), dict):
@@ -300,7 +311,7 @@ def redacted(batch: bytes) -> bytes:
     return _joined(meta, *sections)
 
 
-def _joined(meta: dict[str, Any], *sections: bytes) -> bytes:
+def _joined(meta: dict[str, Any], *sections: bytes | memoryview) -> bytes:
     parts = (dumps(meta, separators=(",", ":")).encode(), *sections)
     return _SECTIONS.pack(*map(len, parts)) + b"".join(parts)
 

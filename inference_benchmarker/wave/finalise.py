@@ -103,7 +103,7 @@ def make_countable(plan: WavePlan, spool_state: SpoolState) -> None:
     Where the plan has many more, as that of a long wave that was soon cut off, the arrivals after the last report are
     left out: the wave counts as stopped then. ValueError where even so there are too many.
     """
-    bucket, rows = TokenBucket.of(plan), sum(len(rows) for worker in spool_state.workers for rows in worker.base)
+    bucket, rows = TokenBucket.of(plan), spool_state.rows
     most = MOST_DRAWN + 10 * rows
     if bucket.draws(spool_state.end_at) <= most:
         return

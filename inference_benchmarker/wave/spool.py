@@ -95,12 +95,16 @@ class SpoolWriter:
 
 
 class SpoolReader:
-    """Reads frames as they are appended; ``frames()`` gives those that came since its last call."""
+    """Reads frames as they are appended; ``frames()`` gives those that came since its last call.
+
+    ``place``: where the frame that was given last begins, to read it ``again``.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: FileIO | None = None  # kept open: whoever deletes the file does not take it from us
         self._offset = 0
+        self.place = 0
 
     def frames(self) -> Iterator[tuple[bytes, bytes]]:
         """Whole frames (kind, data) not yet given; stops at the first one that is damaged or incomplete."""
@@ -119,8 +123,18 @@ class SpoolReader:
             data = file.read(length)
             if _checksum(kind, data) != checksum:
                 return
-            self._offset += _FRAME.size + length
+            self.place, self._offset = self._offset, self._offset + _FRAME.size + length
             yield kind, data
+
+    def again(self, place: int) -> bytes:
+        """The data of a frame that was given before; ValueError where it is another by now."""
+        assert self._file is not None, "it was read before"
+        head = os.pread(self._file.fileno(), _FRAME.size, place)
+        _, kind, length, checksum = _FRAME.unpack(head)
+        data = os.pread(self._file.fileno(), min(length, MOST_FRAME), place + _FRAME.size)
+        if _checksum(kind, data) != checksum:
+            raise ValueError("a part of it that was whole is damaged")
+        return data
 
     def close(self) -> None:
         """Nothing more is read."""

@@ -1,12 +1,15 @@
-"""A wave's spool so far: read while the wave runs for the live view, and once more when it is over."""
+"""A wave's spool so far: followed while the wave runs, and once more when it is over.
+
+The rows of the requests stay in the file until they are asked for: what is kept does not grow with them.
+"""
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from inference_benchmarker.facts.client_use import LoopDelay, Sample, WorkerUse
 from inference_benchmarker.json_text import parse_json
@@ -15,7 +18,7 @@ from inference_benchmarker.plan.load import MAX_STAGES
 from inference_benchmarker.plan.steering import RateChange
 from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
 from inference_benchmarker.records.feed import Feed
-from inference_benchmarker.records.record import Ledger, split_batch
+from inference_benchmarker.records.record import Ledger, packed_sections, split_batch
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.typed import require
 from inference_benchmarker.units import NS
@@ -49,7 +52,10 @@ _BATCH_META = {
 
 @dataclass(slots=True)
 class WorkerState:
-    """One worker's reports so far."""
+    """One worker's reports so far.
+
+    ``places``: of each batch the number of its spool, and where it stands there.
+    """
 
     ledger: Ledger = field(default_factory=Ledger)
     at: int = 0
@@ -58,13 +64,13 @@ class WorkerState:
     lost_at: int | None = None
     silence_ns: int = 0
     use: dict[str, Any] = field(default_factory=dict)
-    delays_us: list[int] = field(default_factory=list)
+    delays_us: array[int] = field(default_factory=lambda: array("q"))
     labels: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     finish_reasons: list[str] = field(default_factory=list)
-    base: list[npt.NDArray[Any]] = field(default_factory=list)
-    streams: list[npt.NDArray[Any]] = field(default_factory=list)
-    gaps: list[npt.NDArray[np.uint32]] = field(default_factory=list)
+    places: array[int] = field(default_factory=lambda: array("q"))
+    rows: int = 0
+    last_due: int = 0
 
     @property
     def worker_use(self) -> WorkerUse:
@@ -79,18 +85,6 @@ class WorkerState:
         use = WorkerUse.from_json({**self.use, "silence_s": self.silence_ns / 1e9, "loop_delay": summed})
         require(use, WorkerUse, "use")
         return use
-
-    def columns(self, number: int) -> WorkerColumns:
-        """All batches joined."""
-        return WorkerColumns(
-            worker=number,
-            base=_joined(self.base, BASE_DTYPE),
-            streams=_joined(self.streams, STREAM_DTYPE),
-            gaps=_joined(self.gaps, np.dtype(np.uint32)),
-            labels=self.labels,
-            errors=self.errors,
-            finish_reasons=self.finish_reasons,
-        )
 
 
 class SpoolState:
@@ -127,10 +121,10 @@ class SpoolState:
 
         Raises one of ``run_dir.UNREADABLE`` for a frame that is whole and not of this tool.
         """
-        for reader in self._readers:
+        for number, reader in enumerate(self._readers):
             for kind, data in reader.frames():
                 if kind == BATCH:
-                    self._take_batch(data)
+                    self._take_batch(data).places.extend((number, reader.place))
                 else:
                     self._take_event(parse_json(data))
 
@@ -140,8 +134,23 @@ class SpoolState:
             reader.close()
 
     def records(self) -> Records:
-        """Every request reported so far."""
-        return Records.of_workers(worker.columns(number) for number, worker in enumerate(self.workers))
+        """Every request reported so far, read from the spool. ValueError where it is not what it was."""
+        return Records.of_workers(self._columns(number, worker) for number, worker in enumerate(self.workers))
+
+    def _columns(self, number: int, worker: WorkerState) -> WorkerColumns:
+        """All batches joined."""
+        places = zip(worker.places[::2], worker.places[1::2], strict=True)
+        batches = [packed_sections(self._readers[spool].again(place)) for spool, place in places]
+        base, streams, gaps = (b"".join(sections) for sections in zip(*batches, strict=True)) if batches else [b""] * 3
+        return WorkerColumns(
+            worker=number,
+            base=np.frombuffer(base, BASE_DTYPE),
+            streams=np.frombuffer(streams, STREAM_DTYPE),
+            gaps=np.frombuffer(gaps, np.uint32),
+            labels=worker.labels,
+            errors=worker.errors,
+            finish_reasons=worker.finish_reasons,
+        )
 
     @property
     def ledger(self) -> Ledger:
@@ -151,8 +160,12 @@ class SpoolState:
     @property
     def last_due(self) -> int:
         """When the last arrival that was reported was due."""
-        batches = (rows["due"] for worker in self.workers for rows in worker.base if len(rows))
-        return max((int(dues.max()) for dues in batches), default=0)
+        return max((worker.last_due for worker in self.workers), default=0)
+
+    @property
+    def rows(self) -> int:
+        """The number of requests reported."""
+        return sum(worker.rows for worker in self.workers)
 
     @property
     def whole_seconds(self) -> int:
@@ -197,8 +210,8 @@ class SpoolState:
             raise ValueError(f"change {len(self.changes) + 1} of the rate, at {at} ns, follows none")
         self.changes.append(RateChange(at, exact(rate)))
 
-    def _take_batch(self, data: bytes) -> None:
-        meta, base, streams, gaps = split_batch(data)
+    def _take_batch(self, data: bytes) -> WorkerState:
+        meta, base, _, _ = split_batch(data)
         _require_members(meta, _BATCH_META, "batch")
         worker = self._worker(meta["worker"])
         worker.ledger = Ledger.from_json(meta["ledger"])
@@ -210,7 +223,7 @@ class SpoolState:
         worker.use = meta.get("use", {})  # a spool of an older version has none
         delays = worker.use.pop("delays_us", [])
         require(delays, list[int], "delays_us")
-        worker.delays_us += delays
+        worker.delays_us.extend(delays)
         worker.labels += meta["labels"]
         worker.errors += meta["errors"]
         finish_reasons = meta.get("finish_reasons", [])  # a spool of an older version has none
@@ -220,10 +233,11 @@ class SpoolState:
             texts = self.texts.setdefault(key, [])
             if text not in texts and len(texts) < 3:
                 texts.append(text)
-        worker.base.append(np.frombuffer(base, BASE_DTYPE))
-        worker.streams.append(np.frombuffer(streams, STREAM_DTYPE))
-        worker.gaps.append(np.frombuffer(gaps, np.uint32))
+        dues = np.frombuffer(base, BASE_DTYPE)["due"]
+        worker.rows += len(dues)
+        worker.last_due = max(worker.last_due, int(dues.max(initial=0)))
         self.feed.merge(meta.get("feed", []), worker.errors)  # a spool of an older version has none
+        return worker
 
     def _worker(self, number: int) -> WorkerState:
         if not 0 <= number < len(self.workers):
@@ -234,7 +248,3 @@ class SpoolState:
 def _require_members(data: dict[str, Any], kinds: dict[str, Any], name: str) -> None:
     for key, kind in kinds.items():
         require(data[key], kind, f"{name}.{key}")
-
-
-def _joined(parts: list[npt.NDArray[Any]], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    return np.concatenate(parts) if parts else np.zeros(0, dtype)

@@ -180,13 +180,12 @@ def _of_spool(run_dir: RunDir) -> Wave:
     try:
         if run_dir.spool.stat(follow_symlinks=False).st_size > most_in_memory():
             raise ValueError("it does not fit in this machine's memory")
-        spool_state = SpoolState([run_dir.spool], plan.workers)
-        with closing(spool_state):
+        with closing(SpoolState([run_dir.spool], plan.workers)) as spool_state:
             spool_state.read()
-        plan = offered(plan, spool_state)
-        refuse([problem.text for problem in plan.problems_of_values()])
-        make_countable(plan, spool_state)
-        wave = finalise(plan, spool_state, run_dir, described, primary_lost=not spool_state.ended)
+            plan = offered(plan, spool_state)
+            refuse([problem.text for problem in plan.problems_of_values()])
+            make_countable(plan, spool_state)
+            wave = finalise(plan, spool_state, run_dir, described, primary_lost=not spool_state.ended)
         check_wave(wave)
         wave = wave.with_instances(read_instances(run_dir.instances))
     except (OSError, MemoryError, RecursionError, *UNREADABLE) as error:

@@ -126,7 +126,7 @@ def batch_of(**meta: Any) -> bytes:
 
 class TestReport:
     def test_it_is_what_the_batch_says_of_itself(self) -> None:
-        assert Report.of(batch_of()) == Report(3, 7, True, Ledger(scheduled=2, sent=2, ok=1))
+        assert Report.of(batch_of()) == Report(3, 7, True, Ledger(scheduled=2, sent=2, ok=1), texts=1)
 
     @pytest.mark.parametrize(
         "meta",

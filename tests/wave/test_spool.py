@@ -8,6 +8,7 @@ import os
 import struct
 import subprocess
 import sys
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -85,6 +86,20 @@ def test_a_reader_follows_a_growing_file_byte_by_byte(tmp_path: Path) -> None:
             seen += list(reader.frames())
     assert seen == FRAMES
     assert list(reader.frames()) == []
+
+
+def test_a_frame_can_be_read_again_unless_it_was_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "spool"
+    write(path)
+    reader = SpoolReader(path)
+    places = [(reader.place, data) for _, data in reader.frames()]
+    assert [reader.again(place) for place, _ in reversed(places)] == [data for _, data in reversed(places)]
+    place, _ = places[1]
+    with path.open("r+b") as file:
+        file.seek(place + 9)  # the checksum
+        file.write(b"?")
+    with pytest.raises(ValueError, match="is damaged"):
+        reader.again(place)
 
 
 def test_a_spool_is_locked_as_long_as_it_is_written(tmp_path: Path) -> None:
@@ -266,6 +281,22 @@ class TestSpoolState:
         wave.spool_state.read()
         assert (wave.spool_state.stop_at, wave.spool_state.stop_asked) == (None, False)
         assert [worker.final for worker in wave.spool_state.workers] == [False, True]
+
+    def test_what_is_kept_does_not_grow_with_the_requests(self, wave: Wave) -> None:
+        """The rows stay in the file: of 50,000 in 20 batches it would be 2.6 MB."""
+        for batch in range(21):
+            for number in range(2_500 if batch else 1):
+                wave.writers[0].add(1_000_000 * batch + number, 9, 9, 10, 0, NONE, 0, 0, 0)
+            wave.batch(0)
+            if not batch:
+                wave.spool_state.read()
+        tracemalloc.start()
+        wave.spool_state.read()
+        kept, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert wave.spool_state.rows == 50_001
+        assert (kept < 50_000, most < 1_000_000) == (True, True)
+        assert len(wave.spool_state.records()) == 50_001
 
     def test_names_are_joined_over_batches(self, wave: Wave) -> None:
         for number, label in enumerate(["a", "b", "a", "c"]):

@@ -297,7 +297,7 @@ class Primary:
         if report.sequence > member.next_sequence or (member.over and report.sequence == member.next_sequence):
             return
         if report.sequence == member.next_sequence:
-            if not self._write(redacted(msg.data)):
+            if not self._write(redacted(msg.data) if report.texts else msg.data):
                 self._lose(msg.sender)
                 return
             member.next_sequence += 1
