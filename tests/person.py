@@ -24,6 +24,15 @@ class Person:
         """All that was shown, without what moves the cursor."""
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._seen.decode(errors="replace"))
 
+    def seen_since(self, place: int) -> str:
+        """The part of the screen's raw text that came after so many bytes."""
+        return bytes(self._seen[place:]).decode(errors="replace")
+
+    @property
+    def place(self) -> int:
+        """How many bytes were shown so far."""
+        return len(self._seen)
+
     def press(self, keys: str) -> None:
         """Press keys."""
         os.write(self.master, keys.encode())

@@ -55,6 +55,6 @@ class Pilot(Protocol):
         ``spool_state`` is what the workers reported, read twice a second: ``ledger``, ``feed`` with counts and times of
         each second and stage, and in ``changes`` the changes so far with the instants from which on they hold.
         ``now_ns`` is nanoseconds after wave start, below 0 in the warm-up, which keeps the first rate: one that is
-        ordered then is refused. A new rate holds about 120 ms after the order. An exception ends the wave, whose run
+        ordered then is refused. A new rate holds about 110 ms after the order. An exception ends the wave, whose run
         directory stays.
         """

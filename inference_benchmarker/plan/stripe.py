@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import accumulate, chain, count, islice, takewhile
+from itertools import accumulate, chain, count, islice, repeat, starmap, takewhile
 from operator import neg
 from random import Random
 from typing import TYPE_CHECKING
@@ -120,7 +120,7 @@ class _OwnUnits:
     """
 
     def __init__(self, seed: int, worker: int, workers: int) -> None:
-        self._drawn = islice(unit_rate(seed), worker, None, workers)
+        self._drawn = map(neg, islice(_negative_units(seed, _WINDOW_STREAM), worker, None, workers))
         self._kept: list[float] = []
         self._first = 0
 
@@ -141,5 +141,10 @@ class _OwnUnits:
 
 def unit_rate(seed: int, stream: int = _WINDOW_STREAM) -> Iterator[float]:
     """A Poisson process of rate 1, drawn alike by each worker: exponential gaps by inversion, summed up."""
+    return map(neg, _negative_units(seed, stream))
+
+
+def _negative_units(seed: int, stream: int) -> Iterator[float]:
+    """The same below zero: a worker draws the others' numbers, too, and turns the sign of its own alone."""
     draw = Random(seed * _STREAMS + stream).random
-    return accumulate(map(neg, map(math.log, map((1.0).__sub__, iter(draw, None)))))
+    return accumulate(map(math.log, map((1.0).__sub__, starmap(draw, repeat(())))))

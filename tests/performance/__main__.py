@@ -27,6 +27,7 @@ from tests.performance import (
     stages,
     stall,
     startup,
+    steering,
     streams,
     truth,
 )
@@ -35,6 +36,7 @@ from tests.performance.figures import Program, machine
 PROGRAMS = {
     "pacing": pacing.PROGRAM,
     "stages": stages.PROGRAM,
+    "steering": steering.PROGRAM,
     "bursts": bursts.PROGRAM,
     "ceiling": ceiling.PROGRAM,
     "overhead": overhead.PROGRAM,

@@ -114,7 +114,7 @@ def running(
             directories = list(Path(directory).glob("*_benchmark*"))
             if process.returncode not in MEASURED or len(directories) != 1:
                 raise RuntimeError(f"benchmark ended with {process.returncode}:\n{output}")
-            return _load(directories[0], wall_s, process.returncode)
+            return load(directories[0], wall_s, process.returncode)
 
         try:
             yield process, finish
@@ -134,7 +134,8 @@ def environment(url: str, payloads: int) -> Mapping[str, str]:
     return os.environ | {"PYTHONPATH": path, "BENCHMARK_PERF_URL": url, "BENCHMARK_PERF_N": str(payloads)}
 
 
-def _load(directory: Path, wall_s: float, exit_code: int) -> Wave:
+def load(directory: Path, wall_s: float, exit_code: int) -> Wave:
+    """The wave of a run directory."""
     summary = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
     requests = pd.read_parquet(directory / "requests.parquet")
     requests = requests[requests["index"] >= 0].sort_values("index", ignore_index=True)

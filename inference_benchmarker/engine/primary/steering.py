@@ -11,7 +11,7 @@ from inference_benchmarker.plan.steering import MS, RateChange, can_be_offered, 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
 
-LEAD_NS = 120 * MS
+LEAD_NS = 110 * MS
 """How long before it is in force a change is told: a worker hears of it within some milliseconds, a busy one later."""
 
 
