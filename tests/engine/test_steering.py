@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
@@ -14,6 +16,7 @@ import psutil
 import pytest
 
 from inference_benchmarker import BenchmarkError, Bounds, OpenLoop, Wave, WavePlan, run_wave
+from inference_benchmarker.engine.live import Nobody
 from inference_benchmarker.engine.pilot import End, Order, Rate
 from inference_benchmarker.plan.pacing import TokenBucket
 from tests.bench import FACTORIES, NS, OF_A_BUSY_MACHINE, SENDER, Bench
@@ -43,6 +46,13 @@ class Script:
             found.append(self.orders_at[self.given][1])
             self.given += 1
         return found
+
+
+class Watching(Nobody):
+    """Keeps what the view of a wave is shown."""
+
+    def update(self, spool_state: SpoolState, now_ns: int) -> None:  # noqa: ARG002 - as Live has it
+        self.spool_state = spool_state
 
 
 @pytest.fixture
@@ -77,13 +87,13 @@ def test_what_is_sent_is_what_the_stages_say(
     ]
     with bench.endpoint(service="none") as endpoint:
         monkeypatch.setenv("TARGET", endpoint.url)
-        before = 0
+        before, watching = 0, Watching()
 
         def run() -> Wave:
             nonlocal before
             before = len(endpoint.arrivals()["sequence"])
             plan = steered(folder, arrivals, workers=workers, warmup_s=Decimal("0.2"))
-            return run_wave(plan, pilot=Script([(-9, Rate(Decimal(999))), *changes, (1.5, End())]))
+            return run_wave(plan, watching, pilot=Script([(-9, Rate(Decimal(999))), *changes, (1.5, End())]))
 
         wave = run_in_time(run)
         arrived = sorted(endpoint.arrivals()["queued_ns"])[before:]
@@ -96,6 +106,9 @@ def test_what_is_sent_is_what_the_stages_say(
     assert isinstance(wave.plan.load, OpenLoop)
     assert 10 < len(wave.plan.load.stages) <= 21
     assert not {finding.code for finding in wave.verdict.findings if finding.severity == "invalid"} - OF_A_BUSY_MACHINE
+    rows_of = Counter(bisect_right(wave.plan.load.stage_ends_ns, due) for due in wave.records.int("due").tolist())
+    feed = watching.spool_state.feed
+    assert {number: feed.stage(number).sent for number in rows_of} == rows_of, "stages of the feed are those offered"
     assert wave.verdict.exit_code in (0, 3)
     assert wave.window.stopped_at_ns is None
     assert wave.run_dir is not None

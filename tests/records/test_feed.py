@@ -87,6 +87,16 @@ def test_tokens_and_their_times_are_those_of_the_stream() -> None:
     assert total.times["itl"] == Histogram.of([10 * MS, 20 * MS] * 4)
 
 
+def test_the_closed_loop_has_no_response_time() -> None:
+    writer = BatchWriter()
+    for open_loop in (True, False):
+        writer.feed.open_loop = open_loop
+        write(writer, 0, 0)
+        (cell,) = fed(writer)
+        assert ("response_time" in cell) == open_loop
+        assert {"latency", "lag"} < set(cell)
+
+
 def test_stages_may_be_told_while_the_wave_runs() -> None:
     writer = FeedWriter()
     writer.set_stages([NS])

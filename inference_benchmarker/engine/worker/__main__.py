@@ -111,6 +111,8 @@ class Worker:
         self._writer = BatchWriter(secret_values(os.environ))
         if isinstance(plan.load, OpenLoop):
             self._writer.feed.set_stages(plan.load.stage_ends_ns)
+        else:
+            self._writer.feed.open_loop = False
         self._requests: Requests
         self._reporter: Any = None
         self._scheduler: Scheduler
