@@ -168,8 +168,8 @@ def shortfall(wave: Wave, lag_limit_s: float) -> tuple[Cause | None, str]:
         return "errors", "a process ended in mid-wave, see logs"
     if lag is None or lag.percentile(99) > lag_limit_s:
         return "client", _lateness(wave, lag_limit_s)
-    if ledger.dropped or ledger.sent < LEAST_SENT_SHARE * ledger.scheduled:
-        missing = f"{ledger.scheduled - ledger.sent:,} of {ledger.scheduled:,} not sent"
+    if ledger.dropped or ledger.arrivals < LEAST_SENT_SHARE * ledger.scheduled:
+        missing = f"{ledger.scheduled - ledger.arrivals:,} of {ledger.scheduled:,} not sent"
         return _side(wave), ", ".join(filter(None, (missing, _seen(blamed(wave)))))
     return _unanswered(wave)
 

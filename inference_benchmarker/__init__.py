@@ -16,18 +16,21 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.plan.replay import Replay
+    from inference_benchmarker.plan.retries import Backoff, Retries
     from inference_benchmarker.plan.slo import Slo
     from inference_benchmarker.plan.stage import Stage
     from inference_benchmarker.records.response import Response
     from inference_benchmarker.wave.wave import Wave
 
 __all__ = [
+    "Backoff",
     "BenchmarkError",
     "Bounds",
     "ClosedLoop",
     "OpenLoop",
     "Replay",
     "Response",
+    "Retries",
     "Slo",
     "Stage",
     "Wave",
@@ -44,6 +47,8 @@ _HOMES = {
     "ClosedLoop": "plan.load",
     "OpenLoop": "plan.load",
     "Replay": "plan.replay",
+    "Backoff": "plan.retries",
+    "Retries": "plan.retries",
     "Slo": "plan.slo",
     "Stage": "plan.stage",
     "WavePlan": "plan.plan",

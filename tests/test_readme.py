@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -44,7 +45,7 @@ LAUNCHER_FLAGS = {"--init", "--venv", "--with-aiperf", "--self-test", "--compare
 OTHER_PROGRAMS_FLAGS = {"--embeddings", "--quick", "--rerank", "--worker"}
 NOT_HERE = ("git clone ", "cd inference-benchmarker", "./benchmark --self-test", "pip install ")
 ENDPOINT_LINE = "benchmark endpoint --port 8080"
-PORTS = ("8080", "8081", "8082")
+PORTS = ("8080", "8081", "8082", "8083", "8084")
 BUILT_ON_RUNS = ("benchmark --compare", "benchmark --plot")
 SIDE_BY_SIDE = 4
 RUN_DIR = re.compile(r"\.tmp/\d{8}T\d{6}Z_benchmark")
@@ -269,8 +270,8 @@ class Newcomer:
 
 @pytest.fixture
 def newcomer(tmp_path: Path, command: list[str]) -> Iterator[Newcomer]:
-    with listen(0) as first, listen(0) as second, listen(0) as third:
-        ports = tuple(sock.getsockname()[1] for sock in (first, second, third))
+    with ExitStack() as stack:
+        ports = tuple(stack.enter_context(listen(0)).getsockname()[1] for _ in PORTS)
     newcomer = Newcomer(tmp_path, command, ports)
     yield newcomer
     newcomer.leave()

@@ -33,6 +33,7 @@ from inference_benchmarker.units import NS
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import SpoolWriter
+from inference_benchmarker.wave.spool_state import WorkerState
 from inference_benchmarker.wave.wave import Wave
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def observe(
     for number in range(plan.workers):
         mine = [r for r in window if r.worker == number]
         count = {name: sum(r.outcome == name for r in mine) for name in ("ok", "failed", "abandoned")}
-        reported.append(Ledger(sent=len(mine), dropped=dropped[number], **count))
+        repeated = sum(r.attempt > 0 for r in mine)
+        reported.append(Ledger(sent=len(mine), repeated=repeated, dropped=dropped[number], **count))
     last = max((r.done for r in window if r.outcome != "abandoned"), default=0)
     planned = TokenBucket.of(plan).duration_ns(stopped_at)
     lost = more.get("lost_workers", ())
@@ -106,7 +108,7 @@ class Worker:
         self.writer = BatchWriter()
         self.batches: list[bytes] = []
 
-    def write(self, record: RequestRecord) -> None:
+    def write(self, record: RequestRecord, arrived: int | None = None) -> None:
         label = self.writer.labels[record.label]
         error = 0 if record.error is None else self.writer.errors[record.error]
         outcome = OUTCOMES.index(record.outcome)
@@ -119,6 +121,8 @@ class Worker:
         )
         if stream:
             self.writer.add_stream(self._times(record), _packed(record.tokens_in), _packed(record.tokens_out))
+        if record.attempt:
+            self.writer.add_attempt(record.attempt, record.due if arrived is None else arrived)
 
     @staticmethod
     def _times(record: RequestRecord) -> list[int] | None:
@@ -136,6 +140,9 @@ class Worker:
 
     def columns(self) -> WorkerColumns:
         parts = [split_batch(batch) for batch in self.batches]
+        state = WorkerState()
+        for meta, base, _, _ in parts:
+            state.take_rows(np.frombuffer(base, BASE_DTYPE), meta.get("attempts", []))
         return WorkerColumns(
             worker=self.number,
             base=np.frombuffer(b"".join(part[1] for part in parts), BASE_DTYPE),
@@ -144,6 +151,7 @@ class Worker:
             labels=[name for part in parts for name in part[0]["labels"]],
             errors=[name for part in parts for name in part[0]["errors"]],
             finish_reasons=[name for part in parts for name in part[0]["finish_reasons"]],
+            attempts=np.array(state.attempts, np.int64).reshape(-1, 2),
         )
 
 
@@ -213,6 +221,7 @@ HOST = HostUse(
 def records_of(columns: Mapping[str, Any]) -> Records:
     """The records with these columns, by the names of the schema; what is left out is null."""
     size = len(columns["index"])
+    columns = {"attempt": np.zeros(size, np.uint16), **columns}
     arrays = [
         pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(size, field.type)
         for field in SCHEMA

@@ -56,13 +56,6 @@ def take_aiperf(options: dict[str, Any], problems: list[str], environment: Mappi
         problems += [f"{_flag(name)} is for --aiperf or --aiperf-only." for name in stray]
         return None
     problems += _conflicts(options)
-    problems += [
-        f"aiperf has one rate: give --client-rps instead of {_flag(name)}, or leave --aiperf out."
-        for name in ("stages", "replay")
-        if options[name] is not None
-    ]
-    if options["interactive"]:
-        problems.append("aiperf has one rate, which nobody changes: leave --interactive or --aiperf out.")
     given = _given(options["aiperf_args"], problems)
     if options["demo"] and not given.keys() & {"tokenizer", "model"}:
         given["tokenizer"] = str(demo_tokenizer())
@@ -94,6 +87,13 @@ def _flag(name: str) -> str:
 
 
 def _conflicts(options: dict[str, Any]) -> Iterator[str]:
+    for name in ("stages", "replay"):
+        if options[name] is not None:
+            yield f"aiperf has one rate: give --client-rps instead of {_flag(name)}, or leave --aiperf out."
+    if options["interactive"]:
+        yield "aiperf has one rate, which nobody changes: leave --interactive or --aiperf out."
+    if asked := [_flag(name) for name in ("client_timeout", "client_retries") if options[name] is not None]:
+        yield f"aiperf sends each request once: leave {' and '.join(asked)} out, or aiperf."
     if not options["aiperf_only"]:
         return
     if options["aiperf"]:

@@ -51,8 +51,8 @@ class Meter:
         recent = spool_state.feed.over(stop - WINDOW_S, stop)
         return Snapshot(
             now_s=now_ns / NS,
-            share=self._share(now_ns, ledger.sent + ledger.dropped),
-            state=self._state(now_ns, ledger.sent + ledger.dropped, ledger.in_flight),
+            share=self._share(now_ns, ledger.arrivals + ledger.dropped),
+            state=self._state(now_ns, ledger.arrivals + ledger.dropped, ledger.in_flight),
             sent=ledger.sent,
             errors=ledger.failed,
             dropped=ledger.dropped,

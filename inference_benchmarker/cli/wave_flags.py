@@ -21,12 +21,13 @@ from inference_benchmarker.errors import refuse
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.replay import Replay
+from inference_benchmarker.plan.retries import Backoff, Retries
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.redact import redact
 
 _LISTS = ("goodput", "stages")
-_OF_A_PLAN = (WavePlan, Bounds, OpenLoop, ClosedLoop, Replay)
+_OF_A_PLAN = (WavePlan, Bounds, OpenLoop, ClosedLoop, Replay, Retries)
 _OF_A_REPLAY = ("speed", "window", "replay_column")
 _NOT_INTERACTIVE = ("stages", "replay", "concurrency", "quiet")
 
@@ -37,6 +38,10 @@ def _slo(_: str, text: str) -> Slo:
 
 def _stage(_: str, text: str) -> Stage:
     return Stage.parse(text)
+
+
+def _backoff(_: str, text: str) -> Backoff:
+    return Backoff.parse(text)
 
 
 def _request_limit(_: str, text: str) -> RequestLimit:
@@ -128,6 +133,26 @@ WAVE_FLAGS = table_for(
                 sets="request_timeout_s",
             ),
             Flag(
+                "--client-timeout",
+                "S",
+                "a client's patience: end and fail one attempt that takes longer (default: none)",
+                parse_decimal,
+                sets="timeout_s",
+            ),
+            Flag(
+                "--client-retries",
+                "N",
+                "try a request again, up to N times: after a time-out, a broken connection, 429 or 5xx",
+                parse_int,
+                sets="retries",
+            ),
+            Flag(
+                "--backoff",
+                "WAIT",
+                "the wait before another attempt: none (default), fixed:0.5s, exponential[:BASE..MAX] with jitter",
+                _backoff,
+            ),
+            Flag(
                 "--load-timeout",
                 "S",
                 "how long loading the factories file may take",
@@ -193,7 +218,8 @@ def make_plan(options: dict[str, Any], problems: list[str], *, endpoint_needed: 
     lists = {name: [text for given in options[name] or () for text in given.split(",")] for name in _LISTS}
     several = {name: texts or None for name, texts in lists.items()}
     given = read_flags(_flags_of_a_plan(), {**options, **several}, problems)
-    plan = WavePlan(_load(options, given, problems), Bounds(**given.of(Bounds)), **given.of(WavePlan))
+    several_parts = {**given.of(WavePlan), "retries": Retries(**given.of(Retries))}
+    plan = WavePlan(_load(options, given, problems), Bounds(**given.of(Bounds)), **several_parts)
     problems += given.told(plan.problems(endpoint_needed=endpoint_needed))
     if problems:
         from inference_benchmarker.engine.endpoint import source_problems

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StageFacts:
-    """A stage and the requests that were due in it, on a clock that begins with it.
+    """A stage and the requests of the arrivals that were due in it, on a clock that begins with it.
 
     ``facts.warmup`` is what was in flight when it began.
     """
@@ -48,7 +48,7 @@ def stages_of(facts: WaveFacts) -> Iterator[StageFacts]:
     ends = list(accumulate((stage.duration_ns for stage in load.stages), initial=0))
     until = ends if stop is None else [min(end, max(stop, 0)) for end in ends]
     planned = np.diff(TokenBucket.of(facts.plan).counts(until)).tolist()
-    rows = np.searchsorted(facts.records.int("due"), ends).tolist()  # a later arrival has a higher index
+    rows = np.searchsorted(facts.records.arrived, ends).tolist()  # a later arrival has a higher index
     named = zip(load.stage_names, load.stages, pairwise(until), pairwise(rows), planned, strict=True)
     for name, stage, (start, end), span, count in named:
         if end > start:
@@ -65,12 +65,13 @@ def spans_of(facts: WaveFacts, length_ns: int) -> Iterator[tuple[int, int, WaveF
 
     In the closed loop nothing was planned but what was sent.
     """
-    due = facts.records.int("due")
-    ordered = facts.records if (due[1:] >= due[:-1]).all() else facts.records.sorted_by("due")
+    due = facts.records.arrived
+    ordered = facts.records if (due[1:] >= due[:-1]).all() else facts.records.in_order_of_arrival()
     whole = facts.window.planned_ns or int(due.max(initial=-1)) + 1
     edges = [*range(0, whole, length_ns), whole]
-    rows = np.searchsorted(ordered.int("due"), edges).tolist()
-    planned = np.diff(TokenBucket.of(facts.plan).counts(edges) if facts.open_loop else rows).tolist()
+    rows = np.searchsorted(ordered.arrived, edges).tolist()
+    arrivals = np.append(0, np.cumsum(~ordered.repeats))[rows]
+    planned = np.diff(TokenBucket.of(facts.plan).counts(edges) if facts.open_loop else arrivals).tolist()
     for (start, end), span, count in zip(pairwise(edges), pairwise(rows), planned, strict=True):
         yield start, end, _alone(facts, (start, end), ordered.between(*span).since(start), count)
 
@@ -78,7 +79,8 @@ def spans_of(facts: WaveFacts, length_ns: int) -> Iterator[tuple[int, int, WaveF
 def _alone(facts: WaveFacts, times: tuple[int, int], records: Records, planned: int) -> WaveFacts:
     start, end = times
     counts = {name: int(records.outcome(name).sum()) for name in ("ok", "failed", "abandoned")}
-    dropped = 0 if facts.lost_workers else max(planned - len(records), 0)
+    repeated = int(np.count_nonzero(records.repeats))
+    dropped = 0 if facts.lost_workers else max(planned - len(records) + repeated, 0)
     answered = records.int("done")[~records.outcome("abandoned")]
     return replace(
         facts,
@@ -91,7 +93,7 @@ def _alone(facts: WaveFacts, times: tuple[int, int], records: Records, planned: 
         ),
         records=records,
         warmup=records.between(0, 0),
-        ledgers=(Ledger(scheduled=planned, sent=len(records), dropped=dropped, **counts),),
+        ledgers=(Ledger(scheduled=planned, sent=len(records), dropped=dropped, repeated=repeated, **counts),),
     )
 
 

@@ -111,10 +111,10 @@ def reconcile_ledgers(
     if isinstance(plan.load, OpenLoop):
         scheduled = TokenBucket.of(plan).count(stopped_at_ns)
     else:
-        scheduled = [ledger.sent for ledger in reported]
+        scheduled = [ledger.arrivals for ledger in reported]
     settled = []
     for number, (ledger, planned) in enumerate(zip(reported, scheduled, strict=True)):
-        taken_up = ledger.sent + ledger.dropped
+        taken_up = ledger.arrivals + ledger.dropped
         adrift = stopped_at_ns is not None or ledger.late_changes > 0
         scheduled_here = max(planned, taken_up) if adrift else planned
         missing = max(0, planned - taken_up) if number in lost or adrift else 0

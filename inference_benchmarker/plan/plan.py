@@ -17,6 +17,7 @@ from inference_benchmarker.plan.exact import exact, take_exactly
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, seconds_problems
 from inference_benchmarker.plan.pacing import schedule_of
 from inference_benchmarker.plan.replay import Replay
+from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.redact import redact
@@ -53,6 +54,7 @@ class WavePlan:
     warmup_s: Decimal = Decimal(0)
     drain_timeout_s: Decimal = Decimal(60)
     request_timeout_s: Decimal | None = None
+    retries: Retries = field(default_factory=Retries)
     load_timeout_s: Decimal = Decimal(600)
     max_in_flight: int | None = None
     seed: int | None = None
@@ -92,6 +94,7 @@ class WavePlan:
             *self._replay_problems(),
             *self._process_problems(),
             *self._timing_problems(),
+            *self._retry_problems(),
             *self._threshold_problems(),
         ]
 
@@ -201,6 +204,12 @@ class WavePlan:
         if self.endpoint_name is not None and self.factories_file is None and self.locust_file is not None:
             text = "--endpoint-name goes to invoke_factory; with --locust-file use --url."
             yield Problem(("endpoint_name", "factories_file"), text)
+        if self.locust_file is not None and self.retries.asked:
+            text = (
+                "--client-timeout and --client-retries need a factories file, where a request is known for one; a task "
+                "of a --locust-file tries again itself."
+            )
+            yield Problem(("locust_file", "retries", "timeout_s"), text)
         if self.url is not None:
             yield from self._url_problems(self.url)
 
@@ -243,6 +252,17 @@ class WavePlan:
             yield from seconds_problems("request_timeout_s", "--request-timeout", self.request_timeout_s, least)
         yield from seconds_problems("load_timeout_s", "--load-timeout", self.load_timeout_s, least=Decimal(1))
 
+    def _retry_problems(self) -> Iterator[Problem]:
+        yield from self.retries.problems()
+        attempt, arrival = self.retries.timeout_s, self.request_timeout_s
+        given = [limit for limit in (attempt, arrival) if limit is not None and limit.is_finite()]
+        if len(given) == 2 and given[0] >= given[1]:
+            text = (
+                f"--client-timeout {attempt} is for one attempt and must be below --request-timeout {arrival}, which "
+                "bounds all attempts of an arrival together."
+            )
+            yield Problem(("timeout_s", "request_timeout_s"), text)
+
     def _threshold_problems(self) -> Iterator[Problem]:
         if not (math.isfinite(self.success_threshold) and 0 <= self.success_threshold <= 1):
             text = f"--success-threshold must be a share from 0 to 1, not {self.success_threshold}."
@@ -275,6 +295,7 @@ class WavePlan:
         data["load"] = {"kind": kind, **data["load"]}
         if isinstance(self.load, OpenLoop):
             data["load"]["replay"] = None if self.load.replay is None else self.load.replay.to_json()
+        data["retries"] = self.retries.to_json()
         data["slos"] = [slo.expression for slo in self.slos]
         data["goodput"] = [limit.expression for limit in self.goodput]
         return {"schema_version": SCHEMA_VERSION, **_plain(data)}
@@ -304,6 +325,8 @@ class WavePlan:
         values["goodput"] = tuple(map(RequestLimit.parse, values.get("goodput", ())))  # older plans have none
         for key in ("warmup_s", "drain_timeout_s", "request_timeout_s"):
             values[key] = _decimal(values[key])
+        if "retries" in values:  # older plans have none
+            values["retries"] = Retries.from_json(values["retries"])
         if "load_timeout_s" in values:  # older plans have none
             values["load_timeout_s"] = Decimal(values["load_timeout_s"])
         for key in ("factories_file", "locust_file", "output_dir"):

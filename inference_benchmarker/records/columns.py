@@ -5,7 +5,8 @@ This is the form of ``requests.parquet``; docs/reference/files.md lists its colu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,6 +57,7 @@ STREAM_DTYPE = np.dtype(
         ("gaps", "<u4"),
     ]
 )
+MOST_ATTEMPT = (1 << 16) - 1
 LONGEST_NS = 3 * MAX_SECONDS * NS  # warm-up, wave and drain
 MOST_COUNT = 1 << 53
 _INSTANTS = ("due", "sent", "first_token", "last_token", "done")
@@ -69,6 +71,7 @@ _NAMES = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
     [
         pa.field("index", pa.int64(), nullable=False),
+        pa.field("attempt", pa.uint16(), nullable=False),
         pa.field("worker", pa.uint16(), nullable=False),
         pa.field("label", _NAMES),
         pa.field("due", pa.int64(), nullable=False),
@@ -91,7 +94,10 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class WorkerColumns:
-    """One worker's reports, joined over its batches: packed arrays and the names their numbers mean."""
+    """One worker's reports, joined over its batches: packed arrays and the names their numbers mean.
+
+    ``attempts`` has a pair for each request that was not its arrival's first: its row, and the how many-th it was.
+    """
 
     worker: int
     base: npt.NDArray[Any]
@@ -100,10 +106,14 @@ class WorkerColumns:
     labels: list[str]
     errors: list[str]
     finish_reasons: list[str]
+    attempts: Int64 = field(default_factory=lambda: np.zeros((0, 2), np.int64))
 
 
 class Records:
-    """The records of a wave, sorted by arrival index. Iterating gives ``RequestRecord``s."""
+    """The records of a wave, sorted by arrival index, then by attempt where clients tried again.
+
+    Iterating gives ``RequestRecord``s.
+    """
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -122,7 +132,7 @@ class Records:
     @classmethod
     def of(cls, records: Iterable[RequestRecord]) -> Records:
         """The table of some records."""
-        rows = [record._asdict() for record in sorted(records)]
+        rows = [record._asdict() for record in sorted(records, key=lambda record: (record.index, record.attempt))]
         return cls(pa.Table.from_pylist(rows, schema=SCHEMA))
 
     @classmethod
@@ -130,7 +140,10 @@ class Records:
         """The table of what the workers reported."""
         tables = [_worker_table(worker) for worker in workers]
         table = pa.concat_tables(tables) if tables else SCHEMA.empty_table()
-        return cls(table.unify_dictionaries().combine_chunks().sort_by("index"))
+        table = table.unify_dictionaries().combine_chunks()
+        repeated = pc.max(table.column("attempt")).as_py()
+        order = [("index", "ascending"), *([("attempt", "ascending")] if repeated else [])]
+        return cls(table.sort_by(order))
 
     def int(self, name: str) -> Int64:
         """An integer column as numpy; 0 where it is null (see ``has``)."""
@@ -142,6 +155,27 @@ class Records:
     def has(self, name: str) -> Mask:
         """The rows in which a column is not null."""
         return arrow.present(self.table.column(name))
+
+    @cached_property
+    def repeats(self) -> Mask:
+        """The rows that are not the first of their arrival: what clients sent when they tried again."""
+        return self.int("attempt") > 0
+
+    @cached_property
+    def lasts(self) -> Mask:
+        """The rows that are the last of their arrival, whose outcome is the user's."""
+        index = self.int("index")
+        return np.append(index[1:] != index[:-1], True)[: len(index)]
+
+    @cached_property
+    def arrived(self) -> Int64:
+        """When the arrival of each row was due, in ns: the due time of its first row."""
+        if not self.repeats.any():
+            return self.int("due")
+        index = self.int("index")
+        begins = np.append(True, index[1:] != index[:-1])
+        dues: Int64 = self.int("due")[np.flatnonzero(begins)[np.cumsum(begins) - 1]]
+        return dues
 
     def outcome(self, name: str) -> Mask:
         """The rows with the outcome ``ok``, ``failed`` or ``abandoned``."""
@@ -163,12 +197,28 @@ class Records:
             found = pc.min_max(self.table.column(name)).as_py()
             if found["min"] is not None and not least <= found["min"] <= found["max"] <= most:
                 raise ValueError(f"{name} is from {found['min']} to {found['max']}")
+        self._check_attempts()
         for name in ("label", "outcome", "error", "finish_reason"):
             codes, names = self.coded(name)
             if None in names or (name == "outcome" and not (codes >= 0).all()):
                 raise ValueError(f"{name} is missing")
         if strange := set(self.coded("outcome")[1]) - set(OUTCOMES):
             raise ValueError(f"an outcome is {str(strange.pop())[:40]!r}")
+
+    def _check_attempts(self) -> None:
+        """Each further attempt stands after the one before it, of the same arrival and worker, and was due later."""
+        repeats = np.flatnonzero(self.repeats)
+        if not len(repeats):
+            return
+        for name, step in (("index", 0), ("worker", 0), ("attempt", 1)):
+            values = self.int(name).astype(np.int64)
+            if not repeats[0] or (values[repeats] - values[repeats - 1] != step).any():
+                raise ValueError("an attempt does not follow the one before it")
+        if (self.int("due")[repeats] < self.int("done")[repeats - 1]).any():
+            raise ValueError("an attempt was due before the one before it was over")
+        index = self.int("index")
+        if (index[1:][~self.repeats[1:]] == index[:-1][~self.repeats[1:]]).any():
+            raise ValueError("an arrival has two first attempts")
 
     def gaps(self, where: Mask) -> Floats:
         """Every gap between tokens of the selected requests, in seconds."""
@@ -181,9 +231,10 @@ class Records:
         """The records at these places."""
         return Records(self.table.slice(first, stop - first))
 
-    def sorted_by(self, name: str) -> Records:
-        """The same records in the order of a column."""
-        return Records(self.table.sort_by(name).combine_chunks())
+    def in_order_of_arrival(self) -> Records:
+        """The same records by when their arrivals were due; the attempts of one stay together, in their order."""
+        order = np.argsort(self.arrived, kind="stable")
+        return Records(self.table.take(arrow.column(order.astype(np.int64))).combine_chunks())
 
     def and_then(self, later: Records) -> Records:
         """These records and later ones."""
@@ -207,6 +258,7 @@ def _worker_table(worker: WorkerColumns) -> pa.Table:
     size = len(base)
     columns = {name: arrow.column(base[name]) for name in ("index", "due", "sent", "done", "build_ns")}
     columns["worker"] = arrow.column(np.full(size, worker.worker, np.uint16))
+    columns["attempt"] = arrow.column(_attempts(worker))
     columns["bytes"] = _nullable(base["bytes"])
     columns["label"] = _dictionary(base["label"], worker.labels)
     columns["outcome"] = _dictionary(base["outcome"] & OUTCOME, list(OUTCOMES))
@@ -215,6 +267,12 @@ def _worker_table(worker: WorkerColumns) -> pa.Table:
     columns["finish_reason"] = _dictionary(finish, worker.finish_reasons, null=finish == 0)
     columns |= _stream_columns(worker)
     return pa.table([columns[field.name] for field in SCHEMA], schema=SCHEMA)
+
+
+def _attempts(worker: WorkerColumns) -> npt.NDArray[np.uint16]:
+    numbers = np.zeros(len(worker.base), np.uint16)
+    numbers[worker.attempts[:, 0]] = worker.attempts[:, 1]
+    return numbers
 
 
 def _stream_columns(worker: WorkerColumns) -> dict[str, pa.Array]:

@@ -58,12 +58,12 @@ def storable(text: str) -> str:
 
 
 def _key(exception: BaseException, name: str, found: Sequence[BaseException]) -> str:
-    if status := _grpc_status(exception):
+    if status := grpc_status(exception):
         return f"{_public_name(type(exception))} {status}"
     detail = (
         attribute(exception, "_benchmark_detail")
-        or _aws_code(exception)
-        or _http_status(exception)
+        or aws_code(exception)
+        or http_status(exception)
         or _errno_name(exception)
         or connection_cause(found or causes(exception))
     )
@@ -84,7 +84,8 @@ def _entry(holder: Any, name: str) -> Any:
         return None
 
 
-def _aws_code(exception: BaseException) -> str:
+def aws_code(exception: BaseException) -> str:
+    """The code of an error of boto3's; nothing for another."""
     code = _entry(_entry(attribute(exception, "response"), "Error"), "Code")
     try:
         return _text(code) if code else ""
@@ -98,7 +99,7 @@ def _model_status(exception: BaseException) -> str:
     return str(status) if type(status) is int and 0 <= status <= 999 else ""
 
 
-def _grpc_status(exception: Any) -> str:
+def grpc_status(exception: Any) -> str:
     """The status that a gRPC error's ``code`` tells; it is known by its class, as no method of another's is called."""
     if all(class_name_of(base) != "RpcError" for base in bases_of(type(exception))):
         return ""
@@ -112,7 +113,8 @@ def _public_name(kind: type) -> str:
     return next(name for name in map(class_name, bases_of(kind)) if not name.startswith("_"))
 
 
-def _http_status(exception: BaseException) -> str:
+def http_status(exception: BaseException) -> str:
+    """The HTTP status that an exception or its response tells; nothing where there is none."""
     response = attribute(exception, "response")
     for holder, name in (
         (response, "status_code"),

@@ -128,6 +128,13 @@ class FeedWriter:
             tally(cell.times["ttft"], [times[0] - sent])
             tally(cell.times["itl"], [1000 * gap for gap in gaps_us])
 
+    def repeat(self, arrived: int) -> None:
+        """The last row is a further attempt of an arrival that was due then: from there its response time counts."""
+        row = self.rows.pop()
+        if row[0] >= 0:
+            columns = tuple((value,) for value in (*row, arrived))
+            self._count_columns(self._cells[row[3] // NS, self._stage(row[1])], columns, row[8] & _OUTCOME, row[7])
+
     def take(self) -> list[dict[str, Any]]:
         """The cells to which something came since the last call, as JSON; whoever reads them adds them up."""
         self.count()
@@ -170,6 +177,7 @@ class FeedWriter:
 
     def _count_columns(self, cell: _Open, columns: _Columns, outcome: int, error: int) -> None:
         due, sent, done, build = columns[1:5]
+        arrived = columns[9] if len(columns) > 9 else due
         taken_up = map(sub, sent, build) if any(build) else sent
         tally(cell.times["lag"], list(map(sub, taken_up, due)))
         if outcome == _FAILED:
@@ -178,7 +186,7 @@ class FeedWriter:
         cell.counts["ok" if outcome == _OK else "abandoned"] += len(due)
         tally(cell.times["latency"], list(map(sub, done, sent)))
         if self.open_loop:
-            tally(cell.times["response_time"], list(map(sub, done, due)))
+            tally(cell.times["response_time"], list(map(sub, done, arrived)))
 
 
 class Feed:

@@ -51,7 +51,10 @@ _ROW_SIZES = (BASE.size, STREAM.size, 4)
 
 
 class RequestRecord(NamedTuple):
-    """The facts of one request. Derived times (latency, lag) are computed from them, never stored."""
+    """The facts of one request: an arrival's first one, or a further ``attempt`` of a client that tries again.
+
+    Derived times (latency, lag) are computed from them, never stored.
+    """
 
     index: int  # type: ignore[assignment]  # the place in the wave, not tuple.index
     worker: int
@@ -70,14 +73,19 @@ class RequestRecord(NamedTuple):
     bytes: int | None = None
     gaps: tuple[int, ...] | None = None
     finish_reason: str | None = None
+    attempt: int = 0
+
+
+_ALWAYS = frozenset(("scheduled", "sent", "dropped", "lost", "ok", "failed", "abandoned"))
 
 
 @dataclass(slots=True)
 class Ledger:
     """A count of every arrival, by where it went.
 
-    ``scheduled = sent + dropped + lost`` and ``sent = ok + failed + abandoned + in_flight``. ``late_changes`` counts no
-    arrivals but changes of the rate that a worker heard of when they were in force already, or not at all.
+    ``scheduled + repeated = sent + dropped + lost`` and ``sent = ok + failed + abandoned + in_flight``: ``sent`` counts
+    requests, and ``repeated`` those of them that were not the first of their arrival. ``late_changes`` counts changes
+    of the rate that a worker heard of when they were in force already, or not at all.
     """
 
     scheduled: int = 0
@@ -88,6 +96,12 @@ class Ledger:
     failed: int = 0
     abandoned: int = 0
     late_changes: int = 0
+    repeated: int = 0
+
+    @property
+    def arrivals(self) -> int:
+        """Arrivals of which at least one request was sent."""
+        return self.sent - self.repeated
 
     @property
     def in_flight(self) -> int:
@@ -102,7 +116,7 @@ class Ledger:
     @property
     def balanced(self) -> bool:
         """Tells whether every scheduled arrival is accounted for."""
-        return self.scheduled == self.sent + self.dropped + self.lost and self.in_flight >= 0
+        return self.scheduled == self.arrivals + self.dropped + self.lost and self.in_flight >= 0
 
     def __add__(self, other: Ledger) -> Ledger:
         return Ledger(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -113,9 +127,8 @@ class Ledger:
 
     @classmethod
     def from_json(cls, data: dict[str, int]) -> Ledger:
-        """The ledger that ``to_json`` described."""
-        later = {"late_changes": 0}  # older ledgers have none
-        return cls(**{f.name: {**later, **data}[f.name] for f in fields(cls)})
+        """The ledger that ``to_json`` described; an older one lacks counts that it had none of."""
+        return cls(**{f.name: data[f.name] if f.name in _ALWAYS else data.get(f.name, 0) for f in fields(cls)})
 
 
 class Names:
@@ -189,6 +202,7 @@ class BatchWriter:
         self._streams = bytearray()
         self._gaps: array[int] = array("I")
         self.feed = FeedWriter()
+        self._attempts: list[tuple[int, int]] = []
         self._text_counts: dict[str, int] = defaultdict(int)
         self._texts: list[tuple[str, str]] = []
 
@@ -213,6 +227,14 @@ class BatchWriter:
         self._streams += STREAM.pack(times[0], times[-1], len(times), tokens_in, tokens_out, len(gaps))
         self._gaps.extend(gaps)
         self.feed.stream(times, gaps, max(tokens_out, len(times)))  # fewer tokens than pieces cannot be
+
+    def add_attempt(self, number: int, arrived: int) -> None:
+        """Says of the request just added that it was a further attempt, the ``number``-th, from 1 on.
+
+        Its arrival was due at ``arrived``.
+        """
+        self._attempts.append((len(self._base) // BASE.size - 1, number))
+        self.feed.repeat(arrived)
 
     def error(self, exception: BaseException, found: Sequence[BaseException] = ()) -> tuple[int, str]:
         """The number and key of an error with its ``causes``; keeps the text of the first few of each key."""
@@ -241,6 +263,8 @@ class BatchWriter:
             "texts": texts,
             "feed": self.feed.take(),
         }
+        if self._attempts:
+            meta["attempts"], self._attempts = self._attempts, []
         batch = _joined(meta, bytes(self._base), bytes(self._streams), self._gaps.tobytes())
         self._base.clear()
         self._streams.clear()

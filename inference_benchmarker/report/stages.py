@@ -6,30 +6,41 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.summary.time_table import value_text
 from inference_benchmarker.verdict.limits_met import slo_met
-from inference_benchmarker.wording import aligned, percent_text
+from inference_benchmarker.wording import INDENT, aligned, duration_text, percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from inference_benchmarker.plan.slo import Slo
     from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.recovery import Recovery
     from inference_benchmarker.summary.summary import StageRow
 
 _MAX_ROWS = 20
 _OFFERED = ["Stage", "from", "rate", "planned", "sent", "completed", "success", "in flight", "limits"]
+_REPEATED = ["Stage", "arrivals", "requests", "each", "by request", "by user"]
 _TIMES = ["Stage", "latency p50", "p99", "response time p50", "p99"]
 
 
 def stage_lines(stages: Sequence[StageRow], slos: Sequence[Slo]) -> Iterator[str]:
-    """Two tables: the rates (requests/s), success, in flight at its end and limits met of each stage, and its times."""
+    """Two tables: the rates (requests/s), success, in flight at its end and limits met of each stage, and its times.
+
+    A third one where clients tried again; then how the endpoint recovered from those over its capacity.
+    """
     if not stages:
         return
     shown = stages[:_MAX_ROWS]
     yield from aligned([_OFFERED, *(_offered(row, slos) for row in shown)])
     yield ""
     yield from aligned([_TIMES, *(_times(row) for row in shown)])
+    if any(row.summary.repeats for row in shown):
+        yield ""
+        yield from aligned([_REPEATED, *(_repeated(row) for row in shown)])
     if len(stages) > _MAX_ROWS:
         yield f"   … and {len(stages) - _MAX_ROWS} more stages, in summary.json"
+    for row in shown:
+        if row.recovery is not None:
+            yield f"{INDENT}After {row.name + ':':<11} {_recovered(row.recovery)}"
 
 
 def stage_json(row: StageRow, slos: Sequence[Slo]) -> dict[str, Any]:
@@ -52,6 +63,8 @@ def stage_json(row: StageRow, slos: Sequence[Slo]) -> dict[str, Any]:
         "latency": None if part.latency is None else part.latency.to_json(),
         "response_time": None if part.response_time is None else part.response_time.to_json(),
         "in_flight_end": row.in_flight_end,
+        "repeats": None if part.repeats is None else part.repeats.to_json(),
+        "recovery": None if row.recovery is None else row.recovery.to_json(),
         "goodput": None if part.goodput is None else part.goodput.to_json(),
         "slos": [
             {"expression": slo.expression, "measured": part.measured(slo.metric, slo.stat), "met": kept}
@@ -79,6 +92,25 @@ def _offered(row: StageRow, slos: Sequence[Slo]) -> list[str]:
         f"{row.in_flight_end:,}",
         f"{met} of {len(limits)}" if limits else "-",
     ]
+
+
+def _repeated(row: StageRow) -> list[str]:
+    repeats, success = row.summary.repeats, row.summary.success_rate
+    if repeats is None or success is None:
+        return [row.name, *["-"] * (len(_REPEATED) - 1)]
+    each = (f"{repeats.arrivals:,}", f"{repeats.requests:,}", f"{repeats.attempts:.2f}")
+    return [row.name, *each, percent_text(success), percent_text(repeats.success_by_user)]
+
+
+def _recovered(recovery: Recovery) -> str:
+    """A sentence; the median response time is told beside that from before."""
+    before = duration_text(recovery.before_s)
+    if recovery.recovery_s is None:
+        now = "no answer for most" if recovery.after_s is None else f"median {duration_text(recovery.after_s)}"
+        return f"not recovered in the {recovery.watched_s:g}s that were left ({now}, {before} before)"
+    if not recovery.recovery_s:
+        return f"recovered at once (median {before} before)"
+    return f"recovered {recovery.recovery_s:g}s after the load fell (median {before} before)"
 
 
 def _times(row: StageRow) -> list[str]:

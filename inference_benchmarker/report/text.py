@@ -59,6 +59,7 @@ def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict) -> str:
         _labels_section(summary),
         _errors_section(summary),
         _accounts_section(facts, summary),
+        _repeats_section(summary),
         _warmup_section(summary),
         _calibration_section(facts),
         _client_section(facts, verdict),
@@ -139,6 +140,7 @@ def to_json(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dict[str, A
         **_metrics_json(summary),
         "tokens": None if summary.tokens is None else summary.tokens.to_json(),
         "goodput": None if summary.goodput is None else summary.goodput.to_json(),
+        "repeats": None if summary.repeats is None else summary.repeats.to_json(),
         "stages": [stage_json(row, facts.plan.slos) for row in summary.stages] or None,
         "labels": [_label_json(row) for row in summary.labels],
         "errors": [
@@ -287,6 +289,21 @@ def _accounts_section(facts: WaveFacts, summary: Summary) -> Iterator[str]:
     for name in ("dropped", "abandoned", "lost", "in_flight"):
         if count := getattr(summary.ledger, name):
             yield f"{_INDENT}{name.replace('_', ' ').capitalize() + ':':<17} {count:,}"
+
+
+def _repeats_section(summary: Summary) -> Iterator[str]:
+    """Requests and users apart, where clients try again."""
+    repeats, success = summary.repeats, summary.success_rate
+    if repeats is None or success is None:
+        return
+    yield (
+        f"{_INDENT}Arrivals:         {repeats.arrivals:,}, {repeats.requests:,} requests "
+        f"({repeats.attempts:.2f} each), {repeats.repeated:,} repeats"
+    )
+    by_user = percent_text(repeats.success_by_user)
+    yield f"{_INDENT}Success:          {percent_text(success)} by request, {by_user} by user"
+    if repeats.user_time is not None:
+        yield f"{_INDENT}User's time:      {middle_and_tail(repeats.user_time)}, from arrival to last answer"
 
 
 def _in_short(d: Distribution) -> str:

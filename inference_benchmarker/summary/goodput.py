@@ -1,4 +1,8 @@
-"""Goodput: the requests that met every limit on a request, as a rate and as a share of what was sent. Pure."""
+"""Goodput: the requests that met every limit on a request, as a rate and as a share of what was sent. Pure.
+
+Where clients try again it is the users': an arrival is good if its last attempt met every limit, its response time
+counted from the arrival; ``sent`` is the number of arrivals.
+"""
 
 from __future__ import annotations
 

@@ -20,14 +20,17 @@ class Times(NamedTuple):
 
 
 def request_times(records: Records) -> dict[str, Times]:
-    """The times of each request by name, whatever became of it; ``itl`` is the mean of its gaps."""
-    sent, due, done = records.int("sent"), records.int("due"), records.int("done")
+    """The times of each request by name, whatever became of it; ``itl`` is the mean of its gaps.
+
+    The response time is a user's: from when the arrival was due to the end of its last attempt, which alone has it.
+    """
+    sent, arrived, done = records.int("sent"), records.arrived, records.int("done")
     first, last, pieces = records.int("first_token"), records.int("last_token"), records.int("chunks")
     tokens = output_tokens(records)
     all_of_them, several = np.ones(len(records), bool), pieces >= 2  # one piece has no time between tokens
     return {
         "latency": Times((done - sent) / NS, all_of_them),
-        "response_time": Times((done - due) / NS, all_of_them),
+        "response_time": Times((done - arrived) / NS, records.lasts),
         "ttft": Times((first - sent) / NS, records.has("first_token")),
         "itl": Times((last - first) / (NS * np.maximum(pieces - 1, 1)), several),
         "tpot": Times((last - first) / (NS * np.maximum(tokens - 1, 1)), several & (tokens >= 2)),

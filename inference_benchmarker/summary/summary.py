@@ -15,6 +15,8 @@ from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.summary.completed_rate import completed_requests
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.goodput import Goodput
+from inference_benchmarker.summary.recovery import Recovery, recoveries
+from inference_benchmarker.summary.repeats import Repeats
 from inference_benchmarker.summary.samples import times
 from inference_benchmarker.summary.time_table import middle_and_tail, time_rows
 from inference_benchmarker.summary.tokens import Tokens
@@ -72,6 +74,7 @@ class StageRow:
     """The requests that were due in one stage; ``start_s`` and ``end_s`` after wave start.
 
     ``in_flight_end``: those in flight when it ended, whichever stage they are from; all else is of its own requests.
+    ``recovery``: after it, where it was over capacity.
     """
 
     name: str
@@ -81,6 +84,7 @@ class StageRow:
     to_rps: float
     in_flight_end: int
     summary: Summary
+    recovery: Recovery | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,7 @@ class Summary:
     tpot: Distribution | None
     tokens: Tokens | None
     goodput: Goodput | None
+    repeats: Repeats | None
     labels: tuple[LabelRow, ...]
     errors: tuple[ErrorRow, ...]
     finish_reasons: dict[str, int]
@@ -154,7 +159,9 @@ class Summary:
 def summarise(facts: WaveFacts) -> Summary:
     """The numbers of a finished wave."""
     warmup = _warmup(facts.warmup, facts) if len(facts.warmup) else None
-    return replace(numbers(facts), warmup=warmup, stages=tuple(map(_stage, stages_of(facts))))
+    stages = tuple(stages_of(facts))
+    recovered = recoveries(facts.records, stages)
+    return replace(numbers(facts), warmup=warmup, stages=tuple(map(_stage, stages, recovered)))
 
 
 def numbers(facts: WaveFacts) -> Summary:
@@ -170,7 +177,8 @@ def numbers(facts: WaveFacts) -> Summary:
         rates=_rates(facts),
         **times(records, open_loop=facts.open_loop),
         tokens=Tokens.of(records, completed, seconds),
-        goodput=Goodput.of(records, facts.plan.goodput, facts.window, sent=facts.ledger.sent),
+        goodput=Goodput.of(records, facts.plan.goodput, facts.window, sent=facts.ledger.arrivals),
+        repeats=Repeats.of(facts),
         labels=_labels(records, open_loop=facts.open_loop),
         errors=_errors(records, facts.error_texts),
         finish_reasons=_finish_reasons(records),
@@ -216,7 +224,7 @@ def _labels(records: Records, *, open_loop: bool) -> tuple[LabelRow, ...]:
         return ()
     abandoned = records.outcome("abandoned")
     latency = _s(records.int("done") - records.int("sent"))
-    response = _s(records.int("done") - records.int("due"))
+    response = _s(records.int("done") - records.arrived)
     rows = []
     for code, name in enumerate(names):
         mine = codes == code
@@ -261,7 +269,8 @@ def _warmup(records: Records, facts: WaveFacts) -> Summary:
     One that was stopped lasted until then.
     """
     counts = {name: int(records.outcome(name).sum()) for name in ("ok", "failed", "abandoned")}
-    ledger = Ledger(scheduled=len(records), sent=len(records), **counts)
+    repeated = int(np.count_nonzero(records.repeats))
+    ledger = Ledger(scheduled=len(records) - repeated, sent=len(records), repeated=repeated, **counts)
     stopped_at = facts.window.stopped_at_ns
     seconds = (facts.plan.warmup_ns + min(0, 0 if stopped_at is None else stopped_at)) / NS
     rate = len(records) / seconds if seconds else 0.0
@@ -274,6 +283,7 @@ def _warmup(records: Records, facts: WaveFacts) -> Summary:
         **times(records, open_loop=facts.open_loop),
         tokens=None,
         goodput=None,
+        repeats=None,
         labels=(),
         errors=_errors(records, {}),
         finish_reasons={},
@@ -281,7 +291,7 @@ def _warmup(records: Records, facts: WaveFacts) -> Summary:
     )
 
 
-def _stage(found: StageFacts) -> StageRow:
+def _stage(found: StageFacts, recovery: Recovery | None) -> StageRow:
     stage = found.stage
     return StageRow(
         name=found.name,
@@ -291,6 +301,7 @@ def _stage(found: StageFacts) -> StageRow:
         to_rps=float(stage.to_rps),
         in_flight_end=found.in_flight_end,
         summary=numbers(found.facts),
+        recovery=recovery,
     )
 
 

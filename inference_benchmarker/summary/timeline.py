@@ -19,14 +19,18 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "second,scheduled,sent,ok,failed,abandoned,in_flight,latency_p50_s,latency_p99_s,response_time_p99_s,lag_p99_s,"
-    "ttft_p99_s,tokens_out,good,stage"
+    "ttft_p99_s,tokens_out,good,stage,repeated"
 )
 
 
 def timeline(facts: WaveFacts) -> str:
-    """``timeline.csv``: a row for each second of the wave; arrivals count in the second they were sent or done in."""
+    """``timeline.csv``: a row for each second of the wave; requests count in the second they were sent or done in.
+
+    ``repeated``: those sent that were not the first of their arrival.
+    """
     records = facts.records
     sent, done, due = records.int("sent"), records.int("done"), records.int("due")
+    arrived = records.arrived
     last = max(facts.window.duration_ns, facts.window.planned_ns or 0, int(done.max(initial=0)))
     seconds = last // NS + 1
     edges = np.arange(seconds + 1) * NS
@@ -40,7 +44,7 @@ def timeline(facts: WaveFacts) -> str:
     percentiles = [
         _by_second(done[ok], (done - sent)[ok], seconds, 50),
         _by_second(done[ok], (done - sent)[ok], seconds, 99),
-        _by_second(done[ok], (done - due)[ok], seconds, 99),
+        _by_second(done[ok], (done - arrived)[ok], seconds, 99),
         _by_second(sent, sent - records.int("build_ns") - due, seconds, 99),
         _by_second(done[streamed], (records.int("first_token") - sent)[streamed], seconds, 99),
     ]
@@ -50,6 +54,7 @@ def timeline(facts: WaveFacts) -> str:
         _tokens_by_second(records, edges),
         _good_by_second(facts, edges),
         _stages_by_second(facts, seconds),
+        map(str, np.histogram(sent[records.repeats], edges)[0].tolist()),
     ]
     counts = [map(str, values.tolist()) for values in in_second.values()]
     rows = zip(map(str, range(seconds)), *counts, *columns, strict=True)
@@ -88,7 +93,7 @@ def _stages_by_second(facts: WaveFacts, seconds: int) -> list[str]:
 def _scheduled(facts: WaveFacts, edges: Int64) -> Int64:
     """Arrivals due in each second: all of an open loop's, also those that no record tells of (dropped, lost)."""
     if not facts.open_loop:
-        return np.histogram(facts.records.int("due"), edges)[0]
+        return np.histogram(facts.records.int("due")[~facts.records.repeats], edges)[0]
     stop = facts.window.stopped_at_ns
     instants = edges if stop is None else np.minimum(edges, stop)
     return np.diff(TokenBucket.of(facts.plan).counts(map(int, instants)))

@@ -33,6 +33,7 @@ FindingCode = Literal[
     "hidden_retries",
     "server_limited",
     "endpoint_stalled",
+    "not_recovered",
     "nothing_sent",
     "success_below_threshold",
     "slo_missed",

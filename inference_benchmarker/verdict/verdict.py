@@ -20,6 +20,7 @@ from inference_benchmarker.verdict.client.limits_found import limited_by, limits
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.limits_met import may_be_longer, slo_met
 from inference_benchmarker.verdict.missed_time import MissedTime, missed_time
+from inference_benchmarker.verdict.recovery import recovery_findings
 from inference_benchmarker.wording import counted, duration_text, percent_text
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def judge(facts: WaveFacts, summary: Summary) -> Verdict:
         *_load_findings(facts),
         *limits_found(facts, summary),
         *_threshold_findings(facts, summary),
+        *recovery_findings(summary),
         *_sample_findings(facts, summary),
         *_metric_findings(facts),
         *_usage_findings(facts),
@@ -148,8 +150,9 @@ def _process_findings(facts: WaveFacts) -> Iterator[Finding]:
         yield Finding(
             "ledger_broken",
             "invalid",
-            f"scheduled {ledger.scheduled:,}, sent {ledger.sent:,}, dropped {ledger.dropped:,}, lost {ledger.lost:,}",
-            "scheduled = sent + dropped + lost",
+            f"scheduled {ledger.scheduled:,}, sent {ledger.sent:,}, repeated {ledger.repeated:,}, "
+            f"dropped {ledger.dropped:,}, lost {ledger.lost:,}",
+            "scheduled + repeated = sent + dropped + lost",
             "This is a fault of this tool: please report it with the run directory.",
         )
 
@@ -175,7 +178,7 @@ def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
             "What was sent around a change is not what the stages say: the worker was held up. Let invoke block less, "
             "use more --workers, or a machine with less beside it.",
         )
-    share = ledger.sent / ledger.scheduled if ledger.scheduled else 1.0
+    share = ledger.arrivals / ledger.scheduled if ledger.scheduled else 1.0
     if facts.open_loop and share < LEAST_SENT_SHARE:
         yield Finding(
             "rate_missed",
@@ -186,11 +189,11 @@ def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
         )
     number = facts.plan.bounds.num_requests
     unbounded = facts.plan.bounds.duration_ns is None and facts.window.stopped_at_ns is None
-    if not facts.open_loop and number is not None and unbounded and ledger.sent < number:
+    if not facts.open_loop and number is not None and unbounded and ledger.arrivals < number:
         yield Finding(
             "rate_missed",
             "invalid",
-            f"{ledger.sent:,} requests were sent",
+            f"{ledger.arrivals:,} requests were sent",
             f"{number:,}",
             "Requests did not come back, so the next ones were never sent: bound them with --request-timeout.",
         )

@@ -16,7 +16,7 @@ from inference_benchmarker.json_text import parse_json
 from inference_benchmarker.plan.exact import exact
 from inference_benchmarker.plan.load import MAX_STAGES
 from inference_benchmarker.plan.steering import RateChange
-from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
+from inference_benchmarker.records.columns import BASE_DTYPE, MOST_ATTEMPT, STREAM_DTYPE, Records, WorkerColumns
 from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.record import Ledger, packed_sections, split_batch
 from inference_benchmarker.summary.distribution import Distribution
@@ -27,6 +27,8 @@ from inference_benchmarker.wave.spool import BATCH, COMMAND_GONE, PLANNED, STOP_
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+    import numpy.typing as npt
 
 
 SILENT_S = 3  # a report is due every half second
@@ -71,6 +73,7 @@ class WorkerState:
     places: array[int] = field(default_factory=lambda: array("q"))
     rows: int = 0
     last_due: int = 0
+    attempts: array[int] = field(default_factory=lambda: array("q"))
 
     @property
     def worker_use(self) -> WorkerUse:
@@ -85,6 +88,18 @@ class WorkerState:
         use = WorkerUse.from_json({**self.use, "silence_s": self.silence_ns / 1e9, "loop_delay": summed})
         require(use, WorkerUse, "use")
         return use
+
+    def take_rows(self, rows: npt.NDArray[Any], attempts: list[list[int]]) -> None:
+        """Take in a batch's requests; ``attempts``: pairs of a row of it and the how many-th of its arrival it is."""
+        require(attempts, list[list[int]], "attempts")
+        if not all(len(pair) == 2 and 0 <= pair[0] < len(rows) and 0 < pair[1] <= MOST_ATTEMPT for pair in attempts):
+            raise ValueError("an attempt of no request")
+        first = np.ones(len(rows), bool)
+        first[[row for row, _ in attempts]] = False
+        self.last_due = max(self.last_due, int(rows["due"][first].max(initial=0)))
+        for row, attempt in attempts:
+            self.attempts.extend((self.rows + row, attempt))
+        self.rows += len(rows)
 
 
 class SpoolState:
@@ -150,6 +165,7 @@ class SpoolState:
             labels=worker.labels,
             errors=worker.errors,
             finish_reasons=worker.finish_reasons,
+            attempts=np.array(worker.attempts, np.int64).reshape(-1, 2),
         )
 
     @property
@@ -233,9 +249,7 @@ class SpoolState:
             texts = self.texts.setdefault(key, [])
             if text not in texts and len(texts) < 3:
                 texts.append(text)
-        dues = np.frombuffer(base, BASE_DTYPE)["due"]
-        worker.rows += len(dues)
-        worker.last_due = max(worker.last_due, int(dues.max(initial=0)))
+        worker.take_rows(np.frombuffer(base, BASE_DTYPE), meta.get("attempts", []))
         self.feed.merge(meta.get("feed", []), worker.errors)  # a spool of an older version has none
         return worker
 

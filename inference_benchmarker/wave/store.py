@@ -12,6 +12,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -24,6 +25,7 @@ from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, writ
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.recording.schedule import RecordedSchedule
+from inference_benchmarker.records import arrow
 from inference_benchmarker.records.columns import SCHEMA, Records
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.summary.timeline import timeline
@@ -247,19 +249,23 @@ def _todays_facts(facts: dict[str, Any]) -> dict[str, Any]:
 def _todays_columns(table: pa.Table) -> pa.Table:
     """The columns of ``requests.parquet`` as they are called now; the one place where older schemas are mapped.
 
-    What an older one had no column for is null.
+    What an older one had no column for is null; each of its requests is the only attempt of its arrival.
     """
     columns = [
-        table.column(field.name) if field.name in table.column_names else pa.nulls(len(table), field.type)
+        table.column(field.name) if field.name in table.column_names else _missing(len(table), field)
         for field in SCHEMA
     ]
     return pa.table(columns, schema=SCHEMA)
 
 
+def _missing(size: int, field: pa.Field) -> pa.Array:
+    return pa.nulls(size, field.type) if field.nullable else arrow.column(np.zeros(size, np.uint16))
+
+
 def _known_columns(schema: pa.Schema) -> list[str]:
     """The columns of a file that are ours, others are left alone; none where one is missing or of another type."""
     known = [name for name in schema.names if name in SCHEMA.names]
-    needed = {field.name for field in SCHEMA if not field.nullable}
+    needed = {field.name for field in SCHEMA if not field.nullable} - {"attempt"}  # which older ones lack
     same = all(schema.field(name) == SCHEMA.field(name) for name in known)
     return known if same and needed <= set(known) else []
 

@@ -32,6 +32,7 @@ from inference_benchmarker.embedded.config import EndpointConfig
 from inference_benchmarker.engine import launch
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.retries import Backoff, Retries
 from inference_benchmarker.plan.stage import Stage
 from server_capacity.config import load_config
 from tests.conftest import ROOT
@@ -84,8 +85,9 @@ def problems(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
 
 
 NONSENSE = ["", " ", "x", "nan", "NaN", "sNaN", "inf", "-inf", "1,000", "1_000", "0x10", "1e", "½", "9" * 3000 + "x"]
-NUMBERS = ["--client-rps", "--obs-time", "--warmup", "--drain-timeout", "--request-timeout", "--success-threshold"]
-INTEGERS = ["--num-requests", "--workers", "--port", "--max-in-flight", "--seed"]
+NUMBERS = ["--client-rps", "--obs-time", "--warmup", "--drain-timeout", "--request-timeout", "--client-timeout"]
+NUMBERS += ["--success-threshold"]
+INTEGERS = ["--num-requests", "--client-retries", "--workers", "--port", "--max-in-flight", "--seed"]
 
 
 @pytest.mark.parametrize("value", NONSENSE)
@@ -106,6 +108,8 @@ def test_nonsense_is_one_sentence(capsys: pytest.CaptureFixture[str], flag: str,
         ("--warmup", ("-1", "1e300")),
         ("--drain-timeout", ("-1", "1e300")),
         ("--request-timeout", ("0", "-1", "1e300")),
+        ("--client-timeout", ("0", "-1", "1e300")),
+        ("--client-retries", ("-1", "101", "9" * 50)),
         ("--max-in-flight", ("0", "-1")),
         ("--workers", ("0", "-1", "1001", "9" * 50)),
         ("--port", ("0", "-1", "65536")),
@@ -231,7 +235,7 @@ def test_conflicts_and_strays_are_said(
         (
             "--factories-file f.py --client-rps 1 --obs-time 1 --timeout 3 stray",
             [
-                "Unknown argument '--timeout'. Did you mean --drain-timeout or --request-timeout or --load-timeout?",
+                "Unknown argument '--timeout'. Did you mean --drain-timeout or --request-timeout or --client-timeout",
                 "Unknown argument 'stray'. See `benchmark --help`.",
             ],
         ),
@@ -371,6 +375,19 @@ def test_an_interactive_wave_needs_no_end_in_a_configuration_file_neither(
 def test_aiperf_cannot_follow_stages(capsys: pytest.CaptureFixture[str]) -> None:
     found = problems(capsys, *STAGED, "5:3s", "--aiperf", "--url", "http://127.0.0.1:1")
     assert found[0].startswith("aiperf has one rate: give --client-rps instead of --stages")
+
+
+def test_aiperf_tries_nothing_again(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ("--client-timeout", "1", "--client-retries", "2", "--aiperf", "--url", "http://127.0.0.1:1")
+    found = problems(capsys, *GOOD, *flags)
+    assert found[0].startswith("aiperf sends each request once: leave --client-timeout and --client-retries out")
+
+
+def test_how_clients_try_again_is_part_of_the_plan(plans: list[WavePlan]) -> None:
+    Path("c.toml").write_text("client-timeout = '500ms'\nclient-retries = 3\nbackoff = 'exponential:1s..4s'")
+    cli.main([*GOOD, "--config", "c.toml"])
+    cli.main([*GOOD, "--client-timeout", "0.5", "--client-retries", "3", "--backoff", "exponential:1..4"])
+    assert [plan.retries for plan in plans] == [Retries(Decimal("0.5"), 3, Backoff.parse("exponential:1s..4s"))] * 2
 
 
 class TestConfig:

@@ -45,11 +45,12 @@ def test_the_file_has_the_promised_types(tmp_path: Path) -> None:
         **{name: pa.int64() for name in ("index", "due", "sent", "first_token", "last_token", "done", "build_ns")},
         **{name: pa.int64() for name in ("chunks", "tokens_in", "tokens_out", "bytes")},
         **dict.fromkeys(("label", "outcome", "error", "finish_reason"), names),
-        "worker": pa.uint16(),
+        **dict.fromkeys(("attempt", "worker"), pa.uint16()),
         "gaps": pa.list_(pa.uint32()),
     }
     assert [field.name for field in schema if not field.nullable] == [
         "index",
+        "attempt",
         "worker",
         "due",
         "sent",

@@ -46,6 +46,7 @@ from inference_benchmarker.engine.locust_runtime import (
 )
 from inference_benchmarker.engine.locust_sockets import connect_with
 from inference_benchmarker.engine.worker.requests import InvokeRequests, Requests
+from inference_benchmarker.engine.worker.retrying import RetryingRequests
 from inference_benchmarker.engine.worker.scheduler import ClosedLoopScheduler, OpenLoopScheduler, Scheduler
 from inference_benchmarker.engine.worker.watch import Watch, open_descriptors
 from inference_benchmarker.errors import BenchmarkError
@@ -161,6 +162,7 @@ class Worker:
         self._left = True
         _let_go_of_connections()
         self._scheduler.leave()
+        self._requests.stop()
         sending = [slot.greenlet for slot in self._requests.slots if slot.arrival is not None]
         others = {self._reporter, *self._runner.greenlet.greenlets, *sending} - {gevent.getcurrent()}
         gevent.killall(others, block=False)
@@ -215,6 +217,7 @@ class Worker:
         if msg.data["planned"]:
             self._note_if_late(msg.data["at"])
         self._scheduler.stop(msg.data["at"])
+        self._requests.stop()
         self._aborted = self._aborted or msg.data["abort"]
 
     def _on_ack(self, msg: Any, **_: Any) -> None:
@@ -225,8 +228,9 @@ class Worker:
         seed = plan.seed or 0
         timeout = None if plan.request_timeout_s is None else float(plan.request_timeout_s)
         if self._target.endpoint is not None:
+            make = partial(RetryingRequests, retries=plan.retries) if plan.retries.asked else InvokeRequests
             fire = self._environment.events.request.fire
-            return InvokeRequests(self._target.endpoint, seed, fire, self._writer, timeout, row_of=self._row_of)
+            return make(self._target.endpoint, seed, fire, self._writer, timeout, row_of=self._row_of)
         from inference_benchmarker.engine.worker.locust_file import LocustRequests
 
         return LocustRequests(
@@ -253,7 +257,7 @@ class Worker:
         while not self._scheduler.exhausted.wait(timeout=0.25):
             if self._drained_out():
                 return
-        while self._requests.in_flight and not self._drained_out():
+        while (self._requests.in_flight or self._requests.waiting) and not self._drained_out():
             gevent.sleep(POLL_S)
 
     def _drained_out(self) -> bool:

@@ -81,6 +81,10 @@ class Requests:
         self.t0 = 0
         self.open = True
         self.in_flight = 0
+        self.waiting = 0  # clients that are to try again
+
+    def stop(self) -> None:
+        """Begin nothing more but what the scheduler hands out."""
 
     def kind(self, index: int) -> int:  # noqa: ARG002 - one kind of slot serves every arrival
         """Which kind of slot sends this arrival."""
@@ -112,6 +116,7 @@ class Requests:
                 if not timer.pending:  # it went off, whatever the client made of it
                     slot.failure = timer
                 timer.close()
+                timer = None  # its traceback holds this frame: what the attempt had open would stay so for a while
         slot.done = monotonic_ns() - self.t0
         self.in_flight -= 1
         if self.open:
@@ -150,6 +155,7 @@ class Requests:
             if name := local_errno(found):
                 self.refused[name] += 1
             self._report(slot, self._errors.setdefault(key, FailedRequestError(key)))
+        slot.failure = None  # with its traceback, and so the connection that the attempt gave up
 
     def _write(self, slot: Slot, arrival: Arrival, outcome: int, error: int = 0) -> None:
         usage, add = slot.usage, self._writer.add

@@ -14,15 +14,24 @@ if TYPE_CHECKING:
 
 
 class Slot:
-    """One reusable request greenlet, and what is known of the request it is sending."""
+    """One reusable request greenlet, and what is known of the request it is sending.
+
+    Where clients try again: which ``attempt`` of its arrival it is, from 0 on; whether ``again`` to try after it, with
+    the payload and label that are ``kept``; and the instants when the arrival was due, ``arrived``, and ``until`` which
+    all attempts may take.
+    """
 
     __slots__ = (
+        "again",
         "arrival",
+        "arrived",
+        "attempt",
         "build_ns",
         "done",
         "failure",
         "greenlet",
         "handed",
+        "kept",
         "kind",
         "label",
         "payload",
@@ -30,6 +39,7 @@ class Slot:
         "size",
         "take",
         "times",
+        "until",
         "usage",
     )
 
@@ -39,6 +49,9 @@ class Slot:
         self.handed: Arrival | None = None
         self.take: Callable[[], Arrival | None]
         self.arrival: Arrival | None = None
+        self.attempt = self.arrived = self.until = 0
+        self.again = False
+        self.kept: tuple[Any, int] | None = None
         self.begin(None, 0)
 
     def begin(self, arrival: Arrival | None, now: int) -> None:

@@ -1,0 +1,42 @@
+"""The finding on an endpoint that did not recover after the load fell. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.summary.recovery import FACTOR
+from inference_benchmarker.verdict.finding import Finding
+from inference_benchmarker.wording import duration_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from inference_benchmarker.summary.summary import StageRow, Summary
+
+
+def recovery_findings(summary: Summary) -> Iterator[Finding]:
+    """One for each stage over capacity after which the endpoint was not as before while the wave lasted."""
+    for place, row in enumerate(summary.stages):
+        if row.recovery is None or row.recovery.recovery_s is not None:
+            continue
+        after, before = row.recovery.after_s, duration_text(row.recovery.before_s)
+        now = "most users got no answer" if after is None else f"median response time {duration_text(after)}"
+        yield Finding(
+            "not_recovered",
+            "warning",
+            f"{now} up to {row.recovery.watched_s:g} s after stage {row.name}",
+            f"{FACTOR:g} x the {before} before",
+            _advice(summary.stages[place + 1 :]),
+        )
+
+
+def _advice(later: tuple[StageRow, ...]) -> str:
+    """The cause is told where clients sent more than arrived: then the load did not fall when arrivals did."""
+    repeats = [row.summary.repeats for row in later if row.summary.repeats is not None]
+    arrivals, requests = sum(each.arrivals for each in repeats), sum(each.requests for each in repeats)
+    if requests > arrivals:
+        return (
+            f"Clients that try again kept the load up ({requests / arrivals:.1f} requests an arrival afterwards): a "
+            "longer --backoff, fewer --client-retries, or an endpoint that refuses what it cannot answer in time."
+        )
+    return "The backlog outlasts the load: watch it for longer, or bound the endpoint's queue."

@@ -1,0 +1,49 @@
+"""A worker's requests without a scheduler, a process or Locust: tokens in, records out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inference_benchmarker.engine.worker.requests import InvokeRequests
+from inference_benchmarker.engine.worker.slot import Slot
+from inference_benchmarker.plan.pacing import Arrival
+from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
+from inference_benchmarker.records.record import BatchWriter, RequestRecord, split_batch
+
+if TYPE_CHECKING:
+    from inference_benchmarker.engine.endpoint import Endpoint
+
+
+class Bench:
+    """Requests without a scheduler: sends tokens one by one and reads back what was recorded."""
+
+    def __init__(self, endpoint: Endpoint, timeout_s: float | None = None) -> None:
+        self.writer = BatchWriter()
+        self.fired: list[dict[str, Any]] = []
+        self.requests = InvokeRequests(endpoint, 1, lambda **event: self.fired.append(event), self.writer, timeout_s)
+
+    def send(self, *indices: int) -> list[RequestRecord]:
+        """Send these arrivals in one slot, all due at 0."""
+        slot = Slot()
+        self.requests.slots.append(slot)
+        tokens = iter([Arrival(index, 0) for index in indices])
+        slot.take = lambda: next(tokens, None)
+        self.requests.serve(slot)
+        return self.records()
+
+    def records(self) -> list[RequestRecord]:
+        """Everything recorded since the last call."""
+        meta, base, streams, gaps = split_batch(self.writer.take({}))
+        columns = WorkerColumns(
+            worker=0,
+            base=np.frombuffer(base, BASE_DTYPE),
+            streams=np.frombuffer(streams, STREAM_DTYPE),
+            gaps=np.frombuffer(gaps, np.uint32),
+            labels=meta["labels"],
+            errors=meta["errors"],
+            finish_reasons=meta["finish_reasons"],
+            attempts=np.array(meta.get("attempts", []), np.int64).reshape(-1, 2),
+        )
+        return list(Records.of_workers([columns]))

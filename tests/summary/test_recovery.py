@@ -1,0 +1,156 @@
+"""Recovery after a stage over capacity, told from response times alone: by tables of waves made up in memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from inference_benchmarker.plan.load import Bounds, OpenLoop
+from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.retries import Retries
+from inference_benchmarker.plan.stage import Stage
+from inference_benchmarker.report.text import to_json, to_text
+from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.verdict import judge
+from tests.waves import MS, observe, on_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.records.record import RequestRecord
+    from inference_benchmarker.summary.recovery import Recovery
+
+STORM = "20:10s,spike=100:5s,after=20:20s"
+
+
+def wave(text: str, slow: Callable[[float], float | None]) -> WaveFacts:
+    """Arrivals on time; ``slow``: the response time in ms of one due at that second, None where it failed."""
+    plan = WavePlan(OpenLoop(stages=tuple(map(Stage.parse, text.split(",")))), Bounds())
+    return observe(plan, [_answered(record, slow(record.due / NS)) for record in on_time(plan)])
+
+
+def _answered(record: RequestRecord, took_ms: float | None) -> RequestRecord:
+    if took_ms is None:
+        return record._replace(outcome="failed", error="ClientTimeout", done=record.sent + 500 * MS)
+    return record._replace(done=record.sent + int(took_ms * MS))
+
+
+def recoveries(facts: WaveFacts) -> dict[str, Recovery]:
+    return {row.name: row.recovery for row in summarise(facts).stages if row.recovery is not None}
+
+
+@pytest.mark.parametrize(
+    ("name", "slow", "recovery_s", "after_s"),
+    [
+        ("at once", lambda at: 900 if 11 <= at < 15 else 20, 0, 0.02),
+        ("backlog of eight seconds", lambda at: 900 if 11 <= at < 23 else 20, 8, 0.02),
+        ("within twice", lambda at: 900 if 11 <= at < 18 else 39, 3, 0.039),
+        ("beyond twice", lambda at: 900 if 11 <= at < 18 else 41 if at > 18 else 20, None, 0.041),
+        ("never", lambda at: 900 if at >= 11 else 20, None, 0.9),
+        ("no answers", lambda at: None if at >= 11 else 20, None, None),
+        ("a lucky second", lambda at: 900 if at >= 11 and not 20 <= at < 21 else 20, None, 0.9),
+        ("too late to be held", lambda at: 900 if 11 <= at < 31 else 20, None, 0.02),
+        ("a relapse", lambda at: 900 if 11 <= at < 17 or 20 <= at < 26 else 20, 11, 0.02),
+        (
+            "every third fails",
+            lambda at: 900 if 11 <= at < 15 else None if at * 20 % 3 < 0.1 and at > 15 else 20,
+            0,
+            0.02,
+        ),
+    ],
+)
+def test_the_first_second_from_which_five_are_as_before(
+    name: str, slow: Callable[[float], float | None], recovery_s: float | None, after_s: float | None
+) -> None:
+    found = recoveries(wave(STORM, slow))
+    assert list(found) == ["spike"], name
+    assert found["spike"].recovery_s == recovery_s
+    assert found["spike"].watched_s == 20
+    assert found["spike"].before_s == 0.02 or name == "within twice"
+    assert found["spike"].after_s == after_s
+
+
+@pytest.mark.parametrize(
+    ("text", "slow"),
+    [
+        (STORM, lambda _: 20),  # never over capacity
+        (STORM, lambda at: 8.5 if at >= 11 else 4),  # slower, but within a few milliseconds
+        ("spike=100:5s,after=20:20s", lambda _: 900),  # nothing before it
+        ("20:10s,spike=100:5s", lambda at: 900 if at > 11 else 20),  # nothing after it
+        ("20:10s,spike=100:5s,more=200:9s", lambda at: 900 if at > 11 else 20),  # the load did not fall
+        ("20:10s,spike=100:5s,after=20:4s", lambda at: 900 if 11 < at < 15 else 20),  # too short to tell
+        ("20:10s,spike=100:5s,0:20s", lambda at: 900 if at > 11 else 20),  # nobody came
+        ("20:10s", lambda _: 20),
+    ],
+)
+def test_there_is_none_to_tell(text: str, slow: Callable[[float], float | None]) -> None:
+    assert recoveries(wave(text, slow)) == {}
+
+
+def test_a_pause_is_waited_through_and_says_nothing() -> None:
+    found = recoveries(wave("20:10s,spike=100:5s,0:10s,after=20:10s", lambda at: 900 if 11 <= at < 15 else 20))
+    assert (found["spike"].recovery_s, found["spike"].watched_s) == (10, 20)
+
+
+def test_a_ramp_down_falls_from_its_beginning() -> None:
+    found = recoveries(wave("20:10s,spike=100:5s,100..20:20s", lambda at: 900 if 11 <= at < 25 else 20))
+    assert (found["spike"].recovery_s, found["spike"].watched_s) == (10, 20)
+
+
+def test_it_is_watched_until_the_load_rises_again() -> None:
+    text = "20:10s,spike=100:5s,20:6s,10:6s,again=60:9s"
+    found = recoveries(wave(text, lambda at: 900 if at >= 11 else 20))
+    assert found["spike"].watched_s == 12
+    assert found["spike"].recovery_s is None
+
+
+def test_each_of_several_stages_has_its_own() -> None:
+    text = "20:10s,a=100:5s,20:10s,b=100:5s,20:10s"
+    found = recoveries(wave(text, lambda at: 900 if 11 <= at < 17 or 26 <= at < 34 else 20))
+    assert {name: recovery.recovery_s for name, recovery in found.items()} == {"a": 2, "b": 4}
+
+
+def test_at_a_low_rate_seconds_are_as_long_as_a_few_arrivals() -> None:
+    text = "1:60s,spike=20:10s,after=0.5:120s"
+    found = recoveries(wave(text, lambda at: 900 if 62 <= at < 85 else 20))
+    assert found["spike"].recovery_s == 20, "ten seconds hold five arrivals"
+
+
+def test_it_is_told_in_the_report_the_json_and_as_a_finding() -> None:
+    facts = wave(STORM, lambda at: 900 if at >= 11 else 20)
+    summary = summarise(facts)
+    verdict = judge(facts, summary)
+    assert "After spike:      not recovered in the 20s that were left (median 900 ms, 20 ms before)" in to_text(
+        facts, summary, verdict
+    )
+    (finding,) = (finding for finding in verdict.findings if finding.code == "not_recovered")
+    assert finding.severity == "warning"
+    assert finding.measured == "median response time 900 ms up to 20 s after stage spike"
+    assert "backlog" in finding.advice
+    (row,) = (row for row in to_json(facts, summary, verdict)["stages"] if row["recovery"])
+    assert row["recovery"] == {"recovery_s": None, "watched_s": 20.0, "before_s": 0.02, "after_s": 0.9}
+    well = wave(STORM, lambda at: 900 if 11 <= at < 18 else 20)
+    told = to_text(well, summarise(well), judge(well, summarise(well)))
+    assert "After spike:      recovered 3s after the load fell (median 20 ms before)" in told
+    assert "not_recovered" not in told
+
+
+def test_a_storm_is_blamed_on_those_who_try_again() -> None:
+    plan = WavePlan(OpenLoop(stages=tuple(map(Stage.parse, STORM.split(",")))), Bounds(), retries=Retries(retries=2))
+    rows = []
+    for record in on_time(plan):
+        if record.due < 11 * NS:
+            rows.append(record)
+            continue
+        for attempt in range(3):
+            due = record.due + attempt * 500 * MS
+            rows.append(
+                record._replace(due=due, sent=due, done=due + 500 * MS, outcome="failed", error="T", attempt=attempt)
+            )
+    facts = observe(plan, rows)
+    (finding,) = (each for each in judge(facts, summarise(facts)).findings if each.code == "not_recovered")
+    assert finding.measured.startswith("most users got no answer up to 20 s after")
+    assert "3.0 requests an arrival afterwards" in finding.advice
