@@ -370,7 +370,7 @@ class Finished:
         """The ledger balances, the rows are what it says, and no request was early. ``rate``: constant arrivals."""
         ledger, workers = self.ledger, self.summary["ledger"]["workers"]
         for books in (ledger, *workers):
-            assert books["scheduled"] == books["sent"] + books["dropped"] + books["lost"]
+            assert books["scheduled"] + books["repeated"] == books["sent"] + books["dropped"] + books["lost"]
             assert books["sent"] == books["ok"] + books["failed"] + books["abandoned"] + books["in_flight"]
             assert min(value for value in books.values() if isinstance(value, int)) >= 0
         for name in workers[0]:
@@ -379,8 +379,9 @@ class Finished:
         assert {name: outcomes[name] for name in ("ok", "failed", "abandoned")} == {
             name: ledger[name] for name in ("ok", "failed", "abandoned")
         }
-        indices = [row["index"] for row in self.everything]
+        indices = [(row["index"], row["attempt"]) for row in self.everything]
         assert indices == sorted(set(indices))
+        assert sum(row["attempt"] > 0 for row in self.rows) == ledger["repeated"]
         for row in self.everything:
             assert row["index"] % len(workers) == row["worker"]
             assert row["due"] <= row["sent"] <= row["done"]
@@ -396,6 +397,7 @@ class Finished:
         for name in ("ok", "failed", "abandoned"):
             assert sum(int(row[name]) for row in seconds) == self.ledger[name], name
         assert sum(int(row["sent"]) for row in seconds) == len(self.rows)
+        assert sum(int(row["repeated"]) for row in seconds) == self.ledger["repeated"]
         end = len(seconds) * NS
         taken = sum(max(min(row["done"], end) - max(row["sent"], 0), 0) for row in self.everything) / NS
         assert abs(sum(float(row["in_flight"]) for row in seconds) - taken) < 1e-6 * len(seconds)
