@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import select
+import signal
 import termios
 from contextlib import suppress
 from decimal import Decimal
@@ -190,3 +191,26 @@ class TestTerminal:
         os.set_blocking(slave, False)
         with pytest.raises(BlockingIOError):
             os.read(slave, 100)
+
+    def test_a_job_that_is_suspended_gives_it_back_and_takes_it_again(
+        self, terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        _, slave = terminal
+        before, suspended = termios.tcgetattr(slave), signal.getsignal(signal.SIGTSTP)
+        stopped: list[tuple[bool, object]] = []
+
+        def stop(_pid: int, number: int) -> None:
+            stopped.append((termios.tcgetattr(slave) == before, signal.getsignal(number)))
+
+        with Keys(slave) as keys:
+            with monkeypatch.context() as patched:
+                patched.setattr(os, "kill", stop)
+                signal.raise_signal(signal.SIGTSTP)
+            assert stopped == [(True, signal.SIG_DFL)]
+            with monkeypatch.context() as patched:
+                patched.setattr(os, "tcgetpgrp", lambda _: os.getpgrp() + 1)
+                assert keys.pressed() == "", "in the background"
+                assert termios.tcgetattr(slave) == before
+            assert keys.pressed() == ""
+            assert not termios.tcgetattr(slave)[3] & termios.ICANON
+        assert [termios.tcgetattr(slave), signal.getsignal(signal.SIGTSTP)] == [before, suspended]
