@@ -27,6 +27,7 @@ WINDOW_S = 5
 LAG_LIMIT_S = 0.005  # as the schedule lag's least limit
 APART = 1.1  # response time that is so much above latency is shown beside it
 LEAST_GROWTH = 0.05  # of the rate: what is in flight swings by less
+NO_BREAK = "\u00a0"
 _BARS = "▁▂▃▄▅▆▇"  # none fills its line: steady figures would be a wall
 
 Points = list[float | None]
@@ -86,9 +87,11 @@ def _rates(plan: WavePlan, minute: list[Cell], recent: Cell, asked: Points) -> I
 
 
 def _asked(plan: WavePlan, spool_state: SpoolState, first: int, stop: int) -> Points:
-    """The rate in the middle of each second."""
-    middles = (second * NS + NS // 2 for second in range(first, stop))
-    return [rate_at(plan.load, spool_state.changes, middle) for middle in middles]
+    """The rate in the middle of each second; none is asked for when the time is over."""
+    end = plan.bounds.duration_ns
+    middles = [second * NS + NS // 2 for second in range(first, stop)]
+    rates = [rate_at(plan.load, spool_state.changes, middle) for middle in middles]
+    return [rate and (rate if end is None or at < end else 0.0) for at, rate in zip(middles, rates, strict=True)]
 
 
 def _in_flight(spool_state: SpoolState, first: int, stop: int) -> Iterator[Row]:
@@ -152,7 +155,7 @@ def _errors(spool_state: SpoolState, minute: list[Cell], recent: Cell) -> Iterat
 
 def error_names(feed: Feed) -> str:
     """The errors so far, most frequent first; empty without any."""
-    return ", ".join(f"{count:,} x {one_line(name)}" for name, count in feed.failed.most_common(5))
+    return ", ".join(_unbroken(f"{count:,} x {one_line(name)}") for name, count in feed.failed.most_common(5))
 
 
 def stage_text(plan: WavePlan, now_s: float) -> str:
@@ -175,8 +178,13 @@ def rates_text(first: object, last: object) -> str:
 
 def server_text(readings: Iterable[LiveMetric]) -> str:
     """The server's metrics of this moment; empty where none are known."""
-    texts = [f"{one_line(reading.name)} {_reading_text(reading)}" for reading in readings]
+    texts = [_unbroken(f"{one_line(reading.name)} {_reading_text(reading)}") for reading in readings]
     return f"server: {', '.join(texts)}" if texts else ""
+
+
+def _unbroken(text: str) -> str:
+    """A text that is not divided between two lines."""
+    return text.replace(" ", NO_BREAK)
 
 
 def _reading_text(reading: LiveMetric) -> str:

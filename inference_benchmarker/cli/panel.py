@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from itertools import zip_longest
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.cli.live_lines import LINE_S, sparkline
+from inference_benchmarker.cli.live_lines import LINE_S, NO_BREAK, sparkline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 TWO_COLUMNS = 132  # columns of a terminal from which on figures stand side by side
 MOST_BAR = 30
+MOST_LINES = 3
 _SPACE, _MOST_VALUE = 2, 26
 _USUAL_NAME, _USUAL_VALUE = len("response time p99"), 17  # widths that seldom change: the lines beside them stand still
 
@@ -43,7 +45,8 @@ def panel(first: Text, rows: Sequence[Row], last: Sequence[str], stop: int, widt
         Text((" " * _SPACE), no_wrap=True).join(_padded(each, room) for each in line)
         for line in zip_longest(*drawn, fillvalue=Text())
     ]
-    return Group(*(_cut(line, width) for line in (first, *figures, *map(Text, last))))
+    texts = [Text(line) for text in last for line in _wrapped(text, width - 1)]
+    return Group(*(_cut(line, width) for line in (first, *figures, *texts)))
 
 
 def _lines(rows: Sequence[Row], stop: int, room: int) -> list[Text]:
@@ -69,6 +72,12 @@ def _lines(rows: Sequence[Row], stop: int, room: int) -> list[Text]:
             )
         )
     return lines
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text, of which a few are enough."""
+    lines = wrap(text, width, subsequent_indent="  ", max_lines=MOST_LINES, placeholder=" …", break_on_hyphens=False)
+    return [line.replace(NO_BREAK, " ") for line in lines]
 
 
 def _padded(line: Text, room: int) -> Text:

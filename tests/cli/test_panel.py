@@ -144,6 +144,21 @@ def test_it_is_never_wider_than_the_terminal_and_says_each_figure(name: str, wid
         assert "server: vllm:num_requests_waiting 12, queue_time 31.2 ms" in text
 
 
+def test_a_long_text_goes_on_in_the_next_line_and_ends_somewhere() -> None:
+    scene = steady()
+    for number in range(5):
+        scene.state.feed.failed[f"{'Long' * 9}Error{number}"] = 9 - number
+    assert [line[:7] for line in scene.lines(80)[-3:]] == ["9 x Lon", "  8 x L", "  7 x L"]
+    assert scene.lines(80)[-1].endswith("…")
+
+
+def test_no_rate_is_asked_for_when_the_time_is_over() -> None:
+    scene = Scene(replace(STEADY, bounds=Bounds(Decimal(8))))
+    for second in range(10):
+        scene.second(200 if second < 8 else 0, 100)
+    assert scene.value("sent") == "120.0/s of 120/s"
+
+
 def test_a_value_is_of_the_last_five_seconds() -> None:
     scene = steady().second(200, 100, ms=500, failed=[1, 95, 2, 5])
     assert scene.value("sent") == "200.0/s of 200/s"
