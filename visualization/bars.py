@@ -52,6 +52,8 @@ _LOAD = (
     _Field("Requests fired", "", ("ledger", "sent")),
     _Field("Requests completed", "", ("ledger", "completed")),
     _Field("Success (%)", "%", ("success_rate",), 100, "success.success"),
+    _Field("Success by user (%)", "%", ("repeats", "success_by_user"), 100),
+    _Field("Requests per arrival", "", ("repeats", "attempts_per_arrival")),
     _Field("Output tokens/s", "/s", ("tokens", "tokens_out_per_s"), 1, "tokens.tokens"),
 )
 _TIMES = (

@@ -371,6 +371,16 @@ class TestTimeAndDistribution:
             assert len(charts["In flight"].lines[0].points) == length
             assert charts["Failed requests"].lines[0].points[-1] == (2, 2)
 
+    def test_repeats_are_drawn_beside_the_arrivals_where_anything_was_tried_again(self) -> None:
+        facts = {"window": {"duration_s": 2.0, "planned_s": 2}, "repeats": {"success_by_user": 0.9}}
+        timeline: Any = {"ok": [10.0, 9.0], "sent": [10.0, 14.0], "scheduled": [10.0, 10.0]}
+        told = run(facts=facts, timeline={**timeline, "repeated": [0.0, 4.0]})
+        arrivals, repeats = curves(make_figures([told]), "time")["Retries"].lines
+        assert (arrivals.points, repeats.points) == (((0, 10), (1, 10)), ((0, 0), (1, 4)))
+        assert bars_of([told], "Success by user (%)").statistics[""][0].value == 90
+        for once in ({**timeline, "repeated": [0.0, 0.0]}, timeline):
+            assert "Retries" not in curves(make_figures([run(facts=facts, timeline=once)]), "time")
+
     def test_long_waves_are_folded_and_lose_no_request(self) -> None:
         points = [(float(second), float(second % 7)) for second in range(5000)]
         folded = _folded(points, lambda known: sum(known) / len(known))
