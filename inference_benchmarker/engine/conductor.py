@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.engine.disk import DiskWatch, free_bytes
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.wave.finalise import finalise
 
@@ -28,6 +29,7 @@ SILENT_S = 30.0  # a primary that answers no ping for so long hangs
 BEGINNING_S = 120.0  # before its first word: sixty workers may be starting beside it on two cores
 ABORT_S = 3.0  # what a second Ctrl-C leaves to the primary
 AT_ONCE_S = 1.5  # and a third, which may come in the same moment as the first two
+DISK_S = 5.0
 PAUSE_S = 1.0  # a pass that took longer stood still itself: that is no silence of the primary's
 WHERE_S = 1.5  # how long a worker that is being loaded may take to tell where it is
 BEFORE_IT_BEGAN = "Interrupted before the wave began; nothing was measured."
@@ -66,7 +68,8 @@ class Conductor:
         now = time.monotonic()
         self._next_update = now + PATIENCE_S
         self._load_until = now + float(plan.load_timeout_s)
-        self._next_ping = self._last_pass = now
+        self._disk = DiskWatch(str(run_dir.path))
+        self._next_ping = self._last_pass = self._next_disk = now
         self._aborted_at: float | None = None
         self._missing = list(range(plan.workers))
         self._listening = False
@@ -84,6 +87,7 @@ class Conductor:
             self._watch_primary()
             self._watch_workers()
             self._watch_loading()
+            self._watch_disk()
             self._ask_pilot()
             self._show()
             time.sleep(POLL_S)
@@ -202,6 +206,15 @@ class Conductor:
             f"{file}: worker {number} has not loaded it within {self.plan.load_timeout_s} s{where}.",
             "Make it quicker, or give it more time with --load-timeout.",
         )
+
+    def _watch_disk(self) -> None:
+        """Say in time when the disk will be full."""
+        now = time.monotonic()
+        if self._t0 is None or self._disk_error is not None or now < self._next_disk:
+            return
+        self._next_disk = now + DISK_S
+        if warning := self._disk.look(now, free_bytes(self.run_dir.path)):
+            self._live.say(warning)
 
     def _place(self, number: int, file: str) -> str:
         """The innermost line of the user's file that a worker is in, if it can tell."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.conductor import Conductor
+from inference_benchmarker.engine.disk import free_bytes, room_problems, room_warning
 from inference_benchmarker.engine.endpoint import source_problems
 from inference_benchmarker.engine.live import Live, Nobody, Undisturbed
 from inference_benchmarker.engine.processes import Processes, counting_interrupts
@@ -58,6 +59,10 @@ def run_wave(
     refuse(_pilot_problems(plan, pilot))
     plan = resolve(plan)
     live = Undisturbed(live or Nobody())
+    free = free_bytes(plan.output_dir)
+    refuse(room_problems(plan, free))
+    if warning := room_warning(plan, free):
+        live.say(warning)
     facts = facts_of(plan, calibration)
     run_dir = make_run_dir(plan, facts)
     made = _identity(run_dir)

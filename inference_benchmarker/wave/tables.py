@@ -27,7 +27,7 @@ def begin_client_table(path: Path) -> bool:
 
 
 def add_to_client_table(path: Path, samples: Iterable[Sample]) -> bool:
-    """Add a row for each sample; False where the file does not take them."""
+    """Add a row for each sample; False where the file does not take them, or would be too large to be read."""
     return _append(path, samples)
 
 
@@ -66,6 +66,8 @@ def finite(value: str | float) -> float:
 def _append(path: Path, rows: Iterable[Iterable[object]]) -> bool:
     try:
         with path.open("a", newline="", encoding="utf-8") as file:
+            if file.tell() > _MOST_TABLE // 2:
+                return False
             csv.writer(file, lineterminator="\n").writerows(rows)
     except OSError:
         return False

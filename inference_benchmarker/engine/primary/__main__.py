@@ -41,6 +41,7 @@ from inference_benchmarker.engine.locust_runtime import (
     set_up_logging,
 )
 from inference_benchmarker.engine.locust_sockets import PrimarySocket, Visitors, listen_with
+from inference_benchmarker.engine.primary.bounded import keep_small
 from inference_benchmarker.engine.primary.sampler import host_constants, sample_regularly
 from inference_benchmarker.engine.primary.shape import TokenBucketShape
 from inference_benchmarker.engine.primary.stats_files import StatsFiles
@@ -230,6 +231,7 @@ class Primary:
             while not self.runner.spawning_completed and not any(member.over for member in self.members):
                 gevent.sleep(0.005)
         gevent.spawn(stats_history, self.runner)
+        gevent.spawn(keep_small, self.runner.stats, gevent.sleep)
 
     def _start_wave(self) -> None:
         lead = NS // 20 + self.plan.workers * NS // 100

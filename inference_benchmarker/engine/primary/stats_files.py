@@ -10,6 +10,7 @@ import gevent
 from locust.stats import PERCENTILES_TO_REPORT, StatsCSVFileWriter
 
 from inference_benchmarker.csv_cells import CleanRows
+from inference_benchmarker.engine.primary.bounded import BoundedHistory
 from inference_benchmarker.redact import secret_values
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class StatsFiles:
         for name in ("requests", "stats_history", "failures", "exceptions"):
             rows = f"{name}_csv_writer"
             setattr(self._writer, rows, CleanRows(getattr(self._writer, rows), secrets))
+        self._writer.stats_history_csv_writer = BoundedHistory(self._writer.stats_history_csv_writer)
 
     def _rewrite(self) -> None:
         writer = self._writer

@@ -1,0 +1,43 @@
+"""The bytes of disk that a wave's records take, as far as its plan tells. Pure.
+
+Streams are not known before: each takes 44 bytes more, and each gap between its pieces 4.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.plan.pacing import TokenBucket
+from inference_benchmarker.records.record import BASE
+
+if TYPE_CHECKING:
+    from inference_benchmarker.plan.plan import WavePlan
+
+REPORTED_BYTES = BASE.size
+STORED_BYTES = 20
+"""Of a request in the spool, without what is said of a batch, and in ``requests.parquet``, where 15 were measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """``least``: bytes without which the wave cannot be written down. ``likely``: with the stored file beside them."""
+
+    requests: int
+    least: int
+    likely: int
+
+
+def room(plan: WavePlan) -> Room | None:
+    """The room for a plan's requests; None where it does not say how many there will be."""
+    load, number = plan.load, plan.bounds.num_requests
+    most = None if isinstance(load, OpenLoop) and load.is_steered else TokenBucket.of(plan).most_arrivals()
+    if most is None:
+        return None
+    if isinstance(load, OpenLoop):
+        least = most if load.arrivals == "constant" else max(most - 20 * math.isqrt(most) - 20, 0)
+    else:
+        least = most if number is not None and plan.bounds.duration_ns is None else 0
+    return Room(most, REPORTED_BYTES * least, (REPORTED_BYTES + STORED_BYTES) * most)
