@@ -82,6 +82,8 @@ def _check_ledgers(ledgers: tuple[Ledger, ...]) -> None:
         for name, count in ledger.to_json().items():
             if not (count >= 0 or name == "in_flight") or abs(count) > MOST_COUNT:
                 raise ValueError(f"ledger.{name} is {count:,}")
+        if ledger.repeated > ledger.sent:
+            raise ValueError(f"{ledger.repeated:,} of {ledger.sent:,} requests were repeats")
     if total.dropped and not total.scheduled:
         raise ValueError(f"{total.dropped:,} arrivals were dropped, and none was scheduled")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.stages import spans_of, stages_of
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
@@ -178,6 +179,18 @@ def test_a_stored_wave_tells_the_same(tmp_path: Path) -> None:
     assert read.to_json() == made.to_json()
     assert read.frame()["attempt"].tolist() == [0, 1, 0, 1, 2, 0, 1, 2, *[0] * 7]
     assert isinstance(read.summary, Summary)
+
+
+def test_a_ledger_with_more_repeats_than_requests_is_refused(tmp_path: Path) -> None:
+    facts = wave()
+    made = Wave(facts.plan, facts.window, facts.records, facts.warmup, facts.ledgers)
+    run_dir = RunDir.create(tmp_path)
+    store.save_plan(run_dir, made.plan, {})
+    store.save(made, run_dir)
+    told = run_dir.summary.read_text().replace('"repeated": 5', '"repeated": 16')
+    run_dir.summary.write_text(told)
+    with pytest.raises(BenchmarkError, match="16 of 15 requests were repeats"):
+        Wave.load(run_dir.path)
 
 
 def test_the_warmups_requests_are_counted_as_requests() -> None:

@@ -217,7 +217,8 @@ class Worker:
         if msg.data["planned"]:
             self._note_if_late(msg.data["at"])
         self._scheduler.stop(msg.data["at"])
-        self._requests.stop()
+        if msg.data["abort"] or not msg.data["planned"]:  # as at every planned end, clients go on while it drains
+            self._requests.stop()
         self._aborted = self._aborted or msg.data["abort"]
 
     def _on_ack(self, msg: Any, **_: Any) -> None:
