@@ -241,12 +241,15 @@ class Newcomer:
         person = Person()
         streams: dict[str, Any] = {"stdin": person.slave, "stderr": person.slave, "stdout": subprocess.PIPE}
         with subprocess.Popen(line, cwd=self.folder, env=self.environment, text=True, **streams) as running:
-            person.see("Rate ")
-            person.press("2")
-            person.see("Rate 100/s")
-            time.sleep(0.5)
-            person.press("q")
-            out, _ = running.communicate(timeout=120)
+            try:
+                person.see("Rate ")
+                person.press("2")
+                person.see("Rate 100/s")
+                time.sleep(0.5)
+                person.press("q")
+                out, _ = running.communicate(timeout=120)
+            finally:
+                running.terminate()  # it has no end of its own
         person.leave()
         return Result(running.returncode, out, person.screen)
 

@@ -43,12 +43,19 @@ class KeyPilot:
         """The orders of the keys that were pressed."""
         if now_ns >= self._hint_until:
             self._hint = ""
-        pressed = (self._press(key, now_ns) for key in self._pressed())
+        pressed = (self._press(key, now_ns) for key in self._keys())
         found: list[Order] = [order for order in pressed if order is not None]
         if not self._ended and self._wanted != self._ordered and now_ns >= self._next_ns:
             found.append(self._change(now_ns))
         self._answer()
         return found
+
+    def _keys(self) -> str:
+        """Those that were pressed; where the terminal is gone, nobody can end the wave any more, so it ends."""
+        try:
+            return self._pressed()
+        except EOFError:
+            return "q"
 
     @property
     def line(self) -> str:

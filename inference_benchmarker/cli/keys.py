@@ -46,9 +46,11 @@ class Keys:
             signal.signal(signal.SIGTSTP, self._suspended_by)
 
     def pressed(self) -> str:
-        """The keys since the last call; nothing while the job is in the background or once the terminal is gone."""
+        """The keys since the last call; nothing while the job is in the background. EOFError: the terminal is gone."""
         if self._before is None:
             self._take()
+        if self._gone:
+            raise EOFError
         if self._before is None or not select.select([self._descriptor], [], [], 0)[0]:
             return ""
         try:
@@ -58,6 +60,7 @@ class Keys:
         self._gone = not data
         if self._gone:
             self._before = None
+            raise EOFError
         keys = _SEQUENCE.sub("\0", self._begun + data.decode(errors="replace"))
         begun = _BEGUN.search(keys)
         self._begun = "" if begun is None else begun[0]

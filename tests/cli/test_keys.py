@@ -176,11 +176,15 @@ class TestTerminal:
                 found.append(keys.pressed())
         assert found == expected
 
-    def test_one_that_goes_away_presses_nothing_more(self) -> None:
+    def test_one_that_goes_away_ends_the_wave_for_nobody_else_could(self) -> None:
         master, slave = pty.openpty()
         with Keys(slave) as keys:
+            pilot = KeyPilot(keys.pressed, Decimal(5), lambda _: None)
+            assert pilot.orders(STATE, 0) == []
             os.close(master)
-            assert [keys.pressed() for _ in range(3)] == ["", "", ""]
+            assert [pilot.orders(STATE, second * NS) for second in range(3)] == [[End()], [], []]
+            with pytest.raises(EOFError):
+                keys.pressed()
         os.close(slave)
 
     def test_what_was_pressed_too_late_is_not_left_for_the_shell(self, terminal: tuple[int, int]) -> None:
