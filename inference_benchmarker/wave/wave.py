@@ -17,13 +17,15 @@ from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.verdict import Verdict, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     import pandas as pd
+    from pyarrow.dataset import Dataset
 
     from inference_benchmarker.facts.instances import Followed
     from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
+    from inference_benchmarker.wave.frames import Filter, Selection
     from inference_benchmarker.wave.run_dir import RunDir
 
 T = TypeVar("T")
@@ -60,10 +62,45 @@ class Wave(WaveFacts):
         """VALID or INVALID, with the findings."""
         return self._once("verdict", lambda: judge(self, self.summary))
 
-    def frame(self) -> pd.DataFrame:
-        """The window's records as a pandas frame; instants in ns after wave start."""
-        frame: pd.DataFrame = self.records.table.to_pandas()
-        return frame
+    def frame(
+        self, columns: Sequence[str] | None = None, where: Filter | None = None, most_bytes: int | None = None
+    ) -> pd.DataFrame:
+        """The window's records as a pandas frame; instants in ns after wave start.
+
+        ``columns``: those alone, in this order. ``where``: the rows for which it holds, as tuples
+        (``[("outcome", "==", "ok")]``) or an expression of ``pyarrow.compute``. BenchmarkError where the frame would
+        take more than ``most_bytes`` of memory, by default half of what is free.
+        """
+        from psutil import virtual_memory
+
+        most = virtual_memory().available // 2 if most_bytes is None else most_bytes
+        return self._selection(columns, where).frame(most)
+
+    def batches(
+        self, columns: Sequence[str] | None = None, where: Filter | None = None, rows: int = 1 << 17
+    ) -> Iterator[pd.DataFrame]:
+        """The same as frames of at most so many ``rows``, one after the other: for waves that are too large for one."""
+        return self._selection(columns, where).batches(rows)
+
+    def dataset(self) -> Dataset:
+        """The window's records as an Arrow dataset: of the file where the wave is stored, so that nothing is read yet.
+
+        DuckDB, Polars and Arrow compute on it without holding it.
+        """
+        from inference_benchmarker.wave import store  # which makes waves
+
+        stored = None if self.run_dir is None else store.dataset(self.run_dir.requests)
+        return self._in_memory() if stored is None else stored
+
+    def _in_memory(self) -> Dataset:
+        from pyarrow.dataset import dataset  # slow to load
+
+        return dataset(self.records.table)
+
+    def _selection(self, columns: Sequence[str] | None, where: Filter | None) -> Selection:
+        from inference_benchmarker.wave.frames import Selection  # which is slow to load, too
+
+        return Selection(self._in_memory(), columns, where)
 
     def text(self) -> str:
         """The report for people."""
