@@ -103,8 +103,9 @@ class _Watch:
         return Followed(self.of, self._source.source, tuple(self.counts), tuple(events), remarks)
 
     def _run(self, add: Callable[[dict[str, Any]], object]) -> None:
-        while self._count(add) and not self.ended.is_set():
-            self.ended.wait(self._pause())  # where it is over by then, the next count is the last
+        over = False
+        while self._count(add) and not over:
+            over = self.ended.wait(self._pause())  # then the next count is the last
 
     def _pause(self) -> float:
         return pause_s(self._interval, self._failures, self._random.random())

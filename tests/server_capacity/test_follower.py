@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -48,8 +49,10 @@ class Told:
     def __init__(self, *answers: float | CannotCountError, events: tuple[ScalingEvent, ...] = ()) -> None:
         self._answers = list(answers)
         self._events = list(events)
+        self.asked = threading.Event()
 
     def count(self) -> Count:
+        self.asked.set()
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, CannotCountError):
             raise answer
@@ -84,7 +87,7 @@ def test_what_was_counted_is_kept_and_what_was_not_is_said(
     lines: list[dict[str, Any]] = []
     follower = Follower([source], 10)
     with follower.following(lines.append):
-        pass  # it counts at once, and once more at the end
+        assert source.asked.wait(30), "it counts at once, and once more at the end"
     (followed,) = follower.followed(Interval.past(T0, T0 + 1))
     assert [count.current for count in followed.counts] == numbers
     assert list(followed.remarks) == remarks

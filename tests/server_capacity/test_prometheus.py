@@ -16,8 +16,10 @@ import pytest
 
 from inference_benchmarker.cli import main
 from inference_benchmarker.embedded.running import EndpointConfig, RunningEndpoint, listen, start
+from inference_benchmarker.facts.instances import CannotCountError, gathered
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from inference_benchmarker.report.text import metric_lines
+from server_capacity.follower import Follower
 from server_capacity.prometheus import make_source
 from server_capacity.prometheus.answers import fill
 from server_capacity.prometheus.block import wanted_of
@@ -203,6 +205,44 @@ def wave(endpoint: RunningEndpoint, prometheus: str) -> Interval:
             return window
         time.sleep(0.2)
     raise AssertionError("the requests were not scraped")
+
+
+@pytest.mark.process
+def test_a_real_server_counts_replicas(prometheus: str, endpoint: RunningEndpoint) -> None:
+    block = {**SERVER, "url": prometheus, "replicas": 'count(up{job="demo"} == 1)'}
+    (replicas,) = make_source([block]).instances()
+    lines: list[dict[str, Any]] = []
+    follower = Follower([replicas], 1)
+    with follower.following(lines.append):
+        deadline = time.monotonic() + PATIENCE_S
+        while not follower.latest and time.monotonic() < deadline:
+            time.sleep(0.01)
+    (followed,) = follower.followed(Interval.past(0, 1))
+    assert [count.current for count in followed.counts] == [1, 1]
+    assert followed.of == f"replicas at {prometheus.removeprefix('http://')}"
+    assert list(gathered(lines)) == [followed]
+    assert endpoint.metrics().count("demo_endpoint_instances 1") == 1, "as the endpoint itself says"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("demo_endpoint_instances", None),
+        ("up * {window}", "parse error"),
+        ("nothing_like_that", "the query found no series"),
+        ("count by (le) (demo_endpoint_service_seconds_bucket)", "series: put sum"),
+        ("-up", "the query gives -1"),
+    ],
+)
+def test_what_counts_no_replicas_is_said(query: str, reason: str | None, prometheus: str) -> None:
+    (replicas,) = make_source([{**SERVER, "url": prometheus, "replicas": query}]).instances()
+    if reason is None:
+        assert replicas.count().current == 1
+        return
+    with pytest.raises(CannotCountError, match=reason) as raised:
+        replicas.count()
+    assert not raised.value.final, "it may be there later"
 
 
 @pytest.mark.process

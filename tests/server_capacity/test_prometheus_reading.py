@@ -46,6 +46,7 @@ SERVER = {"stream": "prometheus", "url": "http://127.0.0.1:1"}
         {**PAGE, "preset": ["triton", "dcgm"], "username": "me", "password_env": "PASSWORD"},
         {**SERVER, "queries": {"a": "rate(x[{window}])"}, "step": 5, "lag": 10, "preset": "sglang"},
         {**SERVER, "url": "https://example.org:9090/prometheus/", "queries": {"a": "up"}},
+        {**SERVER, "replicas": 'count(up{job="a"} == 1)'},
         {**SERVER, "preset": "vllm", "sigv4": True, "region": "eu-west-3", "service": "aps"},
     ],
 )
@@ -67,6 +68,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({**SERVER, "queries": ["up"]}, "must be an object of names and PromQL"),
     ({**SERVER, "queries": {}}, "must be an object of names and PromQL"),
     ({**SERVER, "queries": {"a": 1}}, "must be an object of names and PromQL"),
+    ({**SERVER, "replicas": ["up"]}, '"replicas" must be the PromQL that counts'),
+    ({**SERVER, "replicas": " "}, '"replicas" must be the PromQL that counts'),
+    ({**SERVER, "replicas": "count(rate(up[$__range]))"}, "write {window} for a minute"),
+    ({**PAGE, "metrics": ["a"], "replicas": "count(up)"}, '"replicas" goes with "url"'),
     ({**SERVER, "queries": {"a": " "}}, "'a' is empty"),
     ({**SERVER, "queries": {"a": "rate(x[$__range])"}}, "write {window}"),
     ({**SERVER, "metrics": ["a"]}, 'goes with "scrape_url"'),
