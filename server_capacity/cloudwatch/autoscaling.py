@@ -24,6 +24,7 @@ CONNECT_S, READ_S, ATTEMPTS = 2, 5, 2
 MOST_PAGES, MOST_ALARMS, MOST_EVENTS = 10, 20, 500
 _MOST_OF_A_TEXT = 300
 _ASKED_FOR = re.compile(r"instance count to (\d{1,9})\b")
+_DATAPOINTS = re.compile(r"datapoints? \[[^\]]*\]")
 _TRACKING = re.compile(r"TargetTracking-.*-(AlarmHigh|AlarmLow)-[\w-]+")
 
 
@@ -99,7 +100,7 @@ class Autoscaling:
             for item in history.get("AlarmHistoryItems", []):
                 state, reason = _new_state(item)
                 if state == "ALARM":
-                    text = f"alarm {_short(name)} fired" + (f": {reason}" if reason else "")
+                    text = f"alarm {_short(name)} fired" + (f": {_shown(reason)}" if reason else "")
                     yield ScalingEvent(item["Timestamp"].timestamp(), "alarm", one_line(text, _MOST_OF_A_TEXT))
 
     def _alarm_names(self) -> list[str]:
@@ -153,6 +154,11 @@ def _new_state(item: dict[str, Any]) -> tuple[str, str]:
         return str(state["stateValue"]), str(state.get("stateReason", ""))
     except UNREADABLE:
         return str(item.get("HistorySummary", "")).rpartition(" ")[2], ""
+
+
+def _shown(reason: str) -> str:
+    """The reason without its numbers, of which there may be many, and without what the word before it says."""
+    return _DATAPOINTS.sub("datapoints", reason).removeprefix("Threshold Crossed: ")
 
 
 def _short(name: str) -> str:

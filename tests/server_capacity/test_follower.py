@@ -210,8 +210,11 @@ def activity(start: float, number: int, status: str = "Successful", end: float |
     return {"StartTime": at(start), "Description": text, "StatusCode": status, **ended}
 
 
+REASON = "Threshold Crossed: 3 datapoints [2.0 (22/11/26 14:00:00), 3.0, 3.0] were greater than the threshold (1.0)"
+
+
 def update(seconds: float, state: str) -> dict[str, Any]:
-    data = {"version": "1.0", "newState": {"stateValue": state, "stateReason": "Threshold Crossed"}}
+    data = {"version": "1.0", "newState": {"stateValue": state, "stateReason": REASON}}
     return {"Timestamp": at(seconds), "HistoryData": json.dumps(data)}
 
 
@@ -238,7 +241,7 @@ def test_events_are_those_of_the_wave_in_order() -> None:
         (60, "alarm", None, None),
         (90, "failed", 6, None),
     ]
-    assert events[0].text == "alarm AlarmHigh fired: Threshold Crossed"
+    assert events[0].text == "alarm AlarmHigh fired: 3 datapoints were greater than the threshold (1.0)"
     assert "AlreadyAtMaxCapacity" in events[2].text
     assert scaler.calls == 2, "older ones are not read"
 
