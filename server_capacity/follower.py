@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.facts.instances import CannotCountError, Count, Followed, begun, counted
+from inference_benchmarker.facts.server_metric import LiveMetric
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -55,15 +56,20 @@ class Follower:
             for watch in self._watches:
                 watch.join(deadline)
 
-    @property
-    def latest(self) -> dict[str, Count]:
-        """The last count of each."""
-        return {watch.of: watch.counts[-1] for watch in self._watches if watch.counts}
+    def latest(self) -> list[LiveMetric]:
+        """The last count of each, for the live view, and how many are asked for where these are others."""
+        return [reading for watch in self._watches for count in watch.counts[-1:] for reading in _readings(count)]
 
     def followed(self, interval: Interval) -> list[Followed]:
         """Everything that came, and what the services tell of that time; nothing of who has nothing."""
         found = [watch.followed(interval) for watch in self._watches]
         return [each for each in found if each.counts or each.events or each.remarks]
+
+
+def _readings(count: Count) -> Iterator[LiveMetric]:
+    yield LiveMetric("instances", count.current, None)
+    if count.desired not in (None, count.current):
+        yield LiveMetric("asked for", count.desired or 0.0, None)
 
 
 class _Watch:

@@ -57,7 +57,7 @@ SHORTER = (
     (
         re.compile(r'p99<300ms(?=" --endpoint-config)'),
         "p99<1ms",
-    ),  # a shorter wave is over before anything is overloaded
+    ),  # a shorter wave overloads nothing
     (re.compile(r"--num-requests \d+"), "--num-requests 25"),
     (re.compile(r"--warmup \d+"), "--warmup 0.2"),
     (re.compile(r"^obs-time = \d+", re.MULTILINE), "obs-time = 0.5"),

@@ -15,7 +15,7 @@ from inference_benchmarker.units import NS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from inference_benchmarker.facts.server_metric import Source
+    from inference_benchmarker.facts.server_metric import Newest
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.histogram import Histogram
     from inference_benchmarker.wave.spool_state import SpoolState
@@ -143,7 +143,7 @@ class PlainView:
 class PanelView:
     """Keeps a small panel on a terminal up to date."""
 
-    def __init__(self, plan: WavePlan, stream: TextIO, sources: Sequence[Source] = ()) -> None:
+    def __init__(self, plan: WavePlan, stream: TextIO, sources: Sequence[Newest] = ()) -> None:
         from rich.console import Console
         from rich.live import Live
 

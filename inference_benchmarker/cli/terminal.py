@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.cli.key_pilot import KeyPilot
     from inference_benchmarker.engine.live import Live
-    from inference_benchmarker.facts.server_metric import Source
+    from inference_benchmarker.facts.server_metric import Newest
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.wave import Wave
 
@@ -47,7 +47,7 @@ def write_file(data: bytes) -> None:
         sys.stdout.write_bytes(data)
 
 
-def live_view(plan: WavePlan, sources: Sequence[Source] = (), *, quiet: bool | None) -> Live:
+def live_view(plan: WavePlan, sources: Sequence[Newest] = (), *, quiet: bool | None) -> Live:
     """The view of a running wave: a panel on a terminal, with the newest of the ``sources``; plain lines elsewhere."""
     from inference_benchmarker.cli.progress import PanelView, PlainView
     from inference_benchmarker.engine.live import Nobody

@@ -136,7 +136,8 @@ def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], *, 
         if not options["quiet"]:
             say(f"Reading {plain(options['replay'])}.")
         plan = resolve(plan)  # everything that follows asks how long it lasts
-    live = live_view(plan, sources, quiet=options["quiet"])
+    follower = follower_of(sources, plan.expected_s)
+    live = live_view(plan, [*sources, follower], quiet=options["quiet"])
     if plan.recording is not None:
         live.say(f"{plan.recording.rows:,} arrivals were recorded: {plan.recording.found}.")
     if not options["quiet"]:
@@ -145,7 +146,6 @@ def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], *, 
     with counting_interrupts():  # a wave that was measured is printed, whatever is pressed meanwhile
         for source in sources:
             source.begin()
-        follower = follower_of(sources, plan.expected_s)
         with at_the_keys(plan, live) as pilot:
             wave = run_wave(plan, live, calibration, pilot, beside=beside(follower))
         if sources:

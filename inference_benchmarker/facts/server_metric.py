@@ -194,6 +194,13 @@ class LiveMetric:
     unit: str | None = None
 
 
+class Newest(Protocol):
+    """Somebody who has values of this moment for the live view."""
+
+    def latest(self) -> list[LiveMetric]:
+        """The newest values, as far as they are known, without asking and without waiting; often nothing."""
+
+
 class Source(Protocol):
     """One stream's blocks, checked and ready to be asked."""
 

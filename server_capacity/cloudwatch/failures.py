@@ -127,5 +127,10 @@ def call_failure(error: Exception, client: Any, permission: str) -> Failure:
     return Failure(redact(text), final=False)
 
 
+def is_denied(error: Any) -> bool:
+    """Tells whether the credentials lack a permission."""
+    return error.response.get("Error", {}).get("Code") in _DENIED
+
+
 def _status(error: Any) -> int:
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))

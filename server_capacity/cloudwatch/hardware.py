@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.facts.server_metric import Hardware
-from server_capacity.cloudwatch.failures import UNREADABLE
+from server_capacity.cloudwatch.failures import UNREADABLE, call_failure, is_denied
 from server_capacity.cloudwatch.instance_types import gpus, vcpus
 
 if TYPE_CHECKING:
@@ -15,16 +15,21 @@ if TYPE_CHECKING:
     from server_capacity.cloudwatch.block import Block, Variant
 
 CONNECT_S, READ_S, ATTEMPTS = 2, 5, 2
+PERMISSION = "sagemaker:DescribeEndpoint"
 _NOT_ONE_TYPE = ("CurrentServerlessConfig", "DesiredServerlessConfig", "ServerlessConfig", "InstancePools")
 """What a variant has that does not run on instances, or on those of several types."""
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A variant as it is known: its hardware; or that it does not exist, in words; or neither."""
+    """A variant as it is known: its hardware; or that it does not exist, in words; or neither.
+
+    ``denied``: that these credentials may not ask, in words.
+    """
 
     hardware: Hardware | None = None
     absent: str | None = None
+    denied: str | None = None
 
 
 def make_client(region: str) -> Any | None:
@@ -66,6 +71,10 @@ def describe(client: Any | None, given: Mapping[Variant, str | None]) -> dict[Va
             if _is_not_found(error):
                 absent = f"there is no endpoint {endpoint!r} in {client.meta.region_name}"
                 known |= dict.fromkeys(here, Described(absent=absent))
+            elif is_denied(error):
+                why = call_failure(error, client, PERMISSION).text
+                denied = f"endpoint {endpoint!r}: {why}: its instances are not followed"
+                known |= {variant: replace(known[variant], denied=denied) for variant in here}
         except (BotoCoreError, ResponseParserError, *UNREADABLE):
             break  # nobody answers there: another endpoint would only wait as long again
     return known

@@ -12,6 +12,7 @@ from inference_benchmarker.verdict.server.known_metrics import VARIANT
 from server_capacity.cloudwatch.autoscaling import Autoscaling, make_clients
 from server_capacity.cloudwatch.failures import UNREADABLE, call_failure
 from server_capacity.cloudwatch.fetch import seconds_ahead
+from server_capacity.cloudwatch.hardware import PERMISSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.server_metric import ServerMetric
     from server_capacity.cloudwatch.block import Variant
 
-PERMISSION = "sagemaker:DescribeEndpoint"
 CONNECT_S, READ_S = 2, 5
 
 

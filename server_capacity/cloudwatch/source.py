@@ -75,9 +75,9 @@ class CloudWatch:
         self._interrupted = False
 
     def warnings(self, seconds: float | None) -> list[str]:
-        """The warnings of documentation and of the wave's length, and that there is no such endpoint or variant."""
-        absent = [each.absent for each in self._described_soon().values() if each.absent is not None]
-        return list(dict.fromkeys([*warnings(self._blocks, seconds), *absent]))
+        """The warnings of documentation and of the wave's length; what is not there, and what may not be asked."""
+        told = [text for each in self._described_soon().values() for text in (each.absent, each.denied) if text]
+        return list(dict.fromkeys([*warnings(self._blocks, seconds), *told]))
 
     def instances(self) -> list[InstanceSource]:
         """The variants that the blocks name."""

@@ -50,13 +50,14 @@ class Told:
         self._answers = list(answers)
         self._events = list(events)
         self.asked = threading.Event()
+        self.wanted: float | None = None
 
     def count(self) -> Count:
         self.asked.set()
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, CannotCountError):
             raise answer
-        return Count(T0, answer, answer)
+        return Count(T0, answer, answer if self.wanted is None else self.wanted)
 
     def told(self, start: float, end: float) -> tuple[list[ScalingEvent], list[str]]:
         assert start < end
@@ -92,6 +93,20 @@ def test_what_was_counted_is_kept_and_what_was_not_is_said(
     assert [count.current for count in followed.counts] == numbers
     assert list(followed.remarks) == remarks
     assert [count for each in gathered(lines) for count in each.counts] == list(followed.counts)
+
+
+def test_the_live_view_has_the_last_count_and_what_is_asked_for() -> None:
+    source = Told(2)
+    follower = Follower([source], 10)
+    assert follower.latest() == []
+    with follower.following(lambda _: None):
+        pass
+    assert [(reading.name, reading.value) for reading in follower.latest()] == [("instances", 2)]
+    follower = Follower([growing := Told(2)], 10)
+    growing.wanted = 5
+    with follower.following(lambda _: None):
+        pass
+    assert [(reading.name, reading.value) for reading in follower.latest()] == [("instances", 2), ("asked for", 5)]
 
 
 def test_who_has_no_instances_is_nobody() -> None:

@@ -44,6 +44,10 @@ E = ("e", "AllTraffic")
 M5 = Hardware("ml.m5.xlarge", 2, 4, 0)
 
 
+NOT_ALLOWED = (
+    "endpoint 'e': these credentials may not call sagemaker:DescribeEndpoint (AccessDeniedException: no): its "
+    "instances are not followed"
+)
 NO_CONFIG = refused("ValidationException", 'Could not find endpoint configuration "arn:...".')
 
 
@@ -55,8 +59,8 @@ NO_CONFIG = refused("ValidationException", 'Could not find endpoint configuratio
         (SageMaker(config=DENIED), "ml.g5.xlarge", Described(Hardware("ml.g5.xlarge", 2, 4, 1))),
         (SageMaker(config=NO_CONFIG), None, Described()),
         (SageMaker(config=produced()), "ml.g5.xlarge", Described(Hardware("ml.g5.xlarge", 2, 4, 1))),
-        (SageMaker(DENIED), None, Described()),
-        (SageMaker(DENIED), "ml.m5.xlarge", Described(Hardware("ml.m5.xlarge", None, 4, 0))),
+        (SageMaker(DENIED), None, Described(denied=NOT_ALLOWED)),
+        (SageMaker(DENIED), "ml.m5.xlarge", Described(Hardware("ml.m5.xlarge", None, 4, 0), denied=NOT_ALLOWED)),
         (SageMaker(UNREACHABLE), "ml.m5.xlarge", Described(Hardware("ml.m5.xlarge", None, 4, 0))),
         (SageMaker(config=UNREACHABLE), None, Described()),
         (SageMaker(refused("ValidationException", "1 validation error detected")), None, Described()),

@@ -215,7 +215,7 @@ def test_a_real_server_counts_replicas(prometheus: str, endpoint: RunningEndpoin
     follower = Follower([replicas], 1)
     with follower.following(lines.append):
         deadline = time.monotonic() + PATIENCE_S
-        while not follower.latest and time.monotonic() < deadline:
+        while not follower.latest() and time.monotonic() < deadline:
             time.sleep(0.01)
     (followed,) = follower.followed(Interval.past(0, 1))
     assert [count.current for count in followed.counts] == [1, 1]

@@ -129,7 +129,13 @@ def test_gauges_need_three_periods(period: int, seconds: float | None, doubted: 
         (SageMaker(), []),
         (SageMaker(NOT_FOUND), ["there is no endpoint 'demo' in us-east-1"]),
         (SageMaker(produced({"VariantName": "blue"})), ["endpoint 'demo' has no variant 'AllTraffic', only blue"]),
-        (SageMaker(DENIED), []),
+        (
+            SageMaker(DENIED),
+            [
+                "endpoint 'demo': these credentials may not call sagemaker:DescribeEndpoint (AccessDeniedException: no)"
+                ": its instances are not followed"
+            ],
+        ),
         (SageMaker(UNREACHABLE), []),
         (None, []),
     ],
