@@ -25,7 +25,8 @@ _FACTORS = {"+": _TENTH, "=": _TENTH, "-": 1 / _TENTH, "_": 1 / _TENTH, "2": Dec
 class KeyPilot:
     """Answers each key at once: what it did, or why nothing, stands in the line that is shown.
 
-    A key acts at once; those that follow within 50 ms are one change. - takes back what + did.
+    A key acts at once, before the wave's start at its start; those that follow within 50 ms are one change. - takes back
+    what + did.
     """
 
     def __init__(self, pressed: Callable[[], str], rate: Decimal, show: Callable[[str], None]) -> None:
@@ -45,7 +46,7 @@ class KeyPilot:
             self._hint = ""
         pressed = (self._press(key, now_ns) for key in self._keys())
         found: list[Order] = [order for order in pressed if order is not None]
-        if not self._ended and self._wanted != self._ordered and now_ns >= self._next_ns:
+        if not self._ended and self._wanted != self._ordered and now_ns >= max(self._next_ns, 0):
             found.append(self._change(now_ns))
         self._answer()
         return found
@@ -71,8 +72,6 @@ class KeyPilot:
             return End()
         if key not in _FACTORS:
             self._tell(f"{key if key.isprintable() else 'That'} is no key here: + - 2 / q.", now_ns)
-        elif now_ns < 0:
-            self._tell("The warm-up keeps the first rate.", now_ns)
         elif self._changes == MAX_STAGES - 1:
             self._tell(f"It was changed {self._changes:,} times, which is the most.", now_ns)
         else:
@@ -82,6 +81,8 @@ class KeyPilot:
     def _want(self, rate: Decimal, now_ns: int) -> None:
         self._wanted = min(max(rate, LEAST_RATE), Decimal(MAX_RATE))
         self._hint = ""
+        if now_ns < 0:
+            self._tell("It holds from the wave's start on.", now_ns)
         if rate != self._wanted:
             self._tell("This is the most." if rate > self._wanted else "This is the least.", now_ns)
 

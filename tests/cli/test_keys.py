@@ -88,6 +88,14 @@ def test_keys_within_fifty_milliseconds_are_one_change() -> None:
     assert person.at(3, "+-") == []
 
 
+def test_keys_before_the_start_hold_from_the_start_on() -> None:
+    person = Person()
+    assert person.at(-0.5, "2") == []
+    assert person.shown[-1] == "Rate 200/s. It holds from the wave's start on."
+    assert person.at(-0.01, "+") == []
+    assert person.at(0) == ["rate 220"]
+
+
 def test_q_ends_the_wave_and_nothing_after_it_counts() -> None:
     person = Person()
     assert person.at(1, "q2") == ["end"]
@@ -103,8 +111,6 @@ def test_a_key_that_does_nothing_is_answered_with_the_reason_for_a_while() -> No
         assert said in person.shown[-1]
     person.at(7)
     assert person.shown[-1] == f"Rate 1,000,000/s. {MEANING}"
-    assert person.at(-0.5, "2") == []
-    assert "warm-up keeps" in person.shown[-1]
     least = Person("0.000001")
     assert least.at(1, "/") == []
     assert "This is the least." in least.shown[-1]
