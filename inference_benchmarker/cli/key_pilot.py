@@ -25,7 +25,7 @@ _FACTORS = {"+": _TENTH, "=": _TENTH, "-": 1 / _TENTH, "_": 1 / _TENTH, "2": Dec
 class KeyPilot:
     """Answers each key at once: what it did, or why nothing, stands in the line that is shown.
 
-    A key acts at once, before the wave's start at its start; those that follow within 50 ms are one change. - takes back
+    A key acts at once, before the start at the start; those that follow within 50 ms are one change. - takes back
     what + did.
     """
 
