@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.server_metric import ServerMetric
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.goodput import Goodput
+    from inference_benchmarker.summary.repeats import Repeats
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.summary.tokens import Tokens
     from inference_benchmarker.verdict.finding import Finding
@@ -281,7 +282,7 @@ def _accounts_section(facts: WaveFacts, summary: Summary) -> Iterator[str]:
         yield f"{_INDENT}Rate:             {_rate(rates.sent)} sent, {_rate(rates.completed)} completed"
     yield from _recording_line(facts)
     if summary.goodput is not None:
-        yield f"{_INDENT}Goodput:          {_goodput(summary.goodput)}"
+        yield f"{_INDENT}Goodput:          {_goodput(summary.goodput, summary.repeats)}"
     if summary.lag is not None:
         yield f"{_INDENT}Schedule lag:     {_in_short(summary.lag)}"
     if summary.build is not None:
@@ -312,13 +313,14 @@ def _in_short(d: Distribution) -> str:
     return f"p50 {p50}, p99 {p99}, max {top}"
 
 
-def _goodput(goodput: Goodput) -> str:
-    """The rate, the share of the sent, and how many met each limit where there are several."""
+def _goodput(goodput: Goodput, repeats: Repeats | None) -> str:
+    """The rate, the share of the sent (the users' where clients try again), and how many met each limit."""
     unmeasured = [each.limit.metric for each in goodput.limits if each.share is None]
     if goodput.rate is None or goodput.share is None:
         return f"not measured: no answered request has {', '.join(dict.fromkeys(unmeasured))} (invoke yields no tokens)"
     each = ", ".join(f"{one.limit.expression}: {percent_text(one.share or 0.0)}" for one in goodput.limits)
-    return f"{_rate(goodput.rate)}, {percent_text(goodput.share)} of those sent ({each})"
+    of = "those sent" if repeats is None else "the arrivals"
+    return f"{_rate(goodput.rate)}, {percent_text(goodput.share)} of {of} ({each})"
 
 
 def _warmup_section(summary: Summary) -> Iterator[str]:

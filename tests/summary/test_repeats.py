@@ -160,6 +160,7 @@ def test_the_report_has_a_block_for_repeats_only_where_clients_try_again() -> No
     assert "Arrivals:         10, 15 requests (1.50 each), 5 repeats" in text
     assert "Success:          60% by request, 90% by user" in text
     assert "User's time:      p50 20 ms, p99 320 ms" in text
+    assert "Goodput:          8/s, 80% of the arrivals (response_time<200ms: 80%)" in text
     told = to_json(facts, summary, verdict)["repeats"]
     assert (told["requests"], told["repeated"], told["success_by_user"], told["by_attempts"]) == (15, 5, 0.9, [7, 1, 2])
     once = replace(facts, plan=replace(facts.plan, retries=Retries()), records=facts.records.where(facts.records.lasts))
