@@ -37,6 +37,7 @@ ENVIRONMENT = (  # who hands the environment on, or reads its secrets to hide th
     "inference_benchmarker/engine/primary/stats_files.py",
     "inference_benchmarker/engine/worker/__main__.py",
     "inference_benchmarker/engine/worker/check.py",
+    "inference_benchmarker/engine/worker/target.py",
 )
 LIGHT = {  # what tells whether arguments are good
     *(f"inference_benchmarker.{name}" for name in ("errors", "exit_codes", "files", "packaged", "redact", "text")),

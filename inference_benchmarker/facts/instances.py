@@ -130,7 +130,7 @@ def renewed_instances(before: Iterable[Followed], now: Iterable[Followed]) -> tu
         old = rows.get(each.of)
         if old is not None:
             counts, source = (each.counts, each.source) if each.counts else (old.counts, old.source)
-            each = replace(each, source=source, counts=counts, events=each.events or old.events)  # noqa: PLW2901
+            each = replace(each, source=source, counts=counts, events=each.events or old.events)  # noqa: PLW2901 - the same, renewed
         rows[each.of] = each
     return tuple(rows.values())
 

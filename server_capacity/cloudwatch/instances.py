@@ -95,7 +95,7 @@ def by_samples(followed: Iterable[Followed], metrics: Iterable[ServerMetric]) ->
         points = () if each.counts else reported.get(each.of, ())
         if points:
             counts = tuple(Count(at, number) for at, number in points)
-            each = replace(each, source="SampleCount of a utilization", counts=counts)  # noqa: PLW2901
+            each = replace(each, source="SampleCount of a utilization", counts=counts)  # noqa: PLW2901 - the same, renewed
         yield each
 
 

@@ -234,6 +234,6 @@ def test_needs_no_heavy_import() -> None:
 
 
 def test_keeps_as_much_free_as_a_worker_does() -> None:
-    code = "from inference_benchmarker.engine.worker.__main__ import SPARE_DESCRIPTORS; print(SPARE_DESCRIPTORS)"
+    code = "from inference_benchmarker.engine.worker.process import SPARE_DESCRIPTORS; print(SPARE_DESCRIPTORS)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) == limits.SPARE

@@ -17,7 +17,6 @@ import os
 import sys
 import time
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,14 +41,15 @@ from inference_benchmarker.engine.locust_runtime import (
 )
 from inference_benchmarker.engine.locust_sockets import PrimarySocket, Visitors, listen_with
 from inference_benchmarker.engine.primary.bounded import keep_small
+from inference_benchmarker.engine.primary.members import Member, caps, problems
 from inference_benchmarker.engine.primary.sampler import host_constants, sample_regularly
 from inference_benchmarker.engine.primary.shape import TokenBucketShape
 from inference_benchmarker.engine.primary.stats_files import StatsFiles
 from inference_benchmarker.engine.primary.steering import LEAD_NS, Steering
 from inference_benchmarker.plan.pacing import TokenBucket
-from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT, WavePlan
+from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.steering import whole_ms
-from inference_benchmarker.records.record import Ledger, Report, redacted
+from inference_benchmarker.records.record import Report, redacted
 from inference_benchmarker.units import NS
 from inference_benchmarker.wave.recorded import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
@@ -68,23 +68,6 @@ ABORT_GRACE_NS = NS
 SILENT_NS = 30 * NS
 
 logger = logging.getLogger("inference_benchmarker.engine.primary")
-
-
-@dataclass(slots=True)
-class Member:
-    """One worker as the primary knows it."""
-
-    client_id: str = ""
-    pid: int = 0
-    payloads: int | None = None
-    descriptors: int = 0
-    error: dict[str, str] | None = None
-    next_sequence: int = 0
-    last_report: int = 0
-    ledger: Ledger = field(default_factory=Ledger)
-    ready: bool = False
-    over: bool = False
-    overdue: bool = False
 
 
 class Primary:
@@ -195,8 +178,8 @@ class Primary:
             if self._cancelled():
                 return False
             self._tell("gathering", missing=[n for n, member in enumerate(self.members) if not member.ready])
-        if problems := self._problems():
-            self._tell("failed", problems=problems)
+        if found := problems(self.members):
+            self._tell("failed", problems=found)
             return False
         return True
 
@@ -205,24 +188,6 @@ class Primary:
         if self._stop_at is not None:
             self._tell("cancelled")
         return self._stop_at is not None
-
-    def _problems(self) -> list[dict[str, Any]]:
-        """Why the wave cannot start; the same reason from several workers is one."""
-        problems = {member.error["message"]: member.error for member in self.members if member.error}
-        found: list[dict[str, Any]] = list(problems.values())
-        for number, member in enumerate(self.members):
-            if member.over:
-                found.append({"message": f"Worker {number} ended before it was ready.", "hint": "", "ended": number})
-        counts = {member.payloads for member in self.members if member.ready and not member.error}
-        if len(counts) > 1:
-            found.append(
-                {
-                    "message": f"payload_factory returned lists of different lengths in different workers: "
-                    f"{', '.join(str(count) for count in sorted(counts, key=str))}.",
-                    "hint": "Arrival i sends payload i mod n in whichever worker: make the list the same everywhere.",
-                }
-            )
-        return found
 
     def _start_users(self) -> None:
         """Let Locust bring up its one user a worker, and wait for them."""
@@ -239,24 +204,14 @@ class Primary:
         wall = time.time_ns() + t0 - time.monotonic_ns()
         for member in self.members:
             member.last_report = t0
-        port = self.runner.server.port
-        self._spool.event(event="start", t0=t0, wall_ns=wall, caps=self._caps(), port=port, host=self._host)
-        caps = dict(zip((member.client_id for member in self.members), self._caps(), strict=True))
-        self.shape.hand_out(t0, caps)
+        port, most = self.runner.server.port, caps(self.plan, self.members)
+        self._spool.event(event="start", t0=t0, wall_ns=wall, caps=most, port=port, host=self._host)
+        self.shape.hand_out(t0, dict(zip((member.client_id for member in self.members), most, strict=True)))
         self._t0 = t0
         self._tell("started", t0=t0)
         if self._stop_at is not None:  # it came while the workers were told to start
             self._stop_at = None
             self._broadcast_stop(COMMAND_GONE if self._orphaned else STOP_ASKED, abort=self._orphaned)
-
-    def _caps(self) -> list[int]:
-        """The number of requests that each worker may have in flight."""
-        workers = self.plan.workers
-        total = self.plan.max_in_flight or DEFAULT_MAX_IN_FLIGHT
-        shares = [max(1, len(range(number, total, workers))) for number in range(workers)]
-        if self.plan.max_in_flight is not None:
-            return shares
-        return [min(share, member.descriptors) for share, member in zip(shares, self.members, strict=True)]
 
     def _follow(self) -> None:
         """Until every worker's last report is in or the worker is gone."""

@@ -10,28 +10,21 @@ from __future__ import annotations
 import locust
 
 # isort: split
-import faulthandler
 import gc
 import json
 import logging
 import os
-import signal
-import stat
 import time
-import traceback
 from decimal import Decimal
 from functools import partial
 from itertools import starmap
 from pathlib import Path
-from socket import AF_INET, AF_INET6
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any
 
 import gevent
 from gevent.event import Event
-from gevent.monkey import get_original
 from locust.env import Environment
 
-from inference_benchmarker.engine import endpoint
 from inference_benchmarker.engine.curve import WorkerKeys
 from inference_benchmarker.engine.locust_runtime import (
     ACK,
@@ -45,57 +38,32 @@ from inference_benchmarker.engine.locust_runtime import (
     set_up_logging,
 )
 from inference_benchmarker.engine.locust_sockets import connect_with
+from inference_benchmarker.engine.worker.process import (
+    end_with_parent,
+    free_descriptors,
+    let_go_of_connections,
+    take_stdin,
+    tell_where_on_request,
+)
 from inference_benchmarker.engine.worker.requests import InvokeRequests, Requests
 from inference_benchmarker.engine.worker.retrying import RetryingRequests
 from inference_benchmarker.engine.worker.scheduler import ClosedLoopScheduler, OpenLoopScheduler, Scheduler
-from inference_benchmarker.engine.worker.watch import Watch, open_descriptors
-from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.host import die_with_parent, raise_descriptor_limit
+from inference_benchmarker.engine.worker.target import Target, row_of
+from inference_benchmarker.engine.worker.watch import Watch
+from inference_benchmarker.host import die_with_parent
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.record import BatchWriter
-from inference_benchmarker.redact import excerpt, secret_values
+from inference_benchmarker.redact import secret_values
 from inference_benchmarker.wave.recorded import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 REPORT_INTERVAL_S = 0.5
 RESEND_AFTER_S = 2.0
 POLL_S = 0.002
-SPARE_DESCRIPTORS = 16
-MAX_ERROR_LENGTH = 2_000
 
 logger = logging.getLogger("inference_benchmarker.engine.worker")
-
-
-class Target:
-    """The target of a worker: a loaded factories file or a Locust file's users, or why neither could be loaded."""
-
-    def __init__(self, plan: WavePlan) -> None:
-        self.endpoint: endpoint.Endpoint | None = None
-        self.users: list[Any] = []
-        self.error: dict[str, str] | None = None
-        try:
-            self._load(plan)
-        except BenchmarkError as error:
-            self.error = error.told(partial(excerpt, limit=MAX_ERROR_LENGTH, secrets=secret_values(os.environ)))
-
-    @property
-    def payload_count(self) -> int | None:
-        """The number of pre-computed payloads; None where they are built for each request."""
-        return None if self.endpoint is None or self.endpoint.payloads is None else len(self.endpoint.payloads)
-
-    def _load(self, plan: WavePlan) -> None:
-        if plan.locust_file is None:
-            assert plan.factories_file is not None
-            self.endpoint = endpoint.load(plan.factories_file, plan.endpoint_name, with_rows=_replays(plan))
-            return
-        from inference_benchmarker.engine.worker.locust_file import load_users
-
-        self.users = load_users(plan.locust_file, plan.url)
 
 
 class Worker:
@@ -105,7 +73,7 @@ class Worker:
         self.plan = plan
         self.number = number
         self._target = target
-        self._row_of = _row_of(plan, target, run_dir)  # opened before the wave begins, for it takes a while
+        self._row_of = row_of(plan, target.endpoint, run_dir)  # opened before the wave begins, for it takes a while
         self._bucket = TokenBucket.of(plan)
         self._stripe = self._bucket.open_stripe(number) if isinstance(plan.load, OpenLoop) else None
         self._changes = 0
@@ -160,7 +128,7 @@ class Worker:
     def _be_no_worker(self) -> None:
         """In a process that the user's code forked: send nothing, report nothing, read nobody's answers."""
         self._left = True
-        _let_go_of_connections()
+        let_go_of_connections()
         self._scheduler.leave()
         self._requests.stop()
         sending = [slot.greenlet for slot in self._requests.slots if slot.arrival is not None]
@@ -172,7 +140,7 @@ class Worker:
             "pid": os.getpid(),
             "error": self._target.error,
             "payloads": self._target.payload_count,
-            "descriptors": _free_descriptors(),
+            "descriptors": free_descriptors(),
         }
         self._runner.send_message(READY, ready)
 
@@ -299,83 +267,21 @@ class Worker:
                 self._runner.send_message(BATCH, batch)
 
 
-def _row_of(plan: WavePlan, target: Target, run_dir: RunDir) -> Callable[[int], dict[str, Any]] | None:
-    """The function that gives the row of an arrival, where a recording is replayed and build takes one."""
-    if target.endpoint is None or not target.endpoint.takes_row or not _replays(plan):
-        return None
-    from inference_benchmarker.recording.rows import RowFile
-
-    return RowFile(run_dir.recorded_rows).row
-
-
-def _replays(plan: WavePlan) -> bool:
-    return isinstance(plan.load, OpenLoop) and plan.load.replay is not None
-
-
-def _let_go_of_connections() -> None:
-    """Put nothing in the place of every TCP connection that a forked process shares with its parent.
-
-    An event that was pending at the fork would have it read an answer there, and the parent would wait for it in vain.
-    """
-    inherited = [number for number in map(int, os.listdir("/dev/fd")) if _is_connection(number)]  # noqa: PTH208
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for number in inherited:
-        os.dup2(nothing, number, inheritable=False)
-    os.close(nothing)
-
-
-def _is_connection(number: int) -> bool:
-    """Tells whether a descriptor is a TCP connection of this process."""
-    try:
-        if not stat.S_ISSOCK(os.fstat(number).st_mode):
-            return False
-        with get_original("socket", "socket")(fileno=os.dup(number)) as found:
-            return found.family in (AF_INET, AF_INET6) and bool(found.getpeername())
-    except OSError:  # it is closed, or connected to nobody
-        return False
-
-
-def _free_descriptors() -> int:
-    """The number of descriptors that are left for requests."""
-    return max(1, raise_descriptor_limit() - open_descriptors() - SPARE_DESCRIPTORS)
-
-
-def _take_stdin() -> BinaryIO:
-    """Takes what the parent says out of reach of the user's code, whose standard input is empty."""
-    commands = os.fdopen(os.dup(0), "rb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    return commands
-
-
-def _end_with_parent(commands: BinaryIO) -> None:
-    watcher = gevent.get_hub().loop.io(commands.fileno(), 1)
-    watcher.start(os._exit, 1)
-
-
-def _tell_where_on_request() -> None:
-    """SIGUSR1: print where the file that is being loaded is held up, computing or waiting."""
-    loading = gevent.getcurrent()
-    signal.signal(signal.SIGUSR1, lambda *_: traceback.print_stack(loading.gr_frame))
-    faulthandler.register(signal.SIGUSR1, all_threads=False, chain=True)  # tells while no Python code can run
-
-
 def main() -> None:
     """Run one worker as its parent's standard input says."""
-    commands = _take_stdin()
+    commands = take_stdin()
     job = json.loads(commands.readline())
     die_with_parent(job["parent"])
     run_dir = RunDir(Path(job["run_dir"]))
     plan = scheduled(WavePlan.from_json(job["plan"]), run_dir)
     set_up_logging(debug=plan.debug)
     gevent.get_hub().SYSTEM_ERROR = ()  # a SystemExit in a greenlet of the user's file ends that greenlet, not us
-    _tell_where_on_request()
+    tell_where_on_request()
     target = Target(plan)
     port = commands.readline()
     if not port:
         return
-    _end_with_parent(commands)
+    end_with_parent(commands)
     connect_with(WorkerKeys.from_json(job["keys"]))
     Worker(plan, job["worker"], target, int(port), run_dir).run()
 

@@ -1,0 +1,61 @@
+"""The target of a worker: the user's file, loaded."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.engine import endpoint
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.redact import excerpt, secret_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from inference_benchmarker.engine.endpoint import Endpoint
+    from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.wave.run_dir import RunDir
+
+MAX_ERROR_LENGTH = 2_000
+
+
+class Target:
+    """The target of a worker: a loaded factories file or a Locust file's users, or why neither could be loaded."""
+
+    def __init__(self, plan: WavePlan) -> None:
+        self.endpoint: endpoint.Endpoint | None = None
+        self.users: list[Any] = []
+        self.error: dict[str, str] | None = None
+        try:
+            self._load(plan)
+        except BenchmarkError as error:
+            self.error = error.told(partial(excerpt, limit=MAX_ERROR_LENGTH, secrets=secret_values(os.environ)))
+
+    @property
+    def payload_count(self) -> int | None:
+        """The number of pre-computed payloads; None where they are built for each request."""
+        return None if self.endpoint is None or self.endpoint.payloads is None else len(self.endpoint.payloads)
+
+    def _load(self, plan: WavePlan) -> None:
+        if plan.locust_file is None:
+            assert plan.factories_file is not None
+            self.endpoint = endpoint.load(plan.factories_file, plan.endpoint_name, with_rows=_replays(plan))
+            return
+        from inference_benchmarker.engine.worker.locust_file import load_users
+
+        self.users = load_users(plan.locust_file, plan.url)
+
+
+def row_of(plan: WavePlan, loaded: Endpoint | None, run_dir: RunDir) -> Callable[[int], dict[str, Any]] | None:
+    """The function that gives the row of an arrival, where a recording is replayed and build takes one."""
+    if loaded is None or not loaded.takes_row or not _replays(plan):
+        return None
+    from inference_benchmarker.recording.rows import RowFile
+
+    return RowFile(run_dir.recorded_rows).row
+
+
+def _replays(plan: WavePlan) -> bool:
+    return isinstance(plan.load, OpenLoop) and plan.load.replay is not None
