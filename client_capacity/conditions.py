@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from client_capacity.search import LEAST_REPEATS
 from inference_benchmarker.errors import Problem, refuse
 from inference_benchmarker.plan.load import Bounds, OpenLoop
-from inference_benchmarker.plan.plan import MAX_WORKERS, WavePlan
+from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.problems import MAX_WORKERS
 from inference_benchmarker.plan.stage import MAX_RATE
 
 if TYPE_CHECKING:

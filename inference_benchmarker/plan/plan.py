@@ -1,4 +1,4 @@
-"""The load to offer: the wave plan, a value that knows every conflict between its parts.
+"""The load to offer: the wave plan, a value that knows every problem it has.
 
 A plan comes from the command line, from a TOML file or from Python; it is checked as a whole, so a user
 reads every problem at once, and it survives a round trip through JSON (``plan.json`` in a run directory).
@@ -6,7 +6,6 @@ reads every problem at once, and it survives a round trip through JSON (``plan.j
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -14,30 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import Problem, refuse
 from inference_benchmarker.plan.exact import exact, take_exactly
-from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, seconds_problems
+from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import schedule_of
+from inference_benchmarker.plan.problems import problems_of_files, problems_of_values
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.redact import redact
-from inference_benchmarker.units import MAX_SECONDS, NS
-from inference_benchmarker.url import url_problem
+from inference_benchmarker.units import NS
 from inference_benchmarker.version import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from inference_benchmarker.plan.replay import Recording
 
-MAX_WORKERS = 1_000
 DEFAULT_MAX_IN_FLIGHT = 10_000
 SUCCESS_THRESHOLD = 0.95
-
-_NO_ENDPOINT = Problem(
-    ("factories_file", "locust_file"),
-    "No endpoint: give --factories-file FILE (or --locust-file FILE, or --demo to try it out).",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +72,11 @@ class WavePlan:
 
         Without ``endpoint_needed`` it may name no file: whoever asks has its requests from elsewhere.
         """
-        missing = [] if self.factories_file or self.locust_file or not endpoint_needed else [_NO_ENDPOINT]
-        return [*self.problems_of_values(), *missing, *self._endpoint_problems(), *self._recording_problems()]
+        return [*self.problems_of_values(), *problems_of_files(self, endpoint_needed=endpoint_needed)]
 
     def problems_of_values(self) -> list[Problem]:
         """The problems of its numbers, whatever became of its endpoint: a plan that is read back has none."""
-        return [
-            *self.load.problems(),
-            *(() if self._unread else self._bounds_problems()),
-            *self._length_problems(),
-            *self._stage_problems(),
-            *self._replay_problems(),
-            *self._process_problems(),
-            *self._timing_problems(),
-            *self._retry_problems(),
-            *self._threshold_problems(),
-        ]
+        return list(problems_of_values(self))
 
     def check(self) -> None:
         """Raise one BenchmarkError that names every problem."""
@@ -131,162 +111,6 @@ class WavePlan:
             by_number = schedule_of(self.load).due(number) / NS if self.load.stages else float(number / self.load.rate)
             ends.append(by_number)
         return min(ends, default=None)
-
-    def _bounds_problems(self) -> Iterator[Problem]:
-        """A load that is steered ends when it is told to, so it needs no bound."""
-        if not isinstance(self.load, OpenLoop) or not self.load.is_steered:
-            yield from self.bounds.problems()
-        elif self.bounds.num_requests is not None:
-            text = "--interactive: a rate that changes has no known number of requests: leave --num-requests out."
-            yield Problem(("num_requests", "steered"), text)
-        elif self.bounds.duration_s is not None:
-            yield from self.bounds.problems()
-
-    def _length_problems(self) -> Iterator[Problem]:
-        """A wave that no bound ends within the longest time a wave may last."""
-        number = self.bounds.num_requests
-        if isinstance(self.load, ClosedLoop) or number is None or self.bounds.duration_s is not None or self._unread:
-            return
-        if any(self.load.problems()) or any(self.bounds.problems()) or number <= self.load.rate * MAX_SECONDS:
-            return
-        text = (
-            f"--num-requests {number} at {self.load.rate} requests/s would take longer than {MAX_SECONDS:,} seconds: "
-            "give a higher --client-rps, fewer requests, or an --obs-time."
-        )
-        yield Problem(("num_requests", "rate"), text)
-
-    def _stage_problems(self) -> Iterator[Problem]:
-        load = self.load
-        if not isinstance(load, OpenLoop) or not load.stages or any(load.problems()):
-            return
-        if self.bounds.duration_s != load.stages_s:
-            text = f"--stages last {load.stages_s:f} seconds: leave --obs-time out, or give --client-rps instead."
-            yield Problem(("duration_s", "stages"), text)
-        if self.warmup_s and not load.stages[0].from_rps:
-            text = "--warmup runs at the first stage's first rate, which is 0: leave it out, or begin above 0."
-            yield Problem(("warmup_s", "stages"), text)
-
-    @property
-    def _unread(self) -> bool:
-        """Tells whether a recording says how long the wave lasts, and has not been read yet."""
-        return isinstance(self.load, OpenLoop) and self.load.replay is not None and self.load.recording is None
-
-    def _replay_problems(self) -> Iterator[Problem]:
-        load = self.load
-        if not isinstance(load, OpenLoop) or load.replay is None:
-            return
-        if self.bounds.duration_s != load.length_s:
-            yield Problem(
-                ("replay", "duration_s"), "--replay: the recording says how long the wave lasts: leave --obs-time out."
-            )
-        if self.warmup_s:
-            text = "--replay: a recording has no first rate, at which a --warmup would run: leave --warmup out."
-            yield Problem(("replay", "warmup_s"), text)
-        if self._unread and self.bounds.num_requests is not None:
-            yield from replace(self.bounds, duration_s=None).problems()
-
-    def _recording_problems(self) -> Iterator[Problem]:
-        if isinstance(self.load, OpenLoop) and self.load.replay is not None and self._unread:
-            file = self.load.replay.file
-            if not _is(Path.is_file, file):
-                yield Problem(("file",), f"--replay {file}: {_instead_of_a_file(file)}.")
-
-    def _endpoint_problems(self) -> Iterator[Problem]:
-        if self.factories_file is not None and self.locust_file is not None:
-            text = "Give either --factories-file or --locust-file, not both."
-            yield Problem(("factories_file", "locust_file"), text)
-        files = {"factories_file": self.factories_file, "locust_file": self.locust_file}
-        for name, path in files.items():
-            if path is not None and not _is(Path.is_file, path):
-                yield Problem((name,), f"--{name.replace('_', '-')} {path}: {_instead_of_a_file(path)}.")
-        if self.endpoint_name is not None and not self.endpoint_name.strip():
-            yield Problem(("endpoint_name",), "--endpoint-name must not be empty.")
-        if self.endpoint_name is not None and self.factories_file is None and self.locust_file is not None:
-            text = "--endpoint-name goes to invoke_factory; with --locust-file use --url."
-            yield Problem(("endpoint_name", "factories_file"), text)
-        if self.locust_file is not None and self.retries.asked:
-            text = (
-                "--client-timeout and --client-retries need a factories file, where a request is known for one; a task "
-                "of a --locust-file tries again itself."
-            )
-            yield Problem(("locust_file", "retries", "timeout_s"), text)
-        if self.url is not None:
-            yield from self._url_problems(self.url)
-
-    def _url_problems(self, url: str) -> Iterator[Problem]:
-        if self.locust_file is None:
-            text = "--url is the host of a --locust-file; a factories file names its endpoint itself."
-            yield Problem(("url", "locust_file"), text)
-        if problem := url_problem("--url", url):
-            yield Problem(("url",), problem)
-
-    def _process_problems(self) -> Iterator[Problem]:
-        if not 1 <= self.workers <= MAX_WORKERS:
-            yield Problem(("workers",), f"--workers must be from 1 to {MAX_WORKERS:,}, not {self.workers}.")
-        if self.port is not None and not 1 <= self.port <= 65535:
-            yield Problem(("port",), f"--port must be from 1 to 65535, not {self.port}.")
-        if self.max_in_flight is not None and self.max_in_flight < self.workers:
-            text = f"--max-in-flight must be at least one a worker ({self.workers}), not {self.max_in_flight}."
-            yield Problem(("max_in_flight", "workers"), text)
-        if isinstance(self.load, ClosedLoop):
-            yield from self._closed_loop_problems(self.load.concurrency)
-        if self.seed is not None and not 0 <= self.seed < 2**63:
-            yield Problem(("seed",), f"--seed must be a whole number from 0 to 2^63 - 1, not {self.seed}.")
-
-    def _closed_loop_problems(self, concurrency: int) -> Iterator[Problem]:
-        if 1 <= concurrency < self.workers:
-            text = (
-                f"--concurrency {concurrency} cannot be split over {self.workers} workers: "
-                f"use --workers {concurrency} or fewer."
-            )
-            yield Problem(("concurrency", "workers"), text)
-        if self.max_in_flight is not None:
-            text = "--max-in-flight caps an open loop; with --concurrency the cap is the concurrency."
-            yield Problem(("max_in_flight",), text)
-
-    def _timing_problems(self) -> Iterator[Problem]:
-        yield from seconds_problems("warmup_s", "--warmup", self.warmup_s)
-        yield from seconds_problems("drain_timeout_s", "--drain-timeout", self.drain_timeout_s)
-        if self.request_timeout_s is not None:
-            least = Decimal("0.001")
-            yield from seconds_problems("request_timeout_s", "--request-timeout", self.request_timeout_s, least)
-        yield from seconds_problems("load_timeout_s", "--load-timeout", self.load_timeout_s, least=Decimal(1))
-
-    def _retry_problems(self) -> Iterator[Problem]:
-        yield from self.retries.problems()
-        attempt, arrival = self.retries.timeout_s, self.request_timeout_s
-        given = [limit for limit in (attempt, arrival) if limit is not None and limit.is_finite()]
-        if len(given) == 2 and given[0] >= given[1]:
-            text = (
-                f"--client-timeout {attempt} is for one attempt and must be below --request-timeout {arrival}, which "
-                "bounds all attempts of an arrival together."
-            )
-            yield Problem(("timeout_s", "request_timeout_s"), text)
-
-    def _threshold_problems(self) -> Iterator[Problem]:
-        if not (math.isfinite(self.success_threshold) and 0 <= self.success_threshold <= 1):
-            text = f"--success-threshold must be a share from 0 to 1, not {self.success_threshold}."
-            yield Problem(("success_threshold",), text)
-        names = self.load.stage_names if isinstance(self.load, OpenLoop) else ()
-        steered = isinstance(self.load, OpenLoop) and self.load.steered
-        for slo in self.slos:
-            if slo.stage and slo.stage not in names and not (steered and slo.stage.isdecimal()):
-                stages = f"the stages are {', '.join(names[:20])}" if names else "there are no --stages"
-                yield Problem(("slos", "stages"), f"--slo {slo.expression}: there is no stage {slo.stage}; {stages}.")
-            if slo.metric == "goodput" and not self.goodput:
-                text = f"--slo {slo.expression}: say what a good request is, e.g. --goodput 'ttft<1s,itl<50ms'."
-                yield Problem(("slos", "goodput"), text)
-        if isinstance(self.load, ClosedLoop):
-            yield from self._open_loop_only_problems()
-
-    def _open_loop_only_problems(self) -> Iterator[Problem]:
-        for limit in self.goodput:
-            if limit.metric == "response_time":
-                text = f"--goodput {limit.expression}: a closed loop has no response time; limit latency instead."
-                yield Problem(("goodput",), text)
-        for slo in self.slos:
-            if what := _open_loop_only(slo):
-                yield Problem(("slos",), f"--slo {slo.expression}: a closed loop has no {what}; limit latency instead.")
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object; decimals and paths become strings, so nothing is rounded."""
@@ -347,14 +171,6 @@ class WavePlan:
         return replace(self, seed=seed)
 
 
-def _open_loop_only(slo: Slo) -> str:
-    if slo.metric == "rate":
-        return "target rate"
-    if slo.metric == "response_time":
-        return "response time"
-    return ""
-
-
 def _stages(rows: list[dict[str, str]]) -> tuple[Stage, ...]:
     numbers = ("from_rps", "to_rps", "duration_s")
     return tuple(Stage(**{key: exact(row[key]) for key in numbers}, name=row["name"]) for row in rows)
@@ -372,14 +188,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (Decimal, Path)):
         return str(value)
     return value
-
-
-def _is(kind: Callable[[Path], bool], path: Path) -> bool:
-    try:
-        return kind(path)
-    except (OSError, ValueError):  # a name too long, a folder that may not be read
-        return False
-
-
-def _instead_of_a_file(path: Path) -> str:
-    return "this is a folder; give the file in it" if _is(Path.is_dir, path) else "there is no such file"

@@ -1,0 +1,237 @@
+"""Everything that may be wrong with a wave plan: its numbers, the conflicts between its parts, its files."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.errors import Problem
+from inference_benchmarker.plan.load import ClosedLoop, OpenLoop, seconds_problems
+from inference_benchmarker.units import MAX_SECONDS
+from inference_benchmarker.url import url_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.plan.slo import Slo
+
+MAX_WORKERS = 1_000
+
+_NO_ENDPOINT = Problem(
+    ("factories_file", "locust_file"),
+    "No endpoint: give --factories-file FILE (or --locust-file FILE, or --demo to try it out).",
+)
+
+
+def problems_of_values(plan: WavePlan) -> Iterator[Problem]:
+    """The problems of its numbers, and of parts that exclude each other."""
+    yield from plan.load.problems()
+    if not _unread(plan):
+        yield from _bounds_problems(plan)
+    yield from _length_problems(plan)
+    yield from _stage_problems(plan)
+    yield from _replay_problems(plan)
+    yield from _process_problems(plan)
+    yield from _timing_problems(plan)
+    yield from _retry_problems(plan)
+    yield from _threshold_problems(plan)
+
+
+def problems_of_files(plan: WavePlan, *, endpoint_needed: bool) -> Iterator[Problem]:
+    """The problems of the endpoint's files and of the recording; ``endpoint_needed``: without an endpoint, too."""
+    if endpoint_needed and not (plan.factories_file or plan.locust_file):
+        yield _NO_ENDPOINT
+    yield from _endpoint_problems(plan)
+    yield from _recording_problems(plan)
+
+
+def _bounds_problems(plan: WavePlan) -> Iterator[Problem]:
+    """A load that is steered ends when it is told to, so it needs no bound."""
+    if not isinstance(plan.load, OpenLoop) or not plan.load.is_steered:
+        yield from plan.bounds.problems()
+    elif plan.bounds.num_requests is not None:
+        text = "--interactive: a rate that changes has no known number of requests: leave --num-requests out."
+        yield Problem(("num_requests", "steered"), text)
+    elif plan.bounds.duration_s is not None:
+        yield from plan.bounds.problems()
+
+
+def _length_problems(plan: WavePlan) -> Iterator[Problem]:
+    """A wave that no bound ends within the longest time a wave may last."""
+    number = plan.bounds.num_requests
+    if isinstance(plan.load, ClosedLoop) or number is None or plan.bounds.duration_s is not None or _unread(plan):
+        return
+    if any(plan.load.problems()) or any(plan.bounds.problems()) or number <= plan.load.rate * MAX_SECONDS:
+        return
+    text = (
+        f"--num-requests {number} at {plan.load.rate} requests/s would take longer than {MAX_SECONDS:,} seconds: "
+        "give a higher --client-rps, fewer requests, or an --obs-time."
+    )
+    yield Problem(("num_requests", "rate"), text)
+
+
+def _stage_problems(plan: WavePlan) -> Iterator[Problem]:
+    load = plan.load
+    if not isinstance(load, OpenLoop) or not load.stages or any(load.problems()):
+        return
+    if plan.bounds.duration_s != load.stages_s:
+        text = f"--stages last {load.stages_s:f} seconds: leave --obs-time out, or give --client-rps instead."
+        yield Problem(("duration_s", "stages"), text)
+    if plan.warmup_s and not load.stages[0].from_rps:
+        text = "--warmup runs at the first stage's first rate, which is 0: leave it out, or begin above 0."
+        yield Problem(("warmup_s", "stages"), text)
+
+
+def _unread(plan: WavePlan) -> bool:
+    """Tells whether a recording says how long the wave lasts, and has not been read yet."""
+    return isinstance(plan.load, OpenLoop) and plan.load.replay is not None and plan.load.recording is None
+
+
+def _replay_problems(plan: WavePlan) -> Iterator[Problem]:
+    load = plan.load
+    if not isinstance(load, OpenLoop) or load.replay is None:
+        return
+    if plan.bounds.duration_s != load.length_s:
+        yield Problem(
+            ("replay", "duration_s"), "--replay: the recording says how long the wave lasts: leave --obs-time out."
+        )
+    if plan.warmup_s:
+        text = "--replay: a recording has no first rate, at which a --warmup would run: leave --warmup out."
+        yield Problem(("replay", "warmup_s"), text)
+    if _unread(plan) and plan.bounds.num_requests is not None:
+        yield from replace(plan.bounds, duration_s=None).problems()
+
+
+def _recording_problems(plan: WavePlan) -> Iterator[Problem]:
+    if isinstance(plan.load, OpenLoop) and plan.load.replay is not None and _unread(plan):
+        file = plan.load.replay.file
+        if not _is(Path.is_file, file):
+            yield Problem(("file",), f"--replay {file}: {_instead_of_a_file(file)}.")
+
+
+def _endpoint_problems(plan: WavePlan) -> Iterator[Problem]:
+    if plan.factories_file is not None and plan.locust_file is not None:
+        text = "Give either --factories-file or --locust-file, not both."
+        yield Problem(("factories_file", "locust_file"), text)
+    files = {"factories_file": plan.factories_file, "locust_file": plan.locust_file}
+    for name, path in files.items():
+        if path is not None and not _is(Path.is_file, path):
+            yield Problem((name,), f"--{name.replace('_', '-')} {path}: {_instead_of_a_file(path)}.")
+    if plan.endpoint_name is not None and not plan.endpoint_name.strip():
+        yield Problem(("endpoint_name",), "--endpoint-name must not be empty.")
+    if plan.endpoint_name is not None and plan.factories_file is None and plan.locust_file is not None:
+        text = "--endpoint-name goes to invoke_factory; with --locust-file use --url."
+        yield Problem(("endpoint_name", "factories_file"), text)
+    if plan.locust_file is not None and plan.retries.asked:
+        text = (
+            "--client-timeout and --client-retries need a factories file, where a request is known for one; a task "
+            "of a --locust-file tries again itself."
+        )
+        yield Problem(("locust_file", "retries", "timeout_s"), text)
+    if plan.url is not None:
+        yield from _url_problems(plan, plan.url)
+
+
+def _url_problems(plan: WavePlan, url: str) -> Iterator[Problem]:
+    if plan.locust_file is None:
+        text = "--url is the host of a --locust-file; a factories file names its endpoint itself."
+        yield Problem(("url", "locust_file"), text)
+    if problem := url_problem("--url", url):
+        yield Problem(("url",), problem)
+
+
+def _process_problems(plan: WavePlan) -> Iterator[Problem]:
+    if not 1 <= plan.workers <= MAX_WORKERS:
+        yield Problem(("workers",), f"--workers must be from 1 to {MAX_WORKERS:,}, not {plan.workers}.")
+    if plan.port is not None and not 1 <= plan.port <= 65535:
+        yield Problem(("port",), f"--port must be from 1 to 65535, not {plan.port}.")
+    if plan.max_in_flight is not None and plan.max_in_flight < plan.workers:
+        text = f"--max-in-flight must be at least one a worker ({plan.workers}), not {plan.max_in_flight}."
+        yield Problem(("max_in_flight", "workers"), text)
+    if isinstance(plan.load, ClosedLoop):
+        yield from _closed_loop_problems(plan, plan.load.concurrency)
+    if plan.seed is not None and not 0 <= plan.seed < 2**63:
+        yield Problem(("seed",), f"--seed must be a whole number from 0 to 2^63 - 1, not {plan.seed}.")
+
+
+def _closed_loop_problems(plan: WavePlan, concurrency: int) -> Iterator[Problem]:
+    if 1 <= concurrency < plan.workers:
+        text = (
+            f"--concurrency {concurrency} cannot be split over {plan.workers} workers: "
+            f"use --workers {concurrency} or fewer."
+        )
+        yield Problem(("concurrency", "workers"), text)
+    if plan.max_in_flight is not None:
+        text = "--max-in-flight caps an open loop; with --concurrency the cap is the concurrency."
+        yield Problem(("max_in_flight",), text)
+
+
+def _timing_problems(plan: WavePlan) -> Iterator[Problem]:
+    yield from seconds_problems("warmup_s", "--warmup", plan.warmup_s)
+    yield from seconds_problems("drain_timeout_s", "--drain-timeout", plan.drain_timeout_s)
+    if plan.request_timeout_s is not None:
+        least = Decimal("0.001")
+        yield from seconds_problems("request_timeout_s", "--request-timeout", plan.request_timeout_s, least)
+    yield from seconds_problems("load_timeout_s", "--load-timeout", plan.load_timeout_s, least=Decimal(1))
+
+
+def _retry_problems(plan: WavePlan) -> Iterator[Problem]:
+    yield from plan.retries.problems()
+    attempt, arrival = plan.retries.timeout_s, plan.request_timeout_s
+    given = [limit for limit in (attempt, arrival) if limit is not None and limit.is_finite()]
+    if len(given) == 2 and given[0] >= given[1]:
+        text = (
+            f"--client-timeout {attempt} is for one attempt and must be below --request-timeout {arrival}, which "
+            "bounds all attempts of an arrival together."
+        )
+        yield Problem(("timeout_s", "request_timeout_s"), text)
+
+
+def _threshold_problems(plan: WavePlan) -> Iterator[Problem]:
+    if not (math.isfinite(plan.success_threshold) and 0 <= plan.success_threshold <= 1):
+        text = f"--success-threshold must be a share from 0 to 1, not {plan.success_threshold}."
+        yield Problem(("success_threshold",), text)
+    names = plan.load.stage_names if isinstance(plan.load, OpenLoop) else ()
+    steered = isinstance(plan.load, OpenLoop) and plan.load.steered
+    for slo in plan.slos:
+        if slo.stage and slo.stage not in names and not (steered and slo.stage.isdecimal()):
+            stages = f"the stages are {', '.join(names[:20])}" if names else "there are no --stages"
+            yield Problem(("slos", "stages"), f"--slo {slo.expression}: there is no stage {slo.stage}; {stages}.")
+        if slo.metric == "goodput" and not plan.goodput:
+            text = f"--slo {slo.expression}: say what a good request is, e.g. --goodput 'ttft<1s,itl<50ms'."
+            yield Problem(("slos", "goodput"), text)
+    if isinstance(plan.load, ClosedLoop):
+        yield from _open_loop_only_problems(plan)
+
+
+def _open_loop_only_problems(plan: WavePlan) -> Iterator[Problem]:
+    for limit in plan.goodput:
+        if limit.metric == "response_time":
+            text = f"--goodput {limit.expression}: a closed loop has no response time; limit latency instead."
+            yield Problem(("goodput",), text)
+    for slo in plan.slos:
+        if what := _open_loop_only(slo):
+            yield Problem(("slos",), f"--slo {slo.expression}: a closed loop has no {what}; limit latency instead.")
+
+
+def _open_loop_only(slo: Slo) -> str:
+    if slo.metric == "rate":
+        return "target rate"
+    if slo.metric == "response_time":
+        return "response time"
+    return ""
+
+
+def _is(kind: Callable[[Path], bool], path: Path) -> bool:
+    try:
+        return kind(path)
+    except (OSError, ValueError):  # a name too long, a folder that may not be read
+        return False
+
+
+def _instead_of_a_file(path: Path) -> str:
+    return "this is a folder; give the file in it" if _is(Path.is_dir, path) else "there is no such file"
