@@ -67,28 +67,36 @@ def rows(plan: WavePlan, spool_state: SpoolState) -> list[Row]:
     minute = [spool_state.feed.second(second) for second in range(first, stop)]
     recent = spool_state.feed.over(stop - WINDOW_S, stop)
     return [
-        *_rates(plan, minute, recent, _asked(plan, spool_state, first, stop)),
+        *_rates(plan, minute, recent, _asked(plan, spool_state, first, stop), spool_state.ledger.repeated),
         *_in_flight(spool_state, first, stop),
         *_times(plan, minute, recent),
         *_errors(spool_state, minute, recent),
     ]
 
 
-def _rates(plan: WavePlan, minute: list[Cell], recent: Cell, asked: Points) -> Iterator[Row]:
+def _rates(plan: WavePlan, minute: list[Cell], recent: Cell, asked: Points, repeated: int) -> Iterator[Row]:
     seconds = max(min(WINDOW_S, len(minute)), 1)
     steady = isinstance(plan.load, OpenLoop) and plan.load.is_steady and not plan.load.replay and not plan.load.steered
     known = [rate for rate in asked[-WINDOW_S:] if rate is not None]
     rate = f"{sum(known) / len(known):,.4g}/s" if known else ""
     if rate and not steady:
-        yield Row("asked", rate, asked)
+        yield Row("target", f"{sum(known) / len(known):,.1f}/s", asked)
     of = f" of {rate}" if rate and steady else ""
     yield Row("sent", f"{recent.sent / seconds:,.1f}/s{of}", [float(cell.sent) for cell in minute])
+    if repeated:
+        yield Row("repeats", f"{repeated:,}", [])
     yield Row("completed", f"{recent.ok / seconds:,.1f}/s", [float(cell.ok) for cell in minute])
+
+
+def last_arrival_ns(plan: WavePlan, spool_state: SpoolState) -> int | None:
+    """When the last arrival is due, as far as is known by now: the plan's end, or that of a wave that was ended."""
+    ends = (plan.bounds.duration_ns, spool_state.planned_end, spool_state.end_at)
+    return min((end for end in ends if end is not None), default=None)
 
 
 def _asked(plan: WavePlan, spool_state: SpoolState, first: int, stop: int) -> Points:
     """The rate in the middle of each second; none is asked for when the time is over."""
-    end = plan.bounds.duration_ns
+    end = last_arrival_ns(plan, spool_state)
     middles = [second * NS + NS // 2 for second in range(first, stop)]
     rates = [rate_at(plan.load, spool_state.changes, middle) for middle in middles]
     return [rate and (rate if end is None or at < end else 0.0) for at, rate in zip(middles, rates, strict=True)]

@@ -23,10 +23,12 @@ _SPACE, _MOST_VALUE = 2, 26
 _USUAL_NAME, _USUAL_VALUE = len("response time p99"), 17  # widths that seldom change: the lines beside them stand still
 
 
-def head(elapsed: str, share: float, text: str, width: int) -> Text:
-    """The time, a bar for the share that is over, and the state."""
+def head(elapsed: str, share: float | None, text: str, width: int) -> Text:
+    """The time, a bar for the share that is over (None: nobody knows the end, so there is none), and the state."""
     from rich.text import Text
 
+    if share is None:
+        return Text(f"{elapsed}  {text}")
     bar = min(MOST_BAR, width // 3)
     done = round(share * bar)
     return Text.assemble(f"{elapsed}  ", ("━" * done, "bar.complete"), ("━" * (bar - done), "bar.back"), f"  {text}")

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO
 
-from inference_benchmarker.cli.live_lines import WINDOW_S, about, error_names, rows, server_text, stage_text
+from inference_benchmarker.cli.live_lines import (
+    WINDOW_S,
+    about,
+    error_names,
+    last_arrival_ns,
+    rows,
+    server_text,
+    stage_text,
+)
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.steering import rate_at
 from inference_benchmarker.text import plain_lines
@@ -28,7 +36,7 @@ class Snapshot:
     """A wave at this moment; rate and times over the last few whole seconds."""
 
     now_s: float
-    share: float
+    share: float | None
     state: str
     sent: int
     errors: int
@@ -52,7 +60,7 @@ class Meter:
         return Snapshot(
             now_s=now_ns / NS,
             share=self._share(now_ns, ledger.arrivals + ledger.dropped),
-            state=self._state(now_ns, ledger.arrivals + ledger.dropped, ledger.in_flight),
+            state=self._state(spool_state, now_ns),
             sent=ledger.sent,
             errors=ledger.failed,
             dropped=ledger.dropped,
@@ -62,25 +70,23 @@ class Meter:
             times=recent.times,
         )
 
-    def _share(self, now_ns: int, arrivals: int) -> float:
-        """The share of the wave that is over, by whichever bound is nearer."""
+    def _share(self, now_ns: int, arrivals: int) -> float | None:
+        """The share of the wave that is over, by whichever bound is nearer; None without a bound."""
         bounds = self._plan.bounds
-        shares = [0.0]
+        shares = []
         if bounds.duration_ns is not None:
             shares.append(now_ns / bounds.duration_ns)
         if bounds.num_requests is not None:
             shares.append(arrivals / bounds.num_requests)
-        return min(max(shares), 1.0)
+        return min(max(0.0, *shares), 1.0) if shares else None
 
-    def _state(self, now_ns: int, arrivals: int, in_flight: int) -> str:
+    def _state(self, spool_state: SpoolState, now_ns: int) -> str:
         if now_ns < 0:
             return "warm-up" if self._plan.warmup_ns else "starting"
-        duration = self._plan.bounds.duration_ns
-        if duration is not None and now_ns > duration:
-            return f"waiting for {in_flight} in flight"
-        number = self._plan.bounds.num_requests
-        if number is not None and arrivals >= number:
-            return f"waiting for {in_flight} in flight"
+        ledger, number = spool_state.ledger, self._plan.bounds.num_requests
+        end = last_arrival_ns(self._plan, spool_state)
+        if (end is not None and now_ns > end) or (number is not None and ledger.arrivals + ledger.dropped >= number):
+            return f"waiting for {ledger.in_flight:,} in flight"
         return "running"
 
 

@@ -100,7 +100,7 @@ def test_q_ends_the_wave_and_nothing_after_it_counts() -> None:
     person = Person()
     assert person.at(1, "q2") == ["end"]
     assert person.at(9, "2qq") == []
-    assert person.shown[-1] == "Rate 100/s. Ending: what is in flight is waited for."
+    assert person.shown[-1] == "Ending: what is in flight is waited for."
     assert Person().at(-1, "Q") == ["end"]
 
 

@@ -191,12 +191,35 @@ def test_response_time_is_shown_where_it_is_more_than_latency() -> None:
 
 
 def test_the_rate_that_is_asked_for_has_a_line_where_it_changes() -> None:
-    assert staged().lines(80)[1].split()[:2] == ["asked", "600/s"]
+    assert staged().lines(80)[1].split()[:2] == ["target", "600.0/s"]
     scene = Scene(STEERED)
     scene.state.changes.append(RateChange(2 * NS, Decimal(300)))
     for _ in range(4):
         scene.second(100, 100)
-    assert scene.lines(200)[1].split()[:3] == ["asked", "200/s", "▃▃▇▇"]
+    assert scene.lines(200)[1].split()[:3] == ["target", "200.0/s", "▃▃▇▇"]
+
+
+def test_no_bar_is_drawn_where_nobody_knows_the_end() -> None:
+    assert "━" not in Scene(STEERED).second(100, 100).lines(80)[0]
+    assert "━" in steady().lines(80)[0]
+
+
+def test_a_wave_that_was_ended_waits_and_asks_for_nothing_more() -> None:
+    scene = Scene(STEERED)
+    for _ in range(4):
+        scene.second(100, 50)
+    assert "running" in scene.lines(120)[0]
+    scene.state.planned_end = 2 * NS
+    assert "waiting for 200 in flight" in scene.lines(120)[0]
+    assert scene.lines(200)[1].split()[:3] == ["target", "50.0/s", "▇▇"]
+
+
+def test_repeats_stand_below_what_was_sent() -> None:
+    scene = Scene(STEADY).second(300, 100)
+    assert not any(row.name == "repeats" for row in scene.rows())
+    scene.state.workers[0].ledger = replace(scene.state.workers[0].ledger, repeated=1_200)
+    assert [row.name for row in scene.rows()][:3] == ["sent", "repeats", "completed"]
+    assert scene.value("repeats") == "1,200"
 
 
 @pytest.mark.parametrize(

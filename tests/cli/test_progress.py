@@ -130,7 +130,7 @@ def test_the_rate_is_the_one_that_was_last_asked_for_and_the_foot_follows_at_onc
     view = PanelView(plan, stream)
     view.set_foot("Rate 110/s. [bold]")
     view.update(state, 10 * NS)
-    assert "asked" in stream.getvalue()
+    assert "target" in stream.getvalue()
     view.set_foot("Rate 121/s. [bold]")
     assert "Rate 121/s. [bold]" in stream.getvalue()
     view.close()
