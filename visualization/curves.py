@@ -173,7 +173,7 @@ def _stages_of(run: Run) -> Iterator[tuple[str, float, float]]:
 def _wave_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
     columns: tuple[tuple[str, str, float, tuple[tuple[str, str], ...]], ...] = (
         ("Rate", "/s", 1, (("completed", "ok"), ("sent", "sent"))),
-        ("Retries", "/s", 1, (("arrivals", "scheduled"), ("repeats", "repeated"))),
+        ("Arrivals and repeats", "/s", 1, (("arrivals", "scheduled"), ("repeats", "repeated"))),
         ("Latency", "ms", 1e3, (("p50", "latency_p50_s"), ("p99", "latency_p99_s"))),
         ("Response time", "ms", 1e3, (("p99", "response_time_p99_s"),)),
         ("Failed requests", "/s", 1, (("", "failed"),)),
@@ -186,7 +186,7 @@ def _wave_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
             for index, run in enumerate(runs)
             for number_, (name, column) in enumerate(named)
         ]
-        rare = {"Failed requests": lines, "Retries": lines[1::2]}.get(title)
+        rare = {"Failed requests": lines, "Arrivals and repeats": lines[1::2]}.get(title)
         if rare is None or any(y for line in rare for _, y in line.points):
             yield from _drawn(title, seconds, Axis(title, unit), lines)
 

@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from visualization.figures import Points
+
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "*")
 _COLUMNS, _WIDTH, _DPI = 3, 13.0, 110
 _TITLE = 44  # so many characters stand above one of three columns
 _CHART, _BAR, _COLUMN = 2.4, 0.24, 0.5  # inches: how high a chart is, how thick a lying bar and a standing one may be
 _EDGE, _NAMES = 0.75, 1.75  # inches left of a chart: of numbers, of runs' names
 _ROOM = 0.05  # how much of an axis is left free beyond the first and the last point, so that markers stay whole
+_NAME_ROOM = 0.06  # of an axis, for the names of stages
 _LETTERS = 60  # of a small type have room in a picture
 _SOFT = "#565e6c"
 _NINES = (0, 50, 90, 99, 99.9, 99.99)
@@ -218,10 +221,11 @@ def _curves(chart: Curves, axes: Axes, figures: Figures) -> None:
         x = [each for each, _ in line.points]
         y = [float("nan") if each is None else each for _, each in line.points]
         if line.run is not None:
-            every = max(len(x) // 6, 1)
+            places = range(len(x))
+            every = {*places[:: max(len(x) // 6, 1)], *(place for place in places if _is_alone(line.points, place))}
             axes.plot(x, y, "--" if line.dashed else "-", color=_color(line.run), linewidth=1.4,
                       drawstyle="steps-post" if line.stepped else "default",
-                      marker=_marker(line.run), markersize=4, markevery=every)  # fmt: skip
+                      marker=_marker(line.run), markersize=4, markevery=sorted(every))  # fmt: skip
         else:
             axes.plot(x, y, "-" if line.over else ":", color="#9aa2af", linewidth=1.2)
         for run, at, value in zip(line.over, x, y, strict=False):
@@ -238,8 +242,16 @@ def _curves(chart: Curves, axes: Axes, figures: Figures) -> None:
     _put_title(axes, title)
     axes.set_xlabel(_title(chart.x.title, chart.x.unit), fontsize=8)
     _scale(chart.x, chart.y, axes)
+    if chart.bands:
+        _make_room_above(axes)
     if chart.strip is not None:
         draw_strip(chart.strip, axes, _height(chart, figures), _color)
+
+
+def _is_alone(points: Points, place: int) -> bool:
+    """Tells whether no line leads to a point, which is seen by its marker alone."""
+    beside = points[max(place - 1, 0) : place + 2]
+    return points[place][1] is not None and sum(y is not None for _, y in beside) == 1
 
 
 def _bands(chart: Curves, axes: Axes) -> None:
@@ -277,6 +289,13 @@ def _scale(x: Axis, y: Axis, axes: Axes) -> None:
     else:
         axes.set_xlim(*_roomy(axes.dataLim.x0, axes.dataLim.x1))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
+
+
+def _make_room_above(axes: Axes) -> None:
+    """The axis goes on above the highest point by the height of a name, so that no line runs through the stages'."""
+    (low, high), transform = axes.get_ylim(), axes.yaxis.get_transform()
+    bottom, top = transform.transform([low, high])
+    axes.set_ylim(low, transform.inverted().transform([top + _NAME_ROOM * (top - bottom)])[0])
 
 
 def _static_statistic(chart: Curves) -> str:

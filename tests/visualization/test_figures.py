@@ -375,11 +375,11 @@ class TestTimeAndDistribution:
         facts = {"window": {"duration_s": 2.0, "planned_s": 2}, "repeats": {"success_by_user": 0.9}}
         timeline: Any = {"ok": [10.0, 9.0], "sent": [10.0, 14.0], "scheduled": [10.0, 10.0]}
         told = run(facts=facts, timeline={**timeline, "repeated": [0.0, 4.0]})
-        arrivals, repeats = curves(make_figures([told]), "time")["Retries"].lines
+        arrivals, repeats = curves(make_figures([told]), "time")["Arrivals and repeats"].lines
         assert (arrivals.points, repeats.points) == (((0, 10), (1, 10)), ((0, 0), (1, 4)))
         assert bars_of([told], "Success by user (%)").statistics[""][0].value == 90
         for once in ({**timeline, "repeated": [0.0, 0.0]}, timeline):
-            assert "Retries" not in curves(make_figures([run(facts=facts, timeline=once)]), "time")
+            assert "Arrivals and repeats" not in curves(make_figures([run(facts=facts, timeline=once)]), "time")
 
     def test_long_waves_are_folded_and_lose_no_request(self) -> None:
         points = [(float(second), float(second % 7)) for second in range(5000)]

@@ -92,3 +92,21 @@ def test_a_stage_that_lasts_longer_than_what_was_measured_stands_within_the_axes
     line = Line(0, "", ((0.0, 1.0), (5.0, 2.0)))
     (axes,) = draw(Curves("Rate", Axis("Time", "s"), Axis("Rate", "/s"), (line,), bands=bands), key="time").axes
     assert axes.get_xlim()[1] >= 9
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_no_line_runs_through_the_names_of_stages(scale: str) -> None:
+    line = Line(0, "", ((0.0, 1.0), (1.0, 900.0), (2.0, 1.0)))
+    chart = Curves("Rate", Axis("Time", "s"), Axis("Rate", "/s", scale), (line,), bands=(("spike", 0.0, 2.0),))
+    drawn = draw(chart, key="time")
+    (name,) = drawn.findobj(lambda artist: isinstance(artist, Text) and artist.get_text() == "spike")
+    assert drawn.axes[0].transData.transform((1.0, 900.0))[1] < name.get_window_extent().y0
+
+
+def test_a_point_without_neighbours_has_a_marker() -> None:
+    values = [float(second) if second < 8 or second == 11 else None for second in range(20)]
+    (axes,) = draw(Curves("p50", Axis("Time", "s"), Axis("p50", "ms"), (Line(0, "", tuple(enumerate(values))),))).axes
+    marked = axes.lines[0].get_markevery()
+    assert isinstance(marked, list)
+    assert 11 in marked
+    assert 7 not in marked

@@ -348,8 +348,9 @@ function curve(line, x, y, box, count) {
   const parts = [make("path", { d, class: kind, style, "data-run": line.run })];
   const known = line.points.filter((point) => point.y !== null && point.run !== null);
   const step = over ? 1 : Math.max(1, Math.ceil(known.length / 6)), first = over ? 0 : ((line.run * step) / Math.max(count, 1)) | 0;
+  const alone = (at) => line.points[at - 1]?.y == null && line.points[at + 1]?.y == null; // no line leads to it
   known.forEach((point, index) => {
-    if ((index - first) % step === 0) parts.push(marker(point.run, x(point.x), y(point.y), over ? 5 : 3));
+    if ((index - first) % step === 0 || alone(line.points.indexOf(point))) parts.push(marker(point.run, x(point.x), y(point.y), over ? 5 : 3));
     if (over && invalid(point.run)) parts.push(make("text", { class: "bad", x: Math.min(x(point.x) + 20, box.right), y: y(point.y) - 9, "text-anchor": "end" }, data.runs[point.run].verdict.split(" ")[0]));
   });
   if (line.knee && over && line.points.some((point) => point.x === line.knee[0])) parts.push(...knee(line.knee, x, y, box));
