@@ -9,7 +9,7 @@ from inference_benchmarker.cli.wave_flags import REPLAY_FLAGS
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.exit_codes import OK
 
-_DESCRIPTION = "Describes a recording before `benchmark --replay FILE` sends it: its rows, rates and bursts."
+_DESCRIPTION = "Describes a recording before a wave with --replay sends it: its rows, rates and bursts."
 _FLAGS = {
     "recording": REPLAY_FLAGS,
     "output": [

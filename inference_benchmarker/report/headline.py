@@ -85,6 +85,7 @@ def _causes(summary: Summary, verdict: Verdict) -> Iterator[str]:
     invalid = [finding for finding in findings if finding.severity == "invalid"]
     yield from map(_with_limit, invalid[:MOST_CAUSES])
     yield from _blamed([finding for finding in findings if finding not in invalid[:MOST_CAUSES]], verdict.limited_by)
+    yield from (f"not recovered: {finding.measured}" for finding in findings if finding.code == "not_recovered")
     missed = [finding for finding in findings if finding.severity == "missed"]
     if not summary.ledger.ok:  # that no request succeeded says it
         missed = []
@@ -109,9 +110,14 @@ def _with_limit(finding: Finding) -> str:
 
 
 def _answers(summary: Summary) -> str:
-    """The number that were answered, what became of the rest, and the p99 that a bare limit speaks of."""
-    ledger = summary.ledger
+    """The number that were answered, what became of the rest, and the p99 that a bare limit speaks of.
+
+    Of clients that try again: how many users were served, as each of them may have sent many requests.
+    """
+    ledger, repeats = summary.ledger, summary.repeats
     answered = f"{ledger.completed:,} of {ledger.sent:,} answered"
+    if repeats is not None:
+        answered = f"{repeats.ok_users:,} of {repeats.arrivals:,} users served with {ledger.sent:,} requests"
     if ledger.dropped or ledger.lost:
         answered += f" ({ledger.scheduled:,} were planned)"
     return ", ".join([answered, *_not_ok(summary), *_times(summary)])

@@ -17,22 +17,24 @@ if TYPE_CHECKING:
     from inference_benchmarker.summary.summary import StageRow
 
 _MAX_ROWS = 20
-_OFFERED = ["Stage", "from", "rate", "planned", "sent", "completed", "success", "in flight", "limits"]
-_REPEATED = ["Stage", "arrivals", "requests", "each", "by request", "by user"]
+_OFFERED = ["Stage", "from", "rate", "planned", "sent", "completed", "success", "in flight"]
+_REPEATED = ["Stage", "arrivals", "requests", "per arrival", "success by request", "by user"]
 _TIMES = ["Stage", "latency p50", "p99", "response time p50", "p99"]
+_LIMITS = "limits met"
 
 
 def stage_lines(stages: Sequence[StageRow], slos: Sequence[Slo]) -> Iterator[str]:
-    """Two tables: the rates (requests/s), success, in flight at its end and limits met of each stage, and its times.
+    """Two tables: the rates (requests/s), success, and in flight at its end of each stage; its times and limits met.
 
     A third one where clients tried again; then how the endpoint recovered from those over its capacity.
     """
     if not stages:
         return
     shown = stages[:_MAX_ROWS]
-    yield from aligned([_OFFERED, *(_offered(row, slos) for row in shown)])
+    yield from aligned([_OFFERED, *map(_offered, shown)])
     yield ""
-    yield from aligned([_TIMES, *(_times(row) for row in shown)])
+    limits = [[_LIMITS], *([_limits_met(row, slos)] for row in shown)] if slos else [[]] * (len(shown) + 1)
+    yield from aligned([[*row, *more] for row, more in zip([_TIMES, *map(_times, shown)], limits, strict=True)])
     if any(row.summary.repeats for row in shown):
         yield ""
         yield from aligned([_REPEATED, *(_repeated(row) for row in shown)])
@@ -79,9 +81,13 @@ def _limits(row: StageRow, slos: Sequence[Slo]) -> list[Slo]:
     return [slo for slo in slos if slo.stage == row.name or (not slo.stage and row.summary.ledger.scheduled)]
 
 
-def _offered(row: StageRow, slos: Sequence[Slo]) -> list[str]:
-    part, limits = row.summary, _limits(row, slos)
-    met = sum(slo_met(slo, part) for slo in limits)
+def _limits_met(row: StageRow, slos: Sequence[Slo]) -> str:
+    limits = _limits(row, slos)
+    return f"{sum(slo_met(slo, row.summary) for slo in limits)} of {len(limits)}" if limits else "-"
+
+
+def _offered(row: StageRow) -> list[str]:
+    part = row.summary
     rate = f"{row.from_rps:g}" if row.from_rps == row.to_rps else f"{row.from_rps:g}..{row.to_rps:g}"
     return [
         row.name,
@@ -90,7 +96,6 @@ def _offered(row: StageRow, slos: Sequence[Slo]) -> list[str]:
         *(f"{value:.4g}/s" for value in (part.rates.scheduled or 0.0, part.rates.sent, part.rates.completed)),
         "-" if part.success_rate is None else percent_text(part.success_rate),
         f"{row.in_flight_end:,}",
-        f"{met} of {len(limits)}" if limits else "-",
     ]
 
 

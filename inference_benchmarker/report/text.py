@@ -60,7 +60,7 @@ def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict) -> str:
         _labels_section(summary),
         _errors_section(summary),
         _accounts_section(facts, summary),
-        _repeats_section(summary),
+        _repeats_section(facts, summary),
         _warmup_section(summary),
         _calibration_section(facts),
         _client_section(facts, verdict),
@@ -272,14 +272,11 @@ def _recording_line(facts: WaveFacts) -> Iterator[str]:
 
 
 def _accounts_section(facts: WaveFacts, summary: Summary) -> Iterator[str]:
-    rates = summary.rates
-    if rates.target is not None:
-        yield (
-            f"{_INDENT}Rate:             {_rate(rates.target, 6)} target, {_rate(rates.sent)} sent, "
-            f"{_rate(rates.completed)} completed"
-        )
-    else:
-        yield f"{_INDENT}Rate:             {_rate(rates.sent)} sent, {_rate(rates.completed)} completed"
+    rates, load = summary.rates, facts.plan.load
+    given = isinstance(load, OpenLoop) and load.is_steady and not load.replay  # else it is a mean
+    target = "" if rates.target is None else f"{_rate(rates.target, 6 if given else 4)} target, "
+    sent = f"{_rate(rates.sent)} sent{' with repeats' if summary.ledger.repeated else ''}"
+    yield f"{_INDENT}Rate:             {target}{sent}, {_rate(rates.completed)} completed"
     yield from _recording_line(facts)
     if summary.goodput is not None:
         yield f"{_INDENT}Goodput:          {_goodput(summary.goodput, summary.repeats)}"
@@ -292,18 +289,18 @@ def _accounts_section(facts: WaveFacts, summary: Summary) -> Iterator[str]:
             yield f"{_INDENT}{name.replace('_', ' ').capitalize() + ':':<17} {count:,}"
 
 
-def _repeats_section(summary: Summary) -> Iterator[str]:
-    """Requests and users apart, where clients try again."""
+def _repeats_section(facts: WaveFacts, summary: Summary) -> Iterator[str]:
+    """Requests and users apart, where clients try again; in the open loop a user's time is the response time above."""
     repeats, success = summary.repeats, summary.success_rate
     if repeats is None or success is None:
         return
     yield (
         f"{_INDENT}Arrivals:         {repeats.arrivals:,}, {repeats.requests:,} requests "
-        f"({repeats.attempts:.2f} each), {repeats.repeated:,} repeats"
+        f"({repeats.attempts:.2f} per arrival), {repeats.repeated:,} repeats"
     )
     by_user = percent_text(repeats.success_by_user)
     yield f"{_INDENT}Success:          {percent_text(success)} by request, {by_user} by user"
-    if repeats.user_time is not None:
+    if repeats.user_time is not None and not isinstance(facts.plan.load, OpenLoop):
         yield f"{_INDENT}User's time:      {middle_and_tail(repeats.user_time)}, from arrival to last answer"
 
 

@@ -128,6 +128,8 @@ def test_it_is_told_in_the_report_the_json_and_as_a_finding() -> None:
     )
     (finding,) = (finding for finding in verdict.findings if finding.code == "not_recovered")
     assert finding.severity == "warning"
+    first = to_text(facts, summary, verdict).splitlines()[0]
+    assert "not recovered: median response time 900 ms up to 20 s after stage spike" in first
     assert finding.measured == "median response time 900 ms up to 20 s after stage spike"
     assert "backlog" in finding.advice
     (row,) = (row for row in to_json(facts, summary, verdict)["stages"] if row["recovery"])
@@ -153,4 +155,7 @@ def test_a_storm_is_blamed_on_those_who_try_again() -> None:
     facts = observe(plan, rows)
     (finding,) = (each for each in judge(facts, summarise(facts)).findings if each.code == "not_recovered")
     assert finding.measured.startswith("most users got no answer up to 20 s after")
-    assert "3.0 requests an arrival afterwards" in finding.advice
+    first = to_text(facts, summarise(facts), judge(facts, summarise(facts))).splitlines()[0]
+    assert "not recovered: most users got no answer up to 20 s after stage spike; success rate " in first
+    assert "300 of 1,100 users served with 2,700 requests, 2,400 failed (T)" in first
+    assert "3.0 requests per arrival afterwards" in finding.advice

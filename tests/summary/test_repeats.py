@@ -108,6 +108,7 @@ def test_the_closed_loop_has_its_users_time_too() -> None:
     assert found.repeats is not None
     assert found.repeats.user_time is not None
     assert found.repeats.user_time.maximum == 0.17
+    assert "User's time:      p50 20 ms, p99 170 ms" in to_text(facts, found, judge(facts, found))
     assert [finding.code for finding in judge(facts, found).findings if finding.severity == "invalid"] == []
 
 
@@ -157,10 +158,12 @@ def test_the_report_has_a_block_for_repeats_only_where_clients_try_again() -> No
     summary = summarise(facts)
     verdict = judge(facts, summary)
     text = to_text(facts, summary, verdict)
-    assert "Arrivals:         10, 15 requests (1.50 each), 5 repeats" in text
+    assert "Arrivals:         10, 15 requests (1.50 per arrival), 5 repeats" in text
     assert "Success:          60% by request, 90% by user" in text
-    assert "User's time:      p50 20 ms, p99 320 ms" in text
     assert "Goodput:          8/s, 80% of the arrivals (response_time<200ms: 80%)" in text
+    assert "15/s sent with repeats, " in text
+    assert "User's time:" not in text, "it is the response time"
+    assert "9 of 10 users served with 15 requests, 6 failed (ClientTimeout)" in text.splitlines()[0]
     told = to_json(facts, summary, verdict)["repeats"]
     assert (told["requests"], told["repeated"], told["success_by_user"], told["by_attempts"]) == (15, 5, 0.9, [7, 1, 2])
     once = replace(facts, plan=replace(facts.plan, retries=Retries()), records=facts.records.where(facts.records.lasts))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.report.text import to_json, to_text
@@ -181,15 +183,27 @@ def test_the_report_has_a_row_for_each_stage() -> None:
     lines = to_text(facts, summary, judge(facts, summary)).splitlines()
     start = next(index for index, line in enumerate(lines) if line.lstrip().startswith("Stage"))
     assert lines[start : start + 11] == [
-        "   Stage  from      rate  planned   sent  completed  success  in flight  limits",
-        "   1        0s      10/s     10/s   10/s       10/s     100%          0  1 of 1",
-        "   spike    2s      50/s     50/s   50/s       50/s     100%         15  0 of 1",
-        "   3        4s  400..0/s    200/s  200/s      200/s     100%          0  1 of 1",
-        "   4        5s       0/s      0/s    0/s        0/s        -          0       -",
+        "   Stage  from      rate  planned   sent  completed  success  in flight",
+        "   1        0s      10/s     10/s   10/s       10/s     100%          0",
+        "   spike    2s      50/s     50/s   50/s       50/s     100%         15",
+        "   3        4s  400..0/s    200/s  200/s      200/s     100%          0",
+        "   4        5s       0/s      0/s    0/s        0/s        -          0",
         "",
-        "   Stage  latency p50     p99  response time p50     p99",
-        "   1            20 ms   20 ms              20 ms   20 ms",
-        "   spike       300 ms  300 ms             300 ms  300 ms",
-        "   3            20 ms   20 ms              20 ms   20 ms",
-        "   4                -       -                  -       -",
+        "   Stage  latency p50     p99  response time p50     p99  limits met",
+        "   1            20 ms   20 ms              20 ms   20 ms      1 of 1",
+        "   spike       300 ms  300 ms             300 ms  300 ms      0 of 1",
+        "   3            20 ms   20 ms              20 ms   20 ms      1 of 1",
+        "   4                -       -                  -       -           -",
     ]
+
+
+@pytest.mark.parametrize("limits", [(), ("p99<100ms", "calm-again:p99<100ms")])
+def test_stages_of_any_rate_fit_a_terminal_of_eighty_columns(limits: tuple[str, ...]) -> None:
+    plan = staged("calm=50:1s,500..950:1s,spike=2000:1s,calm-again=50:1s", *limits)
+    facts = observe(replace(plan, retries=Retries(Decimal(1), 2)), slow_between(plan, 2, 3, 1234))
+    summary = summarise(facts)
+    lines = to_text(facts, summary, judge(facts, summary)).split("\n\n")
+    tables = [line for part in lines if part.lstrip().startswith("Stage") for line in part.splitlines()]
+    assert len(tables) >= 15
+    assert max(map(len, tables)) <= 80
+    assert any("limits met" in line for line in tables) == bool(limits)
