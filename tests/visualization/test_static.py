@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import matplotlib as mpl
 import pytest
@@ -95,7 +95,7 @@ def test_a_stage_that_lasts_longer_than_what_was_measured_stands_within_the_axes
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
-def test_no_line_runs_through_the_names_of_stages(scale: str) -> None:
+def test_no_line_runs_through_the_names_of_stages(scale: Literal["linear", "log"]) -> None:
     line = Line(0, "", ((0.0, 1.0), (1.0, 900.0), (2.0, 1.0)))
     chart = Curves("Rate", Axis("Time", "s"), Axis("Rate", "/s", scale), (line,), bands=(("spike", 0.0, 2.0),))
     drawn = draw(chart, key="time")
