@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.facts.client_use import Connections, WorkerUse
 from inference_benchmarker.plan.slo import Slo
-from inference_benchmarker.report.text import to_json, to_text
+from inference_benchmarker.report.summary_json import to_json
+from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.verdict import Verdict, judge

@@ -1,22 +1,21 @@
-"""Turns a summary into words: aligned text for people, a JSON object for programs."""
+"""Turns a summary into words: aligned text for people."""
 
 from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.report import client_table
 from inference_benchmarker.report.headline import headline
-from inference_benchmarker.report.instances import instance_lines, instances_json
-from inference_benchmarker.report.stages import stage_json, stage_lines
-from inference_benchmarker.summary.distribution import PERCENTILES, Distribution
-from inference_benchmarker.summary.time_table import COLUMNS, mean_text, middle_and_tail, time_rows, value_text
+from inference_benchmarker.report.instances import instance_lines
+from inference_benchmarker.report.stages import stage_lines
+from inference_benchmarker.report.tokens import token_lines
+from inference_benchmarker.summary.time_table import mean_text, middle_and_tail, time_rows, value_text
 from inference_benchmarker.text import one_line, plain
 from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES
 from inference_benchmarker.verdict.server import diagnose
-from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wording import INDENT as _INDENT
 from inference_benchmarker.wording import aligned, counted, duration_text, metric_text, percent_text, unit_text
 
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.server_metric import ServerMetric
     from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.summary.distribution import Distribution
     from inference_benchmarker.summary.goodput import Goodput
     from inference_benchmarker.summary.repeats import Repeats
     from inference_benchmarker.summary.summary import Summary
-    from inference_benchmarker.summary.tokens import Tokens
     from inference_benchmarker.verdict.finding import Finding
     from inference_benchmarker.verdict.verdict import Verdict
 
@@ -37,11 +36,6 @@ _WIDTH = 80
 _TITLE = "RESULTS – InferenceBenchmarker"
 _MAX_ROWS = 20
 _LONG, _LONGEST = 300, 1_000  # of a name or text of somebody else's in a line
-_TOKENS = (
-    ("Input tokens", "tokens_in_per_request"),
-    ("Output tokens", "tokens_out_per_request"),
-    ("Tokens/s", "tokens_out_per_s_per_request"),
-)
 
 
 def to_text(facts: WaveFacts, summary: Summary, verdict: Verdict, run_dir: Path | None = None) -> str:
@@ -56,7 +50,7 @@ def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict) -> str:
         _block(facts, summary),
         _times_section(summary),
         stage_lines(summary.stages, facts.plan.slos),
-        _tokens_section(summary),
+        token_lines(summary),
         _labels_section(summary),
         _errors_section(summary),
         _accounts_section(facts, summary),
@@ -119,53 +113,6 @@ def _statistic(metric: ServerMetric, name: str, value: float | None) -> str:
     return f"{one_line(name)}{sign}{metric_text(value)}"
 
 
-def to_json(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dict[str, Any]:
-    """summary.json: floats in seconds; the report's numbers and the facts a run is loaded back from."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "name": facts.plan.name,
-        **verdict.to_json(),
-        "window": facts.window.to_json(),
-        "environment": facts.environment,
-        "ledger": {
-            **summary.ledger.to_json(),
-            "workers": [ledger.to_json() for ledger in summary.worker_ledgers],
-        },
-        "lost_workers": list(facts.lost_workers),
-        "primary_lost": facts.primary_lost,
-        "disk_error": facts.disk_error,
-        "left_behind": list(facts.left_behind),
-        "foreign_connections": facts.foreign_connections,
-        "success_rate": summary.success_rate,
-        "rates": summary.rates.to_json(),
-        **_metrics_json(summary),
-        "tokens": None if summary.tokens is None else summary.tokens.to_json(),
-        "goodput": None if summary.goodput is None else summary.goodput.to_json(),
-        "repeats": None if summary.repeats is None else summary.repeats.to_json(),
-        "stages": [stage_json(row, facts.plan.slos) for row in summary.stages] or None,
-        "labels": [_label_json(row) for row in summary.labels],
-        "errors": [
-            {"key": row.key, "count": row.count, "first_s": row.first_s, "texts": list(row.texts)}
-            for row in summary.errors
-        ],
-        "finish_reasons": summary.finish_reasons,
-        "warmup": None if summary.warmup is None else _warmup_json(summary.warmup),
-        "server_metrics": None
-        if facts.server_metrics is None
-        else [metric.to_json() for metric in facts.server_metrics],
-        "server_logs": None if facts.server_logs is None else [log.to_json() for log in facts.server_logs],
-        "instances": instances_json(facts, verdict),
-        "diagnosis": [remark.to_json() for remark in diagnose(facts, summary, verdict.limited_by)],
-        "calibration": facts.calibration,
-        "client": {
-            "caps": list(facts.caps),
-            "workers": [use.to_json() for use in facts.workers],
-            "host": None if facts.host is None else facts.host.to_json(),
-            "processes": [process.to_json() for process in facts.processes],
-        },
-    }
-
-
 def _block(facts: WaveFacts, summary: Summary) -> Iterator[str]:
     ledger = summary.ledger
     yield _TITLE
@@ -188,48 +135,6 @@ def success_line(share: float | None, target: float, *, at_most: bool = False) -
 def _times_section(summary: Summary) -> Iterator[str]:
     if rows := time_rows(summary.distribution):
         yield from aligned(rows)
-
-
-def _tokens_section(summary: Summary) -> Iterator[str]:
-    tokens = summary.tokens
-    if tokens is not None:
-        yield from _token_lines(tokens, summary.ledger.ok)
-    if reasons := list(summary.finish_reasons.items()):
-        told = ", ".join(f"{one_line(reason, 40)} {count:,}" for reason, count in reasons[:_MAX_ROWS])
-        more = f" and {len(reasons) - _MAX_ROWS} more, in summary.json" if len(reasons) > _MAX_ROWS else ""
-        yield f"{_INDENT}Finish reasons:   {told}{more}"
-
-
-def _token_lines(tokens: Tokens, ok: int) -> Iterator[str]:
-    rows = [(label, getattr(tokens, name)) for label, name in _TOKENS]
-    present = [(label, distribution) for label, distribution in rows if distribution is not None]
-    yield from aligned([["Per request", *COLUMNS], *(_count_row(label, d) for label, d in present)])
-    yield ""
-    if tokens.tokens_in is not None:
-        notes = _of_some(tokens.tokens_in_per_request, ok) + _per_second(tokens.tokens_in_per_s)
-        yield f"{_INDENT}Input tokens:     {tokens.tokens_in:,} (the server's usage{notes})"
-    if tokens.tokens_out is not None:
-        source = {"usage": "the server's usage", "pieces": "counted pieces"}.get(str(tokens.counted), tokens.counted)
-        notes = _of_some(tokens.tokens_out_per_request, ok) + _per_second(tokens.tokens_out_per_s)
-        yield f"{_INDENT}Output tokens:    {tokens.tokens_out:,} ({source}{notes})"
-
-
-def _of_some(told: Distribution | None, ok: int) -> str:
-    """That not all requests told their tokens: the sum and the rate are less than what was processed."""
-    return "" if told is None or told.count == ok else f", of {told.count:,} of {ok:,} ok requests"
-
-
-def _count_row(label: str, d: Distribution) -> list[str]:
-    return [label, *map(_number, (d.mean, *map(d.percentile, PERCENTILES), d.maximum))]
-
-
-def _per_second(rate: float | None) -> str:
-    return "" if rate is None else f", {rate:,.1f} tokens/s"
-
-
-def _number(value: float) -> str:
-    """A count or a rate: four digits, or all of a larger number's whole part."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _labels_section(summary: Summary) -> Iterator[str]:
@@ -392,29 +297,6 @@ def _closing(verdict: Verdict, run_dir: Path | None, name: str | None) -> Iterat
     yield verdict.word + (f" ({', '.join(notes)})" if notes else "")
     if run_dir is not None:
         yield f"Run directory: {run_dir}" + (f" ({one_line(name, _LONG)})" if name else "")
-
-
-def _metrics_json(summary: Summary) -> dict[str, Any]:
-    names = ("latency", "response_time", "failed_latency", "lag", "build", "ttft", "itl", "tpot")
-    return {name: _distribution_json(getattr(summary, name)) for name in names}
-
-
-def _distribution_json(distribution: Distribution | None) -> dict[str, Any] | None:
-    return None if distribution is None else distribution.to_json()
-
-
-def _label_json(row: Any) -> dict[str, Any]:
-    counts = {name: getattr(row, name) for name in ("label", "sent", "ok", "failed")}
-    return {
-        **counts,
-        "latency": _distribution_json(row.latency),
-        "response_time": _distribution_json(row.response_time),
-    }
-
-
-def _warmup_json(warmup: Summary) -> dict[str, Any]:
-    counts = {name: getattr(warmup.ledger, name) for name in ("sent", "ok", "failed", "abandoned")}
-    return {"planned_s": warmup.planned_s, **counts, "rate": warmup.rates.sent, **_metrics_json(warmup)}
 
 
 def _rate(a_second: float, digits: int = 4) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from inference_benchmarker.facts.instances import renewed_instances
 from inference_benchmarker.facts.server_metric import Interval, renewed, renewed_logs
 from inference_benchmarker.facts.wave_facts import WaveFacts
+from inference_benchmarker.report import summary_json
 from inference_benchmarker.report import text as report
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.summary.summary import Summary, summarise
@@ -113,7 +114,7 @@ class Wave(WaveFacts):
 
     def to_json(self) -> dict[str, Any]:
         """The report for programs: the content of summary.json."""
-        return report.to_json(self, self.summary, self.verdict)
+        return summary_json.to_json(self, self.summary, self.verdict)
 
     @classmethod
     def load(cls, path: str | Path) -> Wave:

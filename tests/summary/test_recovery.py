@@ -10,7 +10,8 @@ from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.stage import Stage
-from inference_benchmarker.report.text import to_json, to_text
+from inference_benchmarker.report.summary_json import to_json
+from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.verdict import judge

@@ -15,7 +15,8 @@ from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
-from inference_benchmarker.report.text import to_json, to_text
+from inference_benchmarker.report.summary_json import to_json
+from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import Summary, summarise
 from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.units import NS

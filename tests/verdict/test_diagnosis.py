@@ -16,7 +16,8 @@ from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
 from inference_benchmarker.facts.server_metric import Hardware, LogLine, ServerLog, ServerMetric
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.records.columns import SCHEMA, Records
-from inference_benchmarker.report.text import server_text, to_json, to_text
+from inference_benchmarker.report.summary_json import to_json
+from inference_benchmarker.report.text import server_text, to_text
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.server import diagnose, log_since
