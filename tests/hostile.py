@@ -16,12 +16,16 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from inference_benchmarker.cli import main
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.spool import EVENT, SpoolReader, SpoolWriter
 from inference_benchmarker.wave.wave import Wave
 from server_capacity.aiperf.export import AiperfResult
+from tests.spools import drawn_again, steered
 from tests.waves import make_run, spooled
 
 if TYPE_CHECKING:
@@ -117,12 +121,21 @@ def disguise(path: Path, how: Callable[[Path, Path], None], outside: Path) -> No
 
 
 def honest_runs(folder: Path) -> list[Path]:
-    """A stored wave, one with all that a run directory may hold, two that were cut off, and one finalised."""
+    """Waves stored and cut off: one with all that a run directory may hold, steered ones, clients that repeat."""
     make_run(folder / "plain", 120, failed=3)
     _full_run(folder / "full")
     cut, whole, done = spooled(folder, silent=1, ended=False), spooled(folder), spooled(folder)
     Wave.load(done.path)
-    return [folder / "plain", folder / "full", cut.path, whole.path, done.path]
+    again, stored, changed, ended = (
+        drawn_again(folder),
+        drawn_again(folder),
+        steered(folder, "all killed"),
+        steered(folder),
+    )
+    for each in (stored, ended):
+        Wave.load(each.path)
+    runs = (cut, whole, done, again, stored, changed, ended)
+    return [folder / "plain", folder / "full", *(each.path for each in runs)]
 
 
 def _full_run(path: Path) -> None:
@@ -208,6 +221,37 @@ def _bytes(run: Path, draw: random.Random, outside: Path) -> str:
     return f"{target.name} has other bytes"
 
 
+def _line(run: Path, draw: random.Random, outside: Path) -> str:
+    """Forge a line of a file of JSON lines."""
+    target = draw.choice(_files(run, ".jsonl") or [run / "none"])
+    try:
+        lines = [json.loads(line) for line in target.read_text().splitlines()]
+    except (OSError, ValueError, RecursionError):
+        return "nothing"
+    number, value = draw.randrange(len(lines)), draw.choice(VALUES)
+    place = draw.choice(list(paths_of(lines[number])))
+    lines[number] = with_value(lines[number], place, value)
+    target.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return f"{target.name} line {number} {place} {value!r}"
+
+
+def _column(run: Path, draw: random.Random, outside: Path) -> str:
+    """Forge a number of ``requests.parquet``."""
+    target = run / "requests.parquet"
+    try:
+        table = pq.read_table(target)
+    except (OSError, ValueError):
+        return "nothing"
+    name = draw.choice(("attempt", "attempt", "index", "due", "sent", "done", "worker", "tokens_out", "chunks"))
+    values, most = table.column(name).to_pylist(), 65535 if name in ("attempt", "worker") else NUMBERS[2]
+    places = draw.sample(range(len(values)), min(draw.choice((1, 2, len(values))), len(values)))
+    for place in places:
+        values[place] = draw.choice((0, 1, 2, 3, most, most // 2))
+    field = table.schema.field(name)
+    pq.write_table(table.set_column(table.column_names.index(name), field, pa.array(values, field.type)), target)
+    return f"{name} of rows {places[:3]}"
+
+
 def _cell(run: Path, draw: random.Random, outside: Path) -> str:
     target, value = draw.choice(_files(run, ".csv", ".jsonl") or [run / "none"]), draw.choice(CELLS)
     cells = target.read_bytes().split(b",") if target.exists() else [b""]
@@ -255,7 +299,10 @@ def write_frames(path: Path, frames: Sequence[tuple[bytes, bytes]]) -> None:
     spool.close()
 
 
-_DEEDS = (_disguised, _disguised, _draft, _value, _value, _value, _value, _text, _bytes, _cell, _frame, _frame, _frame)
+_DEEDS = (
+    *(_disguised, _disguised, _draft, _value, _value, _value, _value, _text, _bytes, _cell),
+    *(_frame, _frame, _frame, _line, _column),
+)
 
 BYSTANDER = b"alias ls=ls\n"
 

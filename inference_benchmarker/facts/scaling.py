@@ -88,12 +88,15 @@ class Scaling:
 
 
 _MOST_LEVELS = 6
+_MOST_STEPS, _FEWEST_STEPS = 10_000, 10
+"""Of all servers together and of each: a number that never rests is looked at less often than it was counted."""
 
 
 def scalings(facts: WaveFacts) -> list[Scaling]:
     """Each followed number of instances on the wave's clock."""
-    start = facts.window.start_unix_ns / NS
-    return [_scaling(each, start, rises(facts.plan)) for each in facts.instances]
+    start, risen = facts.window.start_unix_ns / NS, rises(facts.plan)
+    most = max(_FEWEST_STEPS, _MOST_STEPS // max(len(facts.instances), 1))
+    return [_scaling(each, start, risen, most) for each in facts.instances]
 
 
 def rises(plan: WavePlan) -> list[Rise]:
@@ -116,12 +119,13 @@ def rises(plan: WavePlan) -> list[Rise]:
     return found
 
 
-def _scaling(followed: Followed, start: float, risen: Sequence[Rise]) -> Scaling:
-    steps = tuple(_steps([replace(count, at=_since(start, count.at)) for count in followed.counts]))
+def _scaling(followed: Followed, start: float, risen: Sequence[Rise], most: int) -> Scaling:
+    every = list(_steps([replace(count, at=_since(start, count.at)) for count in followed.counts]))
+    steps = every if len(every) <= most else list(_steps(every[:: -(-len(every) // most)]))
     events = sorted((_moved(event, start) for event in followed.events), key=lambda event: event.at)
     changes_in = _asked if any(step.desired is not None for step in steps) else _served
     changes = tuple(_explained(change, events, risen) for change in changes_in(steps))
-    return Scaling(followed, steps, tuple(events), changes)
+    return Scaling(followed, tuple(steps), tuple(events), changes)
 
 
 def _moved(event: ScalingEvent, start: float) -> ScalingEvent:

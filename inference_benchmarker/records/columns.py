@@ -197,27 +197,25 @@ class Records:
             found = pc.min_max(self.table.column(name)).as_py()
             if found["min"] is not None and not least <= found["min"] <= found["max"] <= most:
                 raise ValueError(f"{name} is from {found['min']} to {found['max']}")
-        self._check_attempts()
         for name in ("label", "outcome", "error", "finish_reason"):
             codes, names = self.coded(name)
             if None in names or (name == "outcome" and not (codes >= 0).all()):
                 raise ValueError(f"{name} is missing")
         if strange := set(self.coded("outcome")[1]) - set(OUTCOMES):
             raise ValueError(f"an outcome is {str(strange.pop())[:40]!r}")
+        self._check_attempts()
 
     def _check_attempts(self) -> None:
         """Each further attempt stands after the one before it, of the same arrival and worker, and was due later."""
         repeats = np.flatnonzero(self.repeats)
-        if not len(repeats):
-            return
         for name, step in (("index", 0), ("worker", 0), ("attempt", 1)):
             values = self.int(name).astype(np.int64)
-            if not repeats[0] or (values[repeats] - values[repeats - 1] != step).any():
+            if len(repeats) and (not repeats[0] or (values[repeats] - values[repeats - 1] != step).any()):
                 raise ValueError("an attempt does not follow the one before it")
         if (self.int("due")[repeats] < self.int("done")[repeats - 1]).any():
             raise ValueError("an attempt was due before the one before it was over")
-        index = self.int("index")
-        if (index[1:][~self.repeats[1:]] == index[:-1][~self.repeats[1:]]).any():
+        first = np.sort(self.int("index")[~self.repeats])
+        if (first[1:] == first[:-1]).any():
             raise ValueError("an arrival has two first attempts")
 
     def gaps(self, where: Mask) -> Floats:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.instances import Followed
 
-MOST_BYTES, _MOST_FOLLOWED = 64 * MIB, 1_000
-"""A count every five seconds for a month is a good half of it."""
+MOST_BYTES, _MOST_LINES, _MOST_FOLLOWED, _MOST_TOLD = 64 * MIB, 600_000, 1_000, 5_000
+"""A count every five seconds for a month is most of the lines. ``_MOST_TOLD``: events and remarks of one server."""
+_MOST_OF_A_LINE = 10_000
 
 
 def add_line(path: Path, line: dict[str, Any]) -> bool:
@@ -43,12 +44,23 @@ def read_instances(path: Path) -> tuple[Followed, ...]:
         return ()
     try:
         whole, _, _ = read_bytes(path, MOST_BYTES).rpartition(b"\n")
-        found = gathered(parse_json(line) for line in whole.splitlines())
+        lines = whole.split(b"\n") if whole else []
+        _check_lines(lines)
+        found = gathered(map(parse_json, lines))
         if len(found) > _MOST_FOLLOWED:
             raise ValueError(f"has {len(found):,} servers")
+        if (told := max((len(each.events) + len(each.remarks) for each in found), default=0)) > _MOST_TOLD:
+            raise ValueError(f"tells {told:,} events and remarks of one server")
     except (OSError, *UNREADABLE) as error:
         raise foreign(path, error) from None
     return found
+
+
+def _check_lines(lines: list[bytes]) -> None:
+    if len(lines) > _MOST_LINES:
+        raise ValueError(f"has {len(lines):,} lines")
+    if (longest := max(map(len, lines), default=0)) > _MOST_OF_A_LINE:
+        raise ValueError(f"has a line of {longest:,} bytes")
 
 
 def _text(line: dict[str, Any]) -> str:

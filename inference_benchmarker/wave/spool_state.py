@@ -91,6 +91,8 @@ class WorkerState:
 
     def take_rows(self, rows: npt.NDArray[Any], attempts: list[list[int]]) -> None:
         """Take in a batch's requests; ``attempts``: pairs of a row of it and the how many-th of its arrival it is."""
+        if len(attempts) > len(rows):
+            raise ValueError(f"{len(attempts):,} attempts of {len(rows):,} requests")
         require(attempts, list[list[int]], "attempts")
         if not all(len(pair) == 2 and 0 <= pair[0] < len(rows) and 0 < pair[1] <= MOST_ATTEMPT for pair in attempts):
             raise ValueError("an attempt of no request")
@@ -103,9 +105,13 @@ class WorkerState:
 
 
 class SpoolState:
-    """The state of a wave as its spool tells it; ``read`` takes in what was appended since."""
+    """The state of a wave as its spool tells it; ``read`` takes in what was appended since.
 
-    def __init__(self, spools: Iterable[Path], workers: int) -> None:
+    ``live``: somebody follows the wave while it runs, so there is a ``feed``. A stored wave is computed from its rows.
+    """
+
+    def __init__(self, spools: Iterable[Path], workers: int, *, live: bool = True) -> None:
+        self._live = live
         self._readers = [SpoolReader(path) for path in spools]
         self.workers = [WorkerState() for _ in range(workers)]
         self.texts: dict[str, list[str]] = {}
@@ -250,7 +256,8 @@ class SpoolState:
             if text not in texts and len(texts) < 3:
                 texts.append(text)
         worker.take_rows(np.frombuffer(base, BASE_DTYPE), meta.get("attempts", []))
-        self.feed.merge(meta.get("feed", []), worker.errors)  # a spool of an older version has none
+        if self._live:
+            self.feed.merge(meta.get("feed", []), worker.errors)  # a spool of an older version has none
         return worker
 
     def _worker(self, number: int) -> WorkerState:

@@ -194,7 +194,7 @@ def _of_spool(run_dir: RunDir) -> Wave:
     try:
         if run_dir.spool.stat(follow_symlinks=False).st_size > most_in_memory():
             raise ValueError("it does not fit in this machine's memory")
-        with closing(SpoolState([run_dir.spool], plan.workers)) as spool_state:
+        with closing(SpoolState([run_dir.spool], plan.workers, live=False)) as spool_state:
             spool_state.read()
             plan = offered(plan, spool_state)
             refuse([problem.text for problem in plan.problems_of_values()])

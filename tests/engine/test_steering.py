@@ -145,6 +145,18 @@ def test_a_worker_that_was_held_up_over_a_change_says_so(
 
 
 @pytest.mark.slow
+def test_whoever_hears_late_of_an_end_in_the_warm_up_has_sent_nothing_wrong(
+    folder: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held_up = partial(signal_worker, signal.SIGSTOP), partial(signal_worker, signal.SIGCONT)
+    script = Script([(-1.8, End()), (-1.2, Rate(Decimal(5)))], act={0: held_up[0], 1: held_up[1]})
+    with bench.endpoint(service="none") as endpoint:
+        monkeypatch.setenv("TARGET", endpoint.url)
+        wave = run_wave(steered(folder, warmup_s=Decimal(2)), pilot=script)
+    assert (wave.ledger.scheduled, wave.ledger.late_changes) == (0, 0)
+
+
+@pytest.mark.slow
 def test_a_pilot_that_fails_ends_the_wave_and_its_records_stay(
     folder: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,6 +117,33 @@ def test_whatever_stands_in_a_line_it_is_shown_or_said(tmp_path: Path) -> None:
     assert outcomes == {"said", "shown"}
 
 
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([{"of": "a", "remark": "x" * 10_000}], "has a line of 10,025 bytes"),
+        ([{"of": "a", "remark": "x"}] * 5_001, "tells 5,001 events and remarks of one server"),
+        ([{"of": "a", "event": {"at": T0, "kind": "alarm", "text": ""}}] * 5_001, "tells 5,001 events and remarks"),
+        ([{"of": str(n), "source": "x"} for n in range(1_001)], "has 1,002 servers"),
+    ],
+)
+def test_more_than_any_wave_leaves_is_refused(lines: list[dict[str, Any]], said: str, tmp_path: Path) -> None:
+    path = tmp_path / "instances.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in [{"of": "a", "source": "x"}, *lines]))
+    with pytest.raises(BenchmarkError, match=said):
+        read_instances(path)
+    path.write_bytes(b"{}\n" * 600_001)
+    with pytest.raises(BenchmarkError, match="has 600,001 lines"):
+        read_instances(path)
+
+
+def test_a_number_that_never_rests_fits_into_a_summary() -> None:
+    counts = tuple(Count(T0 + place / 1000, place % 7, place % 5) for place in range(30_000))
+    told = wave([[0.01] * 10] * 2).with_instances([replace(FOLLOWED, counts=counts)]).to_json()["instances"]["followed"]
+    assert 5_000 < len(told[0]["steps"]) <= 10_000
+    assert (told[0]["steps"][0]["at_s"], told[0]["steps"][-1]["at_s"] > 29) == (0, True)
+    assert len(told[0]["changes"]) <= 10_000
+
+
 def test_no_name_of_a_server_colours_a_terminal(tmp_path: Path) -> None:
     path = tmp_path / "instances.jsonl"
     write_instances(path, [replace(FOLLOWED, of=ESCAPES.replace("\ud800", ""), remarks=(ESCAPES[:20],))])

@@ -8,13 +8,14 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from inference_benchmarker import Wave
+from inference_benchmarker import Bounds, Wave
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.client_use import WorkerUse
 from inference_benchmarker.files import replace_file
@@ -191,9 +192,10 @@ class TestWave:
 
     def test_an_abandoned_request_does_not_prolong_the_wave(self, tmp_path: Path) -> None:
         run_dir = spooled(tmp_path)
+        write_json(run_dir.plan, replace(PLAN, bounds=Bounds(Decimal("2.1"))).public_json())
         spool = SpoolWriter(run_dir.spool)
         writer = BatchWriter()
-        writer.add(19, 1_900 * MS, 1_900 * MS, 70 * NS, 0, NONE, 0, 0, 2)
+        writer.add(20, 2_000 * MS, 2_000 * MS, 70 * NS, 0, NONE, 0, 0, 2)
         ledger = Ledger(sent=11, ok=10, abandoned=1).to_json()
         meta = {"worker": 1, "at": 70 * NS, "final": True, "ledger": ledger, "use": use()}
         spool.batch(writer.take(meta))

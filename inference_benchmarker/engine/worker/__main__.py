@@ -182,7 +182,7 @@ class Worker:
             self._requests.ledger.late_changes += 1
 
     def _on_stop(self, msg: Any, **_: Any) -> None:
-        if msg.data["planned"]:
+        if msg.data["planned"] and msg.data["at"] > 0:  # in the warm-up nothing is sent that would count
             self._note_if_late(msg.data["at"])
         self._scheduler.stop(msg.data["at"])
         if msg.data["abort"] or not msg.data["planned"]:  # as at every planned end, clients go on while it drains
