@@ -9,7 +9,8 @@ import numpy as np
 from inference_benchmarker.engine.worker.requests import InvokeRequests
 from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.plan.pacing import Arrival
-from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
+from inference_benchmarker.records.columns import Records
+from inference_benchmarker.records.packed import BASE_DTYPE, STREAM_DTYPE, WorkerColumns
 from inference_benchmarker.records.record import BatchWriter, RequestRecord, split_batch
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.stage import Stage
-from inference_benchmarker.records.columns import BASE_DTYPE, SCHEMA, STREAM_DTYPE, Records, WorkerColumns
+from inference_benchmarker.records.columns import SCHEMA, Records
+from inference_benchmarker.records.packed import BASE_DTYPE, STREAM_DTYPE, WorkerColumns
 from inference_benchmarker.records.record import (
     FINISH_SHIFT,
     HAS_STREAM,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.cli.arguments import Parser
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import INVALID, MISSED, OK
+from inference_benchmarker.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -36,6 +37,7 @@ _FILES = (
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     options = compare_parser().parse_intermixed_args([argument for argument in arguments if argument != "--compare"])
+    give_back_large_blocks()
     from inference_benchmarker.plan.slo import MaxRegression
     from inference_benchmarker.wave import store
     from visualization import comparison_report

@@ -10,6 +10,7 @@ from inference_benchmarker.cli.former_flags import in_todays_words
 from inference_benchmarker.cli.plot_flags import PLOT, make_plot
 from inference_benchmarker.cli.terminal import say, say_nothing
 from inference_benchmarker.exit_codes import OK
+from inference_benchmarker.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,7 @@ SLOW_S = 2.0
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     plot = make_plot(*plot_parser().parsed(in_todays_words(arguments)))
+    give_back_large_blocks()
     from inference_benchmarker.wave import store
     from visualization.runs import read_runs, runs_among
     from visualization.series import make_figures, write_report

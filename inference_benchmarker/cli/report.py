@@ -10,6 +10,7 @@ from inference_benchmarker.cli.arguments import Parser
 from inference_benchmarker.cli.server_metrics import print_with_metrics, sources_of
 from inference_benchmarker.cli.terminal import print_wave, say
 from inference_benchmarker.exit_codes import OK, worst_exit_code
+from inference_benchmarker.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
     from inference_benchmarker.wave.run_dir import RunDir
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     options = report_parser().parse_args(arguments)
+    give_back_large_blocks()
     from inference_benchmarker.wave import store
     from inference_benchmarker.wave.run_dir import RunDir
     from server_capacity.aiperf.export import AiperfResult

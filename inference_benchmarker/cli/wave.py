@@ -18,6 +18,7 @@ from inference_benchmarker.cli.server_metrics import beside, follower_of, print_
 from inference_benchmarker.cli.terminal import at_the_keys, has_terminal, live_view, print_wave, say
 from inference_benchmarker.cli.wave_flags import WAVE_FLAGS, make_plan
 from inference_benchmarker.exit_codes import INVALID, OK, worst_exit_code
+from inference_benchmarker.memory import give_back_large_blocks
 from inference_benchmarker.text import plain
 from inference_benchmarker.version import __version__
 from server_capacity.aiperf.options import API_KEY
@@ -62,6 +63,7 @@ def run(arguments: list[str]) -> int:
         return OK
     options, problems = wave_options(parser, arguments)
     plan, aiperf = _understood(options, problems)
+    give_back_large_blocks()
     with (
         _embedded_endpoint(plan) if options["demo"] else nullcontext(plan) as plan,
         aiperf_stage(aiperf, plan, options) as stage,

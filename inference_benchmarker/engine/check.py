@@ -21,7 +21,8 @@ from inference_benchmarker.engine.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.address import Address
 from inference_benchmarker.facts.probe import Seen
-from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records, WorkerColumns
+from inference_benchmarker.records.columns import Records
+from inference_benchmarker.records.packed import BASE_DTYPE, STREAM_DTYPE, WorkerColumns
 from inference_benchmarker.records.record import split_batch
 from inference_benchmarker.redact import redact, secret_values
 from inference_benchmarker.report.check import Check, Ended

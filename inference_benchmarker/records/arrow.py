@@ -25,6 +25,25 @@ def column(values: npt.NDArray[Any], null: Mask | None = None) -> pa.Array:
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, data])
 
 
+def nullable(values: npt.NDArray[Any], null: int) -> pa.Array:
+    """A column of numbers of which one stands for null."""
+    missing = values == null
+    return nothing(len(values), values.dtype) if missing.all() else column(values, missing)
+
+
+def nothing(size: int, dtype: np.dtype[Any]) -> pa.Array:
+    """A column without a value. Its zeros are the system's, which takes no memory for them until they are written."""
+    buffers = [_no_bits(size), pa.py_buffer(np.zeros(size, dtype))]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(dtype), size, buffers, null_count=size)
+
+
+def no_lists(size: int, kind: pa.DataType) -> pa.Array:
+    """A column of lists without a value."""
+    none = pa.Array.from_buffers(kind, 0, [None, pa.py_buffer(b"")])
+    buffers = [_no_bits(size), pa.py_buffer(np.zeros(size + 1, np.int32))]
+    return pa.Array.from_buffers(pa.list_(kind), size, buffers, null_count=size, children=[none])
+
+
 def truths(mask: Mask) -> pa.Array:
     """A column of truth values, by which rows can be chosen."""
     return pa.Array.from_buffers(pa.bool_(), len(mask), [None, _bits(mask)])
@@ -43,8 +62,8 @@ def numbers(array: pa.Array | pa.ChunkedArray, null: int = 0) -> npt.NDArray[Any
     array = _whole(array)
     dtype = np.dtype(array.type.to_pandas_dtype())
     data = array.buffers()[1]
-    if data is None:
-        return np.full(len(array), null, dtype)
+    if data is None or array.null_count == len(array):
+        return np.broadcast_to(dtype.type(null), len(array))
     values = np.frombuffer(data, dtype, len(array), array.offset * dtype.itemsize)
     return np.where(present(array), values, dtype.type(null)) if array.null_count else values
 
@@ -70,3 +89,7 @@ def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def _bits(mask: Mask) -> pa.Buffer:
     return pa.py_buffer(np.packbits(mask, bitorder="little"))
+
+
+def _no_bits(size: int) -> pa.Buffer:
+    return pa.py_buffer(np.zeros((size + 7) // 8, np.uint8))

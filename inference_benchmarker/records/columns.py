@@ -5,7 +5,6 @@ This is the form of ``requests.parquet``; docs/reference/files.md lists its colu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from inference_benchmarker.records import arrow
-from inference_benchmarker.records.record import (
-    FINISH_MASK,
-    FINISH_SHIFT,
-    HAS_STREAM,
-    NONE,
-    OUTCOME,
-    OUTCOMES,
-    RequestRecord,
-)
+from inference_benchmarker.records.packed import WorkerColumns, joined
+from inference_benchmarker.records.record import OUTCOMES, RequestRecord
 from inference_benchmarker.units import MAX_SECONDS, NS
 
 if TYPE_CHECKING:
@@ -34,29 +26,6 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Index = int  # in a class that has a method of that name
 
-BASE_DTYPE = np.dtype(
-    [
-        ("index", "<i8"),
-        ("due", "<i8"),
-        ("sent", "<i8"),
-        ("done", "<i8"),
-        ("build_ns", "<i8"),
-        ("bytes", "<i8"),
-        ("label", "<u2"),
-        ("error", "<u2"),
-        ("outcome", "u1"),
-    ]
-)
-STREAM_DTYPE = np.dtype(
-    [
-        ("first_token", "<i8"),
-        ("last_token", "<i8"),
-        ("chunks", "<i8"),
-        ("tokens_in", "<i8"),
-        ("tokens_out", "<i8"),
-        ("gaps", "<u4"),
-    ]
-)
 MOST_ATTEMPT = (1 << 16) - 1
 LONGEST_NS = 3 * MAX_SECONDS * NS  # warm-up, wave and drain
 MOST_COUNT = 1 << 53
@@ -92,23 +61,6 @@ SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerColumns:
-    """One worker's reports, joined over its batches: packed arrays and the names their numbers mean.
-
-    ``attempts`` has a pair for each request that was not its arrival's first: its row, and the how many-th it was.
-    """
-
-    worker: int
-    base: npt.NDArray[Any]
-    streams: npt.NDArray[Any]
-    gaps: npt.NDArray[np.uint32]
-    labels: list[str]
-    errors: list[str]
-    finish_reasons: list[str]
-    attempts: Int64 = field(default_factory=lambda: np.zeros((0, 2), np.int64))
-
-
 class Records:
     """The records of a wave, sorted by arrival index, then by attempt where clients tried again.
 
@@ -138,12 +90,8 @@ class Records:
     @classmethod
     def of_workers(cls, workers: Iterable[WorkerColumns]) -> Records:
         """The table of what the workers reported."""
-        tables = [_worker_table(worker) for worker in workers]
-        table = pa.concat_tables(tables) if tables else SCHEMA.empty_table()
-        table = table.unify_dictionaries().combine_chunks()
-        repeated = pc.max(table.column("attempt")).as_py()
-        order = [("index", "ascending"), *([("attempt", "ascending")] if repeated else [])]
-        return cls(table.sort_by(order))
+        columns = joined(list(workers))
+        return cls(pa.table([columns[field.name] for field in SCHEMA], schema=SCHEMA))
 
     def int(self, name: str) -> Int64:
         """An integer column as numpy; 0 where it is null (see ``has``)."""
@@ -189,7 +137,7 @@ class Records:
         if not column.num_chunks:  # no rows
             return np.zeros(0, np.int64), []
         whole = column.combine_chunks()
-        return arrow.numbers(whole.indices, null=-1).astype(np.int64), whole.dictionary.to_pylist()
+        return arrow.numbers(whole.indices, null=-1), whole.dictionary.to_pylist()
 
     def check(self) -> None:
         """Raise ValueError for values that no worker reports: an instant of no wave, a count below zero."""
@@ -238,6 +186,14 @@ class Records:
         """These records and later ones."""
         return Records(pa.concat_tables([self.table, later.table]).unify_dictionaries())
 
+    def by_warmup(self) -> tuple[Records, Records]:
+        """The warm-up's records and the window's, which have no index below zero. They are no copies."""
+        index = self.int("index")
+        if (index[1:] < index[:-1]).any():  # in a file that is not ours
+            return self.where(index < 0), self.where(index >= 0)
+        begin = int(np.searchsorted(index, 0))
+        return self.between(0, begin), self.between(begin, len(self))
+
     def since(self, start_ns: Index) -> Records:
         """The same records on a clock that begins that much later."""
         table = self.table
@@ -249,52 +205,3 @@ class Records:
     def where(self, mask: Mask) -> Records:
         """The selected records."""
         return Records(self.table.filter(arrow.truths(mask)))
-
-
-def _worker_table(worker: WorkerColumns) -> pa.Table:
-    base = worker.base
-    size = len(base)
-    columns = {name: arrow.column(base[name]) for name in ("index", "due", "sent", "done", "build_ns")}
-    columns["worker"] = arrow.column(np.full(size, worker.worker, np.uint16))
-    columns["attempt"] = arrow.column(_attempts(worker))
-    columns["bytes"] = _nullable(base["bytes"])
-    columns["label"] = _dictionary(base["label"], worker.labels)
-    columns["outcome"] = _dictionary(base["outcome"] & OUTCOME, list(OUTCOMES))
-    columns["error"] = _dictionary(base["error"], worker.errors, null=base["error"] == 0)
-    finish = base["outcome"] >> FINISH_SHIFT & FINISH_MASK
-    columns["finish_reason"] = _dictionary(finish, worker.finish_reasons, null=finish == 0)
-    columns |= _stream_columns(worker)
-    return pa.table([columns[field.name] for field in SCHEMA], schema=SCHEMA)
-
-
-def _attempts(worker: WorkerColumns) -> npt.NDArray[np.uint16]:
-    numbers = np.zeros(len(worker.base), np.uint16)
-    numbers[worker.attempts[:, 0]] = worker.attempts[:, 1]
-    return numbers
-
-
-def _stream_columns(worker: WorkerColumns) -> dict[str, pa.Array]:
-    """The columns only some requests have, spread to their rows; entries and gaps lie in the order of rows."""
-    size = len(worker.base)
-    rows = np.flatnonzero(worker.base["outcome"] & HAS_STREAM)
-    columns = {}
-    for name in ("first_token", "last_token", "chunks", "tokens_in", "tokens_out"):
-        spread = np.full(size, NONE, np.int64)
-        spread[rows] = worker.streams[name]
-        columns[name] = _nullable(spread)
-    lengths = np.zeros(size, np.int64)
-    lengths[rows] = worker.streams["gaps"]
-    if lengths.sum() != len(worker.gaps):
-        raise ValueError(f"{len(worker.gaps):,} gaps between tokens, {lengths.sum():,} of them told")
-    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-    no_stream = np.append(~arrow.present(columns["chunks"]), False)
-    columns["gaps"] = pa.ListArray.from_arrays(arrow.column(offsets, no_stream), arrow.column(worker.gaps))
-    return columns
-
-
-def _nullable(values: npt.NDArray[Any]) -> pa.Array:
-    return arrow.column(values, values == NONE)
-
-
-def _dictionary(numbers: npt.NDArray[Any], names: list[str], null: Mask | None = None) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(arrow.column(numbers.astype(np.int32), null), arrow.texts(names))

@@ -34,7 +34,8 @@ class Distribution:
     def of(cls, measured: npt.ArrayLike, abandoned_ages: npt.ArrayLike = ()) -> Distribution | None:
         """The distribution of measured times and of ages that are lower bounds; None when there is nothing."""
         ages = np.asarray(abandoned_ages, np.float64)
-        values = np.sort(np.concatenate((np.asarray(measured, np.float64), ages)))
+        values = np.concatenate((np.asarray(measured, np.float64), ages))
+        values.sort()
         if not len(values):
             return None
         bound = float(ages.min()) if len(ages) else None

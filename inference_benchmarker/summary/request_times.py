@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from inference_benchmarker.records.columns import Floats, Int64, Mask, Records
 
 
@@ -19,22 +22,66 @@ class Times(NamedTuple):
     has: Mask
 
 
-def request_times(records: Records) -> dict[str, Times]:
+class RequestTimes(Mapping[str, Times]):
     """The times of each request by name, whatever became of it; ``itl`` is the mean of its gaps.
 
     The response time is a user's: from when the arrival was due to the end of its last attempt, which alone has it.
+    Each is computed when it is asked for, so that those of a large wave are not in memory at once.
     """
-    sent, arrived, done = records.int("sent"), records.arrived, records.int("done")
-    first, last, pieces = records.int("first_token"), records.int("last_token"), records.int("chunks")
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def __getitem__(self, name: str) -> Times:
+        return _TIMES[name](self._records)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_TIMES)
+
+    def __len__(self) -> int:
+        return len(_TIMES)
+
+
+def request_times(records: Records) -> RequestTimes:
+    """The times of some records."""
+    return RequestTimes(records)
+
+
+def _latency(records: Records) -> Times:
+    return Times((records.int("done") - records.int("sent")) / NS, np.ones(len(records), bool))
+
+
+def _response_time(records: Records) -> Times:
+    return Times((records.int("done") - records.arrived) / NS, records.lasts)
+
+
+def _ttft(records: Records) -> Times:
+    return Times((records.int("first_token") - records.int("sent")) / NS, records.has("first_token"))
+
+
+def _itl(records: Records) -> Times:
+    pieces = records.int("chunks")
+    return Times(_streaming(records) / (NS * np.maximum(pieces - 1, 1)), pieces >= 2)
+
+
+def _tpot(records: Records) -> Times:
     tokens = output_tokens(records)
-    all_of_them, several = np.ones(len(records), bool), pieces >= 2  # one piece has no time between tokens
-    return {
-        "latency": Times((done - sent) / NS, all_of_them),
-        "response_time": Times((done - arrived) / NS, records.lasts),
-        "ttft": Times((first - sent) / NS, records.has("first_token")),
-        "itl": Times((last - first) / (NS * np.maximum(pieces - 1, 1)), several),
-        "tpot": Times((last - first) / (NS * np.maximum(tokens - 1, 1)), several & (tokens >= 2)),
-    }
+    several = records.int("chunks") >= 2  # one piece has no time between tokens
+    return Times(_streaming(records) / (NS * np.maximum(tokens - 1, 1)), several & (tokens >= 2))
+
+
+def _streaming(records: Records) -> Int64:
+    """From the first piece to the last, in ns."""
+    return records.int("last_token") - records.int("first_token")
+
+
+_TIMES: dict[str, Callable[[Records], Times]] = {
+    "latency": _latency,
+    "response_time": _response_time,
+    "ttft": _ttft,
+    "itl": _itl,
+    "tpot": _tpot,
+}
 
 
 def output_tokens(records: Records) -> Int64:

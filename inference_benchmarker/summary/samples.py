@@ -49,7 +49,8 @@ def samples(records: Records, *, open_loop: bool) -> Iterator[tuple[str, Sample]
     yield "failed_latency", Sample.of(latency, records.outcome("failed"))
     yield "lag", Sample.of(_s(records.int("sent") - build - records.int("due")), np.ones(len(records), bool))
     yield "build", Sample.of(_s(build), build > 0)
-    yield from _token_samples(records, ok, abandoned)
+    if records.has("chunks").any() or records.has("first_token").any():
+        yield from _token_samples(records, ok, abandoned)
 
 
 def times(records: Records, *, open_loop: bool) -> dict[str, Any]:

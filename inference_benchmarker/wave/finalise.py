@@ -41,14 +41,14 @@ def finalise(
     if spool_state.start is None:
         raise nothing_recorded(run_dir)
     plan = offered(plan, spool_state)
-    records = spool_state.records()
-    index = records.int("index")
+    everything = spool_state.records()
+    warmup, records = everything.by_warmup()
     lost = {number for number, worker in enumerate(spool_state.workers) if not worker.final}
     return Wave(
         plan=plan,
         window=_window(plan, spool_state, records),
-        records=records.where(index >= 0),
-        warmup=records.where(index < 0),
+        records=records,
+        warmup=warmup,
         ledgers=reconcile_ledgers(plan, _ledgers(plan, spool_state), lost, spool_state.end_at),
         lost_workers=tuple(sorted(lost)),
         primary_lost=primary_lost,

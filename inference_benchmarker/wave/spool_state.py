@@ -16,8 +16,9 @@ from inference_benchmarker.json_text import parse_json
 from inference_benchmarker.plan.exact import exact
 from inference_benchmarker.plan.load import MAX_STAGES
 from inference_benchmarker.plan.steering import RateChange
-from inference_benchmarker.records.columns import BASE_DTYPE, MOST_ATTEMPT, STREAM_DTYPE, Records, WorkerColumns
+from inference_benchmarker.records.columns import MOST_ATTEMPT, Records
 from inference_benchmarker.records.feed import Feed
+from inference_benchmarker.records.packed import BASE_DTYPE, STREAM_DTYPE, WorkerColumns
 from inference_benchmarker.records.record import Ledger, packed_sections, split_batch
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.typed import require
@@ -161,8 +162,10 @@ class SpoolState:
     def _columns(self, number: int, worker: WorkerState) -> WorkerColumns:
         """All batches joined."""
         places = zip(worker.places[::2], worker.places[1::2], strict=True)
-        batches = [packed_sections(self._readers[spool].again(place)) for spool, place in places]
-        base, streams, gaps = (b"".join(sections) for sections in zip(*batches, strict=True)) if batches else [b""] * 3
+        base, streams, gaps = joined = bytearray(), bytearray(), bytearray()
+        for spool, place in places:
+            for whole, section in zip(joined, packed_sections(self._readers[spool].again(place)), strict=True):
+                whole.extend(section)
         return WorkerColumns(
             worker=number,
             base=np.frombuffer(base, BASE_DTYPE),

@@ -173,6 +173,7 @@ def write_records(path: Path, records: Records) -> None:
     """Write them so that a reader sees the old file or the whole new one."""
     with replacing(path) as file:
         pq.write_table(records.table, file, compression="zstd", row_group_size=ROW_GROUP)
+    pa.default_memory_pool().release_unused()
 
 
 def _stored(run_dir: RunDir) -> Wave:
@@ -223,12 +224,12 @@ def _plan_of(run_dir: RunDir, described: dict[str, Any]) -> WavePlan:
 
 def _of_facts(plan: WavePlan, records: Records, facts: dict[str, Any], run_dir: RunDir) -> Wave:
     """The wave that ``Wave.to_json`` described."""
-    index, client = records.int("index"), facts["client"]
+    (warmup, window), client = records.by_warmup(), facts["client"]
     return Wave(
         plan=plan,
         window=Window.from_json(facts["window"]),
-        records=records.where(index >= 0),
-        warmup=records.where(index < 0),
+        records=window,
+        warmup=warmup,
         ledgers=tuple(Ledger.from_json(ledger) for ledger in facts["ledger"]["workers"]),
         lost_workers=tuple(facts["lost_workers"]),
         primary_lost=facts["primary_lost"],

@@ -10,6 +10,7 @@ import argparse
 
 from tests.performance import (
     aiperf,
+    assembly,
     bursts,
     ceiling,
     clients,
@@ -52,6 +53,7 @@ PROGRAMS = {
     "recording": recording.PROGRAM,
     "saturation": saturation.PROGRAM,
     "comparison": comparison.PROGRAM,
+    "assembly": assembly.PROGRAM,
     "server_metrics": server_metrics.PROGRAM,
     "aiperf": aiperf.PROGRAM,
     "real_servers": real_servers.PROGRAM,

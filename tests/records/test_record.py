@@ -29,9 +29,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
 
-from inference_benchmarker.records.columns import BASE_DTYPE, STREAM_DTYPE, Records
+from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.error_cause import causes, connection_cause, local_errno
 from inference_benchmarker.records.error_key import error_key
+from inference_benchmarker.records.packed import BASE_DTYPE, STREAM_DTYPE
 from inference_benchmarker.records.record import (
     BASE,
     MAX_GAP_US,

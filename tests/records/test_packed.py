@@ -1,0 +1,79 @@
+"""The workers' packed reports as one table: what contradicts itself is refused, and little is copied."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from inference_benchmarker.records import arrow
+from inference_benchmarker.records.columns import Records
+from inference_benchmarker.records.packed import BASE_DTYPE, STREAM_DTYPE, WorkerColumns
+from inference_benchmarker.records.record import HAS_STREAM, NONE, RequestRecord
+from tests.waves import Worker, stream
+
+if TYPE_CHECKING:
+    from typing import Any
+
+ROWS = 100_000
+
+
+def plain(worker: int, workers: int) -> WorkerColumns:
+    """A worker's stripe of plain requests."""
+    base = np.zeros(ROWS // workers, BASE_DTYPE)
+    base["index"], base["bytes"] = np.arange(worker, ROWS, workers), NONE
+    return WorkerColumns(worker, base, np.zeros(0, STREAM_DTYPE), np.zeros(0, np.uint32), [""], [""], [""])
+
+
+def test_beside_the_table_there_is_one_column_in_two_versions() -> None:
+    """A table without streams has 52 bytes a request in memory, its columns without a value none; each 8 beside it."""
+    workers = [plain(number, 2) for number in range(2)]
+    tracemalloc.start()
+    records = Records.of_workers(workers)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert records.int("index").tolist() == list(range(ROWS))
+    assert most / ROWS < 52 + 5 * 8  # zeros that are never written are counted here: 24 bytes of them
+
+
+def test_columns_without_a_value_are_as_any_other() -> None:
+    for made, plain_one in (
+        (arrow.nothing(9, np.dtype(np.int64)), pa.nulls(9, pa.int64())),
+        (arrow.no_lists(9, pa.uint32()), pa.nulls(9, pa.list_(pa.uint32()))),
+        (arrow.nullable(np.array([5, 5]), 5), pa.nulls(2, pa.int64())),
+    ):
+        made.validate(full=True)
+        assert made.equals(plain_one)
+        assert made.null_count == len(made)
+    assert arrow.numbers(arrow.nothing(3, np.dtype(np.int64)), null=-1).tolist() == [-1] * 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"streams": np.zeros(0, STREAM_DTYPE)}, "0 streams, 1 of them told"),
+        ({"streams": np.zeros(2, STREAM_DTYPE)}, "2 streams, 1 of them told"),
+        ({"gaps": np.zeros(5, np.uint32)}, "5 gaps between tokens, 2 of them told"),
+    ],
+)
+def test_streams_and_gaps_are_as_many_as_the_requests_tell(wrong: dict[str, Any], said: str) -> None:
+    worker = Worker()
+    worker.write(RequestRecord(0, 0, 0, 0, 1))
+    worker.write(stream([1_000, 4_000, 9_000])._replace(index=1))
+    worker.flush()
+    columns = worker.columns()
+    assert np.count_nonzero(columns.base["outcome"] & HAS_STREAM) == 1
+    with pytest.raises(ValueError, match=said):
+        Records.of_workers([replace(columns, **wrong)])
+
+
+@pytest.mark.parametrize("order", [range(-3, 5), [2, -1, 4, -3, 0]], ids=["sorted", "of a file that is not ours"])
+def test_the_warm_up_is_told_from_the_window(order: Any) -> None:
+    table = pa.concat_tables([Records.of([RequestRecord(index, 0, 0, 0, 1)]).table for index in order])
+    warmup, window = Records(table.unify_dictionaries()).by_warmup()
+    assert warmup.int("index").tolist() == [index for index in order if index < 0]
+    assert window.int("index").tolist() == [index for index in order if index >= 0]
