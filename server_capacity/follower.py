@@ -15,7 +15,7 @@ from inference_benchmarker.facts.server_metric import LiveMetric
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from inference_benchmarker.facts.instances import InstanceSource
+    from inference_benchmarker.facts.instances import InstanceSource, ScalingEvent
     from inference_benchmarker.facts.server_metric import Interval
 
 LEAST_S, MOST_S, LONGEST_S = 0.5, 5.0, 60.0
@@ -24,6 +24,9 @@ COUNTS_A_WAVE = 200
 
 PATIENCE_S = 3.0
 """A last answer is waited for so long when the wave is over."""
+
+TOLD_S = 30.0
+"""And so long for what the service that scales tells of it: one that sends byte after byte never runs out of time."""
 
 
 def interval_s(wave_s: float | None) -> float:
@@ -99,14 +102,22 @@ class _Watch:
 
     def followed(self, interval: Interval) -> Followed:
         """The counts, and what the service tells of that time. A fault of ours keeps its traceback."""
-        try:
-            events, untold = self._source.told(interval.begin, interval.end)
-        except Exception as error:
-            traceback.print_exc()
-            events, untold = [], [f"Who scales {self.of} was not asked: that failed ({type(error).__name__})."]
+        late = f"Who scales {self.of} did not tell all of it within {TOLD_S:g} s."
+        told: list[tuple[list[ScalingEvent], list[str]]] = [([], [late])]
+        asking = threading.Thread(target=lambda: told.append(self._told(interval)), name="told", daemon=True)
+        asking.start()
+        asking.join(TOLD_S)
+        events, untold = told[-1]
         scaled = len({(count.current, count.desired) for count in self.counts}) > 1
         remarks = (*self._remarks(), *(untold if scaled or events else ()))  # where nothing scaled nothing is missing
         return Followed(self.of, self._source.source, tuple(self.counts), tuple(events), remarks)
+
+    def _told(self, interval: Interval) -> tuple[list[ScalingEvent], list[str]]:
+        try:
+            return self._source.told(interval.begin, interval.end)
+        except Exception as error:
+            traceback.print_exc()
+            return [], [f"Who scales {self.of} was not asked: that failed ({type(error).__name__})."]
 
     def _run(self, add: Callable[[dict[str, Any]], object]) -> None:
         over = False

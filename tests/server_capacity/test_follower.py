@@ -109,6 +109,18 @@ def test_the_live_view_has_the_last_count_and_what_is_asked_for() -> None:
     assert [(reading.name, reading.value) for reading in follower.latest()] == [("instances", 2), ("asked for", 5)]
 
 
+def test_a_service_that_never_ends_its_answer_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("server_capacity.follower.TOLD_S", 0.05)
+    source, answered = Told(2, 3), threading.Event()
+    monkeypatch.setattr(source, "told", lambda *_: ([], [str(answered.wait(60))]))
+    follower = Follower([source], 10)
+    with follower.following(lambda _: None):
+        assert source.asked.wait(30)
+    (followed,) = follower.followed(Interval.past(T0, T0 + 1))
+    answered.set()
+    assert followed.remarks == ("Who scales e/v did not tell all of it within 0.05 s.",)
+
+
 def test_who_has_no_instances_is_nobody() -> None:
     follower = Follower([Told(NONE)], 10)
     with follower.following(lambda _: None):
