@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.cli.terminal import say, say_nothing
+from inference_benchmarker.cli.terminal import print_report, say, say_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,7 +68,7 @@ def print_with_metrics(
     follower = follower or follower_of(sources)
     with counting_interrupts():
         if not options["json"]:
-            print(wave.texts()[0], flush=True)
+            print_report(wave.texts()[0] + "\n")
         interval = wave.interval()
         rows = [until_interrupted(partial(collected, source, interval, tell)) for source in sources]
         metrics = list(chain.from_iterable(rows))
@@ -81,7 +81,7 @@ def print_with_metrics(
             reason = error.strerror or str(error)
             say(f"The server's metrics could not be stored ({reason}); what is printed is all there is of them.")
         if not options["json"]:
-            print(wave.texts()[1], end="", flush=True)
+            print_report(wave.texts()[1])
     return wave
 
 

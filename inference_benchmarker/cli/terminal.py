@@ -8,7 +8,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from inference_benchmarker.text import plain_lines
+from inference_benchmarker.text import folded, plain_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.server_metric import Newest
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.wave import Wave
+
+
+_LEAST_WIDTH = 40  # of a terminal whose lines are worth folding
 
 
 def say(message: str) -> None:
@@ -36,7 +39,16 @@ def print_result(found: Any, *, as_json: bool | None) -> None:
 
 def print_wave(wave: Wave, *, as_json: bool | None) -> None:
     """The whole report of a wave."""
-    print(json.dumps(wave.to_json(), indent=2) + "\n" if as_json else wave.text(), end="", flush=True)
+    if as_json:
+        print(json.dumps(wave.to_json(), indent=2), flush=True)
+    else:
+        print_report(wave.text())
+
+
+def print_report(text: str) -> None:
+    """A report, or a part of it: on a terminal a long line goes on in the next one at a space."""
+    width = _width(sys.stdout) - 1 if sys.stdout.isatty() else 0  # a sign as ⚠️ may take two columns
+    print(folded(text, width) if width > _LEAST_WIDTH else text, end="", flush=True)
 
 
 def write_file(data: bytes) -> None:
@@ -79,10 +91,10 @@ def has_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _width() -> int:
-    """Of the terminal beneath standard error, if it is still there."""
+def _width(stream: TextIO) -> int:
+    """Of the terminal beneath a stream, if it is still there."""
     try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+        return os.get_terminal_size(stream.fileno()).columns or 80
     except (OSError, ValueError):
         return 80
 
@@ -103,7 +115,7 @@ def progress(quiet: bool | None) -> Iterator[Callable[[str], None]]:
 
     def overwrite(message: str) -> None:
         nonlocal passing
-        width = _width() - 1
+        width = _width(sys.stderr) - 1
         message = plain_lines(message)
         passing = message[:width] if message.startswith(PASSING) else ""
         print(f"\r\x1b[K{passing or message}", end="" if passing else "\n", file=_styled(), flush=True)
