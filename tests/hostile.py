@@ -12,7 +12,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -102,8 +102,8 @@ def as_sparse(path: Path, outside: Path) -> None:
 
 
 def as_socket(path: Path, outside: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as listener, suppress(OSError):  # the name may be too long for one
-        listener.bind(str(path))
+    with socket.socket(socket.AF_UNIX) as listener, chdir(path.parent):  # a whole path may be too long for one
+        listener.bind(path.name)
 
 
 DISGUISES: tuple[Callable[[Path, Path], None], ...] = (

@@ -98,7 +98,13 @@ def test_as_many_are_asked_for_as_bring_the_metric_to_its_target(
     assert (decision and decision.count) == expected
 
 
-@given(st.integers(1, 50), st.floats(0, 1e5), st.floats(1, 1e4), st.integers(0, 10), st.integers(10, 60))
+@given(
+    st.integers(1, 50),
+    st.just(0.0) | st.floats(1e-300, 1e5),
+    st.floats(1, 1e4),
+    st.integers(0, 10),
+    st.integers(10, 60),
+)
 def test_what_is_asked_for_brings_the_metric_to_its_target_within_the_bounds(
     count: int, value: float, target: float, minimum: int, maximum: int
 ) -> None:

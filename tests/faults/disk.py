@@ -73,9 +73,9 @@ def mount(place: Path, *arguments: str) -> None:
 
 @contextmanager
 def small_disk(place: Path) -> Iterator[Path]:
-    """A file system of 256 kB and 60 files."""
+    """A file system of 2 MB and 60 files: what a wave is reckoned to need fits."""
     place.mkdir()
-    mount(place, "-t", "tmpfs", "-o", "size=256k,nr_inodes=60", "tmpfs")
+    mount(place, "-t", "tmpfs", "-o", "size=2m,nr_inodes=60", "tmpfs")
     try:
         yield place
     finally:

@@ -43,6 +43,16 @@ MAX_ERROR_LENGTH = 2_000
 MAX_VALUE_LENGTH = 300
 
 
+class CheckedRequests(InvokeRequests):
+    """Requests whose last failure stays at hand, with the place where it was raised."""
+
+    failure: BaseException | None = None
+
+    def _record(self, slot: Slot, arrival: Arrival) -> None:
+        self.failure = slot.failure
+        super()._record(slot, arrival)
+
+
 def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
     """Send one request; what was seen, and its record as a worker reports it. ``loaded_file`` is made in between."""
     assert plan.factories_file is not None
@@ -52,7 +62,7 @@ def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
     loaded = endpoint.load(plan.factories_file, plan.endpoint_name)
     loaded_file.touch()
     probe, writer = Probe(loaded.invoke), BatchWriter(secrets)
-    requests = InvokeRequests(replace(loaded, invoke=probe), 0, _nobody, writer, timeout)
+    requests = CheckedRequests(replace(loaded, invoke=probe), 0, _nobody, writer, timeout)
     logging.getLogger("inference_benchmarker.failed_request").disabled = True  # it is told as a result
     requests.t0 = monotonic_ns()
     slot, arrivals = Slot(), iter([Arrival(0, 0)])
@@ -64,17 +74,17 @@ def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
         probe.seen(loaded.payloads, cut),
         addresses=addresses.found(),
         is_sagemaker=addresses.is_sagemaker,
-        **_failure(slot, cut, plan.factories_file.parent),
+        **_failure(requests.failure, slot.payload, cut, plan.factories_file.parent),
     )
     return {"seen": seen.to_json(), "batch": base64.b64encode(redacted(writer.take({}))).decode()}
 
 
-def _failure(slot: Slot, cut: Callable[[str, int], str], home: Path) -> dict[str, Any]:
+def _failure(failure: BaseException | None, payload: Any, cut: Callable[[str, int], str], home: Path) -> dict[str, Any]:
     """The place where the user's code raised, and what it had in its hands then."""
-    if slot.failure is None:
+    if failure is None:
         return {}
-    values = [cut(text, MAX_VALUE_LENGTH) for text in in_hand(slot.failure, slot.payload, home)]
-    return {"raised_at": cut(raised_at(slot.failure, home), MAX_VALUE_LENGTH), "in_hand": values}
+    values = [cut(text, MAX_VALUE_LENGTH) for text in in_hand(failure, payload, home)]
+    return {"raised_at": cut(raised_at(failure, home), MAX_VALUE_LENGTH), "in_hand": values}
 
 
 def _nobody(**_: Any) -> None:
