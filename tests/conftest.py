@@ -30,6 +30,11 @@ def pytest_runtest_makereport(item, call):  # type: ignore[no-untyped-def]
         report.longrepr = f"{item.nodeid} was skipped, but {REQUIRE_ALL} is set: {report.longrepr}"
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes are called by their parameter: gzip's hold the second, and all processes must call a test alike."""
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.fixture
 def command() -> list[str]:
     """The command line of this tool."""
