@@ -122,7 +122,8 @@ def test_what_is_sent_is_what_the_stages_say(
 def signal_worker(number: signal.Signals) -> None:
     """Signal one worker of the wave that this process runs."""
     children = psutil.Process().children(recursive=True)
-    workers = [each for each in children if "inference_benchmarker.engine.worker" in each.cmdline()]
+    lines = ((each, each.as_dict(["cmdline"])["cmdline"] or ()) for each in children)  # one that has ended has none
+    workers = [each for each, line in lines if "inference_benchmarker.engine.worker" in line]
     workers[-1].send_signal(number)
 
 
