@@ -173,6 +173,11 @@ class Records:
         seconds: Floats = arrow.numbers(flat) / 1e6
         return seconds
 
+    def parts(self, *_columns: str) -> Iterator[Records]:
+        """The records as one part, which is in memory with all its columns; see ``parts.InParts``."""
+        if len(self):
+            yield self
+
     def between(self, first: Index, stop: Index) -> Records:
         """The records at these places."""
         return Records(self.table.slice(first, stop - first))
@@ -197,7 +202,7 @@ class Records:
     def since(self, start_ns: Index) -> Records:
         """The same records on a clock that begins that much later."""
         table = self.table
-        for name in _INSTANTS:
+        for name in set(_INSTANTS) & set(table.column_names):
             shifted = pc.subtract(table.column(name), start_ns)
             table = table.set_column(table.column_names.index(name), SCHEMA.field(name), shifted)
         return Records(table)

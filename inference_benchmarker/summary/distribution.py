@@ -1,4 +1,4 @@
-"""Exact statistics of a sample of times."""
+"""Statistics of a sample of times: exact, or of so many values that they are counted."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from inference_benchmarker.records.columns import Floats
+    from inference_benchmarker.records.columns import Floats, Int64
 
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """Exact statistics of a sample, in seconds. A percentile is the smallest value with that share at or below it.
+    """Statistics of a sample, in seconds. A percentile is the smallest value with that share at or below it.
 
     Where requests were abandoned, their age stands for a time that would have been longer: every value from
     ``lower_bound_from`` on is a lower bound.
+
+    ``values`` are in order. Without ``ranks`` they are the sample. Else they stand for it: ``ranks[i]`` of the sample
+    are at or below the i-th, and each differs from what it stands for by a share of ``precision`` at most.
     """
 
     count: int
@@ -29,6 +32,8 @@ class Distribution:
     stdev: float
     lower_bound_from: float | None
     values: Floats = field(repr=False, compare=False)
+    ranks: Int64 | None = field(default=None, repr=False, compare=False)
+    precision: float = 0.0
 
     @classmethod
     def of(cls, measured: npt.ArrayLike, abandoned_ages: npt.ArrayLike = ()) -> Distribution | None:
@@ -44,8 +49,17 @@ class Distribution:
     def percentile(self, percent: float) -> float:
         """The value at rank ceil(percent / 100 * n)."""
         # 99.9 / 100 * 1000 is 999.0000000000001 in floating point
-        rank = math.ceil(round(percent * self.count / 100, 9))
-        return float(self.values[min(max(rank, 1), self.count) - 1])
+        return self.at(math.ceil(round(percent * self.count / 100, 9)))
+
+    def at(self, rank: int) -> float:
+        """The value at a rank from 1 to n."""
+        rank = min(max(rank, 1), self.count)
+        return float(self.values[rank - 1 if self.ranks is None else np.searchsorted(self.ranks, rank)])
+
+    @property
+    def median(self) -> float:
+        """The middle value, or the mean of the two in the middle."""
+        return (self.at((self.count + 1) // 2) + self.at(self.count // 2 + 1)) / 2
 
     @property
     def minimum(self) -> float:
@@ -67,7 +81,7 @@ class Distribution:
         return self.lower_bound_from is not None and value >= self.lower_bound_from
 
     def to_json(self) -> dict[str, Any]:
-        """Count, mean, stdev, min, percentiles and max, in seconds."""
+        """Count, mean, stdev, min, percentiles and max, in seconds; ``precision`` where they are not exact."""
         return {
             "count": self.count,
             "mean": self.mean,
@@ -76,6 +90,7 @@ class Distribution:
             **{percentile_name(p): self.percentile(p) for p in PERCENTILES},
             "max": self.maximum,
             "lower_bound_from": self.lower_bound_from,
+            **({"precision": self.precision} if self.precision else {}),
         }
 
 
