@@ -5,6 +5,7 @@ Pure; ``calibration`` makes it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -163,10 +164,11 @@ def _echo_lines(run: Run | None) -> Iterator[str]:
 
 def _in_time_share(facts: WaveFacts) -> float:
     """Ok requests over scheduled ones; in the open loop, those done by the planned end and a moment's grace."""
-    in_time = facts.records.outcome("ok")
-    if facts.open_loop and facts.window.planned_ns is not None:
-        in_time = in_time & (facts.records.int("done") <= facts.window.planned_ns + GRACE_NS)
-    return float(in_time.sum()) / facts.ledger.scheduled
+    planned = facts.window.planned_ns if facts.open_loop else None
+    last = math.inf if planned is None else planned + GRACE_NS
+    parts = facts.records.parts("outcome", "done")
+    in_time = sum(int((part.outcome("ok") & (part.int("done") <= last)).sum()) for part in parts)
+    return in_time / facts.ledger.scheduled
 
 
 def _counted(count: int, what: str) -> str:

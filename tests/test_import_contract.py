@@ -41,7 +41,7 @@ ENVIRONMENT = (  # who hands the environment on, or reads its secrets to hide th
 )
 LIGHT = {  # what tells whether arguments are good
     *(f"inference_benchmarker.{name}" for name in ("errors", "exit_codes", "files", "packaged", "redact", "text")),
-    *(f"inference_benchmarker.{name}" for name in ("memory", "units", "version", "wording")),
+    *(f"inference_benchmarker.{name}" for name in ("advance", "memory", "units", "version", "wording")),
     "server_capacity.aiperf.options",
 }
 LATE = {"key_pilot", "live_lines", "panel", "progress"}  # imported when a wave begins

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.arguments import Parser
+from inference_benchmarker.cli.terminal import how_far
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import INVALID, MISSED, OK
 from inference_benchmarker.memory import give_back_large_blocks
@@ -34,6 +35,7 @@ _FILES = (
 )
 
 
+@how_far()
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     options = compare_parser().parse_intermixed_args([argument for argument in arguments if argument != "--compare"])

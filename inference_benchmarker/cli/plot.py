@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.cli.arguments import Parser
 from inference_benchmarker.cli.former_flags import in_todays_words
 from inference_benchmarker.cli.plot_flags import PLOT, make_plot
-from inference_benchmarker.cli.terminal import say, say_nothing
+from inference_benchmarker.cli.terminal import SLOW_S, how_far, say, say_nothing
 from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-SLOW_S = 2.0
 
 
 def run(arguments: list[str]) -> int:
@@ -30,7 +28,8 @@ def run(arguments: list[str]) -> int:
     paths, others = runs_among(plot.runs)
     for left_out in (*(f"Skipped: {other}" for other in others), *(() if plot.quiet else plot.notes)):
         say(left_out)
-    runs = read_runs(paths, plot.metadata, store.load, tell)
+    with how_far(quiet=plot.quiet):
+        runs = read_runs(paths, plot.metadata, store.load, tell)
     for found in runs:
         for problem in found.problems:
             say(f"{found.label}: {problem}")

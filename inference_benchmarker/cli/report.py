@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.cli.aiperf import print_aiperf
 from inference_benchmarker.cli.arguments import Parser
 from inference_benchmarker.cli.server_metrics import print_with_metrics, sources_of
-from inference_benchmarker.cli.terminal import print_wave, say
+from inference_benchmarker.cli.terminal import how_far, print_wave, say
 from inference_benchmarker.exit_codes import OK, worst_exit_code
 from inference_benchmarker.memory import give_back_large_blocks
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from server_capacity.aiperf.export import AiperfResult
 
 
+@how_far()
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     options = report_parser().parse_args(arguments)

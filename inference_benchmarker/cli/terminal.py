@@ -6,8 +6,10 @@ import json
 import os
 import sys
 from contextlib import contextmanager
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO
 
+from inference_benchmarker.advance import listening
 from inference_benchmarker.text import folded, plain_lines
 
 if TYPE_CHECKING:
@@ -20,7 +22,10 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
 
 
+SLOW_S = 2.0  # what takes longer has somebody asking how far it is
+_AGAIN_S = 0.2
 _LEAST_WIDTH = 40  # of a terminal whose lines are worth folding
+_EMPTIED = "\r\x1b[K"
 
 
 def say(message: str) -> None:
@@ -118,10 +123,50 @@ def progress(quiet: bool | None) -> Iterator[Callable[[str], None]]:
         width = _width(sys.stderr) - 1
         message = plain_lines(message)
         passing = message[:width] if message.startswith(PASSING) else ""
-        print(f"\r\x1b[K{passing or message}", end="" if passing else "\n", file=_styled(), flush=True)
+        print(f"{_EMPTIED}{passing or message}", end="" if passing else "\n", file=_styled(), flush=True)
 
     try:
         yield say_nothing if quiet else overwrite if sys.stderr.isatty() else say
     finally:
         if passing:
-            print("\r\x1b[K", end="", file=_styled(), flush=True)
+            print(_EMPTIED, end="", file=_styled(), flush=True)
+
+
+@contextmanager
+def how_far(*, quiet: bool | None = False) -> Iterator[None]:
+    """Meanwhile a line of a terminal says how far a long computation is; it is empty again whenever one is over."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    line = _HowFar()
+    try:
+        with listening(line):
+            yield
+    finally:
+        line.empty()
+
+
+class _HowFar:
+    """The line. It waits for what is slow from the first computation on: before that nobody waited for one."""
+
+    def __init__(self) -> None:
+        self._next_s: float | None = None
+        self._written = False
+
+    def __call__(self, what: str, done: int, of: int) -> None:
+        now = monotonic()
+        if self._next_s is None:
+            self._next_s = now + SLOW_S
+        if done >= of:
+            self.empty()
+        elif now >= self._next_s:
+            self._next_s = now + _AGAIN_S
+            self._written = True
+            text = f"{what}: {done / of:.0%}"
+            print(_EMPTIED + text[: _width(sys.stderr) - 1], end="", file=_styled(), flush=True)
+
+    def empty(self) -> None:
+        """Leave nothing in the line."""
+        if self._written:
+            print(_EMPTIED, end="", file=_styled(), flush=True)
+            self._written = False

@@ -9,6 +9,8 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
+from inference_benchmarker.advance import tell
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -69,13 +71,18 @@ class RecordParts:
 
     def parts(self, *columns: str) -> Iterator[Records]:
         """As ``InParts`` says."""
-        for number, (begin, end) in enumerate(zip(self._edges[:-1], self._edges[1:], strict=True)):
-            first, stop = max(self._first, begin), min(self._stop, end)
-            if first < stop:
-                part = self._source.read(number, columns)
-                if (first, stop) != (begin, end):
-                    part = part.between(first - begin, stop - begin)
-                yield part.since(self._start_ns) if self._start_ns else part
+        what = f"Going through {len(self):,} requests"
+        try:
+            for number, (begin, end) in enumerate(zip(self._edges[:-1], self._edges[1:], strict=True)):
+                first, stop = max(self._first, begin), min(self._stop, end)
+                if first < stop:
+                    part = self._source.read(number, columns)
+                    if (first, stop) != (begin, end):
+                        part = part.between(first - begin, stop - begin)
+                    yield part.since(self._start_ns) if self._start_ns else part
+                    tell(what, stop - self._first, len(self))
+        finally:
+            tell(what, len(self), len(self))
 
     def between(self, first: int, stop: int) -> RecordParts:
         """As ``InParts`` says; places that are not there are left out."""

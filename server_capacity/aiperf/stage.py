@@ -161,8 +161,9 @@ class AiperfStage:
 
 def had_streams(wave: Wave) -> bool:
     """Tells whether its answers came in pieces."""
-    answered = wave.records.where(wave.records.outcome("ok"))
-    return len(answered) > 0 and bool((answered.int("chunks") > 1).any())
+    return any(
+        (part.outcome("ok") & (part.int("chunks") > 1)).any() for part in wave.records.parts("outcome", "chunks")
+    )
 
 
 def _is_secret(key: str) -> bool:
