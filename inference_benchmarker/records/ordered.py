@@ -8,7 +8,7 @@ rest is carried on: about as much as is in flight, and in the closed loop by how
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.records.columns import Int64, Mask, Records
     from inference_benchmarker.records.parts import InParts
+
+
+N = TypeVar("N", bound=float)
 
 
 class ReorderBuffer:
@@ -46,9 +49,14 @@ class ReorderBuffer:
 
 def watermarks(records: InParts, *names: str) -> list[int | None]:
     """For each part the least value that these columns have in later ones; None after the last."""
-    least = [min(int(part.int(name).min()) for name in names) for part in records.parts(*names)]
-    later: list[int | None] = [*accumulate(reversed(least), min)]
-    return [*reversed(later[:-1]), None] if least else []
+    return later_least([min(int(part.int(name).min()) for name in names) for part in records.parts(*names)])
+
+
+def later_least(least: Sequence[N]) -> list[N | None]:
+    """The watermarks of parts with these least values."""
+    later = list(accumulate(reversed(least), min))
+    marks: list[N | None] = [*reversed(later[:-1])]
+    return [*marks, None] if least else []
 
 
 def in_order(

@@ -87,7 +87,7 @@ def judge(facts: WaveFacts, summary: Summary) -> Verdict:
         *recovery_findings(summary),
         *_sample_findings(facts, summary),
         *_metric_findings(facts),
-        *_usage_findings(facts),
+        *_usage_findings(facts, summary),
     ]
     nothing = facts.ledger.sent > 0 and facts.ledger.ok == 0
     found.sort(key=lambda finding: _rank(finding, nothing=nothing))
@@ -315,8 +315,11 @@ def _metric_findings(facts: WaveFacts) -> Iterator[Finding]:
         )
 
 
-def _usage_findings(facts: WaveFacts) -> Iterator[Finding]:
-    wrong = np.count_nonzero(facts.records.outcome("ok") & impossible_usage(facts.records))
+def _usage_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
+    if summary.tokens is None:
+        return
+    parts = facts.records.parts("outcome", "chunks", "tokens_out")
+    wrong = sum(int(np.count_nonzero(part.outcome("ok") & impossible_usage(part))) for part in parts)
     if wrong:
         yield Finding(
             "impossible_usage",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
+from inference_benchmarker.summary.tally import Tally
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.advice import search_waves
 from inference_benchmarker.verdict.client.flow import Flow
@@ -18,7 +20,9 @@ from inference_benchmarker.wording import duration_text, percent_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from inference_benchmarker.records.columns import Floats
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.records.columns import Floats, Int64, Records
+    from inference_benchmarker.records.parts import InParts
     from inference_benchmarker.summary.summary import ErrorRow, Summary
     from inference_benchmarker.verdict.client.evidence import Evidence
 
@@ -52,6 +56,11 @@ def endpoint_findings(evidence: Evidence, clean_ns: int | None = None) -> Iterat
             "More arrives than the endpoint answers, so latency tells how long the wave was, not how fast the endpoint "
             f"is: find the rate it holds with {search_waves(evidence.facts.plan.load)}, or scale it.",
         )
+
+
+def has_kept_up(summary: Summary) -> bool:
+    """Tells whether so much was completed that there is no finding, whatever the requests tell."""
+    return summary.completed_share is None or summary.completed_share >= KEPT_UP_SHARE
 
 
 def standstill_findings(evidence: Evidence) -> Iterator[Finding]:
@@ -133,13 +142,23 @@ def _queue_filled(evidence: Evidence) -> str | None:
     ledger, records = evidence.summary.ledger, evidence.facts.records
     if ledger.dropped <= (1 - ANSWERED_SHARE) * ledger.scheduled:
         return None
-    latency = (records.int("done") - records.int("sent")) / NS
-    first, last = float(np.median(latency[:LEAST_REQUESTS])), float(np.median(latency[-LEAST_REQUESTS:]))
+    number = len(records)
+    first = _median_latency(records.between(0, LEAST_REQUESTS))
+    last = _median_latency(records.between(max(number - LEAST_REQUESTS, 0), number))
     if last < FILLED * first:
         return None
     return (
         f"latency grew from {duration_text(first)} to {duration_text(last)} with {sum(evidence.facts.caps):,} in flight"
     )
+
+
+def _median_latency(records: InParts) -> float:
+    return float(np.median(np.concatenate([_latency(part) for part in records.parts("sent", "done")])))
+
+
+def _latency(records: Records) -> Floats:
+    seconds: Floats = (records.int("done") - records.int("sent")) / NS
+    return seconds
 
 
 def _latency_growth(evidence: Evidence, until_ns: int) -> str | None:
@@ -151,27 +170,64 @@ def _latency_growth(evidence: Evidence, until_ns: int) -> str | None:
     either side of the third quarter: a queue that only fills up at first grows no more by then. Abandoned requests
     count with their age, a lower bound.
     """
-    records = evidence.facts.records
-    quarter = records.int("due") * 4 // until_ns
-    latency = (records.int("done") - records.int("sent")) / NS
-    second, third, last = (latency[quarter == number] for number in (1, 2, 3))
-    if min(len(second), len(third), len(last)) < LEAST_REQUESTS:
+    found = _Quarters.of(evidence.facts.records, until_ns)
+    if found is None:
         return None
-    before, between, after = (float(np.median(values)) for values in (second, third, last))
+    before, between, after = found.medians
     growth = after - before
-    error = float(np.hypot(_median_error(second), _median_error(last)))
-    cut_off = np.count_nonzero(records.outcome("abandoned")[quarter == 3]) > len(last) / 2  # their ages only shrink
-    steady = cut_off or min(between - before, after - between) >= STEADY_SHARE * growth
+    steady = found.is_cut_off or min(between - before, after - between) >= STEADY_SHARE * growth
     slope = growth / (until_ns / NS / 2)
-    if growth < LEAST_ERRORS * error or not steady or 1 / (1 + max(slope, 0.0)) >= KEPT_UP_SHARE:
+    if not steady or 1 / (1 + max(slope, 0.0)) >= KEPT_UP_SHARE or growth < LEAST_ERRORS * found.error():
         return None
     return f"latency grew from {duration_text(before)} to {duration_text(after)}"
 
 
-def _median_error(values: Floats) -> float:
-    """Standard error of a median: sqrt(pi/2) sigma / sqrt(n), sigma as 1.4826 times the median deviation."""
-    deviation = float(np.median(np.abs(values - np.median(values))))
-    return 1.2533 * 1.4826 * deviation / math.sqrt(len(values))
+@dataclass(frozen=True, slots=True)
+class _Quarters:
+    """Latencies of the second, third and last quarter of the time up to an instant, by when requests were due.
+
+    ``is_cut_off``: most of the last were abandoned, whose ages only shrink towards the end.
+    """
+
+    records: InParts
+    until_ns: int
+    counts: tuple[int, ...]
+    medians: tuple[float, ...]
+    is_cut_off: bool
+
+    @classmethod
+    def of(cls, records: InParts, until_ns: int) -> Self | None:
+        """None where one of them has too few requests."""
+        tallies, abandoned = [Tally(), Tally(), Tally()], 0
+        for part in records.parts("due", "sent", "done", "outcome"):
+            quarter, latency = _quarter(part, until_ns), _latency(part)
+            for number, tally in enumerate(tallies, 1):
+                tally.add(latency[quarter == number])
+            abandoned += int(np.count_nonzero(part.outcome("abandoned") & (quarter == 3)))
+        found = [each for tally in tallies if (each := tally.distribution()) is not None]
+        counts = tuple(each.count for each in found)
+        if len(found) < len(tallies) or min(counts) < LEAST_REQUESTS:
+            return None
+        medians = tuple(each.median for each in found)
+        return cls(records, until_ns, counts, medians, abandoned > counts[-1] / 2)
+
+    def error(self) -> float:
+        """The standard error of the growth from the second quarter to the last."""
+        return math.hypot(self._median_error(0), self._median_error(2))
+
+    def _median_error(self, place: int) -> float:
+        """Standard error of a median: sqrt(pi/2) sigma / sqrt(n), sigma as 1.4826 times the median deviation."""
+        deviations = Tally()
+        for part in self.records.parts("due", "sent", "done"):
+            mine = _quarter(part, self.until_ns) == place + 1
+            deviations.add(np.abs(_latency(part)[mine] - self.medians[place]))
+        found = deviations.distribution()
+        assert found is not None
+        return 1.2533 * 1.4826 * found.median / math.sqrt(self.counts[place])
+
+
+def _quarter(records: Records, until_ns: int) -> Int64:
+    return records.int("due") * 4 // until_ns
 
 
 def _refusals(evidence: Evidence) -> str | None:
@@ -184,7 +240,14 @@ def _refusals(evidence: Evidence) -> str | None:
 
 def _refused_rows(evidence: Evidence) -> list[ErrorRow]:
     """The errors that tell of too little capacity; where all is refused from the first one on, the endpoint is gone."""
-    records = evidence.facts.records
-    last_ok_s = float(records.int("sent")[records.outcome("ok")].max(initial=0)) / NS
-    rows = (row for row in evidence.summary.errors if NO_CAPACITY.search(row.key))
+    rows = [row for row in evidence.summary.errors if NO_CAPACITY.search(row.key)]
+    if not any(OF_ONE_GONE.search(row.key) for row in rows):
+        return rows
+    last_ok_s = _last_ok_s(evidence.facts)
     return [row for row in rows if row.first_s < last_ok_s or not OF_ONE_GONE.search(row.key)]
+
+
+def _last_ok_s(facts: WaveFacts) -> float:
+    """When the last request was sent that was answered; 0 without one."""
+    parts = facts.records.parts("sent", "outcome")
+    return max((int(part.int("sent")[part.outcome("ok")].max(initial=0)) for part in parts), default=0) / NS

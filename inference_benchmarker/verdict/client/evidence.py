@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inference_benchmarker.records.ordered import ReorderBuffer, watermarks
 from inference_benchmarker.verdict.advice import less_load
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.client_use import Connections, WorkerUse
     from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.records.columns import Int64
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.finding import Severity
 
@@ -83,11 +85,26 @@ def others_took_cores(facts: WaveFacts) -> bool:
 
 def most_in_flight(facts: WaveFacts) -> int:
     """The most requests that one worker had in flight at a time."""
-    records = facts.records
-    most = 0
-    for worker in range(facts.plan.workers):
-        mine = records.int("worker") == worker
-        sent, done = np.sort(records.int("sent")[mine]), np.sort(records.int("done")[mine])
-        over = np.searchsorted(done, sent, side="right")
-        most = max(most, int((np.arange(1, len(sent) + 1) - over).max(initial=0)))
-    return most
+    workers = [_InFlight() for _ in range(facts.plan.workers)]
+    marks = watermarks(facts.records, "sent", "done")
+    for part, mark in zip(facts.records.parts("worker", "sent", "done"), marks, strict=True):
+        for number, worker in enumerate(workers):
+            mine = part.int("worker") == number
+            worker.add(part.int("sent")[mine], part.int("done")[mine], mark)
+    return max((worker.most for worker in workers), default=0)
+
+
+class _InFlight:
+    """The requests of one worker, as parts of them come. ``most``: at a time."""
+
+    def __init__(self) -> None:
+        self._events = ReorderBuffer()
+        self._now = self.most = 0
+
+    def add(self, sent: Int64, done: Int64, watermark: int | None) -> None:
+        """Take in some more, before those that are sent and done from the watermark on."""
+        events = np.concatenate([done << 1, sent << 1 | 1])  # of the same instant, the end of a request is the first
+        events = self._events.push(events, None if watermark is None else watermark << 1)
+        if len(events):
+            running = self._now + np.cumsum(np.where(events & 1, 1, -1))
+            self._now, self.most = int(running[-1]), max(self.most, int(running.max()))

@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from inference_benchmarker.summary.tally import Tally
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from inference_benchmarker.facts.wave_facts import WaveFacts
-    from inference_benchmarker.records.columns import Int64, Mask
+    from inference_benchmarker.records.columns import Int64, Records
+    from inference_benchmarker.summary.distribution import Distribution
 
 PARTS = 18  # of the stretch's last three quarters, so that they make thirds
 LEAST_SENT = 60
@@ -34,17 +39,13 @@ class Flow:
     @classmethod
     def of(cls, facts: WaveFacts, until_ns: int, from_ns: int | None = None) -> Self:
         """The flow up to an instant, from another one or a quarter of the time on."""
-        passed = _Passed.of(facts)
         edges = np.linspace(until_ns / 4 if from_ns is None else from_ns, until_ns, PARTS + 1).astype(np.int64)
-        arrived = np.searchsorted(np.sort(passed.sent), edges)
-        gone = np.searchsorted(np.sort(passed.done[passed.left]), edges)
-        begun = min(int(passed.sent.min(initial=0)), 0)
-        first, last = (begun, until_ns // 4), (3 * until_ns // 4, until_ns)
-        since_begun = (int(edges[0]) - begun, until_ns - begun)
+        arrived, gone, begun = _passed(facts, edges)
+        cohorts = (begun, until_ns // 4), (3 * until_ns // 4, until_ns)
         return cls(
             sent=np.diff(arrived),
             in_flight=arrived - gone,
-            slow=min(passed.slow(cohort, *since_begun) for cohort in (first, last)),
+            slow=min(_slow(facts, cohorts, int(edges[0]) - begun, until_ns - begun)),
         )
 
     @property
@@ -85,30 +86,46 @@ class Flow:
         return thirds
 
 
-@dataclass(frozen=True, slots=True)
-class _Passed:
-    """When each request, the warm-up's too, was sent and over; what was abandoned has not ``left`` the endpoint."""
+def _parts(facts: WaveFacts) -> Iterator[Records]:
+    """The requests, the warm-up's too."""
+    for records in (facts.warmup, facts.records):
+        yield from records.parts("sent", "done", "outcome")
 
-    sent: Int64
-    done: Int64
-    left: Mask
 
-    @classmethod
-    def of(cls, facts: WaveFacts) -> Self:
-        both = (facts.warmup, facts.records)
-        sent, done = (np.concatenate([records.int(name) for records in both]) for name in ("sent", "done"))
-        return cls(sent, done, ~np.concatenate([records.outcome("abandoned") for records in both]))
+def _passed(facts: WaveFacts, instants: Int64) -> tuple[Int64, Int64, int]:
+    """The number sent and that over before each instant, and when the first was sent; wave start at the latest.
 
-    def slow(self, cohort: tuple[int, int], start_ns: int, end_ns: int) -> float:
-        """The share by which those in flight would grow from one time after the first was sent to another.
+    One that was abandoned has not left the endpoint.
+    """
+    arrived, gone, begun = np.zeros(len(instants), np.int64), np.zeros(len(instants), np.int64), 0
+    for part in _parts(facts):
+        sent, done = part.int("sent"), part.int("done")[~part.outcome("abandoned")]
+        arrived += np.searchsorted(np.sort(sent), instants)
+        gone += np.searchsorted(np.sort(done), instants)
+        begun = min(begun, int(sent.min()))
+    return arrived, gone, begun
 
-        If every latency were one of the cohort's (those sent between two instants); with three standard errors. What
-        was abandoned has its age: one that nobody answers in a long drain just hangs. Latencies that depend on when a
-        request was sent differ between the first cohort and the last, and the smaller share is what latency explains.
-        """
-        mine = (self.sent >= cohort[0]) & (self.sent < cohort[1])
-        number = int(np.count_nonzero(mine))
-        if number < 2 or end_ns <= start_ns:
-            return 0.0
-        share = (np.clip((self.done - self.sent)[mine], start_ns, end_ns) - start_ns) / (end_ns - start_ns)
-        return float(share.mean() + LEAST_ERRORS * share.std(ddof=1) / math.sqrt(number))
+
+def _slow(facts: WaveFacts, cohorts: Sequence[tuple[int, int]], start_ns: int, end_ns: int) -> list[float]:
+    """The share by which those in flight would grow from one time after the first was sent to another, by each cohort.
+
+    If every latency were one of the cohort's (those sent between two instants); with three standard errors. What
+    was abandoned has its age: one that nobody answers in a long drain just hangs. Latencies that depend on when a
+    request was sent differ between the first cohort and the last, and the smaller share is what latency explains.
+    """
+    if end_ns <= start_ns:
+        return [0.0] * len(cohorts)
+    tallies = [Tally() for _ in cohorts]
+    for part in _parts(facts):
+        sent = part.int("sent")
+        passed = (np.clip(part.int("done") - sent, start_ns, end_ns) - start_ns) / (end_ns - start_ns)
+        for (first, stop), tally in zip(cohorts, tallies, strict=True):
+            tally.add(passed[(sent >= first) & (sent < stop)])
+    return [_upper(tally.distribution()) for tally in tallies]
+
+
+def _upper(shares: Distribution | None) -> float:
+    """The mean with three standard errors; 0 of less than two."""
+    if shares is None or shares.count < 2:
+        return 0.0
+    return shares.mean + LEAST_ERRORS * shares.stdev / math.sqrt(shares.count - 1)

@@ -15,6 +15,7 @@ from inference_benchmarker.verdict.client.endpoint import (
     ENDPOINT_STALLED,
     SERVER_LIMITED,
     endpoint_findings,
+    has_kept_up,
     standstill_findings,
 )
 from inference_benchmarker.verdict.client.evidence import Evidence
@@ -63,6 +64,8 @@ def limits_found(facts: WaveFacts, summary: Summary) -> list[Finding]:
 
 def _stage_findings(evidence: Evidence, clean_ns: int | None) -> Iterator[Finding]:
     """The endpoint fell behind in a stage of one rate, judged as a wave: the next stages may have made up for it."""
+    if all(has_kept_up(row.summary) for row in evidence.summary.stages):
+        return
     for found, row in zip(stages_of(evidence.facts), evidence.summary.stages, strict=True):
         clean = None if clean_ns is None else clean_ns - found.start_ns
         if found.stage.from_rps == found.stage.to_rps and (clean is None or clean > 0):

@@ -126,8 +126,10 @@ def _lock_wait(evidence: Evidence) -> Iterator[Finding]:
 def _connections_opened(evidence: Evidence) -> Iterator[Finding]:
     """Beyond one for each request in flight at a time, and for each that failed, connections are there to be reused."""
     sent, opened = evidence.summary.ledger.sent, evidence.total(lambda c: c.opened)
-    needed = evidence.facts.plan.workers * most_in_flight(evidence.facts) + evidence.summary.ledger.failed
-    if opened - needed > REOPENED_SHARE * sent and not evidence.total(lambda c: c.discarded):
+    beyond = opened - evidence.summary.ledger.failed - REOPENED_SHARE * sent
+    if beyond <= 0 or evidence.total(lambda c: c.discarded):
+        return
+    if beyond > evidence.facts.plan.workers * most_in_flight(evidence.facts):
         yield Finding(
             "connections_opened",
             "warning",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
+from inference_benchmarker.records.ordered import in_order
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.client.evidence import most_in_flight, others_took_cores, workers_cpu_share
 from inference_benchmarker.verdict.finding import Finding
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
+    from inference_benchmarker.records.columns import Int64, Records
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.client.evidence import Evidence
 
@@ -54,12 +54,17 @@ def _schedule_lag(evidence: Evidence) -> Iterator[Finding]:
 
 def in_time_until_ns(evidence: Evidence) -> int:
     """When the schedule began to be late: one in a hundred arrivals may be later than the lag limit before."""
-    records = evidence.facts.records
-    due = records.int("due")
-    lag = records.int("sent") - records.int("build_ns") - due
-    late = np.sort(due[lag > lag_limit_s(evidence.summary) * NS])
-    allowed = len(due) // 100
-    return int(late[allowed]) if len(late) > allowed else int(due.max(initial=0))
+    records, limit_ns = evidence.facts.records, lag_limit_s(evidence.summary) * NS
+    allowed = len(records) // 100
+    for late in in_order(records, "due", "sent", "build_ns", where=lambda part: _lag(part) > limit_ns):
+        if len(late) > allowed:
+            return int(late[allowed])
+        allowed -= len(late)
+    return max((int(part.int("due").max()) for part in records.parts("due")), default=0)
+
+
+def _lag(records: Records) -> Int64:
+    return records.int("sent") - records.int("build_ns") - records.int("due")
 
 
 def _is_late(evidence: Evidence) -> bool:
