@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from inference_benchmarker.facts.client_use import Connections, WorkerUse
 from inference_benchmarker.facts.wave_facts import WaveFacts, Window
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
@@ -182,3 +183,18 @@ def observed_at(
         ledgers=(Ledger(scheduled=size, sent=size, **counts),),
     )
     return replace(facts, **more)
+
+
+def held_up(begin: float, length: float, usual: float = 0.02) -> WaveFacts:
+    """A wave of 10 s whose endpoint stands still once."""
+    dues = [number / 100 for number in range(1000)]
+    done = [
+        max(due + usual, begin + length + number / 10_000) if begin <= due + usual < begin + length else due + usual
+        for number, due in enumerate(dues)
+    ]
+    return observed_at(100, 10, dues, done)
+
+
+def waiting(clear_until_s: float | None) -> WorkerUse:
+    """A worker in which every other request waited for its pool, from when on if that is known."""
+    return WorkerUse(connections=Connections(looked_at=100, waiting=50, clear_until_s=clear_until_s))

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_benchmarker.facts.client_use import Connections, LoopDelay, WorkerUse
+from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.client.endpoint import ENDPOINT_STALLED, SERVER_LIMITED
 from inference_benchmarker.verdict.client.flow import Flow
 from inference_benchmarker.verdict.client.limits_found import limited_by, limits_found
-from tests.queues import KINDS, ORDERS, observed_at, offered, services_of
+from tests.queues import KINDS, ORDERS, held_up, observed_at, offered, services_of, waiting
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
@@ -119,10 +119,6 @@ class TestWhatIsNoQueue:
             assert not named(observed_at(100, 10, self.DUES, done)), every
 
 
-def waiting(clear_until_s: float | None) -> WorkerUse:
-    return WorkerUse(connections=Connections(looked_at=100, waiting=50, clear_until_s=clear_until_s))
-
-
 class TestAFullPool:
     """What came first is the cause."""
 
@@ -188,26 +184,16 @@ class TestStandstill:
 
     DUES = np.arange(1000) / 100
 
-    @staticmethod
-    def held_up(begin: float, length: float, usual: float = 0.02) -> WaveFacts:
-        """A wave of 10 s whose endpoint stands still once."""
-        dues = TestStandstill.DUES
-        done = [
-            max(due + usual, begin + length + number / 10_000) if begin <= due + usual < begin + length else due + usual
-            for number, due in enumerate(dues)
-        ]
-        return observed_at(100, 10, list(dues), done)
-
     @pytest.mark.parametrize(("begin", "length"), [(1, 3), (4, 2), (5, 1.2), (8, 1.9)])
     def test_it_is_named_with_when_and_how_long(self, begin: float, length: float) -> None:
-        facts = self.held_up(begin, length)
+        facts = held_up(begin, length)
         finding = found(facts)[ENDPOINT_STALLED]
         assert f"from second {begin:.1f} on" in finding.measured
         assert limited_by([finding]) == "server"
 
     @pytest.mark.parametrize("length", [0.1, 0.5, 0.9])
     def test_a_pause_of_less_than_a_tenth_of_the_wave_is_none(self, length: float) -> None:
-        assert not found(self.held_up(5, length))
+        assert not found(held_up(5, length))
 
     @pytest.mark.parametrize("usual", [0.5, 1, 2, 4])
     def test_nor_is_the_time_until_the_first_answer(self, usual: float) -> None:
@@ -221,7 +207,7 @@ class TestStandstill:
 
     def test_nor_one_that_this_client_was_held_up_in(self) -> None:
         delay = LoopDelay(count=600, p50_s=0, p95_s=0, p99_s=0, max_s=1.9)
-        facts = replace(self.held_up(4, 2), workers=(WorkerUse(loop_delay=delay),))
+        facts = replace(held_up(4, 2), workers=(WorkerUse(loop_delay=delay),))
         assert not found(facts)
 
 

@@ -20,10 +20,9 @@ from inference_benchmarker.verdict.server.cold_start import cold_start
 from inference_benchmarker.verdict.server.platform_metrics import PlatformMetrics
 from inference_benchmarker.verdict.verdict import judge
 from tests.parts import in_parts
-from tests.queues import ORDERS, observed_at, offered
+from tests.queues import ORDERS, held_up, observed_at, offered, waiting
 from tests.situations import SITUATIONS, abandoning, late
 from tests.situations import wave as situation
-from tests.verdict.test_flow import TestStandstill, waiting
 from tests.waves import MS, observe, on_time, open_plan
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ WAVES: dict[str, WaveFacts] = {
     **{order: offered(order, 1.5, seed=3) for order in ORDERS},
     "a full pool": replace(offered("first come first served", 1.5, rate=300), workers=(waiting(4.0),)),
     "behind in the second half": behind_late(),
-    "a standstill": TestStandstill.held_up(4, 2),
+    "a standstill": held_up(4, 2),
     "two pauses": observed_at(
         100, 10, DUES, [max(d + 0.02, next((e for e in (3.5, 8.5) if e - 1.5 <= d + 0.02 < e), 0)) for d in DUES]
     ),
