@@ -26,6 +26,7 @@ PATCHED = (
     "inference_benchmarker/clients/",
     "inference_benchmarker/engine/locust_runtime.py",
     "inference_benchmarker/engine/locust_sockets.py",
+    "inference_benchmarker/engine/patched.py",
 )
 ENVIRONMENT = (  # who hands the environment on, or reads its secrets to hide them
     CLI,

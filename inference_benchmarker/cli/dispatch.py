@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -30,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _guarded(arguments)
         if argv is None:
             _heed_no_more()
+            gc.freeze()  # or Python would look through every object once more before it ends
         out.flush()
         if out.error is not None and out.error.errno not in READER_LEFT and code in (OK, MISSED):
             say(f"benchmark: the result could not be written to standard output ({out.error.strerror}).")

@@ -76,11 +76,13 @@ class Conductor:
 
     def run(self) -> None:
         """Until the wave is over or its primary is gone."""
-        while not self._finished and not self._primary_lost:
+        while not self._primary_lost:
             gone = self._processes.primary.poll() is not None
             for event in self._processes.events():
                 self._take(event)
-            if gone and not self._finished:
+            if self._finished:
+                return
+            if gone:
                 self._lose_primary()
                 return
             self._pass_on_interrupts()
@@ -90,7 +92,7 @@ class Conductor:
             self._watch_disk()
             self._ask_pilot()
             self._show()
-            time.sleep(POLL_S)
+            self._processes.wait(POLL_S)
 
     def finalise(self, facts: dict[str, Any]) -> Wave:
         """Put the wave together from its spool; ``facts`` are those of ``plan.json``."""

@@ -9,12 +9,11 @@ import errno
 import secrets
 import shutil
 import tempfile
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.conductor import Conductor
 from inference_benchmarker.engine.disk import free_bytes, room_problems, room_warning
 from inference_benchmarker.engine.endpoint import source_problems
 from inference_benchmarker.engine.live import Live, Nobody, Undisturbed
@@ -22,11 +21,9 @@ from inference_benchmarker.engine.processes import Processes, counting_interrupt
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.host import raise_descriptor_limit
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.recording.reading import hand_rows, is_read, read
-from inference_benchmarker.wave import store
 from inference_benchmarker.wave.environment import describe_environment
+from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir, cannot_write
-from inference_benchmarker.wave.spool_state import SpoolState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,13 +60,22 @@ def run_wave(
     refuse(room_problems(plan, free))
     if warning := room_warning(plan, free):
         live.say(warning)
-    facts = facts_of(plan, calibration)
-    run_dir = make_run_dir(plan, facts)
+    run_dir = RunDir.create(plan.output_dir)
     made = _identity(run_dir)
     keep = False
     try:
-        with counting_interrupts() as interrupts, closing(SpoolState([run_dir.spool], plan.workers)) as spool_state:
-            with beside(run_dir), Processes(plan, run_dir) as processes:
+        with counting_interrupts() as interrupts, ExitStack() as following:
+            with beside(run_dir), Processes(plan.workers, run_dir) as processes:
+                facts = facts_of(plan, calibration)
+                _write_plan(run_dir, plan, facts)
+                processes.tell_plan(plan)
+                # Loaded while the processes load Locust: what computes, and what looks for leftovers in the end.
+                import psutil  # noqa: F401
+
+                from inference_benchmarker.engine.conductor import Conductor
+                from inference_benchmarker.wave.spool_state import SpoolState
+
+                spool_state = following.enter_context(closing(SpoolState([run_dir.spool], plan.workers)))
                 conductor = Conductor(
                     plan, run_dir, processes, spool_state, interrupts=interrupts, live=live, pilot=pilot
                 )
@@ -113,7 +119,11 @@ def resolve(plan: WavePlan) -> WavePlan:
 def _with_recording(plan: WavePlan) -> WavePlan:
     """The same plan with its recording read, if it has one that was not."""
     replay = plan.load.replay if isinstance(plan.load, OpenLoop) else None
-    if replay is None or is_read(replay):
+    if replay is None:
+        return plan
+    from inference_benchmarker.recording.reading import is_read, read
+
+    if is_read(replay):
         return plan
     plan = plan.with_replay(read(replay, plan.seed or 0, plan.bounds.num_requests, plan.output_dir))
     plan.check()
@@ -130,13 +140,23 @@ def make_run_dir(plan: WavePlan, facts: dict[str, Any]) -> RunDir:
     """A new run directory that holds the plan, and with what and where it is run."""
     run_dir = RunDir.create(plan.output_dir)
     try:
-        store.save_plan(run_dir, plan, facts)
+        _write_plan(run_dir, plan, facts)
+    except BenchmarkError:
+        _discard(run_dir)
+        raise
+    return run_dir
+
+
+def _write_plan(run_dir: RunDir, plan: WavePlan, facts: dict[str, Any]) -> None:
+    """Write down what is run, and with what and where, so that what comes can be read whatever happens."""
+    try:
+        save_plan(run_dir, plan, facts)
         if isinstance(plan.load, OpenLoop) and plan.load.replay is not None:
+            from inference_benchmarker.recording.reading import hand_rows
+
             hand_rows(plan.load.replay, run_dir.recorded_rows)
     except OSError as error:
-        _discard(run_dir)
         raise cannot_write(plan.output_dir, error) from None
-    return run_dir
 
 
 def _discard(run_dir: RunDir) -> None:
@@ -159,6 +179,8 @@ def _store(wave: Wave, made: tuple[int, int], live: Live) -> Wave:
 
     The verdict is the wave's own: it does not change with the disk that its files go to.
     """
+    from inference_benchmarker.wave import store
+
     origin = wave.run_dir
     assert origin is not None
     try:
@@ -171,7 +193,7 @@ def _store(wave: Wave, made: tuple[int, int], live: Live) -> Wave:
             store.take_back(origin)
     elsewhere = RunDir(Path(tempfile.mkdtemp(suffix="_benchmark")))
     try:
-        store.save_plan(elsewhere, wave.plan, {"environment": wave.environment})
+        save_plan(elsewhere, wave.plan, {"environment": wave.environment})
         wave = store.save(wave, elsewhere)
         live.say(f"{origin.path}: cannot be written ({reason}); the wave is stored in {elsewhere.path}.")
     except OSError:

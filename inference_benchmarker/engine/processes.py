@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -33,11 +34,12 @@ Found = TypeVar("Found")
 class Processes:
     """The wave's processes. Each dies with this one, and leaving the context reaps every one of them.
 
+    They start when this is made, which takes them a while, and do nothing until they are told the plan.
     ``heard_at`` is when the primary last said anything, on the monotonic clock; ``left_behind`` names what the
     user's code had started and was still there at the end.
     """
 
-    def __init__(self, plan: WavePlan, run_dir: RunDir) -> None:
+    def __init__(self, workers: int, run_dir: RunDir) -> None:
         self.workers: list[subprocess.Popen[bytes]] = []
         self.heard_at = time.monotonic()
         self.left_behind: tuple[str, ...] = ()
@@ -46,28 +48,31 @@ class Processes:
         self._run_dir = run_dir
         self._mark = new_mark()
         self._buffer = b""
-        self.status, status_write = os.pipe()
+        self.status, self._status_write = os.pipe()
         os.set_blocking(self.status, False)
-        self.primary = self._spawn("primary", run_dir.primary_log, pass_fds=(status_write,))
-        os.close(status_write)
+        self._heard = select.poll()
+        self._heard.register(self.status, select.POLLIN)
+        self.primary = self._spawn("primary", run_dir.primary_log, pass_fds=(self._status_write,))
+        os.close(self._status_write)
         try:
-            self._start(plan, run_dir, status_write)
+            for number in range(workers):
+                self.workers.append(self._spawn("worker", run_dir.worker_log(number)))
+            self.logs.start()
         except BaseException:
             self.__exit__()
             raise
 
-    def _start(self, plan: WavePlan, run_dir: RunDir, status_write: int) -> None:
-        for number in range(plan.workers):
-            self.workers.append(self._spawn("worker", run_dir.worker_log(number)))
-        self.logs.start()
-        whole_plan = plan.to_json()
+    def tell_plan(self, plan: WavePlan) -> None:
+        """Tell every process what to run; its plan stands in the run directory by now."""
         from inference_benchmarker.engine.curve import make_keys
 
+        self.heard_at = time.monotonic()
+        run_dir, whole_plan = str(self._run_dir.path), plan.to_json()
         keys, keys_of_workers = make_keys(plan.workers)
-        job = {"plan": whole_plan, "run_dir": str(run_dir.path), "status_fd": status_write, "keys": keys.to_json()}
+        job = {"plan": whole_plan, "run_dir": run_dir, "status_fd": self._status_write, "keys": keys.to_json()}
         self.tell_primary(json.dumps(job))
         for number, (worker, own) in enumerate(zip(self.workers, keys_of_workers, strict=True)):
-            place = {"worker": number, "run_dir": str(run_dir.path), "parent": os.getpid()}
+            place = {"worker": number, "run_dir": run_dir, "parent": os.getpid()}
             job = {"plan": whole_plan, **place, "keys": own.to_json()}
             _write_line(worker, json.dumps(job))
 
@@ -125,6 +130,10 @@ class Processes:
         """Tell every worker where the primary listens."""
         for worker in self.workers:
             _write_line(worker, str(port))
+
+    def wait(self, seconds: float) -> None:
+        """Until the primary says something, but no longer than this."""
+        self._heard.poll(1000 * seconds)
 
     def events(self) -> Iterator[dict[str, Any]]:
         """The events that the primary told since the last call."""

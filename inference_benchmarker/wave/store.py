@@ -24,7 +24,6 @@ from inference_benchmarker.files import is_file, most_in_memory, opened, own_pat
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
-from inference_benchmarker.recording.schedule import RecordedSchedule
 from inference_benchmarker.records import arrow
 from inference_benchmarker.records.columns import SCHEMA, Records
 from inference_benchmarker.records.record import Ledger
@@ -34,6 +33,7 @@ from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave.consistency import check_wave
 from inference_benchmarker.wave.finalise import finalise, make_countable, nothing_recorded, offered
 from inference_benchmarker.wave.instances import read_instances, write_instances
+from inference_benchmarker.wave.plan_file import save_plan as save_plan  # noqa: PLC0414 - the rest of the store
 from inference_benchmarker.wave.recorded import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import is_locked
@@ -110,17 +110,6 @@ def take_back(run_dir: RunDir) -> None:
     for path in (run_dir.requests, run_dir.timeline, run_dir.report, run_dir.summary):
         with suppress(OSError):
             path.unlink(missing_ok=True)
-
-
-def save_plan(run_dir: RunDir, plan: WavePlan, facts: dict[str, Any]) -> None:
-    """Write ``plan.json``: the plan without its secrets, and ``facts``: with what and where it is run.
-
-    The due times of a recording stand beside it.
-    """
-    write_json(run_dir.plan, {**plan.public_json(), **facts})
-    if isinstance(plan.load, OpenLoop) and plan.load.replay is not None:
-        assert isinstance(plan.load.replay.schedule, RecordedSchedule)
-        plan.load.replay.schedule.write_to(run_dir.arrivals)
 
 
 def read_plan(run_dir: RunDir) -> WavePlan:

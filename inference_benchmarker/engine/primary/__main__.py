@@ -8,7 +8,7 @@ the parent must know goes to it as JSON lines.
 from __future__ import annotations
 
 # Locust patches the process, so it comes before everything that opens sockets.
-import locust
+from inference_benchmarker.engine.patched import locust
 
 # isort: split
 import json
@@ -397,7 +397,10 @@ def _surviving(handle: Callable[[str, Any], None]) -> Callable[[str, Any], None]
 def main() -> None:
     """Run the primary as its parent's standard input says."""
     commands = FileObject(sys.stdin.fileno(), "rb", close=False)
-    job = json.loads(commands.readline())
+    told = commands.readline()
+    if not told:  # there is no wave after all
+        return
+    job = json.loads(told)
     run_dir = RunDir(Path(job["run_dir"]))
     plan = scheduled(WavePlan.from_json(job["plan"]), run_dir)
     set_up_logging(debug=plan.debug)

@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import gevent
 from flask import Response, jsonify, request
 
 from inference_benchmarker.engine.locust_runtime import free_ports
@@ -46,6 +47,7 @@ def serve_page(environment: Environment, ledgers: Callable[[], list[Ledger]], st
     views["locust.request_stats"] = _with_requests_in_flight(views["locust.request_stats"], ledgers)
     ui.app.before_request(_refuse_others)
     ui.start()
+    gevent.sleep(0)  # it listens before anybody is told of it
     return port
 
 

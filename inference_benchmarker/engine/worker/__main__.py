@@ -7,7 +7,7 @@ is gone.
 from __future__ import annotations
 
 # Locust patches the process, so it comes before everything that opens sockets.
-import locust
+from inference_benchmarker.engine.patched import locust
 
 # isort: split
 import gc
@@ -270,7 +270,10 @@ class Worker:
 def main() -> None:
     """Run one worker as its parent's standard input says."""
     commands = take_stdin()
-    job = json.loads(commands.readline())
+    told = commands.readline()
+    if not told:  # there is no wave after all
+        return
+    job = json.loads(told)
     die_with_parent(job["parent"])
     run_dir = RunDir(Path(job["run_dir"]))
     plan = scheduled(WavePlan.from_json(job["plan"]), run_dir)

@@ -1,0 +1,25 @@
+"""Writes ``plan.json`` before a wave begins, when little else is loaded: the processes of the wave wait for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.json_file import write_json
+from inference_benchmarker.plan.load import OpenLoop
+
+if TYPE_CHECKING:
+    from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.wave.run_dir import RunDir
+
+
+def save_plan(run_dir: RunDir, plan: WavePlan, facts: dict[str, Any]) -> None:
+    """Write ``plan.json``: the plan without its secrets, and ``facts``: with what and where it is run.
+
+    The due times of a recording stand beside it.
+    """
+    write_json(run_dir.plan, {**plan.public_json(), **facts})
+    if isinstance(plan.load, OpenLoop) and plan.load.replay is not None:
+        from inference_benchmarker.recording.schedule import RecordedSchedule  # numpy, which other waves do without
+
+        assert isinstance(plan.load.replay.schedule, RecordedSchedule)
+        plan.load.replay.schedule.write_to(run_dir.arrivals)
