@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.arrow import numbers
-from inference_benchmarker.summary.completed_rate import completed_requests, completed_span
+from inference_benchmarker.summary.completed_rate import completed_span
 from inference_benchmarker.summary.request_times import output_tokens
-from inference_benchmarker.summary.samples import Sample, samples
+from inference_benchmarker.summary.samples import Sample, Streams, samples
 from inference_benchmarker.summary.student_t import student_t
 from inference_benchmarker.units import NS
 
@@ -141,7 +141,8 @@ class Estimates:
 
     def _blocks(self, metric: str) -> _Blocks:
         if not self._samples:
-            found = samples(self._wave.records, open_loop=self._wave.open_loop)
+            records = self._wave.records
+            found = samples(records, open_loop=self._wave.open_loop, streams=Streams.of(records))
             self._samples = {name: _Blocks(_values(sample), self._seconds_of(name, sample)) for name, sample in found}
         return self._samples[metric]
 
@@ -164,14 +165,13 @@ class Estimates:
 
     def _completed(self, rate: float, weights: Int64 | None = None) -> Ratio:
         """A rate of the completed requests, or of what they weigh, in seconds of the completed rate's interval."""
-        records, window = self._wave.records, self._wave.window
-        ok = records.outcome("ok")
-        begin, _ = completed_span(records, ok, window)
-        inside, seconds = completed_requests(records, ok, window)
-        lengths = _lengths(seconds)
+        records = self._wave.records
+        span = completed_span(records, self._wave.window)
+        inside = records.outcome("ok") & span.holds(records.int("done"))
+        lengths = _lengths(span.seconds)
         done = records.int("done")[inside]
         weighed = None if weights is None else weights[inside]
-        counts = _sums(_block(done - begin, len(lengths)), len(lengths), weighed)
+        counts = _sums(_block(done - span.begin_ns, len(lengths)), len(lengths), weighed)
         return Ratio(rate, _error(counts, lengths), self._telling(len(lengths)))
 
     def _telling(self, blocks: int) -> int:

@@ -7,19 +7,21 @@ counted from the arrival; ``sent`` is the number of arrivals.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inference_benchmarker.summary.completed_rate import completed_requests
-from inference_benchmarker.summary.request_times import request_times
+from inference_benchmarker.summary.completed_rate import CompletedGathered
+from inference_benchmarker.summary.request_times import TIME_COLUMNS, request_times
+from inference_benchmarker.summary.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from inference_benchmarker.facts.wave_facts import Window
     from inference_benchmarker.plan.slo import RequestLimit
     from inference_benchmarker.records.columns import Mask, Records
+    from inference_benchmarker.summary.completed_rate import CompletedSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +44,6 @@ class Goodput:
     share: float | None
     limits: tuple[LimitShare, ...]
 
-    @classmethod
-    def of(cls, records: Records, limits: Sequence[RequestLimit], window: Window, *, sent: int) -> Goodput | None:
-        """The goodput under some limits: the completed rate of the good requests alone, their share of ``sent``."""
-        if not limits or not sent:
-            return None
-        shares = tuple(LimitShare(limit, _share(records, limit, sent)) for limit in limits)
-        if any(each.share is None for each in shares):
-            return cls(None, None, shares)
-        good = meets(records, limits)
-        completed, seconds = completed_requests(records, good, window)
-        rate = int(np.count_nonzero(completed)) / seconds if seconds else 0.0
-        return cls(rate, int(np.count_nonzero(good)) / sent, shares)
-
     def to_json(self) -> dict[str, Any]:
         """Rate, share, and the share of each limit."""
         return {"rate": self.rate, "share": self.share, "limits": [each.to_json() for each in self.limits]}
@@ -73,10 +62,56 @@ def meets(records: Records, limits: Sequence[RequestLimit]) -> Mask:
     return good
 
 
-def _share(records: Records, limit: RequestLimit, sent: int) -> float | None:
-    """None where requests were answered, and none of them has the metric."""
-    ok = records.outcome("ok")
-    measured = request_times(records)[limit.metric].has | records.has("first_token")
-    if ok.any() and not (ok & measured).any():
-        return None
-    return int(np.count_nonzero(meets(records, [limit]))) / sent
+def limit_columns(limits: Sequence[RequestLimit]) -> tuple[str, ...]:
+    """The columns that ``meets`` needs."""
+    return ("outcome", "first_token", *(name for limit in limits for name in TIME_COLUMNS[limit.metric]))
+
+
+class GoodGathered:
+    """Gathers the good requests under some limits, and those that meet each of them."""
+
+    def __init__(self, limits: Sequence[RequestLimit]) -> None:
+        self._limits = limits
+        self.columns = ("sent", "done", *limit_columns(limits))
+        self._good = 0
+        self._latencies = Tally()
+        self._each = [_MetBy() for _ in limits]
+        self._any_ok = False
+
+    def add(self, part: Records) -> None:
+        """As ``Gatherer`` says."""
+        ok, good = part.outcome("ok"), meets(part, self._limits)
+        self._any_ok |= bool(ok.any())
+        self._good += int(np.count_nonzero(good))
+        times = request_times(part)
+        self._latencies.add(times["latency"].values[good])
+        for limit, met in zip(self._limits, self._each, strict=True):
+            met.number += int(np.count_nonzero(meets(part, [limit])))
+            met.measured |= bool((ok & (times[limit.metric].has | part.has("first_token"))).any())
+
+    def completed(self, span: CompletedSpan) -> CompletedGathered:
+        """Gathers those of the good requests that were done in their span."""
+        return CompletedGathered(span, limit_columns(self._limits), partial(meets, limits=self._limits))
+
+    @property
+    def median_latency_s(self) -> float | None:
+        """That of the good requests; None without any."""
+        return self._latencies.median
+
+    def goodput(self, sent: int, completed: CompletedGathered) -> Goodput:
+        """The goodput of so many that were sent; ``completed`` are the good ones of their completed rate."""
+        shares = tuple(
+            LimitShare(limit, None if self._any_ok and not met.measured else met.number / sent)
+            for limit, met in zip(self._limits, self._each, strict=True)
+        )
+        if any(each.share is None for each in shares):
+            return Goodput(None, None, shares)
+        return Goodput(completed.rate, self._good / sent, shares)
+
+
+@dataclass(slots=True)
+class _MetBy:
+    """The number of requests that met a limit, and whether any that was answered has its metric."""
+
+    number: int = 0
+    measured: bool = False

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inference_benchmarker.summary.distribution import Distribution
-from inference_benchmarker.units import NS
+from inference_benchmarker.summary.request_times import request_times
+from inference_benchmarker.summary.tally import Tally
 
 if TYPE_CHECKING:
-    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.records.columns import Records
+    from inference_benchmarker.summary.distribution import Distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +28,6 @@ class Repeats:
     ok_users: int
     by_attempts: tuple[int, ...]
     user_time: Distribution | None
-
-    @classmethod
-    def of(cls, facts: WaveFacts) -> Repeats | None:
-        """Those of a wave or of a stage of it; None where clients try nothing again, or nothing was sent."""
-        records = facts.records
-        if not facts.plan.retries.retries or not len(records):
-            return None
-        lasts, user_s = records.lasts, (records.int("done") - records.arrived) / NS
-        ok, abandoned = records.outcome("ok") & lasts, records.outcome("abandoned") & lasts
-        return cls(
-            arrivals=int(np.count_nonzero(lasts)),
-            requests=len(records),
-            ok_users=int(np.count_nonzero(ok)),
-            by_attempts=tuple(np.bincount(records.int("attempt")[lasts]).tolist()),
-            user_time=Distribution.of(user_s[ok], user_s[abandoned]),
-        )
 
     @property
     def repeated(self) -> int:
@@ -70,3 +55,39 @@ class Repeats:
             "success_by_user": self.success_by_user,
             "user_time": None if self.user_time is None else self.user_time.to_json(),
         }
+
+
+class RepeatsGathered:
+    """Gathers the users: the arrivals, their requests, and what came of the last."""
+
+    columns = ("index", "attempt", "due", "done", "outcome")
+
+    def __init__(self) -> None:
+        self._requests = self._ok_users = 0
+        self._by_attempts = np.zeros(0, np.int64)
+        self._ok_s = Tally()
+        self._ages_s: list[float] = []
+
+    def add(self, part: Records) -> None:
+        """As ``Gatherer`` says."""
+        lasts, user_s = part.lasts, request_times(part)["response_time"].values
+        ok = part.outcome("ok") & lasts
+        self._requests += len(part)
+        self._ok_users += int(np.count_nonzero(ok))
+        attempts = np.bincount(part.int("attempt")[lasts], minlength=len(self._by_attempts))
+        attempts[: len(self._by_attempts)] += self._by_attempts
+        self._by_attempts = attempts
+        self._ok_s.add(user_s[ok])
+        self._ages_s += user_s[part.outcome("abandoned") & lasts].tolist()
+
+    def repeats(self) -> Repeats | None:
+        """All that was gathered; None where nothing was sent."""
+        if not self._requests:
+            return None
+        return Repeats(
+            arrivals=int(self._by_attempts.sum()),
+            requests=self._requests,
+            ok_users=self._ok_users,
+            by_attempts=tuple(self._by_attempts.tolist()),
+            user_time=self._ok_s.distribution(self._ages_s),
+        )

@@ -83,6 +83,15 @@ _TIMES: dict[str, Callable[[Records], Times]] = {
     "tpot": _tpot,
 }
 
+TIME_COLUMNS = {
+    "latency": ("sent", "done"),
+    "response_time": ("index", "attempt", "due", "done"),
+    "ttft": ("sent", "first_token"),
+    "itl": ("first_token", "last_token", "chunks"),
+    "tpot": ("first_token", "last_token", "chunks", "tokens_out"),
+}
+"""The columns that each is computed from."""
+
 
 def output_tokens(records: Records) -> Int64:
     """Output tokens of each request: the server's usage where it can be believed, else the pieces that came."""

@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from inference_benchmarker.facts.stages import StageFacts, stages_of
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.pacing import schedule_of
 from inference_benchmarker.records.record import Ledger
-from inference_benchmarker.summary.completed_rate import completed_requests
+from inference_benchmarker.summary.by_name import (
+    ErrorRow,
+    ErrorsGathered,
+    FinishReasonsGathered,
+    LabelRow,
+    LabelsGathered,
+    LabelsSeen,
+)
+from inference_benchmarker.summary.completed_rate import CompletedGathered, CompletedSpan, FirstAbandoned
 from inference_benchmarker.summary.distribution import Distribution
-from inference_benchmarker.summary.goodput import Goodput
+from inference_benchmarker.summary.gathering import gather
+from inference_benchmarker.summary.goodput import GoodGathered, Goodput
 from inference_benchmarker.summary.recovery import Recovery, recoveries
-from inference_benchmarker.summary.repeats import Repeats
-from inference_benchmarker.summary.samples import times
+from inference_benchmarker.summary.repeats import Repeats, RepeatsGathered
+from inference_benchmarker.summary.samples import Streams, StreamsSeen, TimesGathered
 from inference_benchmarker.summary.time_table import middle_and_tail, time_rows
-from inference_benchmarker.summary.tokens import Tokens
+from inference_benchmarker.summary.tokens import Tokens, TokensGathered, TokenSums
 from inference_benchmarker.units import NS
 from inference_benchmarker.wording import html_table
 
 if TYPE_CHECKING:
-    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.facts.wave_facts import WaveFacts, Window
     from inference_benchmarker.plan.slo import Slo
-    from inference_benchmarker.records.columns import Floats, Records
+    from inference_benchmarker.records.columns import Mask, Records
+    from inference_benchmarker.records.parts import InParts
 
 
 LATE_NS = 5_000_000  # a lag that is allowed, as the schedule lag's least limit
@@ -45,28 +54,6 @@ class Rates:
     def to_json(self) -> dict[str, float | None]:
         """The rates by name."""
         return {name: getattr(self, name) for name in self.__slots__}
-
-
-@dataclass(frozen=True, slots=True)
-class LabelRow:
-    """The requests of one label."""
-
-    label: str
-    sent: int
-    ok: int
-    failed: int
-    latency: Distribution | None
-    response_time: Distribution | None
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorRow:
-    """The failed requests of one error key; ``first_s`` is when the first of them was over."""
-
-    key: str
-    count: int
-    first_s: float
-    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,43 +145,66 @@ class Summary:
 
 def summarise(facts: WaveFacts) -> Summary:
     """The numbers of a finished wave."""
-    warmup = _warmup(facts.warmup, facts) if len(facts.warmup) else None
+    warmup = _warmup(facts) if len(facts.warmup) else None
     stages = tuple(stages_of(facts))
-    recovered = recoveries(facts.records, stages)
+    recovered = recoveries(facts.records, stages) if stages else []
     return replace(numbers(facts), warmup=warmup, stages=tuple(map(_stage, stages, recovered)))
 
 
 def numbers(facts: WaveFacts) -> Summary:
     """The numbers of a wave's window, or of a part of it."""
-    records = facts.records
-    planned_ns = facts.window.planned_ns
-    completed, seconds = completed_requests(records, records.outcome("ok"), facts.window)
+    records, window, plan = facts.records, facts.window, facts.plan
+    streams, labelled = _seen(records)
+    times, tokens, errors = TimesGathered(streams, open_loop=facts.open_loop), TokensGathered(), ErrorsGathered()
+    labels = LabelsGathered(open_loop=facts.open_loop) if labelled else None
+    good = GoodGathered(plan.goodput) if plan.goodput and facts.ledger.arrivals else None
+    repeats = RepeatsGathered() if plan.retries.retries else None
+    reasons, late, cut = FinishReasonsGathered(), _Late(window), FirstAbandoned()
+    gather(records, times, tokens, errors, labels, good, repeats, reasons, late, cut)
+
+    span, good_span = (
+        CompletedSpan.of(median_s, len(records), cut.done_ns, window)
+        for median_s in (times.median_latency_s, None if good is None else good.median_latency_s)
+    )
+    completed, completed_tokens = CompletedGathered(span, ("outcome",), _ok), TokenSums(span)
+    completed_good = None if good is None else good.completed(good_span)
+    gather(records, completed, completed_tokens if tokens.any else None, completed_good)
     return Summary(
-        duration_s=facts.window.duration_ns / NS,
-        planned_s=None if planned_ns is None else planned_ns / NS,
+        duration_s=window.duration_ns / NS,
+        planned_s=None if window.planned_ns is None else window.planned_ns / NS,
         ledger=facts.ledger,
         worker_ledgers=facts.ledgers,
-        rates=_rates(facts),
-        **times(records, open_loop=facts.open_loop),
-        tokens=Tokens.of(records, completed, seconds),
-        goodput=Goodput.of(records, facts.plan.goodput, facts.window, sent=facts.ledger.arrivals),
-        repeats=Repeats.of(facts),
-        labels=_labels(records, open_loop=facts.open_loop),
-        errors=_errors(records, facts.error_texts),
-        finish_reasons=_finish_reasons(records),
+        rates=_rates(facts, late.number, completed.rate),
+        **times.distributions(),
+        tokens=tokens.tokens(completed_tokens, span),
+        goodput=None if good is None or completed_good is None else good.goodput(facts.ledger.arrivals, completed_good),
+        repeats=None if repeats is None else repeats.repeats(),
+        labels=() if labels is None else labels.rows(),
+        errors=errors.rows(facts.error_texts),
+        finish_reasons=reasons.counts(),
     )
 
 
-def _rates(facts: WaveFacts) -> Rates:
+def _seen(records: InParts) -> tuple[Streams, bool]:
+    """The streams of a wave, and whether its requests have labels."""
+    streams, labels = StreamsSeen(), LabelsSeen()
+    gather(records, streams, labels)
+    return streams.streams(records), labels.named
+
+
+def _ok(records: Records) -> Mask:
+    return records.outcome("ok")
+
+
+def _rates(facts: WaveFacts, late: int, completed: float) -> Rates:
     ledger, window = facts.ledger, facts.window
     seconds = (window.planned_ns or window.duration_ns) / NS
     duration = window.duration_ns / NS
-    completed, completed_s = completed_requests(facts.records, facts.records.outcome("ok"), window)
     return Rates(
         target=_target(facts),
         scheduled=ledger.scheduled / seconds if facts.open_loop and seconds else None,
-        sent=_sent_in_time(facts) / seconds if seconds else 0.0,
-        completed=float(np.count_nonzero(completed)) / completed_s if completed_s else 0.0,
+        sent=(ledger.sent - late) / seconds if seconds else 0.0,
+        completed=completed,
         server_rps=ledger.completed / duration if duration else 0.0,
     )
 
@@ -207,85 +217,59 @@ def _target(facts: WaveFacts) -> float | None:
     return facts.plan.target_rate
 
 
-def _sent_in_time(facts: WaveFacts) -> int:
-    """Requests taken up by the end of the plan: what a late client sends afterwards is not part of that rate."""
-    planned_ns, records = facts.window.planned_ns, facts.records
-    if planned_ns is None:
-        return facts.ledger.sent
-    late = records.int("sent") - records.int("build_ns") >= planned_ns + LATE_NS
-    return facts.ledger.sent - int(np.count_nonzero(late))
+class _Outcomes:
+    """Gathers a ledger of what was sent, as if that were all that was planned."""
+
+    columns = ("outcome", "attempt")
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+
+    def add(self, part: Records) -> None:
+        counts = {name: int(np.count_nonzero(part.outcome(name))) for name in ("ok", "failed", "abandoned")}
+        repeated = int(np.count_nonzero(part.repeats))
+        self.ledger += Ledger(scheduled=len(part) - repeated, sent=len(part), repeated=repeated, **counts)
 
 
-def _labels(records: Records, *, open_loop: bool) -> tuple[LabelRow, ...]:
-    codes, names = records.coded("label")
-    ok, failed = records.outcome("ok"), records.outcome("failed")
-    # Of a failed request the model that was asked is known, which is no row where no answer tells one.
-    if not any(names[code] for code in np.unique(codes[ok] if ok.any() else codes)):
-        return ()
-    abandoned = records.outcome("abandoned")
-    latency = _s(records.int("done") - records.int("sent"))
-    response = _s(records.int("done") - records.arrived)
-    rows = []
-    for code, name in enumerate(names):
-        mine = codes == code
-        if not mine.any():
-            continue
-        rows.append(
-            LabelRow(
-                label=name or "(none)",
-                sent=int(mine.sum()),
-                ok=int((mine & ok).sum()),
-                failed=int((mine & failed).sum()),
-                latency=Distribution.of(latency[mine & ok], latency[mine & abandoned]),
-                response_time=Distribution.of(response[mine & ok], response[mine & abandoned]) if open_loop else None,
-            )
-        )
-    return tuple(sorted(rows, key=lambda row: (-row.sent, row.label)))
+class _Late:
+    """Gathers the number of requests taken up after the end of the plan, which are not part of the sent rate."""
+
+    columns = ("sent", "build_ns")
+
+    def __init__(self, window: Window) -> None:
+        self._planned_ns = window.planned_ns
+        self.number = 0
+
+    def add(self, part: Records) -> None:
+        if self._planned_ns is not None:
+            taken_up = part.int("sent") - part.int("build_ns")
+            self.number += int(np.count_nonzero(taken_up >= self._planned_ns + LATE_NS))
 
 
-def _errors(records: Records, texts: dict[str, list[str]]) -> tuple[ErrorRow, ...]:
-    codes, names = records.coded("error")
-    done = records.int("done")
-    rows = []
-    for code, key in enumerate(names):
-        mine = codes == code
-        if mine.any():
-            first = float(done[mine].min()) / NS
-            rows.append(ErrorRow(key, int(mine.sum()), first, tuple(texts.get(key, ()))))
-    return tuple(sorted(rows, key=lambda row: (-row.count, row.key)))
-
-
-def _finish_reasons(records: Records) -> dict[str, int]:
-    """The number of ok requests by the reason for which their answers ended, the most frequent first."""
-    codes, names = records.coded("finish_reason")
-    counts = np.bincount(codes[records.outcome("ok") & (codes >= 0)], minlength=len(names)).tolist()
-    told = [(name, count) for name, count in zip(names, counts, strict=True) if count]
-    return dict(sorted(told, key=lambda pair: (-pair[1], pair[0])))
-
-
-def _warmup(records: Records, facts: WaveFacts) -> Summary:
+def _warmup(facts: WaveFacts) -> Summary:
     """The warm-up's own numbers: it has no plan to be held against, so its ledger counts what was sent.
 
     One that was stopped lasted until then.
     """
-    counts = {name: int(records.outcome(name).sum()) for name in ("ok", "failed", "abandoned")}
-    repeated = int(np.count_nonzero(records.repeats))
-    ledger = Ledger(scheduled=len(records) - repeated, sent=len(records), repeated=repeated, **counts)
-    stopped_at = facts.window.stopped_at_ns
+    records, stopped_at = facts.warmup, facts.window.stopped_at_ns
+    times = TimesGathered(Streams.of(records), open_loop=facts.open_loop)
+    counts, errors = _Outcomes(), ErrorsGathered()
+    gather(records, times, counts, errors)
+    ledger = counts.ledger
     seconds = (facts.plan.warmup_ns + min(0, 0 if stopped_at is None else stopped_at)) / NS
-    rate = len(records) / seconds if seconds else 0.0
+    rate = ledger.sent / seconds if seconds else 0.0
     return Summary(
         duration_s=seconds,
         planned_s=seconds,
         ledger=ledger,
         worker_ledgers=(),
-        rates=Rates(facts.plan.target_rate, None, rate, counts["ok"] / seconds if seconds else 0.0, rate),
-        **times(records, open_loop=facts.open_loop),
+        rates=Rates(facts.plan.target_rate, None, rate, ledger.ok / seconds if seconds else 0.0, rate),
+        **times.distributions(),
         tokens=None,
         goodput=None,
         repeats=None,
         labels=(),
-        errors=_errors(records, {}),
+        errors=errors.rows({}),
         finish_reasons={},
         warmup=None,
     )
@@ -303,8 +287,3 @@ def _stage(found: StageFacts, recovery: Recovery | None) -> StageRow:
         summary=numbers(found.facts),
         recovery=recovery,
     )
-
-
-def _s(nanoseconds: npt.NDArray[Any]) -> Floats:
-    seconds: Floats = nanoseconds / NS
-    return seconds

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,29 +42,33 @@ class Tally:
         self._held: list[Floats] = []
         self._counts = np.zeros(0, np.int64)
         self._first = 0  # the bucket of the first count
-        self._count = 0
+        self._counted_in = 0
         self._mean, self._squares = 0.0, 0.0
         self._least, self._most = math.inf, -math.inf
 
     @property
     def count(self) -> int:
         """The number of values."""
-        return self._count
+        return self._counted_in + sum(map(len, self._held))
 
     def add(self, values: npt.ArrayLike) -> None:
         """Take in some more."""
         some = np.asarray(values, np.float64)
         if not len(some):
             return
-        if self._held or not self._count:
-            self._held.append(some)
-        self._add_moments(some)
-        if len(self._counts):
-            self._add_counts(some)
-        elif self._count > self._most_held:
+        self._held.append(some)
+        if len(self._counts) or self.count > self._most_held:
             for each in self._held:
+                self._add_moments(each)
                 self._add_counts(each)
             self._held.clear()
+
+    @property
+    def median(self) -> float | None:
+        """The middle value, or the mean of the two in the middle; None without values."""
+        if not self.count:
+            return None
+        return self._counted(None).median if len(self._counts) else float(np.median(np.concatenate(self._held)))
 
     def distribution(self, ages: npt.ArrayLike = ()) -> Distribution | None:
         """The distribution of the values, and of ages that are lower bounds; None where there is nothing.
@@ -72,22 +77,22 @@ class Tally:
         """
         held = np.asarray(ages, np.float64)
         if not len(self._counts):
-            return Distribution.of(np.concatenate([np.zeros(0), *self._held]), held)
+            return Distribution.of(np.concatenate(self._held) if self._held else (), held)
         both = deepcopy(self)
         both.add(held)
         return both._counted(float(held.min()) if len(held) else None)  # noqa: SLF001 - another of this class
 
     def _add_moments(self, some: Floats) -> None:
         """Mean and sum of squared differences of both together (Chan, Golub and LeVeque, 1979)."""
-        before, self._count = self._count, self._count + len(some)
+        before, self._counted_in = self._counted_in, self._counted_in + len(some)
         mean = float(some.mean())
         step = mean - self._mean
-        self._mean += step * len(some) / self._count
-        self._squares += float(some.var()) * len(some) + step * step * before * len(some) / self._count
+        self._mean += step * len(some) / self._counted_in
+        self._squares += float(some.var()) * len(some) + step * step * before * len(some) / self._counted_in
         self._least, self._most = min(self._least, float(some.min())), max(self._most, float(some.max()))
 
     def _add_counts(self, some: Floats) -> None:
-        buckets = _buckets(some)
+        buckets = buckets_of(some)
         first, last = int(buckets.min()), int(buckets.max())
         if not len(self._counts):
             self._first = first
@@ -100,28 +105,44 @@ class Tally:
 
     def _counted(self, lower_bound_from: float | None) -> Distribution:
         taken = np.flatnonzero(self._counts)
-        values = np.clip(_middles(taken + self._first), self._least, self._most)
-        values[0], values[-1] = self._least, self._most
-        return Distribution(
-            self._count,
-            self._mean,
-            math.sqrt(self._squares / self._count),
-            lower_bound_from,
-            values,
-            np.cumsum(self._counts[taken]),
-            PRECISION,
-        )
+        stdev = math.sqrt(self._squares / self._counted_in)
+        moments = Moments(self._counted_in, self._mean, stdev, self._least, self._most)
+        return counted(moments, middles_of(taken + self._first), self._counts[taken], lower_bound_from, PRECISION)
 
 
-def _buckets(values: Floats) -> Int64:
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """The exact statistics of a sample that was counted."""
+
+    count: int
+    mean: float
+    stdev: float
+    least: float
+    most: float
+
+
+def counted(
+    moments: Moments, middles: Floats, counts: Int64, lower_bound_from: float | None, precision: float
+) -> Distribution:
+    """The distribution of a sample from the middles of its buckets and their counts; least and most are exact."""
+    count, least, most = moments.count, moments.least, moments.most
+    values = np.concatenate(([least], np.clip(middles, least, most), [most]))
+    ranks = np.concatenate(([1], np.clip(np.cumsum(counts), 1, max(count - 1, 1)), [count]))
+    return Distribution(count, moments.mean, moments.stdev, lower_bound_from, values, ranks, precision)
+
+
+def buckets_of(values: Floats) -> Int64:
     """The number of each value's bucket, in the order of the values: 0 below ``_LEAST``, of negative ones negative."""
     bits = values.view(np.int64)
-    found = np.maximum(((bits & _MAGNITUDE) >> _SHIFT) - _BELOW, 0)
-    buckets: Int64 = np.where(bits < 0, -found, found) if (bits < 0).any() else found
-    return buckets
+    found: Int64 = (bits & _MAGNITUDE) >> _SHIFT
+    found -= _BELOW
+    np.maximum(found, 0, out=found)
+    if bits.min(initial=0) < 0:
+        np.negative(found, out=found, where=bits < 0)
+    return found
 
 
-def _middles(buckets: Int64) -> Floats:
+def middles_of(buckets: Int64) -> Floats:
     """The middle of each bucket."""
     above = np.abs(buckets) + _BELOW
     middles = ((above << _SHIFT) + (1 << (_SHIFT - 1))).view(np.float64)

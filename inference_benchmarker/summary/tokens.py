@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.request_times import has_usage, output_tokens, request_times
+from inference_benchmarker.summary.tally import Tally
 
 if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Int64, Mask, Records
+    from inference_benchmarker.summary.completed_rate import CompletedSpan
+
+_COLUMNS = ("outcome", "done", "chunks", "tokens_in", "tokens_out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,45 +33,97 @@ class Tokens:
     tokens_out_per_request: Distribution | None
     tokens_out_per_s_per_request: Distribution | None
 
-    @classmethod
-    def of(cls, records: Records, completed: Mask, seconds: float) -> Self | None:
-        """The tokens of some records; ``completed`` are the requests of the completed rate, of ``seconds``."""
-        ok, told = records.outcome("ok"), has_usage(records)
-        has_in, has_out = ok & records.has("tokens_in"), ok & (told | records.has("chunks"))
-        if not (has_in | has_out).any():
-            return None
-        tokens_in, tokens_out = records.int("tokens_in"), output_tokens(records)
-        latency = request_times(records)["latency"].values
-        timed = has_out & (tokens_out > 0) & (latency > 0)
-        return cls(
-            tokens_in=_total(tokens_in, has_in),
-            tokens_out=_total(tokens_out, has_out),
-            tokens_in_per_s=_rate(tokens_in, has_in, completed, seconds),
-            tokens_out_per_s=_rate(tokens_out, has_out, completed, seconds),
-            counted=_source(has_out & told, has_out & ~told),
-            tokens_in_per_request=Distribution.of(tokens_in[has_in]),
-            tokens_out_per_request=Distribution.of(tokens_out[has_out]),
-            tokens_out_per_s_per_request=Distribution.of(tokens_out[timed] / latency[timed]),
-        )
-
     def to_json(self) -> dict[str, Any]:
         """Each by its name."""
         values = {name: getattr(self, name) for name in self.__slots__}
         return {name: value.to_json() if isinstance(value, Distribution) else value for name, value in values.items()}
 
 
-def _total(tokens: Int64, has: Mask) -> int | None:
-    return _sum(tokens[has]) if has.any() else None
+class TokensGathered:
+    """Gathers the tokens of the ok requests."""
+
+    columns = ("sent", *_COLUMNS)
+
+    def __init__(self) -> None:
+        self._sums = TokenSums()
+        self._usage = self._pieces = False
+        self._each_in, self._each_out, self._each_out_per_s = Tally(), Tally(), Tally()
+
+    def add(self, part: Records) -> None:
+        """As ``Gatherer`` says."""
+        self._sums.add(part)
+        has_in, has_out = _counted(part)
+        if not (has_in | has_out).any():
+            return
+        told, tokens_out = has_usage(part), output_tokens(part)
+        self._usage |= bool((has_out & told).any())
+        self._pieces |= bool((has_out & ~told).any())
+        latency = request_times(part)["latency"].values
+        timed = has_out & (tokens_out > 0) & (latency > 0)
+        self._each_in.add(part.int("tokens_in")[has_in])
+        self._each_out.add(tokens_out[has_out])
+        self._each_out_per_s.add(tokens_out[timed] / latency[timed])
+
+    @property
+    def any(self) -> bool:
+        """Tells whether anything was counted."""
+        return self._sums.tokens_in is not None or self._sums.tokens_out is not None
+
+    def tokens(self, completed: TokenSums, span: CompletedSpan) -> Tokens | None:
+        """The tokens, with those of the requests done in the completed rate's span; None where nothing was counted."""
+        if not self.any:
+            return None
+        in_per_s, out_per_s = self._sums.rates(completed, span)
+        return Tokens(
+            tokens_in=self._sums.tokens_in,
+            tokens_out=self._sums.tokens_out,
+            tokens_in_per_s=in_per_s,
+            tokens_out_per_s=out_per_s,
+            counted=" and ".join(filter(None, ("usage" * self._usage, "pieces" * self._pieces))) or None,
+            tokens_in_per_request=self._each_in.distribution(),
+            tokens_out_per_request=self._each_out.distribution(),
+            tokens_out_per_s_per_request=self._each_out_per_s.distribution(),
+        )
 
 
-def _rate(tokens: Int64, has: Mask, completed: Mask, seconds: float) -> float | None:
-    return _sum(tokens[has & completed]) / seconds if has.any() and seconds else None
+class TokenSums:
+    """Gathers the sums of the ok requests' tokens, or of those done in a span; None where nothing was counted."""
+
+    columns = _COLUMNS
+
+    def __init__(self, span: CompletedSpan | None = None) -> None:
+        self._span = span
+        self.tokens_in: int | None = None
+        self.tokens_out: int | None = None
+
+    def add(self, part: Records) -> None:
+        """As ``Gatherer`` says."""
+        has_in, has_out = _counted(part)
+        if not (has_in | has_out).any():
+            return
+        if self._span is not None:
+            inside = self._span.holds(part.int("done"))
+            has_in, has_out = has_in & inside, has_out & inside
+        self.tokens_in = _and_more(self.tokens_in, part.int("tokens_in")[has_in])
+        self.tokens_out = _and_more(self.tokens_out, output_tokens(part)[has_out])
+
+    def rates(self, completed: TokenSums, span: CompletedSpan) -> tuple[float | None, float | None]:
+        """Tokens a second, in and out, of the completed rate's requests; None where nothing was counted."""
+        both = ((self.tokens_in, completed.tokens_in), (self.tokens_out, completed.tokens_out))
+        tokens_in, tokens_out = (
+            None if total is None or not span.seconds else (inside or 0) / span.seconds for total, inside in both
+        )
+        return tokens_in, tokens_out
 
 
-def _sum(counts: Int64) -> int:
-    """Exact, however large: each count fits 64 bits, and their sum need not."""
-    return (int((counts >> 32).sum()) << 32) + int((counts & 0xFFFFFFFF).sum())
+def _counted(records: Records) -> tuple[Mask, Mask]:
+    """The ok requests of which input tokens are known, and output tokens."""
+    ok = records.outcome("ok")
+    return ok & records.has("tokens_in"), ok & (has_usage(records) | records.has("chunks"))
 
 
-def _source(usage: Mask, pieces: Mask) -> str | None:
-    return " and ".join(name for name, mask in (("usage", usage), ("pieces", pieces)) if mask.any()) or None
+def _and_more(total: int | None, counts: Int64) -> int | None:
+    """Each count fits 64 bits, and their sum need not."""
+    if not len(counts):
+        return total
+    return (total or 0) + (int((counts >> 32).sum()) << 32) + int((counts & 0xFFFFFFFF).sum())

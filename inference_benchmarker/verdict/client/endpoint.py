@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.columns import Floats, Int64, Records
     from inference_benchmarker.records.parts import InParts
-    from inference_benchmarker.summary.summary import ErrorRow, Summary
+    from inference_benchmarker.summary.by_name import ErrorRow
+    from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.client.evidence import Evidence
 
 SERVER_LIMITED: Final = "server_limited"
