@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,13 @@ def duration_text(seconds: float, beside: float | None = None) -> str:
         if beside is None or seconds == beside or text != _rounded(beside, digits):
             break
     return text
+
+
+def precision_text(share: float) -> str:
+    """The most that a value may be off, as the next of ±0.01%, ±0.02%, ±0.05%, ±0.1% and so on."""
+    tens = 10.0 ** math.floor(math.log10(share))
+    digit = next(digit for digit in (1, 2, 5, 10) if share <= digit * tens * (1 + 1e-9))
+    return f"±{100 * digit * tens:.6g}%"
 
 
 def length_text(seconds: float) -> str:

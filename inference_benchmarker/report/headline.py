@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.summary.time_table import precision_mark
 from inference_benchmarker.text import one_line
 from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES, SERVER_CODES
 from inference_benchmarker.wording import duration_text
@@ -128,4 +129,4 @@ def _times(summary: Summary) -> Iterator[str]:
         if distribution is not None:
             value = distribution.percentile(99)
             mark = "≥" if distribution.is_lower_bound(value) else ""
-            yield f"{name} {mark}{duration_text(value)}"
+            yield f"{name} {mark}{duration_text(value)}{precision_mark(distribution)}"

@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.report import client_table
+from inference_benchmarker.report.by_name import error_lines, label_lines
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.instances import instance_lines
 from inference_benchmarker.report.stages import stage_lines
 from inference_benchmarker.report.tokens import token_lines
-from inference_benchmarker.summary.time_table import mean_text, middle_and_tail, time_rows, value_text
+from inference_benchmarker.summary.time_table import (
+    middle_and_tail,
+    precision_mark,
+    time_rows,
+)
 from inference_benchmarker.text import one_line, plain
 from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES
 from inference_benchmarker.verdict.server import diagnose
@@ -51,8 +56,8 @@ def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict) -> str:
         _times_section(summary),
         stage_lines(summary.stages, facts.plan.slos),
         token_lines(summary),
-        _labels_section(summary),
-        _errors_section(summary),
+        label_lines(summary.labels),
+        error_lines(summary.errors),
         _accounts_section(facts, summary),
         _repeats_section(facts, summary),
         _warmup_section(summary),
@@ -137,37 +142,6 @@ def _times_section(summary: Summary) -> Iterator[str]:
         yield from aligned(rows)
 
 
-def _labels_section(summary: Summary) -> Iterator[str]:
-    if not summary.labels:
-        return
-    header = ["Label", "sent", "ok", "failed", "mean", "p50", "p99", "max"]
-    rows = []
-    for row in summary.labels[:_MAX_ROWS]:
-        d = row.latency
-        times = (
-            ["-"] * 4
-            if d is None
-            else [mean_text(d), *(value_text(d, v) for v in (d.percentile(50), d.percentile(99), d.maximum))]
-        )
-        rows.append([one_line(row.label), f"{row.sent:,}", f"{row.ok:,}", f"{row.failed:,}", *times])
-    yield from aligned([header, *rows])
-    if len(summary.labels) > _MAX_ROWS:
-        yield f"{_INDENT}… and {len(summary.labels) - _MAX_ROWS} more labels, in summary.json"
-
-
-def _errors_section(summary: Summary) -> Iterator[str]:
-    if not summary.errors:
-        return
-    rows = [["Errors", "count", "first at"]]
-    rows += [[one_line(row.key), f"{row.count:,}", f"{row.first_s:.1f}s"] for row in summary.errors[:_MAX_ROWS]]
-    yield from aligned(rows)
-    for row in summary.errors[:3]:
-        if row.texts:
-            yield f"{_INDENT}{one_line(row.key)}: {one_line(row.texts[0], 160)}"
-    if len(summary.errors) > _MAX_ROWS:
-        yield f"{_INDENT}… and {len(summary.errors) - _MAX_ROWS} more errors, in summary.json"
-
-
 def _recording_line(facts: WaveFacts) -> Iterator[str]:
     load, recording = facts.plan.load, facts.plan.recording
     if isinstance(load, OpenLoop) and recording is not None:
@@ -212,7 +186,7 @@ def _repeats_section(facts: WaveFacts, summary: Summary) -> Iterator[str]:
 def _in_short(d: Distribution) -> str:
     """Three numbers of a time that is none of the endpoint's: it gets no row beside those that are."""
     p50, p99, top = (duration_text(value) for value in (d.percentile(50), d.percentile(99), d.maximum))
-    return f"p50 {p50}, p99 {p99}, max {top}"
+    return f"p50 {p50}, p99 {p99}, max {top}{precision_mark(d)}"
 
 
 def _goodput(goodput: Goodput, repeats: Repeats | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.summary.distribution import PERCENTILES
-from inference_benchmarker.summary.time_table import COLUMNS
+from inference_benchmarker.summary.time_table import COLUMNS, marked
 from inference_benchmarker.text import one_line
 from inference_benchmarker.wording import INDENT, aligned
 
@@ -38,7 +38,9 @@ def token_lines(summary: Summary) -> Iterator[str]:
 def _of_tokens(tokens: Tokens, ok: int) -> Iterator[str]:
     rows = [(label, getattr(tokens, name)) for label, name in _TOKENS]
     present = [(label, distribution) for label, distribution in rows if distribution is not None]
-    yield from aligned([["Per request", *COLUMNS], *(_count_row(label, d) for label, d in present)])
+    yield from aligned(
+        [[marked("Per request", (d for _, d in present)), *COLUMNS], *(_count_row(label, d) for label, d in present)]
+    )
     yield ""
     if tokens.tokens_in is not None:
         notes = _of_some(tokens.tokens_in_per_request, ok) + _per_second(tokens.tokens_in_per_s)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.summary.distribution import PERCENTILES, Distribution
-from inference_benchmarker.wording import duration_text
+from inference_benchmarker.wording import duration_text, precision_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 COLUMNS = ("mean", *(f"p{p:g}" for p in PERCENTILES), "max")
 _TIMES = (
@@ -24,7 +24,20 @@ _TIMES = (
 def time_rows(distribution: Callable[[str], Distribution | None]) -> list[list[str]]:
     """A header and a row for each time that was measured; nothing where none was."""
     measured = [(label, found) for label, name in _TIMES if (found := distribution(name)) is not None]
-    return [["", *COLUMNS], *(_time_row(label, d) for label, d in measured)] if measured else []
+    if not measured:
+        return []
+    return [[marked("", (d for _, d in measured)), *COLUMNS], *(_time_row(label, d) for label, d in measured)]
+
+
+def marked(title: str, distributions: Iterable[Distribution | None]) -> str:
+    """The title of a table, and how near its percentiles are where they are not exact."""
+    precision = max((d.precision for d in distributions if d is not None), default=0.0)
+    return f"{title} percentiles {precision_text(precision)}".strip() if precision else title
+
+
+def precision_mark(d: Distribution) -> str:
+    """The mark that stands behind percentiles that are not exact."""
+    return f" ({precision_text(d.precision)})" if d.precision else ""
 
 
 def mean_text(d: Distribution) -> str:
@@ -39,7 +52,7 @@ def value_text(d: Distribution, value: float) -> str:
 
 def middle_and_tail(d: Distribution) -> str:
     """The two that a line has room for."""
-    return f"p50 {value_text(d, d.percentile(50))}, p99 {value_text(d, d.percentile(99))}"
+    return f"p50 {value_text(d, d.percentile(50))}, p99 {value_text(d, d.percentile(99))}{precision_mark(d)}"
 
 
 def _time_row(label: str, d: Distribution) -> list[str]:

@@ -10,8 +10,22 @@ if TYPE_CHECKING:
 
 
 def slo_met(slo: Slo, part: Summary) -> bool:
-    """Tells whether a wave or a stage of it kept a limit: not by the age of requests that nobody waited for."""
-    return slo.met(part.measured(slo.metric, slo.stat)) and not may_be_longer(slo, part)
+    """Tells whether a wave or a stage of it kept a limit.
+
+    Not by the age of requests that nobody waited for, nor by a percentile that cannot be told from the limit.
+    """
+    kept = slo.met(part.measured(slo.metric, slo.stat))
+    return kept and not may_be_longer(slo, part) and not unclear_within(slo, part)
+
+
+def unclear_within(slo: Slo, part: Summary) -> float:
+    """The share of a limit within which its percentile was counted, where it is that near the limit; else 0."""
+    distribution = part.distribution(slo.metric)
+    if distribution is None or not slo.stat[1:].replace(".", "").isdigit():  # mean, min and max are exact
+        return 0.0
+    value = distribution.statistic(slo.stat)
+    near = abs(value - slo.limit) <= distribution.precision * max(value, slo.limit)
+    return distribution.precision if near else 0.0
 
 
 def may_be_longer(slo: Slo, summary: Summary) -> bool:

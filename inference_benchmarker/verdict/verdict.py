@@ -18,10 +18,10 @@ from inference_benchmarker.text import one_line
 from inference_benchmarker.verdict.advice import less_load, longer_load, search_waves
 from inference_benchmarker.verdict.client.limits_found import limited_by, limits_found
 from inference_benchmarker.verdict.finding import Finding
-from inference_benchmarker.verdict.limits_met import may_be_longer, slo_met
+from inference_benchmarker.verdict.limits_met import may_be_longer, slo_met, unclear_within
 from inference_benchmarker.verdict.missed_time import MissedTime, missed_time
 from inference_benchmarker.verdict.recovery import recovery_findings
-from inference_benchmarker.wording import counted, duration_text, percent_text
+from inference_benchmarker.wording import counted, duration_text, percent_text, precision_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -232,6 +232,8 @@ def _threshold_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]
         elif not slo_met(slo, part):
             measured = part.measured(slo.metric, slo.stat)
             text = _slo_value(slo, measured, "≥" if may_be_longer(slo, part) else "", part)
+            if share := unclear_within(slo, part):
+                text += f", within {precision_text(share)} of the limit, which cannot be told apart"
             advice = _slo_advice(facts, slo, measured, part)
             yield Finding("slo_missed", "missed", text, slo.expression, advice)
 
