@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from inference_benchmarker.facts.wave_facts import WaveFacts, Window
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
+from inference_benchmarker.records.columns import Records
+from inference_benchmarker.records.ordered import rows_before, watermarks
 from inference_benchmarker.records.record import Ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from inference_benchmarker.plan.stage import Stage
-    from inference_benchmarker.records.columns import Records
+    from inference_benchmarker.records.columns import Int64
+    from inference_benchmarker.records.parts import InParts
+
+_FLIGHT = ("due", "sent", "done", "outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,8 @@ class StageFacts:
     def in_flight_end(self) -> int:
         """Requests in flight when it ended, whichever stage they were from."""
         length = self.end_ns - self.start_ns
-        return sum(_in_flight(records, length) for records in (self.facts.warmup, self.facts.records))
+        several = (self.facts.warmup, self.facts.records)
+        return sum(_in_flight(part, length) for records in several for part in records.parts(*_FLIGHT))
 
 
 def stages_of(facts: WaveFacts) -> Iterator[StageFacts]:
@@ -48,16 +55,16 @@ def stages_of(facts: WaveFacts) -> Iterator[StageFacts]:
     ends = list(accumulate((stage.duration_ns for stage in load.stages), initial=0))
     until = ends if stop is None else [min(end, max(stop, 0)) for end in ends]
     planned = np.diff(TokenBucket.of(facts.plan).counts(until)).tolist()
-    rows = np.searchsorted(facts.records.arrived, ends).tolist()  # a later arrival has a higher index
+    rows = rows_before(facts.records, ends)  # a later arrival has a higher index
     named = zip(load.stage_names, load.stages, pairwise(until), pairwise(rows), planned, strict=True)
+    flying, latest = Records.joined([]), facts.warmup
     for name, stage, (start, end), span, count in named:
         if end > start:
             alone = OpenLoop(arrivals=load.arrivals, stages=(stage,))
-            records, before = facts.records.between(*span), facts.warmup.and_then(facts.records.between(0, span[0]))
-            before = before.where((before.int("done") >= start) | before.outcome("abandoned")).since(start)
-            part = _alone(facts, (start, end), records.since(start), count)
+            flying, latest = _unfinished(start, flying, latest), facts.records.between(*span)
+            part = _alone(facts, (start, end), latest.since(start), count)
             plan = replace(part.plan, load=alone)
-            yield StageFacts(name, stage, start, end, replace(part, plan=plan, warmup=before))
+            yield StageFacts(name, stage, start, end, replace(part, plan=plan, warmup=flying.since(start)))
 
 
 def spans_of(facts: WaveFacts, length_ns: int) -> Iterator[tuple[int, int, WaveFacts]]:
@@ -65,36 +72,75 @@ def spans_of(facts: WaveFacts, length_ns: int) -> Iterator[tuple[int, int, WaveF
 
     In the closed loop nothing was planned but what was sent.
     """
-    due = facts.records.arrived
-    ordered = facts.records if (due[1:] >= due[:-1]).all() else facts.records.in_order_of_arrival()
-    whole = facts.window.planned_ns or int(due.max(initial=-1)) + 1
+    whole = facts.window.planned_ns or 1 + max(
+        (int(part.arrived.max()) for part in facts.records.parts("index", "attempt", "due")), default=-1
+    )
     edges = [*range(0, whole, length_ns), whole]
-    rows = np.searchsorted(ordered.arrived, edges).tolist()
-    arrivals = np.append(0, np.cumsum(~ordered.repeats))[rows]
-    planned = np.diff(TokenBucket.of(facts.plan).counts(edges) if facts.open_loop else arrivals).tolist()
-    for (start, end), span, count in zip(pairwise(edges), pairwise(rows), planned, strict=True):
-        yield start, end, _alone(facts, (start, end), ordered.between(*span).since(start), count)
+    planned = (
+        np.diff(TokenBucket.of(facts.plan).counts(edges)).tolist() if facts.open_loop else [None] * (len(edges) - 1)
+    )
+    for (start, end), records, count in zip(pairwise(edges), _spread(facts.records, edges), planned, strict=True):
+        arrivals = int(np.count_nonzero(~records.repeats)) if count is None else count
+        yield start, end, _alone(facts, (start, end), records.since(start), arrivals)
 
 
-def _alone(facts: WaveFacts, times: tuple[int, int], records: Records, planned: int) -> WaveFacts:
+def _spread(records: InParts, edges: Sequence[int]) -> Iterator[Records]:
+    """The records whose arrivals were due between each two instants; in memory are those that a later part may add to.
+
+    In the closed loop a later arrival may have been due earlier.
+    """
+    pieces: list[list[Records]] = [[] for _ in edges[1:]]
+    given = 0
+    for part, watermark in zip(records.parts(), watermarks(records, "due"), strict=True):
+        over = len(pieces) if watermark is None else max(given, bisect_right(edges, watermark) - 1)
+        ordered = part if _is_sorted(part.arrived) else part.in_order_of_arrival()
+        for place, (first, stop) in enumerate(pairwise(np.searchsorted(ordered.arrived, edges).tolist())):
+            if stop > first:
+                piece = ordered.between(first, stop)
+                pieces[place].append(piece if place < over else _copy(piece))
+        for place in range(given, over):
+            yield Records.joined(pieces[place])
+            pieces[place].clear()
+        given = over
+    yield from (Records.joined([]) for _ in range(given, len(pieces)))
+
+
+def _is_sorted(values: Int64) -> bool:
+    return bool((values[1:] >= values[:-1]).all())
+
+
+def _copy(records: Records) -> Records:
+    """The same records, which do not keep the part that they are from in memory."""
+    return records.where(np.ones(len(records), bool))
+
+
+def _alone(facts: WaveFacts, times: tuple[int, int], records: InParts, planned: int) -> WaveFacts:
     start, end = times
-    counts = {name: int(records.outcome(name).sum()) for name in ("ok", "failed", "abandoned")}
-    repeated = int(np.count_nonzero(records.repeats))
+    counts = dict.fromkeys(("ok", "failed", "abandoned"), 0)
+    repeated = last = 0
+    for part in records.parts("attempt", "done", "outcome"):
+        for name in counts:
+            counts[name] += int(np.count_nonzero(part.outcome(name)))
+        repeated += int(np.count_nonzero(part.repeats))
+        last = max(last, int(part.int("done")[~part.outcome("abandoned")].max(initial=0)))
     dropped = 0 if facts.lost_workers else max(planned - len(records) + repeated, 0)
-    answered = records.int("done")[~records.outcome("abandoned")]
+    gone_through: dict[str, Any] = {"records": records, "warmup": records.between(0, 0)}
     return replace(
         facts,
         plan=replace(facts.plan, bounds=Bounds()),
-        window=Window(
-            facts.window.start_unix_ns + start,
-            facts.window.t0_monotonic_ns + start,
-            end - start,
-            int(answered.max(initial=0)),
-        ),
-        records=records,
-        warmup=records.between(0, 0),
+        window=Window(facts.window.start_unix_ns + start, facts.window.t0_monotonic_ns + start, end - start, last),
+        **gone_through,
         ledgers=(Ledger(scheduled=planned, sent=len(records), dropped=dropped, repeated=repeated, **counts),),
     )
+
+
+def _unfinished(at_ns: int, *several: InParts) -> Records:
+    """Those that ended at an instant or later, or not at all, with their times."""
+    found = []
+    for part in (part for records in several for part in records.parts(*_FLIGHT)):
+        lasting = (part.int("done") >= at_ns) | part.outcome("abandoned")
+        found.append(Records(part.table.select(_FLIGHT)).where(lasting))
+    return Records.joined(found)
 
 
 def _in_flight(records: Records, at_ns: int) -> int:

@@ -19,7 +19,7 @@ from inference_benchmarker.records.record import OUTCOMES, RequestRecord
 from inference_benchmarker.units import MAX_SECONDS, NS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 Int64 = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -92,6 +92,13 @@ class Records:
         """The table of what the workers reported."""
         columns = joined(list(workers))
         return cls(pa.table([columns[field.name] for field in SCHEMA], schema=SCHEMA))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Records]) -> Records:
+        """The records of parts that have the same columns, one after the other."""
+        if not parts:
+            return cls(SCHEMA.empty_table())
+        return cls(pa.concat_tables([part.table for part in parts]).unify_dictionaries().combine_chunks())
 
     def int(self, name: str) -> Int64:
         """An integer column as numpy; 0 where it is null (see ``has``)."""
@@ -186,10 +193,6 @@ class Records:
         """The same records by when their arrivals were due; the attempts of one stay together, in their order."""
         order = np.argsort(self.arrived, kind="stable")
         return Records(self.table.take(arrow.column(order.astype(np.int64))).combine_chunks())
-
-    def and_then(self, later: Records) -> Records:
-        """These records and later ones."""
-        return Records(pa.concat_tables([self.table, later.table]).unify_dictionaries())
 
     def by_warmup(self) -> tuple[Records, Records]:
         """The warm-up's records and the window's, which have no index below zero. They are no copies."""
