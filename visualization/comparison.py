@@ -156,10 +156,10 @@ class Comparison:
 
 def compare(base: Wave, new: Wave, limits: Sequence[MaxRegression] = ()) -> Comparison:
     """Hold ``new`` against ``base``: the metrics that either has, those of the limits among them."""
-    before, after = Estimates(base), Estimates(new)
     open_loop = base.open_loop and new.open_loop
     wanted = {limit: _named(limit, open_loop=open_loop) for limit in limits}
     names = list(dict.fromkeys([*_METRICS, *wanted.values()]))
+    before, after = Estimates(base, names), Estimates(new, names)
     rows = [Row(*name, before.of(*name), after.of(*name), least=_least(name, wanted)) for name in names]
     measured = [row for row in rows if row.base or row.new or (row.metric, row.stat) in wanted.values()]
     tested = _with_intervals(measured)

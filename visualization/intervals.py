@@ -8,25 +8,27 @@ those sums vary from second to second. What varies between runs (another machine
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.records.arrow import numbers
 from inference_benchmarker.summary.completed_rate import completed_span
-from inference_benchmarker.summary.request_times import output_tokens
-from inference_benchmarker.summary.samples import Sample, Streams, samples
+from inference_benchmarker.summary.gathering import gather
 from inference_benchmarker.summary.student_t import student_t
-from inference_benchmarker.units import NS
+from visualization.blocks import Completed, Outcomes, Seconds, Times
 
 if TYPE_CHECKING:
-    from inference_benchmarker.records.columns import Floats, Int64, Mask, Records
+    from collections.abc import Iterable
+
+    from inference_benchmarker.records.columns import Floats
     from inference_benchmarker.summary.distribution import Distribution
     from inference_benchmarker.wave.wave import Wave
+
+Metric = tuple[str, str]
+"""A metric and its statistic, as in an SLO; rate, success and tokens stand for both."""
 
 LEAST_BLOCKS = 20
 CONFIDENCE = 0.95
@@ -109,144 +111,72 @@ def ratio_error(above: Floats, below: Floats) -> float:
 
 
 class Estimates:
-    """The metrics of one run with their errors, each worked out when it is asked for.
+    """Metrics of one run with their errors, by their names in an SLO, e.g. ("ttft", "p90").
+
+    ``rate`` is the completed rate; ``tokens`` are output tokens a second. Of the times, ``mean`` and percentiles.
 
     Where the rate changed by plan the seconds differ by more than chance: no block of them tells an error.
     """
 
-    def __init__(self, wave: Wave) -> None:
+    def __init__(self, wave: Wave, wanted: Iterable[Metric]) -> None:
         self._wave = wave
-        self._samples: dict[str, _Blocks] = {}
+        limits: defaultdict[str, set[float]] = defaultdict(set)
+        for metric, stat in wanted:
+            if (distribution := wave.summary.distribution(metric)) is not None:
+                limits[self._time(metric)] |= set() if stat == "mean" else {distribution.statistic(stat)}
+        seconds = Seconds(wave)
+        self._outcomes, self._completed = Outcomes(seconds), Completed(completed_span(wave.records, wave.window))
+        self._times = Times(wave, seconds, limits)
+        gather(wave.records, self._outcomes, self._completed, self._times)
 
     def of(self, metric: str, stat: str) -> Estimate | None:
-        """An estimate by its name in an SLO, e.g. ("ttft", "p90"); None when it was not measured.
-
-        ``rate`` is the completed rate; ``tokens`` are output tokens a second. Of the times, ``mean`` and percentiles.
-        """
+        """The estimate of one that was wanted; None where it was not measured."""
         alone = {"rate": self._rate, "success": self._success, "tokens": self._tokens}
         if metric in alone:
             return alone[metric]()
         distribution = self._wave.summary.distribution(metric)
         if distribution is None:
             return None
-        if metric == "default":
-            metric = "latency" if self._wave.summary.response_time is None else "response_time"
-        blocks = self._blocks(metric)
+        values = self._times.of[self._time(metric)]
+        blocks = self._telling(len(values.counts))
         if stat == "mean":
             aged = distribution.lower_bound_from is not None
-            return Ratio(distribution.mean, blocks.mean_error(), self._telling(len(blocks.counts)), aged)
+            return Ratio(distribution.mean, _error(values.sums, values.counts), blocks, aged)
         percent = float(stat[1:])
-        error = blocks.share_error(distribution.percentile(percent))
-        return Percentile(distribution, percent, error, self._telling(len(blocks.counts)))
+        below = values.at_most(distribution.percentile(percent))
+        return Percentile(distribution, percent, _error(below, values.counts), blocks)
 
-    def _blocks(self, metric: str) -> _Blocks:
-        if not self._samples:
-            records = self._wave.records
-            found = samples(records, open_loop=self._wave.open_loop, streams=Streams.of(records))
-            self._samples = {name: _Blocks(_values(sample), self._seconds_of(name, sample)) for name, sample in found}
-        return self._samples[metric]
+    def _time(self, metric: str) -> str:
+        """The name of its sample."""
+        if metric != "default":
+            return metric
+        return "latency" if self._wave.summary.response_time is None else "response_time"
 
     def _rate(self) -> Estimate:
-        return self._completed(self._wave.summary.rates.completed)
-
-    def _success(self) -> Estimate | None:
-        rate = self._wave.summary.success_rate
-        if rate is None:
-            return None
-        sent = _sums(self._second, len(self._lengths))
-        ok = _sums(self._second[self._wave.records.outcome("ok")], len(self._lengths))
-        return Ratio(rate, _error(ok[sent > 0], sent[sent > 0]), self._telling(int(np.count_nonzero(sent))), most=1.0)
+        return self._ratio(self._wave.summary.rates.completed, self._completed.requests)
 
     def _tokens(self) -> Estimate | None:
         tokens = self._wave.summary.tokens
         if tokens is None or tokens.tokens_out_per_s is None:
             return None
-        return self._completed(tokens.tokens_out_per_s, output_tokens(self._wave.records))
+        return self._ratio(tokens.tokens_out_per_s, self._completed.tokens)
 
-    def _completed(self, rate: float, weights: Int64 | None = None) -> Ratio:
-        """A rate of the completed requests, or of what they weigh, in seconds of the completed rate's interval."""
-        records = self._wave.records
-        span = completed_span(records, self._wave.window)
-        inside = records.outcome("ok") & span.holds(records.int("done"))
-        lengths = _lengths(span.seconds)
-        done = records.int("done")[inside]
-        weighed = None if weights is None else weights[inside]
-        counts = _sums(_block(done - span.begin_ns, len(lengths)), len(lengths), weighed)
-        return Ratio(rate, _error(counts, lengths), self._telling(len(lengths)))
+    def _ratio(self, rate: float, sums: Floats) -> Ratio:
+        """A rate of the completed requests, or of what they weigh."""
+        lengths = self._completed.lengths
+        return Ratio(rate, _error(sums, lengths), self._telling(len(lengths)))
+
+    def _success(self) -> Estimate | None:
+        rate = self._wave.summary.success_rate
+        if rate is None:
+            return None
+        ok, sent = self._outcomes.ok, self._outcomes.sent
+        return Ratio(rate, _error(ok[sent > 0], sent[sent > 0]), self._telling(int(np.count_nonzero(sent))), most=1.0)
 
     def _telling(self, blocks: int) -> int:
         """As many blocks as tell an error: all of them, or none."""
         load = self._wave.plan.load
         return 0 if isinstance(load, OpenLoop) and not load.is_steady else blocks
-
-    @cached_property
-    def _lengths(self) -> Floats:
-        window = self._wave.window
-        return _lengths((window.planned_ns or window.duration_ns) / NS)
-
-    @cached_property
-    def _second(self) -> Int64:
-        """The block of each record: the second it was due in, in the closed loop sent in."""
-        instants = self._wave.records.int("due" if self._wave.open_loop else "sent")
-        return _block(instants, len(self._lengths))
-
-    def _seconds_of(self, name: str, sample: Sample) -> Int64:
-        """The block of each value of a sample."""
-        measured = self._second[sample.measured_in]
-        if name == "itl":
-            measured = np.repeat(measured, _gap_counts(self._wave.records, sample.measured_in))
-        return np.concatenate((measured, self._second[sample.aged_in]))
-
-
-class _Blocks:
-    """The values of one time and the second that each belongs to; seconds without any are left out."""
-
-    def __init__(self, values: Floats, seconds: Int64) -> None:
-        self._values = values
-        self._seconds = seconds
-        self._all = _sums(seconds, int(seconds.max(initial=-1)) + 1)
-        self.counts = self._all[self._all > 0]
-
-    def mean_error(self) -> float:
-        return _error(self._present(self._seconds, self._values), self.counts)
-
-    def share_error(self, limit: float) -> float:
-        """Of the share of values at or below a limit."""
-        return _error(self._present(self._seconds[self._values <= limit]), self.counts)
-
-    def _present(self, seconds: Int64, weights: npt.NDArray[np.generic] | None = None) -> Floats:
-        return _sums(seconds, len(self._all), weights)[self._all > 0]
-
-
-def _values(sample: Sample) -> Floats:
-    return np.concatenate((sample.measured, sample.ages))
-
-
-def _gap_counts(records: Records, where: Mask) -> Int64:
-    import pyarrow.compute as pc
-
-    gaps = records.table.column("gaps")
-    counts: Int64 = numbers(pc.list_value_length(gaps)).astype(np.int64)[where]
-    return counts
-
-
-def _lengths(seconds: float) -> Floats:
-    """The lengths of a run's blocks: whole seconds; a fraction at the end belongs to the last one."""
-    blocks = max(int(round(seconds, 6)), 1)
-    lengths = np.ones(blocks)
-    lengths[-1] += seconds - blocks
-    return lengths
-
-
-def _block(instants: npt.NDArray[np.generic], blocks: int) -> Int64:
-    seconds: Int64 = np.clip(instants // NS, 0, blocks - 1).astype(np.int64)
-    return seconds
-
-
-def _sums(blocks: Int64, size: int, weights: npt.NDArray[np.generic] | None = None) -> Floats:
-    """The sum of the weights in each block; without weights, how many there are."""
-    sums: Floats = np.bincount(blocks, weights, size).astype(np.float64)
-    return sums
 
 
 def _error(above: Floats, below: Floats) -> float:

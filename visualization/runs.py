@@ -240,8 +240,8 @@ def _tails(wave: Wave) -> dict[str, Points]:
 
 def _intervals(wave: Wave) -> dict[str, Interval]:
     """The confidence intervals of what the records bound, by the name it has in an SLO."""
-    estimates = Estimates(wave)
     wanted = [(name, name) for name in ALONE] + [(name, stat) for name in (*TIMES, "lag") for stat in STATISTICS]
+    estimates = Estimates(wave, wanted)
     found = ((f"{metric}.{stat}", estimates.of(metric, stat)) for metric, stat in wanted)
     known = ((name, interval(estimate)) for name, estimate in found if estimate is not None)
     return {name: ends for name, ends in known if ends is not None and ends[0] < ends[1]}

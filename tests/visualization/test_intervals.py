@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.student_t import student_t
 from inference_benchmarker.units import NS
+from tests.parts import in_parts
 from tests.waves import MEAN_S, drawn, wave
-from visualization.intervals import LEAST_BLOCKS, Estimates, Percentile, Ratio, interval, ratio_error
+from visualization.intervals import LEAST_BLOCKS, Estimate, Estimates, Percentile, Ratio, interval, ratio_error
 
+if TYPE_CHECKING:
+    from inference_benchmarker.wave.wave import Wave
+
+STATISTICS = ("mean", "p50", "p90", "p99")
 SUMS = st.lists(st.integers(0, 1000), min_size=2, max_size=50).filter(any)
 TOKENS: dict[str, Any] = {"first_token": np.zeros(2000, np.int64), "chunks": np.full(2000, 3)}
+
+
+def estimated(run: Wave, metric: str, stat: str) -> Estimate | None:
+    return Estimates(run, [(metric, stat)]).of(metric, stat)
 
 
 @pytest.mark.parametrize("freedom", [1, 2.5, 19, 38, 600, 100_000])
@@ -80,7 +90,7 @@ def test_the_ends_of_a_percentile_enclose_it_and_lie_further_apart_the_surer_the
 class TestEstimates:
     def test_the_values_are_those_of_the_summary(self) -> None:
         run = wave(drawn(1), outcomes=["ok", "ok", "ok", "failed"] * 500, tokens_out=np.arange(2000) % 7, **TOKENS)
-        estimates, summary = Estimates(run), run.summary
+        summary = run.summary
         assert summary.latency is not None
         assert summary.tokens is not None
         expected = {
@@ -92,18 +102,18 @@ class TestEstimates:
             ("rate", "rate"): summary.rates.completed,
             ("tokens", "tokens"): summary.tokens.tokens_out_per_s,
         }
+        estimates = Estimates(run, expected)
         found = {name: estimate.value for name in expected if (estimate := estimates.of(*name))}
         assert found == expected
 
     def test_what_was_not_measured_has_none(self) -> None:
-        estimates = Estimates(wave(drawn(1), concurrency=4))
-        assert [estimates.of(*name) for name in (("response_time", "p50"), ("ttft", "p50"), ("tokens", "tokens"))] == [
-            None
-        ] * 3
+        run = wave(drawn(1), concurrency=4)
+        for name in (("response_time", "p50"), ("ttft", "p50"), ("tokens", "tokens")):
+            assert estimated(run, *name) is None
 
     def test_a_block_is_the_second_a_request_was_due_in(self) -> None:
         seconds = np.where(np.arange(20) % 2, 0.1, 0.3)
-        estimate = Estimates(wave(np.repeat(seconds[:, None], 50, axis=1))).of("latency", "mean")
+        estimate = estimated(wave(np.repeat(seconds[:, None], 50, axis=1)), "latency", "mean")
         assert isinstance(estimate, Ratio)
         assert estimate.value == pytest.approx(0.2)
         assert estimate.error == pytest.approx(float(np.std(seconds, ddof=1)) / math.sqrt(20))
@@ -113,30 +123,30 @@ class TestEstimates:
         due = np.repeat(np.arange(0, 40, 2), 50) * NS
         latencies = np.full((40, 25), 0.1)
         run = wave(latencies, due=due, sent=due, done=due + NS // 10)
-        estimate = Estimates(run).of("latency", "p50")
+        estimate = estimated(run, "latency", "p50")
         assert estimate is not None
         assert (estimate.blocks, interval(estimate)) == (20, (0.1, 0.1))
 
     def test_in_the_closed_loop_it_is_the_second_it_was_sent_in(self) -> None:
         sent = np.repeat(np.arange(20), 50) * NS
         run = wave(np.full((20, 50), 0.1), concurrency=1, due=np.zeros(1000, np.int64), sent=sent, done=sent + NS // 10)
-        estimate = Estimates(run).of("latency", "p50")
+        estimate = estimated(run, "latency", "p50")
         assert estimate is not None
         assert estimate.blocks == 20
 
     def test_the_gaps_between_tokens_belong_to_their_request(self) -> None:
         seconds = np.where(np.arange(20) % 2, 1, 3)
         gaps = [[second * 1000] * (number % 3) for number, second in enumerate(np.repeat(seconds, 100))]
-        estimate = Estimates(wave(np.full((20, 100), 1.0), gaps=gaps, **TOKENS)).of("itl", "mean")
+        estimate = estimated(wave(np.full((20, 100), 1.0), gaps=gaps, **TOKENS), "itl", "mean")
         assert isinstance(estimate, Ratio)
         assert estimate.blocks == 20
         assert estimate.value == pytest.approx(0.002, rel=0.01)
         assert estimate.error == pytest.approx(np.std(seconds, ddof=1) / 1000 / math.sqrt(20), rel=0.02)
 
     def test_an_even_load_answered_in_even_time_has_no_error(self) -> None:
-        estimates = Estimates(wave(np.full((20, 50), 0.1), tokens_out=np.full(1000, 5), chunks=np.full(1000, 5)))
+        run = wave(np.full((20, 50), 0.1), tokens_out=np.full(1000, 5), chunks=np.full(1000, 5))
         for name in ("rate", "success", "tokens"):
-            estimate = estimates.of(name, name)
+            estimate = estimated(run, name, name)
             assert isinstance(estimate, Ratio)
             assert (estimate.error, estimate.blocks) == (0, 20)
 
@@ -145,7 +155,7 @@ class TestEstimates:
         run = wave(np.full((41, 50), 0.1), due=due, sent=due, done=due + NS // 10, tokens_out=np.full(2050, 3))
         run = replace(run, window=replace(run.window, planned_ns=due[-1] + NS // 100))
         for name in ("rate", "tokens"):
-            estimate = Estimates(run).of(name, name)
+            estimate = estimated(run, name, name)
             assert isinstance(estimate, Ratio)
             assert estimate.error == pytest.approx(0, abs=1e-9)
             assert estimate.blocks == 20
@@ -155,27 +165,72 @@ class TestEstimates:
         apart = (["failed"] + ["ok"] * 19) * 100
         errors = []
         for outcomes in (together, apart):
-            estimate = Estimates(wave(drawn(1), outcomes=outcomes)).of("success", "success")
+            estimate = estimated(wave(drawn(1), outcomes=outcomes), "success", "success")
             assert isinstance(estimate, Ratio)
             errors.append(estimate.error)
         assert errors == [pytest.approx(0.05), 0]
 
     def test_a_share_ends_at_1(self) -> None:
-        estimate = Estimates(wave(drawn(1), outcomes=["failed"] * 20 + ["ok"] * 1980)).of("success", "success")
+        estimate = estimated(wave(drawn(1), outcomes=["failed"] * 20 + ["ok"] * 1980), "success", "success")
         assert estimate is not None
         assert list(estimate.ends(2)) == [pytest.approx(0.97), 1]
+
+
+EVERY = [
+    *((name, name) for name in ("rate", "success", "tokens")),
+    *((name, stat) for name in ("default", "latency", "response_time", "ttft", "itl", "lag") for stat in STATISTICS),
+]
+
+
+@st.composite
+def any_wave(draw: st.DrawFn) -> Wave:
+    """Of some seconds of 7 requests: streams or none, answered or not, in the open loop or the closed."""
+    seconds = draw(st.integers(1, 6))
+    size = 7 * seconds
+    random = np.random.default_rng(draw(st.integers(0, 1 << 32)))
+    latencies = np.round(random.lognormal(-1, 1, (seconds, 7)), draw(st.integers(1, 9)))
+    due = np.arange(size) * NS // 7
+    sent = due + np.round(random.exponential(3e8, size)).astype(np.int64)
+    done = sent + np.round(latencies.ravel() * NS).astype(np.int64)
+    more: dict[str, Any] = {"sent": sent, "done": done}
+    if draw(st.booleans()):
+        chunks = random.integers(1, 5, size)
+        has_none = np.arange(size) % draw(st.integers(2, 50)) == 0
+        first, last = sent + (done - sent) // 3, sent + (done - sent) * 2 // 3
+        gaps = [
+            None if missing else [1000 * count] * (count - 1) for count, missing in zip(chunks, has_none, strict=True)
+        ]
+        whole = zip(
+            ("first_token", "last_token", "chunks", "tokens_out"), (first, last, chunks, 2 * chunks), strict=True
+        )
+        more |= {name: pa.array(values, pa.int64(), mask=has_none) for name, values in whole} | {"gaps": gaps}
+    outcomes = random.choice(["ok", "failed", "abandoned"], size, p=[0.8, 0.1, 0.1]).tolist()
+    return wave(latencies, outcomes=outcomes, concurrency=draw(st.sampled_from([None, 4])), **more)
+
+
+@settings(deadline=None, max_examples=30)
+@given(any_wave(), st.integers(1, 50))
+def test_intervals_do_not_depend_on_the_parts(run: Wave, rows: int) -> None:
+    records: Any = in_parts(run.records, rows)
+    whole, parts = (Estimates(each, EVERY) for each in (run, replace(run, records=records)))
+    for name in EVERY:
+        expected, found = whole.of(*name), parts.of(*name)
+        assert type(found) is type(expected)
+        if expected is not None and found is not None:
+            assert found.error == pytest.approx(expected.error, rel=1e-9, abs=1e-12)
+            assert (found.blocks, found.is_lower_bound) == (expected.blocks, expected.is_lower_bound)
 
 
 class TestInterval:
     @pytest.mark.parametrize(("seconds", "known"), [(LEAST_BLOCKS - 1, False), (LEAST_BLOCKS, True)])
     def test_there_is_none_from_fewer_than_20_seconds(self, seconds: int, *, known: bool) -> None:
-        estimate = Estimates(wave(drawn(1, seconds=seconds))).of("latency", "p50")
+        estimate = estimated(wave(drawn(1, seconds=seconds)), "latency", "p50")
         assert estimate is not None
         assert (interval(estimate) is not None) is known
 
     def test_there_is_none_where_no_record_lies_beyond(self) -> None:
-        estimates = Estimates(wave(drawn(1)))
-        found = {stat: estimate for stat in ("p99", "p99.9") if (estimate := estimates.of("latency", stat))}
+        run = wave(drawn(1))
+        found = {stat: estimate for stat in ("p99", "p99.9") if (estimate := estimated(run, "latency", stat))}
         assert interval(found["p99"]) is not None
         assert interval(found["p99.9"]) is None
 
@@ -184,8 +239,8 @@ class TestInterval:
         outcomes[::100] = ["abandoned"] * 20
         latencies = drawn(1)
         latencies.ravel()[::100] = 60
-        estimates = Estimates(wave(latencies, outcomes=outcomes))
-        found = {stat: estimate for stat in ("mean", "p50", "p99.5") if (estimate := estimates.of("latency", stat))}
+        run = wave(latencies, outcomes=outcomes)
+        found = {stat: estimate for stat in ("mean", "p50", "p99.5") if (estimate := estimated(run, "latency", stat))}
         assert [found[stat].is_lower_bound for stat in found] == [True, False, True]
         assert [interval(found[stat]) is None for stat in found] == [True, False, True]
 
@@ -194,7 +249,7 @@ def covered(stat: str, true: float, runs: int) -> float:
     """The share of simulated runs whose 95% interval holds the true value."""
     hits = 0
     for seed in range(runs):
-        estimate = Estimates(wave(drawn(seed, rate=50))).of("latency", stat)
+        estimate = estimated(wave(drawn(seed, rate=50)), "latency", stat)
         assert estimate is not None
         low, high = interval(estimate) or (0, math.inf)
         hits += low <= true <= high
@@ -217,7 +272,7 @@ def test_a_load_that_drifts_is_seen() -> None:
         levels = [random.normal()]
         while len(levels) < 60:
             levels.append(0.5 * levels[-1] + math.sqrt(0.75) * random.normal())
-        estimate = Estimates(wave(np.repeat(np.array(levels)[:, None] * 0.01 + 0.1, 10, axis=1))).of("latency", "mean")
+        estimate = estimated(wave(np.repeat(np.array(levels)[:, None] * 0.01 + 0.1, 10, axis=1)), "latency", "mean")
         assert estimate is not None
         low, high = interval(estimate) or (math.nan, math.nan)
         hits += low <= 0.1 <= high

@@ -1,0 +1,168 @@
+"""Sums over the seconds of a wave, added up as its parts come: what the errors of its metrics are told from. Pure."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from inference_benchmarker.records.arrow import numbers
+from inference_benchmarker.summary.request_times import output_tokens
+from inference_benchmarker.summary.samples import Streams, TimesGathered, samples
+from inference_benchmarker.units import NS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    import numpy.typing as npt
+
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.records.columns import Floats, Int64, Records
+    from inference_benchmarker.summary.completed_rate import CompletedSpan
+    from inference_benchmarker.summary.samples import Sample
+
+
+def lengths(seconds: float) -> Floats:
+    """The lengths of so many seconds' blocks: whole seconds; a fraction at the end belongs to the last one."""
+    blocks = max(int(round(seconds, 6)), 1)
+    each = np.ones(blocks)
+    each[-1] += seconds - blocks
+    return each
+
+
+class Seconds:
+    """The block of each record: the second it was due in, in the closed loop sent in."""
+
+    def __init__(self, facts: WaveFacts) -> None:
+        self.column = "due" if facts.open_loop else "sent"
+        self.number = len(lengths((facts.window.planned_ns or facts.window.duration_ns) / NS))
+
+    def of(self, part: Records) -> Int64:
+        """Those of a part."""
+        return _blocks(part.int(self.column), self.number)
+
+
+class Outcomes:
+    """Gathers how many requests were sent in each second, and how many of them were ok."""
+
+    def __init__(self, seconds: Seconds) -> None:
+        self.columns = ("outcome", seconds.column)
+        self._seconds = seconds
+        self.sent, self.ok = np.zeros(seconds.number), np.zeros(seconds.number)
+
+    def add(self, part: Records) -> None:
+        """As ``Gatherer`` says."""
+        seconds = self._seconds.of(part)
+        _add(self.sent, seconds)
+        _add(self.ok, seconds[part.outcome("ok")])
+
+
+class Completed:
+    """Gathers how many requests completed in each second of the completed rate's interval, and their output tokens."""
+
+    columns = ("outcome", "done", "chunks", "tokens_out")
+
+    def __init__(self, span: CompletedSpan) -> None:
+        self._span = span
+        self._begin_ns = math.ceil(span.begin_ns)  # of whole ns, those from here on are those from there on
+        self.lengths = lengths(span.seconds)
+        self.requests, self.tokens = np.zeros(len(self.lengths)), np.zeros(len(self.lengths))
+
+    def add(self, part: Records) -> None:
+        """As ``Gatherer`` says."""
+        done = part.int("done")
+        inside = part.outcome("ok") & self._span.holds(done)
+        seconds = _blocks(done[inside] - self._begin_ns, len(self.lengths))
+        _add(self.requests, seconds)
+        _add(self.tokens, seconds, output_tokens(part)[inside])
+
+
+class Times:
+    """Gathers the values of some times in each second: how many there are, how many at or below limits, their sum.
+
+    ``limits``: of each time by its name, in seconds.
+    """
+
+    def __init__(self, facts: WaveFacts, seconds: Seconds, limits: Mapping[str, Collection[float]]) -> None:
+        streams = Streams.of(facts.records) if {"ttft", "itl", "tpot"} & set(limits) else _NO_STREAMS
+        self.columns = TimesGathered(streams, open_loop=facts.open_loop).columns
+        self._streams, self._open_loop, self._seconds = streams, facts.open_loop, seconds
+        self.of = {name: Values(seconds.number, limits[name]) for name in limits}
+
+    def add(self, part: Records) -> None:
+        """As ``Gatherer`` says."""
+        seconds = self._seconds.of(part)
+        for name, sample in samples(part, open_loop=self._open_loop, streams=self._streams):
+            if name in self.of:
+                self.of[name].add(_seconds_of(part, name, sample, seconds), sample)
+
+
+_NO_STREAMS = Streams(any=False, timed=False, only=False, typical_gap_s=0.0)
+
+
+class Values:
+    """The values of one time in each second."""
+
+    def __init__(self, seconds: int, limits: Collection[float]) -> None:
+        self._limits = np.array(sorted(limits))
+        self._at_most = np.zeros((seconds, len(self._limits) + 1))
+        self._sums = np.zeros(seconds)
+
+    def add(self, seconds: Int64, sample: Sample) -> None:
+        """Take in the values of a sample; ``seconds``: the block of each."""
+        values = np.concatenate((sample.measured, sample.ages)) if len(sample.ages) else sample.measured
+        above = np.zeros(len(values), np.int64)  # how many limits each is above
+        for limit in self._limits:
+            above += values > limit
+        _add(self._at_most.reshape(-1), seconds * self._at_most.shape[1] + above)
+        _add(self._sums, seconds, values)
+
+    @property
+    def counts(self) -> Floats:
+        """The number of them in each second that has any."""
+        counts = self._counts
+        return counts[counts > 0]
+
+    @property
+    def sums(self) -> Floats:
+        """Their sum in each of these seconds."""
+        return self._sums[self._counts > 0]
+
+    def at_most(self, limit: float) -> Floats:
+        """The number of them at or below one of the limits in each of these seconds."""
+        place = int(np.searchsorted(self._limits, limit))
+        found: Floats = self._at_most[self._counts > 0, : place + 1].sum(axis=1)
+        return found
+
+    @property
+    def _counts(self) -> Floats:
+        counts: Floats = self._at_most.sum(axis=1)
+        return counts
+
+
+def _seconds_of(part: Records, name: str, sample: Sample, seconds: Int64) -> Int64:
+    """The block of each value of a sample."""
+    measured = seconds[sample.measured_in]
+    if name == "itl":
+        measured = np.repeat(measured, _gap_counts(part)[sample.measured_in])
+    return np.concatenate((measured, seconds[sample.aged_in]))
+
+
+def _gap_counts(part: Records) -> Int64:
+    import pyarrow.compute as pc
+
+    counts: Int64 = numbers(pc.list_value_length(part.table.column("gaps"))).astype(np.int64)
+    return counts
+
+
+def _blocks(instants: Int64, number: int) -> Int64:
+    seconds: Int64 = np.clip(instants // NS, 0, number - 1)
+    return seconds
+
+
+def _add(sums: Floats, blocks: Int64, weights: npt.NDArray[np.generic] | None = None) -> None:
+    """Add each weight to the sum of its block; without weights, 1. A part has few of a wave's seconds."""
+    if len(blocks):
+        first, last = int(blocks.min()), int(blocks.max())
+        sums[first : last + 1] += np.bincount(blocks - first, weights)
