@@ -34,7 +34,6 @@ from inference_benchmarker.units import NS
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import SpoolWriter
-from inference_benchmarker.wave.spool_state import WorkerState
 from inference_benchmarker.wave.wave import Wave
 
 if TYPE_CHECKING:
@@ -141,9 +140,10 @@ class Worker:
 
     def columns(self) -> WorkerColumns:
         parts = [split_batch(batch) for batch in self.batches]
-        state = WorkerState()
+        attempts, rows = [np.zeros((0, 2), np.int64)], 0
         for meta, base, _, _ in parts:
-            state.take_rows(np.frombuffer(base, BASE_DTYPE), meta.get("attempts", []))
+            attempts.append(np.array(meta.get("attempts", []), np.int64).reshape(-1, 2) + np.array((rows, 0)))
+            rows += len(base) // BASE_DTYPE.itemsize
         return WorkerColumns(
             worker=self.number,
             base=np.frombuffer(b"".join(part[1] for part in parts), BASE_DTYPE),
@@ -152,7 +152,7 @@ class Worker:
             labels=[name for part in parts for name in part[0]["labels"]],
             errors=[name for part in parts for name in part[0]["errors"]],
             finish_reasons=[name for part in parts for name in part[0]["finish_reasons"]],
-            attempts=np.array(state.attempts, np.int64).reshape(-1, 2),
+            attempts=np.concatenate(attempts),
         )
 
 

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from inference_benchmarker.records import arrow
 from inference_benchmarker.records.packed import WorkerColumns, joined
-from inference_benchmarker.records.record import OUTCOMES, RequestRecord
-from inference_benchmarker.units import MAX_SECONDS, NS
+from inference_benchmarker.records.record import RequestRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,15 +26,7 @@ Mask = npt.NDArray[np.bool_]
 Index = int  # in a class that has a method of that name
 
 MOST_ATTEMPT = (1 << 16) - 1
-LONGEST_NS = 3 * MAX_SECONDS * NS  # warm-up, wave and drain
-MOST_COUNT = 1 << 53
 _INSTANTS = ("due", "sent", "first_token", "last_token", "done")
-_BOUNDS = {
-    **dict.fromkeys(_INSTANTS, (-LONGEST_NS, LONGEST_NS)),
-    "index": (-MOST_COUNT, MOST_COUNT),
-    "build_ns": (0, LONGEST_NS),
-    **dict.fromkeys(("chunks", "tokens_in", "tokens_out", "bytes"), (0, MOST_COUNT)),
-}
 _NAMES = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
     [
@@ -146,33 +137,6 @@ class Records:
         whole = column.combine_chunks()
         return arrow.numbers(whole.indices, null=-1), whole.dictionary.to_pylist()
 
-    def check(self) -> None:
-        """Raise ValueError for values that no worker reports: an instant of no wave, a count below zero."""
-        for name, (least, most) in _BOUNDS.items():
-            found = pc.min_max(self.table.column(name)).as_py()
-            if found["min"] is not None and not least <= found["min"] <= found["max"] <= most:
-                raise ValueError(f"{name} is from {found['min']} to {found['max']}")
-        for name in ("label", "outcome", "error", "finish_reason"):
-            codes, names = self.coded(name)
-            if None in names or (name == "outcome" and not (codes >= 0).all()):
-                raise ValueError(f"{name} is missing")
-        if strange := set(self.coded("outcome")[1]) - set(OUTCOMES):
-            raise ValueError(f"an outcome is {str(strange.pop())[:40]!r}")
-        self._check_attempts()
-
-    def _check_attempts(self) -> None:
-        """Each further attempt stands after the one before it, of the same arrival and worker, and was due later."""
-        repeats = np.flatnonzero(self.repeats)
-        for name, step in (("index", 0), ("worker", 0), ("attempt", 1)):
-            values = self.int(name).astype(np.int64)
-            if len(repeats) and (not repeats[0] or (values[repeats] - values[repeats - 1] != step).any()):
-                raise ValueError("an attempt does not follow the one before it")
-        if (self.int("due")[repeats] < self.int("done")[repeats - 1]).any():
-            raise ValueError("an attempt was due before the one before it was over")
-        first = np.sort(self.int("index")[~self.repeats])
-        if (first[1:] == first[:-1]).any():
-            raise ValueError("an arrival has two first attempts")
-
     def gaps(self, where: Mask) -> Floats:
         """Every gap between tokens of the selected requests, in seconds."""
         chosen = self.table.column("gaps").filter(arrow.truths(where))
@@ -193,14 +157,6 @@ class Records:
         """The same records by when their arrivals were due; the attempts of one stay together, in their order."""
         order = np.argsort(self.arrived, kind="stable")
         return Records(self.table.take(arrow.column(order.astype(np.int64))).combine_chunks())
-
-    def by_warmup(self) -> tuple[Records, Records]:
-        """The warm-up's records and the window's, which have no index below zero. They are no copies."""
-        index = self.int("index")
-        if (index[1:] < index[:-1]).any():  # in a file that is not ours
-            return self.where(index < 0), self.where(index >= 0)
-        begin = int(np.searchsorted(index, 0))
-        return self.between(0, begin), self.between(begin, len(self))
 
     def since(self, start_ns: Index) -> Records:
         """The same records on a clock that begins that much later."""

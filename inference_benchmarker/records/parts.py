@@ -45,9 +45,11 @@ class InParts(Protocol):
 
 
 class Source(Protocol):
-    """A place that parts are read from, again and again. ``lengths``: the number of records in each."""
+    """A place that parts are read from, again and again."""
 
-    lengths: Sequence[int]
+    @property
+    def lengths(self) -> Sequence[int]:
+        """The number of records in each part."""
 
     def read(self, part: int, columns: Sequence[str]) -> Records:
         """The records of a part, with some columns of them; without names, with all."""

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
 from inference_benchmarker.facts.wave_facts import Window
 from inference_benchmarker.plan.pacing import TokenBucket
-from inference_benchmarker.records.columns import LONGEST_NS, MOST_COUNT
+from inference_benchmarker.records.check import LONGEST_NS, MOST_COUNT
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.typed import require
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.records.check import RecordsCheck
 
 _LAST_UNIX_NS = 1 << 62  # of the year 2116
 _KINDS: dict[str, Any] = {
@@ -39,7 +40,7 @@ _KINDS: dict[str, Any] = {
 
 
 def check_wave(wave: WaveFacts) -> None:
-    """Raise ValueError (KeyError) with the first thing that no wave leaves behind."""
+    """Raise ValueError (KeyError) with the first thing that no wave leaves behind, of what is not its requests."""
     for name, kind in _KINDS.items():
         require(getattr(wave, name), kind, name)
     if wave.calibration is not None:
@@ -47,9 +48,19 @@ def check_wave(wave: WaveFacts) -> None:
     _check_window(wave.window)
     _check_workers(wave)
     _check_ledgers(wave.ledgers)
-    for records in (wave.records, wave.warmup):
-        records.check()
-    _check_indices(wave)
+
+
+def check_requests(wave: WaveFacts, checked: RecordsCheck) -> None:
+    """Raise ValueError where the wave could not have had its requests, which were ``checked`` for themselves."""
+    if checked.last_worker >= wave.plan.workers:
+        raise ValueError(f"there is no worker {checked.last_worker} among {wave.plan.workers}")
+    most = TokenBucket.of(wave.plan).most_arrivals()
+    if wave.ledger.late_changes:  # it went on at the rate before
+        most = wave.plan.workers * (max(ledger.scheduled for ledger in wave.ledgers) + 1)
+    if most is not None and checked.last_index >= most:
+        raise ValueError(f"arrival {checked.last_index:,} is none of the {most:,} that were planned")
+    if checked.warmup and not wave.plan.warmup_ns:
+        raise ValueError("there are requests of a warm-up, and none was planned")
 
 
 def _check_window(window: Window) -> None:
@@ -68,8 +79,7 @@ def _check_workers(wave: WaveFacts) -> None:
     for name, each in told.items():
         if len(each) != planned and (each or name == "ledgers"):  # a wave of an older version has no caps and workers
             raise ValueError(f"there are {planned} workers and {len(each)} {name}")
-    in_records = (int(records.int("worker").max(initial=0)) for records in (wave.records, wave.warmup))
-    for number in (*wave.lost_workers, *in_records):
+    for number in wave.lost_workers:
         if not 0 <= number < planned:
             raise ValueError(f"there is no worker {number} among {planned}")
     if wave.host is not None and wave.host.cores < 1:
@@ -86,14 +96,3 @@ def _check_ledgers(ledgers: tuple[Ledger, ...]) -> None:
             raise ValueError(f"{ledger.repeated:,} of {ledger.sent:,} requests were repeats")
     if total.dropped and not total.scheduled:
         raise ValueError(f"{total.dropped:,} arrivals were dropped, and none was scheduled")
-
-
-def _check_indices(wave: WaveFacts) -> None:
-    most = TokenBucket.of(wave.plan).most_arrivals()
-    last = int(wave.records.int("index").max(initial=0))
-    if wave.ledger.late_changes:  # it went on at the rate before
-        most = wave.plan.workers * (max(ledger.scheduled for ledger in wave.ledgers) + 1)
-    if most is not None and last >= most:
-        raise ValueError(f"arrival {last:,} is none of the {most:,} that were planned")
-    if len(wave.warmup) and not wave.plan.warmup_ns:
-        raise ValueError("there are requests of a warm-up, and none was planned")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse
@@ -41,14 +41,13 @@ def finalise(
     if spool_state.start is None:
         raise nothing_recorded(run_dir)
     plan = offered(plan, spool_state)
-    everything = spool_state.records()
-    warmup, records = everything.by_warmup()
+    everything, begin = spool_state.records(), spool_state.warmup_rows
     lost = {number for number, worker in enumerate(spool_state.workers) if not worker.final}
     return Wave(
         plan=plan,
-        window=_window(plan, spool_state, records),
-        records=records,
-        warmup=warmup,
+        window=_window(plan, spool_state),
+        records=cast("Records", everything.between(begin, len(everything))),
+        warmup=cast("Records", everything.between(0, begin)),
         ledgers=reconcile_ledgers(plan, _ledgers(plan, spool_state), lost, spool_state.end_at),
         lost_workers=tuple(sorted(lost)),
         primary_lost=primary_lost,
@@ -112,12 +111,11 @@ def make_countable(plan: WavePlan, spool_state: SpoolState) -> None:
         raise ValueError(f"about {arrivals:,.0f} arrivals were due, and {rows:,} requests were reported")
 
 
-def _window(plan: WavePlan, spool_state: SpoolState, records: Records) -> Window:
+def _window(plan: WavePlan, spool_state: SpoolState) -> Window:
     """The duration ends with the last answer; a request that was abandoned has none."""
     assert spool_state.start is not None
-    answered = (records.int("index") >= 0) & ~records.outcome("abandoned")
-    done = records.int("done")[answered]
-    last = int(done.max()) if len(done) else max((worker.at for worker in spool_state.workers), default=0)
+    done = [worker.last_done for worker in spool_state.workers if worker.last_done is not None]
+    last = max(done or [worker.at for worker in spool_state.workers], default=0)
     return Window(
         start_unix_ns=spool_state.start["wall_ns"],
         t0_monotonic_ns=spool_state.start["t0"],

@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 from pyarrow.parquet import filters_to_expression
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.records.columns import SCHEMA
+from inference_benchmarker.records.columns import SCHEMA, Records
 from inference_benchmarker.suggest import meant, question
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pandas as pd
-    import pyarrow.dataset as ds
+
+    from inference_benchmarker.records.parts import InParts
 
 Filter = Any
 """An Arrow expression, or tuples as pandas takes them: ``[("outcome", "==", "ok")]``."""
@@ -25,17 +27,20 @@ _LIST_BYTES = 120
 
 
 class Selection:
-    """Some columns and rows of a dataset of records. BenchmarkError for a column or a filter that is none."""
+    """Some columns and rows of a wave's records, or of a dataset of them.
 
-    def __init__(self, dataset: ds.Dataset, columns: Sequence[str] | None, where: Filter | None) -> None:
+    BenchmarkError for a column or a filter that is none.
+    """
+
+    def __init__(self, source: ds.Dataset | InParts, columns: Sequence[str] | None, where: Filter | None) -> None:
         names = list(SCHEMA.names if columns is None else columns)
         for name in names:
             if name not in SCHEMA.names:
                 raise _no_column(name)
-        self._dataset, self._names = dataset, names
+        self._source, self._names = source, names
         try:
             self._where = filters_to_expression(where) if isinstance(where, list) else where
-            self.rows = int(self._scanner().count_rows())
+            self.rows = sum(int(scanner.count_rows()) for scanner in self._scanners())
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise BenchmarkError(
                 f"where={where!r} chooses no rows: {str(error).splitlines()[0]}.",
@@ -56,27 +61,59 @@ class Selection:
                 "Choose columns (frame(columns=[...])) or rows (frame(where=[...])), go through batches(), or let "
                 "DuckDB or Arrow compute on dataset().",
             )
-        frame: pd.DataFrame = self._scanner().to_table().to_pandas()
+        tables = [scanner.to_table() for scanner in self._scanners()]
+        frame: pd.DataFrame = pa.concat_tables(tables).unify_dictionaries().to_pandas()
         return frame
 
     def batches(self, rows: int) -> Iterator[pd.DataFrame]:
         """Frames of at most so many rows, in the order of the records; their numbers of rows go on."""
         first = 0
-        for batch in self._scanner(rows).to_batches():
+        for batch in self._batches(self._names, rows):
             if batch.num_rows:
                 frame = batch.to_pandas()
                 frame.index += first
                 first += batch.num_rows
                 yield frame
 
-    def _scanner(self, rows: int = 131_072) -> ds.Scanner:
-        return self._dataset.scanner(columns=self._names, filter=self._where, batch_size=rows)
+    def _batches(self, names: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+        for scanner in self._scanners(names, rows):
+            yield from scanner.to_batches()
+
+    def _scanners(self, names: list[str] | None = None, rows: int = 131_072) -> Iterator[ds.Scanner]:
+        """Of each part; a wave without a request has one."""
+        for dataset in self._datasets():
+            yield dataset.scanner(columns=names or self._names, filter=self._where, batch_size=rows)
+
+    def _datasets(self) -> Iterator[ds.Dataset]:
+        if isinstance(self._source, ds.Dataset):
+            yield self._source
+        elif isinstance(self._source, Records):
+            yield ds.dataset(self._source.table)
+        else:
+            yield from (ds.dataset(part.table) for part in self._source.parts())
 
     def _gaps(self) -> int:
         if "gaps" not in self._names or not self.rows:
             return 0
-        lists = self._dataset.scanner(columns=["gaps"], filter=self._where).to_batches()
-        return sum(len(batch.column(0).flatten()) for batch in lists)
+        return sum(len(batch.column(0).flatten()) for batch in self._batches(["gaps"], 131_072))
+
+
+def in_memory(records: InParts) -> ds.Dataset:
+    """A dataset of records that are in no file. BenchmarkError where they would take more than half of what is free."""
+    from psutil import virtual_memory
+
+    if isinstance(records, Records):
+        return ds.dataset(records.table)
+    tables, free = [], virtual_memory().available // 2
+    for part in records.parts():
+        tables.append(part.table)
+        free -= part.table.nbytes
+        if free < 0:
+            raise BenchmarkError(
+                f"The {len(records):,} requests are in no file of today's columns, and do not fit into memory.",
+                "Go through batches(), or choose columns (frame(columns=[...])) or rows (frame(where=[...])).",
+            )
+    return ds.dataset(pa.concat_tables(tables).unify_dictionaries())
 
 
 def _width(kind: pa.DataType) -> int:

@@ -13,6 +13,7 @@ import json
 import os
 import struct
 import tempfile
+import weakref
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -97,7 +98,7 @@ class SpoolWriter:
 class SpoolReader:
     """Reads frames as they are appended; ``frames()`` gives those that came since its last call.
 
-    ``place``: where the frame that was given last begins, to read it ``again``.
+    ``place``: where the frame that was given last begins, by which it can be read ``again``.
     """
 
     def __init__(self, path: Path) -> None:
@@ -126,20 +127,32 @@ class SpoolReader:
             self.place, self._offset = self._offset, self._offset + _FRAME.size + length
             yield kind, data
 
-    def again(self, place: int) -> bytes:
-        """The data of a frame that was given before; ValueError where it is another by now."""
-        assert self._file is not None, "it was read before"
-        head = os.pread(self._file.fileno(), _FRAME.size, place)
-        _, kind, length, checksum = _FRAME.unpack(head)
-        data = os.pread(self._file.fileno(), min(length, MOST_FRAME), place + _FRAME.size)
-        if _checksum(kind, data) != checksum:
-            raise ValueError("a part of it that was whole is damaged")
-        return data
+    def again(self) -> SpoolFrames | None:
+        """The frames that were given, to be read again; None where there is no file."""
+        return None if self._file is None else SpoolFrames(self._file.fileno())
 
     def close(self) -> None:
         """Nothing more is read."""
         if self._file is not None:
             self._file.close()
+
+
+class SpoolFrames:
+    """A spool's frames by their places. It is open as long as somebody has it, whoever closes or deletes it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._fd = os.dup(descriptor)
+        weakref.finalize(self, os.close, self._fd)
+
+    def data(self, place: int) -> bytes:
+        """The data of a frame that a reader gave before; ValueError where it is another by now."""
+        head = os.pread(self._fd, _FRAME.size, place)
+        if len(head) == _FRAME.size:
+            _, kind, length, checksum = _FRAME.unpack(head)
+            data = os.pread(self._fd, min(length, MOST_FRAME), place + _FRAME.size)
+            if _checksum(kind, data) == checksum:
+                return data
+        raise ValueError("a part of it that was whole is damaged")
 
 
 def _checksum(kind: bytes, data: bytes) -> int:

@@ -16,20 +16,24 @@ from inference_benchmarker.json_text import parse_json
 from inference_benchmarker.plan.exact import exact
 from inference_benchmarker.plan.load import MAX_STAGES
 from inference_benchmarker.plan.steering import RateChange
-from inference_benchmarker.records.columns import MOST_ATTEMPT, Records
+from inference_benchmarker.records.columns import MOST_ATTEMPT
 from inference_benchmarker.records.feed import Feed
-from inference_benchmarker.records.packed import BASE_DTYPE, STREAM_DTYPE, WorkerColumns
-from inference_benchmarker.records.record import Ledger, packed_sections, split_batch
+from inference_benchmarker.records.packed import BASE_DTYPE
+from inference_benchmarker.records.parts import PART, RecordParts
+from inference_benchmarker.records.record import ABANDONED, OUTCOME, Ledger, split_batch
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.typed import require
 from inference_benchmarker.units import NS
 from inference_benchmarker.wave.spool import BATCH, COMMAND_GONE, PLANNED, STOP_ASKED, SpoolReader
+from inference_benchmarker.wave.spooled import Batch, BatchIndex, Reporter, SpoolSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     import numpy.typing as npt
+
+    from inference_benchmarker.records.columns import Records
 
 
 SILENT_S = 3  # a report is due every half second
@@ -57,7 +61,7 @@ _BATCH_META = {
 class WorkerState:
     """One worker's reports so far.
 
-    ``places``: of each batch the number of its spool, and where it stands there.
+    ``last_due``: when the last arrival of them was due. ``last_done``: the last answer of the window.
     """
 
     ledger: Ledger = field(default_factory=Ledger)
@@ -71,10 +75,10 @@ class WorkerState:
     labels: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     finish_reasons: list[str] = field(default_factory=list)
-    places: array[int] = field(default_factory=lambda: array("q"))
     rows: int = 0
+    warmup: int = 0
     last_due: int = 0
-    attempts: array[int] = field(default_factory=lambda: array("q"))
+    last_done: int | None = None
 
     @property
     def worker_use(self) -> WorkerUse:
@@ -97,22 +101,27 @@ class WorkerState:
         require(attempts, list[list[int]], "attempts")
         if not all(len(pair) == 2 and 0 <= pair[0] < len(rows) and 0 < pair[1] <= MOST_ATTEMPT for pair in attempts):
             raise ValueError("an attempt of no request")
+        self.rows += len(rows)
+        self.warmup += int(np.count_nonzero(rows["index"] < 0))
         first = np.ones(len(rows), bool)
         first[[row for row, _ in attempts]] = False
         self.last_due = max(self.last_due, int(rows["due"][first].max(initial=0)))
-        for row, attempt in attempts:
-            self.attempts.extend((self.rows + row, attempt))
-        self.rows += len(rows)
+        answered = (rows["index"] >= 0) & (rows["outcome"] & OUTCOME != ABANDONED)
+        if answered.any():
+            done = int(rows["done"][answered].max())
+            self.last_done = done if self.last_done is None else max(self.last_done, done)
 
 
 class SpoolState:
     """The state of a wave as its spool tells it; ``read`` takes in what was appended since.
 
     ``live``: somebody follows the wave while it runs, so there is a ``feed``. A stored wave is computed from its rows.
+    ``part``: about as many of them are held at a time.
     """
 
-    def __init__(self, spools: Iterable[Path], workers: int, *, live: bool = True) -> None:
+    def __init__(self, spools: Iterable[Path], workers: int, *, live: bool = True, part: int = PART) -> None:
         self._live = live
+        self._batches = BatchIndex(part)
         self._readers = [SpoolReader(path) for path in spools]
         self.workers = [WorkerState() for _ in range(workers)]
         self.texts: dict[str, list[str]] = {}
@@ -146,7 +155,7 @@ class SpoolState:
         for number, reader in enumerate(self._readers):
             for kind, data in reader.frames():
                 if kind == BATCH:
-                    self._take_batch(data).places.extend((number, reader.place))
+                    self._take_batch(data, number, reader.place)
                 else:
                     self._take_event(parse_json(data))
 
@@ -155,27 +164,18 @@ class SpoolState:
         for reader in self._readers:
             reader.close()
 
-    def records(self) -> Records:
-        """Every request reported so far, read from the spool. ValueError where it is not what it was."""
-        return Records.of_workers(self._columns(number, worker) for number, worker in enumerate(self.workers))
+    def records(self) -> Records | RecordParts:
+        """Every request reported so far, the warm-up's first: in memory where they are no more than a part.
 
-    def _columns(self, number: int, worker: WorkerState) -> WorkerColumns:
-        """All batches joined."""
-        places = zip(worker.places[::2], worker.places[1::2], strict=True)
-        base, streams, gaps = joined = bytearray(), bytearray(), bytearray()
-        for spool, place in places:
-            for whole, section in zip(joined, packed_sections(self._readers[spool].again(place)), strict=True):
-                whole.extend(section)
-        return WorkerColumns(
-            worker=number,
-            base=np.frombuffer(base, BASE_DTYPE),
-            streams=np.frombuffer(streams, STREAM_DTYPE),
-            gaps=np.frombuffer(gaps, np.uint32),
-            labels=worker.labels,
-            errors=worker.errors,
-            finish_reasons=worker.finish_reasons,
-            attempts=np.array(worker.attempts, np.int64).reshape(-1, 2),
-        )
+        ValueError where the spool is not what it was, or is none that a wave leaves.
+        """
+        frames = [reader.again() for reader in self._readers]
+        reporters = [
+            Reporter(number, worker.labels, worker.errors, worker.finish_reasons)
+            for number, worker in enumerate(self.workers)
+        ]
+        source = SpoolSource(frames, self._batches, reporters)
+        return RecordParts(source) if len(source.lengths) > 1 else source.read(0, ())
 
     @property
     def ledger(self) -> Ledger:
@@ -191,6 +191,11 @@ class SpoolState:
     def rows(self) -> int:
         """The number of requests reported."""
         return sum(worker.rows for worker in self.workers)
+
+    @property
+    def warmup_rows(self) -> int:
+        """The number of them that were the warm-up's."""
+        return sum(worker.warmup for worker in self.workers)
 
     @property
     def whole_seconds(self) -> int:
@@ -235,7 +240,7 @@ class SpoolState:
             raise ValueError(f"change {len(self.changes) + 1} of the rate, at {at} ns, follows none")
         self.changes.append(RateChange(at, exact(rate)))
 
-    def _take_batch(self, data: bytes) -> WorkerState:
+    def _take_batch(self, data: bytes, spool: int, place: int) -> None:
         meta, base, _, _ = split_batch(data)
         _require_members(meta, _BATCH_META, "batch")
         worker = self._worker(meta["worker"])
@@ -258,10 +263,11 @@ class SpoolState:
             texts = self.texts.setdefault(key, [])
             if text not in texts and len(texts) < 3:
                 texts.append(text)
-        worker.take_rows(np.frombuffer(base, BASE_DTYPE), meta.get("attempts", []))
+        rows, attempts = np.frombuffer(base, BASE_DTYPE), meta.get("attempts", [])
+        worker.take_rows(rows, attempts)
+        self._batches.add(rows["index"], Batch(spool, place, meta["worker"], len(attempts), len(data)))
         if self._live:
             self.feed.merge(meta.get("feed", []), worker.errors)  # a spool of an older version has none
-        return worker
 
     def _worker(self, number: int) -> WorkerState:
         if not 0 <= number < len(self.workers):

@@ -6,50 +6,42 @@ known: what is read is held against bounds, and what is written stays in it (``f
 
 from __future__ import annotations
 
-import os
 import shutil
+from collections import deque
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
 from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
 from inference_benchmarker.facts.wave_facts import Window
-from inference_benchmarker.files import is_file, most_in_memory, opened, own_path, replace_file, replacing
+from inference_benchmarker.files import is_file, replace_file
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
-from inference_benchmarker.records import arrow
-from inference_benchmarker.records.columns import SCHEMA, Records
+from inference_benchmarker.records.check import RecordsCheck
+from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.typed import require
 from inference_benchmarker.version import SCHEMA_VERSION
-from inference_benchmarker.wave.consistency import check_wave
+from inference_benchmarker.wave.consistency import check_requests, check_wave
 from inference_benchmarker.wave.finalise import finalise, make_countable, nothing_recorded, offered
 from inference_benchmarker.wave.instances import read_instances, write_instances
 from inference_benchmarker.wave.plan_file import save_plan as save_plan  # noqa: PLC0414 - the rest of the store
 from inference_benchmarker.wave.recorded import scheduled
+from inference_benchmarker.wave.requests_file import Requests, in_file, read_requests, write_requests
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import is_locked
 from inference_benchmarker.wave.spool_state import SpoolState
 from inference_benchmarker.wave.wave import Wave
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyarrow.dataset import Dataset
+    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 
-ROW_GROUP = 1 << 18  # rows that a reader of the file holds at a time: 30 MB
-_ROW_BYTES, _GAP_BYTES = 128, 4
-_FEW = 100_000
 _SERVER_ROW: dict[str, Any] = {
     "name": str,
     "statistics": dict[str, float | None],
@@ -69,9 +61,10 @@ def load(path: str | Path) -> Wave:
         raise nothing_recorded(run_dir)
     if is_locked(run_dir.spool):
         raise BenchmarkError(f"{run_dir.path}: its wave is still running.", "Wait for its end.")
-    wave = _of_spool(run_dir)
-    with suppress(OSError):  # what cannot be written to can still be read
-        save(wave, run_dir)
+    wave, stored = _of_spool(run_dir)
+    if stored:
+        with suppress(OSError):  # what cannot be written to can still be read
+            _save_rest(wave, run_dir)
     return wave
 
 
@@ -80,10 +73,14 @@ def save(wave: Wave, run_dir: RunDir) -> Wave:
 
     The spool goes when all else is safely there. OSError where it cannot be stored: see ``take_back``.
     """
+    return _save_rest(_with_requests_stored(wave, run_dir), run_dir)
+
+
+def _save_rest(wave: Wave, run_dir: RunDir) -> Wave:
+    """Store what is told beside the requests, which are stored already, and what is computed from them."""
     wave = wave.stored_in(run_dir)
     if isinstance(wave.plan.load, OpenLoop) and wave.plan.load.steered:
         write_json(run_dir.plan, {**read_json(run_dir.plan), **wave.plan.public_json()})
-    write_records(run_dir.requests, Records(pa.concat_tables([wave.warmup.table, wave.records.table])))
     replace_file(run_dir.timeline, timeline(wave))
     if wave.instances:
         write_instances(run_dir.instances, wave.instances)
@@ -131,59 +128,54 @@ def read_server_metrics(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def read_records(path: Path) -> Records:
-    """The records of a run directory; BenchmarkError for another file, a damaged one, and one too large to hold."""
-    try:
-        with opened(path) as file, pa.OSFile(own_path(file)) as source:
-            parquet = pq.ParquetFile(source)
-            known = _known_columns(parquet.schema_arrow)
-            if not known:
-                raise BenchmarkError(f"{path}: has other columns than this tool writes.")
-            _check_size(parquet.metadata, os.fstat(file.fileno()).st_size)
-            table = _todays_columns(parquet.read(known)).combine_chunks()
-        table.validate(full=True)
-        records = Records(table)
-        records.check()
-    except (OSError, MemoryError, *UNREADABLE) as error:
-        raise foreign(path, error) from None
-    return records
+def _with_requests_stored(wave: Wave, run_dir: RunDir, check: RecordsCheck | None = None) -> Wave:
+    """The wave with its requests written down, and held against what a wave can have where there is a ``check``.
+
+    Those of a large wave are then the file's. ValueError where they are refused: nothing is written.
+    """
+    write_requests(run_dir.requests, _each_checked(wave, check) if check else _parts_of(wave))
+    if isinstance(wave.records, Records) and isinstance(wave.warmup, Records):
+        return wave
+    return wave.with_requests(in_file(run_dir.requests))
 
 
-def dataset(path: Path) -> Dataset | None:
-    """The window's records in a file, of which nothing is read yet; None where they have not today's columns."""
-    from pyarrow.dataset import dataset as dataset_of  # slow to load, and few ask for it
-    from pyarrow.dataset import field
+def _parts_of(wave: Wave) -> Iterator[Records]:
+    """All requests, the warm-up's first; those of a small wave are one part."""
+    if isinstance(wave.records, Records) and isinstance(wave.warmup, Records):
+        yield Records.joined([wave.warmup, wave.records])
+    else:
+        yield from wave.warmup.parts()
+        yield from wave.records.parts()
 
-    found = dataset_of(str(path), format="parquet") if is_file(path) else None
-    return found.filter(field("index") >= 0) if found is not None and found.schema == SCHEMA else None
 
-
-def write_records(path: Path, records: Records) -> None:
-    """Write them so that a reader sees the old file or the whole new one."""
-    with replacing(path) as file:
-        pq.write_table(records.table, file, compression="zstd", row_group_size=ROW_GROUP)
-    pa.default_memory_pool().release_unused()
+def _each_checked(wave: Wave, check: RecordsCheck) -> Iterator[Records]:
+    for part in _parts_of(wave):
+        check.take(part)
+        yield part
+    check_requests(wave, check)
 
 
 def _stored(run_dir: RunDir) -> Wave:
     described = read_json(run_dir.summary)
     plan = read_plan(run_dir)
-    records = read_records(run_dir.requests)
+    requests = read_requests(run_dir.requests)
     try:
-        wave = _of_facts(plan, records, _todays_facts(described), run_dir)
+        wave = _of_facts(plan, requests, _todays_facts(described), run_dir)
         check_wave(wave)
+        check_requests(wave, requests.checked)
     except UNREADABLE as error:
         raise foreign(run_dir.summary, error) from None
     return wave
 
 
-def _of_spool(run_dir: RunDir) -> Wave:
-    """The wave of a spool that nobody writes to any more, and that anybody may have written."""
+def _of_spool(run_dir: RunDir) -> tuple[Wave, bool]:
+    """The wave of a spool that nobody writes to any more, and that anybody may have written.
+
+    And whether its requests were stored.
+    """
     described = read_json(run_dir.plan)
     plan = _plan_of(run_dir, described)
     try:
-        if run_dir.spool.stat(follow_symlinks=False).st_size > most_in_memory():
-            raise ValueError("it does not fit in this machine's memory")
         with closing(SpoolState([run_dir.spool], plan.workers, live=False)) as spool_state:
             spool_state.read()
             plan = offered(plan, spool_state)
@@ -192,9 +184,13 @@ def _of_spool(run_dir: RunDir) -> Wave:
             wave = finalise(plan, spool_state, run_dir, described, primary_lost=not spool_state.ended)
         check_wave(wave)
         wave = wave.with_instances(read_instances(run_dir.instances))
+        try:
+            return _with_requests_stored(wave, run_dir, RecordsCheck()), True
+        except OSError:
+            deque(_each_checked(wave, RecordsCheck()), maxlen=0)
+            return wave, False
     except (OSError, MemoryError, RecursionError, *UNREADABLE) as error:
         raise foreign(run_dir.spool, error) from None
-    return wave
 
 
 def _plan_of(run_dir: RunDir, described: dict[str, Any]) -> WavePlan:
@@ -211,14 +207,14 @@ def _plan_of(run_dir: RunDir, described: dict[str, Any]) -> WavePlan:
     return plan
 
 
-def _of_facts(plan: WavePlan, records: Records, facts: dict[str, Any], run_dir: RunDir) -> Wave:
+def _of_facts(plan: WavePlan, requests: Requests, facts: dict[str, Any], run_dir: RunDir) -> Wave:
     """The wave that ``Wave.to_json`` described."""
-    (warmup, window), client = records.by_warmup(), facts["client"]
+    records, begin, client = requests.records, requests.checked.warmup, facts["client"]
     return Wave(
         plan=plan,
         window=Window.from_json(facts["window"]),
-        records=window,
-        warmup=warmup,
+        records=cast("Records", records.between(begin, len(records))),
+        warmup=cast("Records", records.between(0, begin)),
         ledgers=tuple(Ledger.from_json(ledger) for ledger in facts["ledger"]["workers"]),
         lost_workers=tuple(facts["lost_workers"]),
         primary_lost=facts["primary_lost"],
@@ -246,44 +242,6 @@ def _todays_facts(facts: dict[str, Any]) -> dict[str, Any]:
     if "caps" not in facts["client"]:
         facts["client"] = {"caps": (), "workers": (), "host": None, "processes": ()}
     return facts
-
-
-def _todays_columns(table: pa.Table) -> pa.Table:
-    """The columns of ``requests.parquet`` as they are called now; the one place where older schemas are mapped.
-
-    What an older one had no column for is null; each of its requests is the only attempt of its arrival.
-    """
-    columns = [
-        table.column(field.name) if field.name in table.column_names else _missing(len(table), field)
-        for field in SCHEMA
-    ]
-    return pa.table(columns, schema=SCHEMA)
-
-
-def _missing(size: int, field: pa.Field) -> pa.Array:
-    return pa.nulls(size, field.type) if field.nullable else arrow.column(np.zeros(size, np.uint16))
-
-
-def _known_columns(schema: pa.Schema) -> list[str]:
-    """The columns of a file that are ours, others are left alone; none where one is missing or of another type."""
-    known = [name for name in schema.names if name in SCHEMA.names]
-    needed = {field.name for field in SCHEMA if not field.nullable} - {"attempt"}  # which older ones lack
-    same = all(schema.field(name) == SCHEMA.field(name) for name in known)
-    return known if same and needed <= set(known) else []
-
-
-def _check_size(metadata: Any, size: int) -> None:
-    """Raise ValueError where it would unpack to more than a wave of its size, which has some bytes a request."""
-    rows = metadata.num_rows
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    values = sum(max(group.column(number).num_values for number in range(group.num_columns)) for group in groups)
-    unpacked = sum(
-        group.column(number).total_uncompressed_size for group in groups for number in range(group.num_columns)
-    )
-    if rows < 0 or rows > size + _FEW or values > 64 * size + _FEW:
-        raise ValueError(f"{size:,} bytes do not hold {rows:,} requests")
-    if max(unpacked, rows * _ROW_BYTES + values * _GAP_BYTES) > most_in_memory():
-        raise ValueError(f"{rows:,} requests do not fit in this machine's memory")
 
 
 def _save_report(wave: Wave, run_dir: RunDir) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from inference_benchmarker.facts.instances import renewed_instances
 from inference_benchmarker.facts.server_metric import Interval, renewed, renewed_logs
 from inference_benchmarker.facts.wave_facts import WaveFacts
+from inference_benchmarker.records.columns import Records
 from inference_benchmarker.report import summary_json
 from inference_benchmarker.report import text as report
 from inference_benchmarker.report.headline import headline
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.instances import Followed
     from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
+    from inference_benchmarker.records.parts import InParts
     from inference_benchmarker.wave.frames import Filter, Selection
     from inference_benchmarker.wave.run_dir import RunDir
 
@@ -88,20 +90,22 @@ class Wave(WaveFacts):
 
         DuckDB, Polars and Arrow compute on it without holding it.
         """
-        from inference_benchmarker.wave import store  # which makes waves
+        from inference_benchmarker.wave.frames import in_memory  # which is slow to load
 
-        stored = None if self.run_dir is None else store.dataset(self.run_dir.requests)
-        return self._in_memory() if stored is None else stored
+        stored = self._stored()
+        return in_memory(self.records) if stored is None else stored
 
-    def _in_memory(self) -> Dataset:
-        from pyarrow.dataset import dataset  # slow to load
+    def _stored(self) -> Dataset | None:
+        from inference_benchmarker.wave.requests_file import dataset
 
-        return dataset(self.records.table)
+        return None if self.run_dir is None else dataset(self.run_dir.requests)
 
     def _selection(self, columns: Sequence[str] | None, where: Filter | None) -> Selection:
-        from inference_benchmarker.wave.frames import Selection  # which is slow to load, too
+        from inference_benchmarker.wave.frames import Selection
 
-        return Selection(self._in_memory(), columns, where)
+        in_parts = not isinstance(self.records, Records)
+        stored = self._stored() if in_parts else None
+        return Selection(self.records if stored is None else stored, columns, where)
 
     def text(self) -> str:
         """The report for people."""
@@ -127,6 +131,12 @@ class Wave(WaveFacts):
         """The same wave, to be found there."""
         return self._with("summary", "verdict", run_dir=run_dir)
 
+    def with_requests(self, everything: InParts) -> Wave:
+        """The same wave with its requests, the warm-up's first, from another place."""
+        begin = len(self.warmup)
+        records, warmup = everything.between(begin, len(everything)), everything.between(0, begin)
+        return self._with("summary", "verdict", records=records, warmup=warmup)
+
     def with_server_metrics(self, metrics: Iterable[ServerMetric], logs: Iterable[ServerLog] = ()) -> Wave:
         """The same wave with what its server's metrics and logs say, now or still. They are in no number of ours."""
         return self._with(
@@ -147,7 +157,7 @@ class Wave(WaveFacts):
             start=start,
             end=start + self.window.duration_ns / NS,
             sent=self.ledger.sent + len(self.warmup),
-            answered=self.ledger.ok + int(self.warmup.outcome("ok").sum()),
+            answered=self.ledger.ok + sum(int(part.outcome("ok").sum()) for part in self.warmup.parts("outcome")),
             tasks=self.plan.locust_file is not None,
         )
 

@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from inference_benchmarker.records.check import RecordsCheck
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.record import FAILED as FAILED_OUTCOME
 from inference_benchmarker.records.record import NONE, OK, BatchWriter, Ledger, RequestRecord
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave.requests_file import read_requests
 from inference_benchmarker.wave.spool_state import WorkerState
 from tests.waves import MS, Worker
 
@@ -38,7 +39,7 @@ def test_attempts_stand_in_order_whatever_order_they_were_reported_in() -> None:
         workers[RECORDS[place].worker].flush()
     found = Records.of_workers([worker.columns() for worker in workers])
     assert list(found) == list(Records.of(reversed(RECORDS))) == RECORDS
-    found.check()
+    RecordsCheck().take(found)
 
 
 def test_the_users_of_rows_that_are_attempts() -> None:
@@ -70,7 +71,7 @@ def test_without_repeats_each_row_is_a_user() -> None:
 def test_a_file_of_an_older_version_has_first_attempts_alone(tmp_path: Path) -> None:
     path = tmp_path / "requests.parquet"
     pq.write_table(Records.of(RECORDS).where(~Records.of(RECORDS).repeats).table.drop_columns(["attempt"]), path)
-    read = store.read_records(path)
+    (read,) = read_requests(path).records.parts()
     assert [record.index for record in read] == [-1, 0, 1, 2]
     assert not read.repeats.any()
 
@@ -94,7 +95,7 @@ def changed(place: int, **values: Any) -> list[RequestRecord]:
 )
 def test_attempts_that_no_worker_reports_are_refused(records: list[RequestRecord], tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="attempt"):
-        Records.of(records).check()
+        RecordsCheck().take(Records.of(records))
 
 
 @pytest.mark.parametrize("attempts", [[[2, 1]], [[-1, 1]], [[0]], [[0, 1, 2]], [[0, 0]], [[0, 1 << 20]], [["0", 1]]])

@@ -69,11 +69,3 @@ def test_streams_and_gaps_are_as_many_as_the_requests_tell(wrong: dict[str, Any]
     assert np.count_nonzero(columns.base["outcome"] & HAS_STREAM) == 1
     with pytest.raises(ValueError, match=said):
         Records.of_workers([replace(columns, **wrong)])
-
-
-@pytest.mark.parametrize("order", [range(-3, 5), [2, -1, 4, -3, 0]], ids=["sorted", "of a file that is not ours"])
-def test_the_warm_up_is_told_from_the_window(order: Any) -> None:
-    table = pa.concat_tables([Records.of([RequestRecord(index, 0, 0, 0, 1)]).table for index in order])
-    warmup, window = Records(table.unify_dictionaries()).by_warmup()
-    assert warmup.int("index").tolist() == [index for index in order if index < 0]
-    assert window.int("index").tolist() == [index for index in order if index >= 0]

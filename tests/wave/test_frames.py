@@ -12,8 +12,9 @@ from pyarrow.dataset import dataset
 from inference_benchmarker import BenchmarkError, Wave
 from inference_benchmarker.records.columns import SCHEMA, Records
 from inference_benchmarker.records.record import RequestRecord
-from inference_benchmarker.wave import store
 from inference_benchmarker.wave.frames import Selection
+from inference_benchmarker.wave.requests_file import dataset as file_dataset
+from inference_benchmarker.wave.requests_file import write_requests
 from tests.waves import make_run
 
 if TYPE_CHECKING:
@@ -80,8 +81,8 @@ def test_what_a_frame_takes_is_about_what_pandas_says() -> None:
 
 def test_the_dataset_is_of_the_file_and_without_the_warm_up(tmp_path: Path) -> None:
     records = Records.of([RequestRecord(i, 0, i, i, i + 5) for i in range(-10, 100)])
-    store.write_records(tmp_path / "requests.parquet", records)
-    found = store.dataset(tmp_path / "requests.parquet")
+    write_requests(tmp_path / "requests.parquet", records.parts())
+    found = file_dataset(tmp_path / "requests.parquet")
     assert found is not None
     assert (found.count_rows(), found.to_table().column("index").to_pylist()) == (100, list(range(100)))
     assert found.to_table(columns=["due"], filter=pc.field("due") > 97).to_pydict() == {"due": [98, 99]}

@@ -25,6 +25,7 @@ from inference_benchmarker.records.record import NONE, BatchWriter, Ledger
 from inference_benchmarker.units import NS
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave import store
+from inference_benchmarker.wave.requests_file import read_requests, write_requests
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import SpoolWriter
 from tests.conftest import ROOT
@@ -249,6 +250,6 @@ def test_a_directory_of_runs_is_answered_with_the_latest(tmp_path: Path) -> None
 
 
 def test_arrow_reads_the_records_by_itself(tmp_path: Path, parquet_sources: list[object]) -> None:
-    store.write_records(tmp_path / "requests.parquet", Records.of([]))
-    store.read_records(tmp_path / "requests.parquet")
+    write_requests(tmp_path / "requests.parquet", [])
+    assert len(read_requests(tmp_path / "requests.parquet").records) == 0
     assert {type(source) for source in parquet_sources} == {pa.OSFile}

@@ -93,13 +93,16 @@ def test_a_frame_can_be_read_again_unless_it_was_damaged(tmp_path: Path) -> None
     write(path)
     reader = SpoolReader(path)
     places = [(reader.place, data) for _, data in reader.frames()]
-    assert [reader.again(place) for place, _ in reversed(places)] == [data for _, data in reversed(places)]
+    again = reader.again()
+    assert again is not None
+    reader.close()
+    assert [again.data(place) for place, _ in reversed(places)] == [data for _, data in reversed(places)]
     place, _ = places[1]
     with path.open("r+b") as file:
         file.seek(place + 9)  # the checksum
         file.write(b"?")
     with pytest.raises(ValueError, match="is damaged"):
-        reader.again(place)
+        again.data(place)
 
 
 def test_a_spool_is_locked_as_long_as_it_is_written(tmp_path: Path) -> None:
