@@ -13,10 +13,10 @@ from inference_benchmarker.summary.tally import MOST_EXACT, PRECISION, Moments, 
 if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Floats, Int64
 
-ROOM = 1 << 22
+ROOM = 1 << 21
 """Buckets that have a count, of all groups together."""
 _BUCKET_BITS = 26  # of a float's exponent and 13 bits of its mantissa, either sign
-_MOST_WAITING = 1 << 20
+_MOST_WAITING = 1 << 19
 
 
 class Tallies:
