@@ -10,18 +10,23 @@ no answer counts as one that took for ever. At a low rate, seconds are longer on
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inference_benchmarker.summary.tally import Tally
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from inference_benchmarker.facts.stages import StageFacts
-    from inference_benchmarker.records.columns import Floats, Int64, Records
+    from inference_benchmarker.records.columns import Floats, Int64
+    from inference_benchmarker.records.parts import InParts
 
 HELD, FACTOR, LEAST_S, FEW = 5, 2.0, 0.005, 5
 _MOST_SECONDS = 10_000
@@ -50,40 +55,85 @@ class Recovery:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def recoveries(records: Records, stages: Sequence[StageFacts]) -> list[Recovery | None]:
+def recoveries(records: InParts, stages: Sequence[StageFacts]) -> list[Recovery | None]:
     """The recovery after each stage; None after one that was not over capacity, or that no lower load came after."""
-    users = _Users.of(records)
+    users = _Users(records)
     return [_after(users, stages, place) for place in range(len(stages))]
 
 
-@dataclass(frozen=True, slots=True)
 class _Users:
-    """When each arrival was due, in order, and what its user waited, in seconds: infinite without an answer."""
+    """Each arrival's user, by when it was due: what he waited, in seconds, and for ever without an answer."""
 
-    due: Int64
-    waited: Floats
-
-    @classmethod
-    def of(cls, records: Records) -> _Users:
-        lasts, due = records.lasts, records.arrived
-        waited = np.where(records.outcome("ok"), (records.int("done") - due) / NS, math.inf)
-        return cls(due[lasts], waited[lasts])
+    def __init__(self, records: InParts) -> None:
+        self._records = records
+        self._medians: dict[tuple[int, int], float | None] = {}
 
     def median(self, start_ns: int, end_ns: int) -> float | None:
         """That of the arrivals due in between; None without any."""
-        first, stop = np.searchsorted(self.due, (start_ns, end_ns))
-        waited = np.sort(self.waited[first:stop])
-        return float(waited[(len(waited) - 1) // 2]) if len(waited) else None
+        span = (start_ns, end_ns)
+        if span not in self._medians:
+            (self._medians[span],) = self.medians(span)
+        return self._medians[span]
+
+    def medians(self, edges: Sequence[int]) -> list[float | None]:
+        """That of the arrivals due between each two instants; what is over is not held."""
+        found: list[float | None] = [None] * (len(edges) - 1)
+        held: dict[int, _Waits] = {}
+        for due, waited in self._between(edges[0], edges[-1]):
+            for place, (first, stop) in enumerate(pairwise(np.searchsorted(due, edges).tolist())):
+                if stop > first:
+                    held.setdefault(place, _Waits()).add(waited[first:stop])
+            for place in [place for place in held if edges[place + 1] <= due[-1]]:
+                found[place] = held.pop(place).median
+        for place, waits in held.items():
+            found[place] = waits.median
+        return found
 
     def count(self, start_ns: int, end_ns: int) -> int:
-        first, stop = np.searchsorted(self.due, (start_ns, end_ns))
-        return int(stop - first)
+        return sum(len(due) for due, _ in self._between(start_ns, end_ns))
+
+    def _between(self, start_ns: int, end_ns: int) -> Iterator[tuple[Int64, Floats]]:
+        """When they were due and what they waited, of those due in between."""
+        begins, rows = self._parts
+        first, stop = max(bisect_left(begins, start_ns) - 1, 0), bisect_left(begins, end_ns)
+        for part in self._records.between(rows[first], rows[stop]).parts("index", "attempt", "due", "done", "outcome"):
+            lasts, due = part.lasts, part.arrived
+            waited = np.where(part.outcome("ok"), (part.int("done") - due) / NS, math.inf)[lasts]
+            due = due[lasts]
+            here = slice(*np.searchsorted(due, (start_ns, end_ns)))
+            if len(due[here]):
+                yield due[here], waited[here]
+
+    @cached_property
+    def _parts(self) -> tuple[list[int], list[int]]:
+        """When the first arrival of each part was due, and the rows before each of them and in all."""
+        parts = [(int(part.int("due")[0]), len(part)) for part in self._records.parts("due")]
+        return [begin for begin, _ in parts], [0, *accumulate(length for _, length in parts)]
+
+
+class _Waits:
+    """The waits of users, some of them for ever."""
+
+    def __init__(self) -> None:
+        self._answered = Tally()
+        self._count = 0
+
+    def add(self, waited: Floats) -> None:
+        self._answered.add(waited[np.isfinite(waited)])
+        self._count += len(waited)
+
+    @property
+    def median(self) -> float:
+        """The middle one, or the lower of the two in the middle."""
+        rank = (self._count + 1) // 2
+        answered = self._answered.distribution()
+        return math.inf if answered is None or rank > answered.count else answered.at(rank)
 
 
 def _after(users: _Users, stages: Sequence[StageFacts], place: int) -> Recovery | None:
     stage, later = stages[place], stages[place + 1 :]
-    before = _before(users, stages, place)
-    if before is None or not later or not _falls(stage, later[0]):
+    before = _before(users, stages, place) if later and _falls(stage, later[0]) else None
+    if before is None:
         return None
     worst = users.median(max(stage.start_ns, stage.end_ns - HELD * NS), stage.end_ns)
     if worst is None or worst <= _limit(before):
@@ -99,7 +149,7 @@ def _watch(users: _Users, start_ns: int, end_ns: int, before: float) -> Recovery
     edges = range(start_ns, end_ns - width + 1, width)
     if len(edges) < HELD:
         return None
-    medians = [users.median(edge, edge + width) for edge in edges]
+    medians = users.medians([*edges, edges[-1] + width])
     calm = [median is None or median <= _limit(before) for median in medians]
     begun = (
         place

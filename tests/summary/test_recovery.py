@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from inference_benchmarker.facts.stages import stages_of
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.report.summary_json import to_json
 from inference_benchmarker.report.text import to_text
+from inference_benchmarker.summary import recovery
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.verdict import judge
+from tests.parts import in_parts
 from tests.waves import MS, observe, on_time
 
 if TYPE_CHECKING:
@@ -160,3 +163,23 @@ def test_a_storm_is_blamed_on_those_who_try_again() -> None:
     assert "not recovered: most users got no answer up to 20 s after stage spike; success rate " in first
     assert "300 of 1,100 users served with 2,700 requests, 2,400 failed (T)" in first
     assert "3.0 requests per arrival afterwards" in finding.advice
+
+
+@pytest.mark.parametrize("rows", [13, 300])
+@pytest.mark.parametrize(
+    ("text", "slow"),
+    [
+        (STORM, lambda at: 900 if 11 <= at < 23 else 20),
+        (STORM, lambda at: None if at >= 11 else 20),
+        (STORM, lambda at: 900 if 11 <= at < 15 else None if at * 20 % 3 < 0.1 and at > 15 else 20),
+        ("20:10s,spike=100:5s,0:10s,after=20:10s", lambda at: 900 if 11 <= at < 15 else 20),
+        ("20:10s,a=100:5s,20:10s,b=100:5s,20:10s", lambda at: 900 if 11 <= at < 17 or 26 <= at < 34 else 20),
+        ("1:60s,spike=20:10s,after=0.5:120s", lambda at: 900 if 62 <= at < 85 else 20),
+    ],
+)
+def test_it_is_the_same_in_any_parts(text: str, slow: Callable[[float], float | None], rows: int) -> None:
+    facts = wave(text, slow)
+    stages = list(stages_of(facts))
+    found = recovery.recoveries(in_parts(facts.records, rows), stages)
+    assert found == recovery.recoveries(facts.records, stages)
+    assert any(found)
