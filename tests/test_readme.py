@@ -20,7 +20,8 @@ import pytest
 
 from inference_benchmarker.embedded.running import listen
 from inference_benchmarker.exit_codes import INVALID, MISSED
-from inference_benchmarker.facts.client_use import HostUse, ProcessUse, Sample, WorkerUse
+from inference_benchmarker.facts.client_samples import Sample
+from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
 from inference_benchmarker.records.columns import SCHEMA
 from inference_benchmarker.summary import timeline
 from inference_benchmarker.verdict.client import limits_found

@@ -1,4 +1,4 @@
-"""The live view of a wave: a panel on a terminal, one plain line every ten seconds elsewhere."""
+"""The live view of a wave: a panel on a terminal, a plain line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.spool_state import SpoolState
 
 LINE_INTERVAL_NS = 10 * NS
+OFTEN_NS = 600 * NS  # then a line a minute is enough: ten hours are 650
+SELDOM_INTERVAL_NS = 60 * NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ def line(plan: WavePlan, snapshot: Snapshot) -> str:
 
 
 class PlainView:
-    """Writes a line at the start and every ten seconds."""
+    """Writes a line at the start, every ten seconds, and after ten minutes every minute."""
 
     def __init__(self, plan: WavePlan, stream: TextIO) -> None:
         self._plan = plan
@@ -139,7 +141,7 @@ class PlainView:
             self._begun = True
             self.say(headline(self._plan))
         if now_ns >= self._next_ns:
-            self._next_ns += LINE_INTERVAL_NS
+            self._next_ns += LINE_INTERVAL_NS if self._next_ns < OFTEN_NS else SELDOM_INTERVAL_NS
             self.say(line(self._plan, snapshot))
 
     def close(self) -> None:

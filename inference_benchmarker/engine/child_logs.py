@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LONGEST_LINE = 64 * 1024  # bytes; of a longer line this much is kept
-MOST_KEPT = 64 * 1024 * 1024  # bytes of one log; a program that prints for hours must not fill the disk
+MOST_KEPT = 16 << 20  # bytes of a log's beginning; a program that prints for hours must not fill the disk
+LAST_KEPT = 256 << 10  # and of what was printed after it: the last, written when the process has ended
 CLOSING_S = 1.0  # how long the words of processes that have ended are waited for
 _BEYOND = 16 * 1024  # looked at beyond the longest line, so that no secret is cut into two visible halves
 _READ = 256 * 1024
 _PIPE_BYTES = 1 << 20  # Linux: what fits in before a process that prints must wait for us
 _F_SETPIPE_SZ = 1031
-_FULL = f"\n(more was printed; a log keeps {MOST_KEPT:,} bytes)\n".encode()
+_FULL = b"(more is printed; of that a log keeps the end, which is written here when the process has ended)\n"
 _LONGER = "… (the line is longer)"
 _BLOCK, _BLOCK_END = b"-----BEGIN ", b"-----END "
 _WORDS = 40  # lines that are remembered as a process's last words
@@ -117,7 +118,7 @@ def child_log(log: Path, clean: Callable[[str], str]) -> Iterator[int]:
 
 
 class _Log:
-    """One process's log: whole lines, cleaned, and the last of them in memory."""
+    """One process's log: whole lines, cleaned, and the last of them in memory. Of very many, the first and the last."""
 
     def __init__(self, path: Path, clean: Callable[[str], str]) -> None:
         self._clean = clean
@@ -125,6 +126,8 @@ class _Log:
         self._pending = b""
         self._in_long_line = False
         self._left = MOST_KEPT
+        self._beyond = 0
+        self._last = b""
         self.words: deque[str] = deque(maxlen=_WORDS)
         self.over = threading.Event()
 
@@ -147,30 +150,57 @@ class _Log:
         """Write a last line without its end."""
         if self._pending:
             self._put(self._pending.removesuffix(b"\n"))
+        self._write_last()
         self._file.close()
         self.over.set()
 
     def _put(self, lines: bytes, beyond: int = 0) -> None:
         """Write lines; of the last one the end is looked at only: it may hold the beginning of a secret."""
-        if not self._left:  # only its last words matter yet
-            lines = lines[-_BEYOND:].partition(b"\n")[2]
+        if not self._left:
+            self._keep_last(lines + b"\n")
+            lines = lines[-_BEYOND:].partition(b"\n")[2]  # only its last words matter yet
+        kept = self._cleaned(lines, beyond)
+        self.words.extend(line[:500] for line in kept if line.strip())
+        if self._left:
+            self._write("".join(f"{line}\n" for line in kept).encode(errors="replace"))
+
+    def _cleaned(self, lines: bytes, beyond: int = 0) -> list[str]:
         text = lines.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
         clean = plain_lines(self._clean(text))
         kept = [_cut(line) for line in clean[: len(clean) - beyond].split("\n")]
         if beyond:
             kept[-1] = kept[-1].removesuffix(_LONGER) + _LONGER
-        self.words.extend(line[:500] for line in kept if line.strip())
-        self._write("".join(f"{line}\n" for line in kept).encode(errors="replace"))
+        return kept
 
     def _write(self, data: bytes) -> None:
         if len(data) > self._left:
-            data = data[: self._left].rpartition(b"\n")[0] + _FULL if self._left else b""
-            self._left = len(data)
+            first = data[: self._left].rpartition(b"\n")[0]
+            data, rest = (first + b"\n" if first else b"") + _FULL, data[len(first) :].removeprefix(b"\n")
+            self._keep_last(rest)
+            self._left = 0
         try:
             self._file.write(data)
-            self._left -= len(data)
+            self._left = max(self._left - len(data), 0)
         except OSError:
             self._left = 0
+
+    def _keep_last(self, lines: bytes) -> None:
+        """Hold the end of what is no longer written; it is cleaned when it is."""
+        self._beyond += len(lines)
+        self._last = (self._last + lines)[-LAST_KEPT:]
+
+    def _write_last(self) -> None:
+        """Write the end of what came after the log was full, from the first line of it that is certainly whole."""
+        if not self._last:
+            return
+        last, cut = self._last, self._beyond > LAST_KEPT
+        if cut:  # within a line, or within a key whose beginning would have told it for one
+            begun, ended = last.find(_BLOCK), last.find(_BLOCK_END)
+            last = last[ended if 0 <= ended < (begun if begun >= 0 else len(last)) else 0 :].partition(b"\n")[2]
+        left_out = f"({self._beyond - len(last):,} bytes are left out here)\n" if cut else ""
+        text = left_out + "".join(f"{line}\n" for line in self._cleaned(last.removesuffix(b"\n")))
+        with suppress(OSError):
+            self._file.write(text.encode(errors="replace"))
 
 
 def _cut(line: str) -> str:

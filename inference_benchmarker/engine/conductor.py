@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.disk import DiskWatch, free_bytes
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.room import stored
 from inference_benchmarker.wave.finalise import finalise
 
 if TYPE_CHECKING:
@@ -215,7 +216,11 @@ class Conductor:
         if self._t0 is None or self._disk_error is not None or now < self._next_disk:
             return
         self._next_disk = now + DISK_S
-        if warning := self._disk.look(now, free_bytes(self.run_dir.path)):
+        try:
+            to_store = stored(self.run_dir.spool.stat().st_size)
+        except OSError:  # it was deleted: the primary will say so
+            to_store = 0
+        if warning := self._disk.look(now, free_bytes(self.run_dir.path), to_store):
             self._live.say(warning)
 
     def _place(self, number: int, file: str) -> str:

@@ -60,10 +60,11 @@ class DiskWatch:
         self._seen: deque[tuple[float, int]] = deque()
         self._told = False
 
-    def look(self, now_s: float, free: int | None) -> str | None:
-        """Take in the free bytes at a moment; a sentence where somebody should know."""
+    def look(self, now_s: float, free: int | None, to_store: int = 0) -> str | None:
+        """Take in the free bytes at a moment, of which storing takes some; a sentence where somebody should know."""
         if free is None:
             return None
+        free -= to_store
         self._seen.append((now_s, free))
         while now_s - self._seen[0][0] > SEEN_S:
             self._seen.popleft()
@@ -71,14 +72,19 @@ class DiskWatch:
         if elapsed < BEGINNING_S or before <= free:
             return None
         growth = (before - free) / (now_s - begun)
-        left_s = free / growth
+        left_s = max(free, 0) / growth
         told, self._told = self._told, left_s < (2 * LEFT_S if self._told else LEFT_S)
         if told or not self._told:
             return None
         return (
-            f"{self._name}: {_size(free)} of disk are free, and {_size(growth)} are taken each second: at that "
-            f"rate it is full in about {left_s:.0f} s. A wave that still runs then is stopped."
+            f"{self._name}: {_size(free + to_store)} of disk are free{_stored(to_store)}, and {_size(growth)} are "
+            f"taken each second: at that rate it is full in about {left_s:.0f} s. A wave that still runs then cannot "
+            "be stored there; it is stopped when the disk is full."
         )
+
+
+def _stored(to_store: int) -> str:
+    return f", {_size(to_store)} of them for the file that is stored in the end" if to_store else ""
 
 
 def _size(count: float) -> str:

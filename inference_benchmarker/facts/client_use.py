@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Literal
+
+from inference_benchmarker.facts.client_samples import HOST, Stretch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
 
 Part = Literal["invoke", "payload", "tool"]
-HOST = "host"
 SERIES_LENGTH = 60
-
-
-class Sample(NamedTuple):
-    """A second of the host or of one process; what is known of the host alone is None for a process.
-
-    CPU and steal are in percent of one core (steal: taken by other guests of the same machine); network bytes
-    and throttled seconds (the cgroup's CPU limit) since the last sample.
-    """
-
-    unix_s: float
-    process: str
-    cpu_percent: float
-    memory_bytes: int
-    network_sent_bytes: int | None = None
-    network_received_bytes: int | None = None
-    steal_percent: float | None = None
-    memory_available_bytes: int | None = None
-    time_wait: int | None = None
-    throttled_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,28 +128,30 @@ class HostUse:
 
     @classmethod
     def of(
-        cls, samples: Iterable[Sample], *, cores: int, memory_total_bytes: int, ephemeral_ports: int | None
+        cls,
+        stretches: Mapping[str, Sequence[Stretch]],
+        *,
+        cores: int,
+        memory_total_bytes: int,
+        ephemeral_ports: int | None,
     ) -> HostUse | None:
         """The use that the host's samples tell of; None without one."""
-        mine = [sample for sample in samples if sample.process == HOST]
-        if not mine:
+        if not (mine := stretches.get(HOST)):
             return None
-        cpu = [sample.cpu_percent / 100 / cores for sample in mine]
-        steal = [s.steal_percent for s in mine if s.steal_percent is not None]
-        available = [s.memory_available_bytes for s in mine if s.memory_available_bytes is not None]
-        throttled = [s.throttled_s for s in mine if s.throttled_s is not None]
+        whole = reduce(Stretch.joined, mine)
+        steal = whole.steal_percent / whole.steal_samples if whole.steal_samples else None
         return cls(
             cores=cores,
-            cpu_share_mean=_mean(cpu),
-            cpu_share_max=max(cpu),
-            steal_share_mean=_mean(steal) / 100 / cores if steal else None,
-            memory_available_bytes=min(available, default=None),
+            cpu_share_mean=whole.cpu_percent / whole.samples / 100 / cores,
+            cpu_share_max=whole.most_cpu_percent / 100 / cores,
+            steal_share_mean=None if steal is None else steal / 100 / cores,
+            memory_available_bytes=whole.least_available_bytes,
             memory_total_bytes=memory_total_bytes,
-            throttled_s=sum(throttled) if throttled else None,
-            time_wait=max((s.time_wait for s in mine if s.time_wait is not None), default=None),
+            throttled_s=whole.throttled_s,
+            time_wait=whole.most_time_wait,
             ephemeral_ports=ephemeral_ports,
-            network_sent_bytes_per_s=_mean([s.network_sent_bytes or 0 for s in mine]),
-            network_received_bytes_per_s=_mean([s.network_received_bytes or 0 for s in mine]),
+            network_sent_bytes_per_s=whole.network_sent_bytes / whole.samples,
+            network_received_bytes_per_s=whole.network_received_bytes / whole.samples,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -188,20 +173,17 @@ class ProcessUse:
     cpu_series: tuple[float, ...]
 
     @classmethod
-    def of(cls, samples: Iterable[Sample]) -> tuple[ProcessUse, ...]:
+    def of(cls, stretches: Mapping[str, Sequence[Stretch]]) -> tuple[ProcessUse, ...]:
         """One for each process that the samples tell of, in their order."""
-        by_process: dict[str, list[Sample]] = {}
-        for sample in samples:
-            by_process.setdefault(sample.process, []).append(sample)
         return tuple(
             cls(
                 process=process,
-                cpu_percent_mean=round(_mean([s.cpu_percent for s in mine]), 1),
-                cpu_percent_max=max(s.cpu_percent for s in mine),
-                memory_bytes_max=max(s.memory_bytes for s in mine),
-                cpu_series=_condensed([s.cpu_percent for s in mine]),
+                cpu_percent_mean=_mean_cpu(mine),
+                cpu_percent_max=max(stretch.most_cpu_percent for stretch in mine),
+                memory_bytes_max=max(stretch.most_memory_bytes for stretch in mine),
+                cpu_series=_condensed(mine),
             )
-            for process, mine in by_process.items()
+            for process, mine in stretches.items()
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -214,10 +196,10 @@ class ProcessUse:
         return cls(**{**data, "cpu_series": tuple(data["cpu_series"])})
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+def _mean_cpu(stretches: Sequence[Stretch]) -> float:
+    return round(sum(each.cpu_percent for each in stretches) / sum(each.samples for each in stretches), 1)
 
 
-def _condensed(values: Sequence[float]) -> tuple[float, ...]:
-    size = -(-len(values) // SERIES_LENGTH)
-    return tuple(round(_mean(values[first : first + size]), 1) for first in range(0, len(values), size))
+def _condensed(stretches: Sequence[Stretch]) -> tuple[float, ...]:
+    size = -(-len(stretches) // SERIES_LENGTH)
+    return tuple(_mean_cpu(stretches[first : first + size]) for first in range(0, len(stretches), size))

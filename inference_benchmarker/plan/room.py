@@ -21,6 +21,11 @@ STORED_BYTES = 20
 """Of a request in the spool, without what is said of a batch, and in ``requests.parquet``, where 15 were measured."""
 
 
+def stored(spooled: int) -> int:
+    """The bytes that a wave's stored file will take beside a spool of so many."""
+    return spooled * STORED_BYTES // REPORTED_BYTES
+
+
 @dataclass(frozen=True, slots=True)
 class Room:
     """``least``: bytes without which the wave cannot be written down. ``likely``: with the stored file beside them."""

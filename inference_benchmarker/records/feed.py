@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 MOST_ROWS = 256  # requests that are counted in one go: a pause of some 0.1 ms
-KEPT_S = 300
+KEPT_S = 75  # a view shows a minute, and a worker may be some seconds behind; a second takes up to 60 kB
 _MOST_SECOND = 3 * MAX_SECONDS
 _MOST_STAGE = 1_000_000
 _OK, _FAILED, _OUTCOME = 0, 1, 0x03

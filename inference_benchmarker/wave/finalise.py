@@ -131,7 +131,7 @@ def _client(plan: WavePlan, spool_state: SpoolState) -> dict[str, Any]:
     begun = spool_state.start["wall_ns"] / NS
     planned = TokenBucket.of(plan).duration_ns(spool_state.end_at)
     ended = float("inf") if planned is None else begun + planned / NS + 1
-    samples = [sample for sample in spool_state.samples if begun <= sample.unix_s <= ended] or spool_state.samples
+    samples = spool_state.samples.within(begun, ended)
     return {
         "host": HostUse.of(samples, **spool_state.start["host"]) if "host" in spool_state.start else None,
         "processes": ProcessUse.of(samples) if plan.sample_client_hw else (),

@@ -5,13 +5,13 @@ The rows of the requests stay in the file until they are asked for: what is kept
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inference_benchmarker.facts.client_use import LoopDelay, Sample, WorkerUse
+from inference_benchmarker.facts.client_samples import Sample, Samples
+from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
 from inference_benchmarker.json_text import parse_json
 from inference_benchmarker.plan.exact import exact
 from inference_benchmarker.plan.load import MAX_STAGES
@@ -21,7 +21,7 @@ from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.packed import BASE_DTYPE
 from inference_benchmarker.records.parts import PART, RecordParts
 from inference_benchmarker.records.record import ABANDONED, OUTCOME, Ledger, split_batch
-from inference_benchmarker.summary.distribution import Distribution
+from inference_benchmarker.summary.tally import Tally
 from inference_benchmarker.typed import require
 from inference_benchmarker.units import NS
 from inference_benchmarker.wave.spool import BATCH, COMMAND_GONE, PLANNED, STOP_ASKED, SpoolReader
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 
 SILENT_S = 3  # a report is due every half second
+MOST_DELAYS = 1 << 17  # of a worker's event loop, which are held: 87 minutes of them
 _EVENTS: dict[str, dict[str, Any]] = {
     "start": {"t0": int, "wall_ns": int},
     "stop": {"at": int},
@@ -71,7 +72,7 @@ class WorkerState:
     lost_at: int | None = None
     silence_ns: int = 0
     use: dict[str, Any] = field(default_factory=dict)
-    delays_us: array[int] = field(default_factory=lambda: array("q"))
+    delays_us: Tally = field(default_factory=lambda: Tally(MOST_DELAYS))
     labels: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     finish_reasons: list[str] = field(default_factory=list)
@@ -85,7 +86,7 @@ class WorkerState:
         """The worker's use, as its last report tells."""
         if not self.use:
             return WorkerUse()
-        delay = Distribution.of(self.delays_us)
+        delay = self.delays_us.distribution()
         summed = None
         if delay is not None:
             p50, p95, p99 = (delay.percentile(percent) / 1e6 for percent in (50, 95, 99))
@@ -134,7 +135,7 @@ class SpoolState:
         self.changes: list[RateChange] = []
         self.cut_at: int | None = None
         self.ended = False
-        self.samples: list[Sample] = []
+        self.samples = Samples()
         self.feed = Feed()
         self.foreign_connections = 0
 
@@ -218,7 +219,8 @@ class SpoolState:
             case "client":
                 samples = [Sample(*values) for values in event["samples"]]
                 require(samples, list[Sample], "samples")
-                self.samples += samples
+                for sample in samples:
+                    self.samples.add(sample)
             case "foreign_connections":
                 self.foreign_connections = event["count"]
             case "end":
@@ -253,7 +255,7 @@ class SpoolState:
         worker.use = meta.get("use", {})  # a spool of an older version has none
         delays = worker.use.pop("delays_us", [])
         require(delays, list[int], "delays_us")
-        worker.delays_us.extend(delays)
+        worker.delays_us.add(delays)
         worker.labels += meta["labels"]
         worker.errors += meta["errors"]
         finish_reasons = meta.get("finish_reasons", [])  # a spool of an older version has none

@@ -6,7 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.facts.client_use import Sample
+from inference_benchmarker.facts.client_samples import Sample
 from inference_benchmarker.files import read_bytes
 from inference_benchmarker.typed import MOST_FLOAT
 from inference_benchmarker.units import MIB

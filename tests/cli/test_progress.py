@@ -103,6 +103,15 @@ def test_elsewhere_than_on_a_terminal_a_line_comes_every_ten_seconds() -> None:
     assert [text.split(",")[0] for text in lines] == ["10s/60s running", "20s/60s running", "30s/60s running"]
 
 
+def test_ten_hours_elsewhere_than_on_a_terminal_are_some_hundred_lines() -> None:
+    stream = io.StringIO()
+    view, state = PlainView(PLAN, stream), spool_state(0)
+    for second in range(0, 36_001, 5):
+        view.update(state, second * NS)
+    times = [int(text.partition("s")[0]) for text in stream.getvalue().splitlines()[1:]]
+    assert times == [*range(10, 600, 10), *range(600, 36_001, 60)]
+
+
 @pytest.mark.parametrize(
     ("plan", "sentence"),
     [

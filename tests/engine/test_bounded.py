@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +39,31 @@ def test_of_the_counts_of_seconds_the_newest_stay() -> None:
     def entry() -> SimpleNamespace:
         return SimpleNamespace(num_reqs_per_sec=dict.fromkeys(range(36_000), 5), num_fail_per_sec={})
 
-    stats: Any = SimpleNamespace(total=entry(), entries={"a": entry()}, history=list(range(10_000)))
+    stats: Any = SimpleNamespace(total=entry(), entries={"a": entry()}, history=list(range(10_000)), errors={})
     forget(stats)
     for each in (stats.total, *stats.entries.values()):
         assert sorted(each.num_reqs_per_sec) == list(range(36_000 - KEPT_S - 1, 36_000))
     assert stats.history == list(range(10_000 - HISTORY_ENTRIES, 10_000))
+
+
+_ERRORS = """
+from locust.stats import RequestStats
+from inference_benchmarker.engine.primary import bounded
+stats = RequestStats()
+for number in range(5 * bounded.MOST_ERRORS):
+    stats.log_error("invoke", "invoke", f"RuntimeError(request {number})")
+    stats.log_error("invoke", "invoke", "TimeoutError()")
+    if number % 700 == 0:
+        bounded.forget(stats)
+bounded.forget(stats)
+assert len(stats.errors) <= bounded.MOST_ERRORS
+assert sum(error.occurrences for error in stats.errors.values()) == 10 * bounded.MOST_ERRORS
+assert max(error.occurrences for error in stats.errors.values() if "Timeout" in error.error) == 5 * bounded.MOST_ERRORS
+assert stats.total.num_failures == 10 * bounded.MOST_ERRORS
+"""
+
+
+def test_errors_that_all_read_differently_are_counted_and_the_rarest_as_one() -> None:
+    """In a process of its own: it imports Locust."""
+    done = subprocess.run([sys.executable, "-c", _ERRORS], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

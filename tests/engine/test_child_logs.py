@@ -63,12 +63,42 @@ def test_a_long_line_is_cut_and_no_secret_at_the_cut_is_seen_in_part(tmp_path: P
     assert second == "after"
 
 
-def test_a_log_is_bounded_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("lines_a_piece", [1, 7, 2000])
+def test_of_very_many_lines_a_log_keeps_the_first_and_the_last_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines_a_piece: int
+) -> None:
     monkeypatch.setattr(child_logs, "MOST_KEPT", 1000)
-    text = logged(tmp_path, *[b"a line of text\n"] * 200)
-    assert len(text) < 1200
-    assert text.endswith("more was printed; a log keeps 67,108,864 bytes)\n")
-    assert text.count("more was printed") == 1
+    monkeypatch.setattr(child_logs, "LAST_KEPT", 500)
+    lines = [f"line {number} {SECRET}\n" for number in range(2000)]
+    pieces = ["".join(lines[first : first + lines_a_piece]) for first in range(0, 2000, lines_a_piece)]
+    log = logged(tmp_path, *map(str.encode, pieces)).splitlines()
+    full, left_out = (
+        next(place for place, line in enumerate(log) if text in line) for text in ("(more is", "left out")
+    )
+    assert left_out == full + 1
+    first, last = log[:full], log[left_out + 1 :]
+    clean = [line.replace(SECRET, "[hidden]").strip() for line in lines]
+    assert first == clean[: len(first)]
+    assert last == clean[-len(last) :]
+    assert 40 < len(first) < 60
+    assert 10 < len(last) < 30
+
+
+def test_what_fits_after_all_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_logs, "MOST_KEPT", 40)
+    lines = [b"line %d\n" % number for number in range(20)]
+    log = logged(tmp_path, *lines).splitlines()
+    assert [line for line in log if line.startswith("line")] == [line.decode().strip() for line in lines]
+    assert len(log) == 21
+
+
+def test_no_part_of_a_key_begins_what_is_kept_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_logs, "MOST_KEPT", 40)
+    monkeypatch.setattr(child_logs, "LAST_KEPT", 120)
+    key = b"-----BEGIN PRIVATE KEY-----\n" + b"c2VjcmV0\n" * 9 + b"-----END PRIVATE KEY-----\n"
+    text = logged(tmp_path, b"first\n" * 20, key, b"over\n")
+    assert "c2VjcmV0" not in text
+    assert text.endswith("\nover\n")
 
 
 def test_a_log_that_cannot_be_written_holds_up_nobody(tmp_path: Path) -> None:

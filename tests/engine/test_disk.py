@@ -9,6 +9,7 @@ import pytest
 from inference_benchmarker.engine.disk import DiskWatch, free_bytes, room_problems, room_warning
 from inference_benchmarker.engine.launch import run_wave
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.room import stored
 from tests.waves import closed_plan, open_plan
 
 MB = 1_000_000
@@ -61,8 +62,18 @@ class TestDiskWatch:
         said = [watch.look(second, (1_000 - 4 * second) * MB) for second in range(0, 250, 5)]
         assert [sentence for sentence in said if sentence] == [
             "/data/run: 220 MB of disk are free, and 4.0 MB are taken each second: at that rate it is full in "
-            "about 55 s. A wave that still runs then is stopped."
+            "about 55 s. A wave that still runs then cannot be stored there; it is stopped when the disk is full."
         ]
+
+    def test_what_storing_the_wave_will_take_counts_as_taken(self) -> None:
+        watch = DiskWatch("/data/run")
+        said = [watch.look(second, (1_000 - 4 * second) * MB, second * MB) for second in range(0, 250, 5)]
+        assert [sentence for sentence in said if sentence] == [
+            "/data/run: 420 MB of disk are free, 145 MB of them for the file that is stored in the end, and 5.0 MB are "
+            "taken each second: at that rate it is full in about 55 s. A wave that still runs then cannot be stored "
+            "there; it is stopped when the disk is full."
+        ]
+        assert stored(53 * MB) == 20 * MB
 
     def test_a_disk_that_was_freed_is_watched_again(self) -> None:
         watch = DiskWatch("/data/run")

@@ -18,7 +18,8 @@ import pytest
 
 from inference_benchmarker import procfs
 from inference_benchmarker.engine.primary.sampler import INTERVAL_S, Sampler, host_constants, sample_regularly
-from inference_benchmarker.facts.client_use import HOST, HostUse, Sample
+from inference_benchmarker.facts.client_samples import HOST, Sample, Stretch
+from inference_benchmarker.facts.client_use import HostUse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -158,7 +159,7 @@ def test_constants_and_samples_make_the_hosts_use() -> None:
     sampler = Sampler({})
     busy_for(0.3)
     constants = host_constants()
-    use = HostUse.of(sampler.sample(), **constants)
+    use = HostUse.of({HOST: [Stretch.of(sample) for sample in sampler.sample()]}, **constants)
     assert use is not None
     assert use.cores == constants["cores"] >= 1
     assert 0 < use.cpu_share_max < 1.1

@@ -887,7 +887,9 @@ class TestWatch:
         spin(2)
         facts = facts_of(watch, sending=True)
         delays = facts.pop("delays_us")
-        use = WorkerState(use=facts, delays_us=delays).worker_use
+        state = WorkerState(use=facts)
+        state.delays_us.add(delays)
+        use = state.worker_use
         assert use.loop_delay is not None
         assert use.loop_delay.count == len(delays) >= 3
         assert use.cpu_share is not None

@@ -147,7 +147,7 @@ USER_CODE = (
         "prints-50-mb",
         "the user's code prints 50 MB",
         EVERYTHING,
-        "of a log, what is beyond 64 MiB",
+        "of a log, what lies between its first 16 MiB and its last 256 KiB",
         0,
         invoke(before="for _ in range(1000):\n    print('a.' * 25_000)"),
         slow=True,

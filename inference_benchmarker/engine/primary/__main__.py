@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     from locust.runners import MasterRunner
 
-    from inference_benchmarker.facts.client_use import Sample
+    from inference_benchmarker.facts.client_samples import Sample
 
 STOP_NOTICE_NS = 50_000_000  # so that every worker hears of a stop before it takes effect
 GRACE_NS = 10 * NS
@@ -195,7 +195,8 @@ class Primary:
         with gevent.Timeout(30, False):
             while not self.runner.spawning_completed and not any(member.over for member in self.members):
                 gevent.sleep(0.005)
-        gevent.spawn(stats_history, self.runner)
+        if self.plan.ui:  # what its charts show
+            gevent.spawn(stats_history, self.runner)
         gevent.spawn(keep_small, self.runner.stats, gevent.sleep)
 
     def _start_wave(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from locust.stats import RequestStats
+    from locust.stats import RequestStats, StatsError
 
     from inference_benchmarker.csv_cells import Rows
 
@@ -15,6 +15,8 @@ MOST_HISTORY = 64 << 20
 """Characters of the history in which each name has a row a second; then only all names together have one."""
 KEPT_S = 60  # seconds of which Locust counts each; it looks at the last twelve
 HISTORY_ENTRIES = 2_880  # of Locust's page, one in five seconds: four hours
+MOST_ERRORS = 1_000  # each text is one of Locust's; an endpoint may put the request's own id into it
+OTHER_ERRORS = "other errors"
 FORGETTING_S = 10.0
 _NAME, _ALL_NAMES = 3, "Aggregated"
 
@@ -42,10 +44,24 @@ def keep_small(stats: RequestStats, sleep: Callable[[float], object]) -> None:
 
 
 def forget(stats: RequestStats) -> None:
-    """Forget the counts of seconds that Locust does not look at any more, and the oldest points of its page."""
+    """Forget the counts of seconds that Locust does not look at any more, and the oldest points of its page.
+
+    Of too many errors the rarest become one, so that their number stays.
+    """
     for entry in (stats.total, *stats.entries.values()):
         for counts in (entry.num_reqs_per_sec, entry.num_fail_per_sec):
             newest = max(counts, default=0)
             for second in [second for second in counts if second < newest - KEPT_S]:
                 del counts[second]
     del stats.history[:-HISTORY_ENTRIES]
+    if len(stats.errors) > MOST_ERRORS:
+        _join_rare(stats.errors)
+
+
+def _join_rare(errors: dict[str, StatsError]) -> None:
+    from locust.stats import StatsError  # which patches the process
+
+    others = errors.pop(OTHER_ERRORS, None) or StatsError("", "", OTHER_ERRORS)
+    for key in sorted(errors, key=lambda key: errors[key].occurrences)[: -MOST_ERRORS // 2]:
+        others.occurrences += errors.pop(key).occurrences
+    errors[OTHER_ERRORS] = others

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import psutil
 
 from inference_benchmarker import procfs
-from inference_benchmarker.facts.client_use import HOST, Sample
+from inference_benchmarker.facts.client_samples import HOST, Sample
 from inference_benchmarker.wave.tables import add_to_client_table, begin_client_table
 
 if TYPE_CHECKING:
