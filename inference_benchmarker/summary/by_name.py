@@ -80,12 +80,13 @@ class LabelsGathered:
         """As ``Gatherer`` says."""
         labels = self._numbering.of(*part.coded("label"))
         ok, failed, abandoned = map(part.outcome, ("ok", "failed", "abandoned"))
-        for name, some in (("sent", labels), ("ok", labels[ok]), ("failed", labels[failed])):
+        of_ok, of_abandoned = labels[ok], labels[abandoned]
+        for name, some in (("sent", labels), ("ok", of_ok), ("failed", labels[failed])):
             self._counts[name] = summed(self._counts[name], np.bincount(some))
         for name, each in self._times.items():
             values = request_times(part)[name].values
-            each.measured.add(labels[ok], values[ok])
-            each.aged.append((labels[abandoned], values[abandoned]))
+            each.measured.add(of_ok, values[ok])
+            each.aged.append((of_abandoned, values[abandoned]))
 
     def rows(self) -> tuple[LabelRow, ...]:
         """A row for each label, the most frequent first."""

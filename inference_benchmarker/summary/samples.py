@@ -132,8 +132,8 @@ class TimesGathered:
         return self._measured["latency"].median
 
     def distributions(self) -> dict[str, Any]:
-        """Each by its name; None where there is nothing to measure."""
-        return {name: self._measured[name].distribution(_joined(self._ages[name])) for name in _NAMES}
+        """Each by its name; None where there is nothing to measure. The values are let go, and nothing can follow."""
+        return {name: self._measured.pop(name).distribution(_joined(self._ages[name])) for name in _NAMES}
 
 
 def _token_samples(records: Records, streams: Streams) -> Iterator[tuple[str, Sample]]:

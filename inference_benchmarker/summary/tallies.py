@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.summary.distribution import Distribution
-from inference_benchmarker.summary.tally import MOST_EXACT, PRECISION, Moments, buckets_of, counted, middles_of
+from inference_benchmarker.summary.tally import PRECISION, Moments, buckets_of, counted, middles_of
 
 if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Floats, Int64
 
+MOST_HELD = 1 << 18
+"""Values of all groups together that are kept."""
 ROOM = 1 << 21
 """Buckets that have a count, of all groups together."""
 _BUCKET_BITS = 26  # of a float's exponent and 13 bits of its mantissa, either sign
@@ -26,7 +28,7 @@ class Tallies:
     as wide whenever there are more than ``room`` of them. Count, mean, least and most are exact in either case.
     """
 
-    def __init__(self, most_held: int = MOST_EXACT, room: int = ROOM) -> None:
+    def __init__(self, most_held: int = MOST_HELD, room: int = ROOM) -> None:
         self._most_held, self._room = most_held, room
         self._held: list[tuple[Int64, Floats]] = []
         self._moments: _EachMoments | None = None

@@ -68,7 +68,7 @@ class Tally:
         """The middle value, or the mean of the two in the middle; None without values."""
         if not self.count:
             return None
-        return self._counted(None).median if len(self._counts) else float(np.median(np.concatenate(self._held)))
+        return self._counted(None).median if len(self._counts) else float(np.median(self._joined(), overwrite_input=True))
 
     def distribution(self, ages: npt.ArrayLike = ()) -> Distribution | None:
         """The distribution of the values, and of ages that are lower bounds; None where there is nothing.
@@ -77,10 +77,13 @@ class Tally:
         """
         held = np.asarray(ages, np.float64)
         if not len(self._counts):
-            return Distribution.of(np.concatenate(self._held) if self._held else (), held)
+            return Distribution.of(self._held[0] if len(self._held) == 1 else self._joined(), held)
         both = deepcopy(self)
         both.add(held)
         return both._counted(float(held.min()) if len(held) else None)  # noqa: SLF001 - another of this class
+
+    def _joined(self) -> Floats:
+        return np.concatenate([np.zeros(0), *self._held])
 
     def _add_moments(self, some: Floats) -> None:
         """Mean and sum of squared differences of both together (Chan, Golub and LeVeque, 1979)."""
