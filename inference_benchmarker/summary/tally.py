@@ -68,7 +68,9 @@ class Tally:
         """The middle value, or the mean of the two in the middle; None without values."""
         if not self.count:
             return None
-        return self._counted(None).median if len(self._counts) else float(np.median(self._joined(), overwrite_input=True))
+        if len(self._counts):
+            return self._counted(None).median
+        return float(np.median(self._joined(), overwrite_input=True))
 
     def distribution(self, ages: npt.ArrayLike = ()) -> Distribution | None:
         """The distribution of the values, and of ages that are lower bounds; None where there is nothing.

@@ -1,0 +1,94 @@
+"""The limits of the user that a wave missed, each with its value and one thing to do. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.verdict.advice import search_waves
+from inference_benchmarker.verdict.finding import Finding
+from inference_benchmarker.verdict.limits_met import may_be_longer, slo_met, unclear_within
+from inference_benchmarker.wording import duration_text, percent_text, precision_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.plan.slo import Slo
+    from inference_benchmarker.summary.summary import Summary
+
+
+def threshold_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
+    """The success threshold and the limits that were missed, and a wave that sent nothing."""
+    target = facts.plan.success_threshold
+    success = summary.success_rate
+    if facts.ledger.sent == 0:
+        yield Finding(
+            "nothing_sent",
+            "invalid",
+            "0 requests sent",
+            "at least 1",
+            "The wave ended before its first arrival.",
+        )
+    elif success is not None and (success < target or success == 0):
+        yield Finding(
+            "success_below_threshold",
+            "missed",
+            f"success rate {percent_text(success, target)}",
+            percent_text(target),
+            _error_advice(summary),
+        )
+    for slo in facts.plan.slos:
+        part = summary.part(slo)
+        if part is None:
+            advice = "The wave ended before the stage began."
+            yield Finding("slo_missed", "missed", _slo_value(slo, None, "", part), slo.expression, advice)
+        elif not slo_met(slo, part):
+            measured = part.measured(slo.metric, slo.stat)
+            text = _slo_value(slo, measured, "≥" if may_be_longer(slo, part) else "", part)
+            if share := unclear_within(slo, part):
+                text += f", within {precision_text(share)} of the limit, which cannot be told apart"
+            advice = _slo_advice(facts, slo, measured, part)
+            yield Finding("slo_missed", "missed", text, slo.expression, advice)
+
+
+def _error_advice(summary: Summary) -> str:
+    """Names whatever ended more requests."""
+    ledger = summary.ledger
+    if summary.errors and ledger.failed >= ledger.abandoned:
+        first = summary.errors[0]
+        return f"Most frequent error: {first.key} ({first.count:,}); the first texts of each are in summary.json."
+    return f"{ledger.abandoned:,} requests were abandoned, in flight when the drain ended: see --drain-timeout."
+
+
+def _slo_value(slo: Slo, measured: float | None, mark: str, part: Summary | None) -> str:
+    name = slo.stat if slo.metric in ("default", slo.stat) else f"{slo.metric}.{slo.stat}"
+    if measured is None or part is None:
+        return f"{name} not measured"
+    if slo.metric == "default":
+        name = f"{'latency' if part.response_time is None else 'response time'} {slo.stat}"
+    share = slo.metric in ("success", "rate", "goodput")
+    text = percent_text(measured, slo.limit) if share else duration_text(measured, slo.limit)
+    return f"{name} {mark}{text}"
+
+
+def _for_errors(slo: Slo, measured: float | None, summary: Summary) -> bool:
+    """Tells whether a limit was missed because requests did not succeed: then the rate is not what to change.
+
+    Of what a share lacks, half or more must be requests that failed or were abandoned.
+    """
+    ledger = summary.ledger
+    if not ledger.sent or ledger.ok == ledger.sent:
+        return False
+    if slo.metric in ("rate", "goodput") and measured is not None:
+        return (ledger.failed + ledger.abandoned) / ledger.sent >= (1 - measured) / 2
+    return slo.metric == "success" or not ledger.ok
+
+
+def _slo_advice(facts: WaveFacts, slo: Slo, measured: float | None, summary: Summary) -> str:
+    if slo.stage and not summary.ledger.scheduled:
+        return f"No arrival was due in stage {slo.stage} before the wave ended: nothing can be measured there."
+    if _for_errors(slo, measured, summary):
+        return _error_advice(summary)
+    if measured is None:
+        return "No request of this wave has this metric (tokens need an invoke that yields them)."
+    return f"Find the rate that holds this limit with {search_waves(facts.plan.load)}, or scale the endpoint."
