@@ -122,6 +122,15 @@ def replacing(path: Path, inside: Path | None = None, mode: int = OWNER_ONLY) ->
             raise
 
 
+def forget_drafts(path: Path) -> None:
+    """Take away what a writer of this file left of it when it was killed."""
+    with _folder_of(path, None) as folder:
+        for name in os.listdir(folder):  # noqa: PTH208 - of the folder that was opened
+            if name.startswith(f".{path.name[:200]}.") and name.endswith(".part"):
+                with suppress(OSError):
+                    os.unlink(name, dir_fd=folder)
+
+
 def replace_file(path: Path, text: str, inside: Path | None = None, mode: int = OWNER_ONLY) -> None:
     """Write a text so that a reader sees the old file or the whole new one. No value of a secret gets into it."""
     hidden = [value for value in secret_values(os.environ) if not value.isdecimal()]  # a number may be a result

@@ -12,6 +12,8 @@ from inference_benchmarker.records.parts import RecordParts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from inference_benchmarker.records.parts import InParts
+
 
 class _Slices:
     def __init__(self, records: Records, rows: int) -> None:
@@ -27,6 +29,12 @@ class _Slices:
     def read(self, part: int, columns: Sequence[str]) -> Records:
         records = self._records.between(*self._edges[part : part + 2])
         return Records(records.table.select(list(columns))) if columns else records
+
+
+def in_memory(records: InParts) -> Records:
+    """The records of a small wave, which are one table."""
+    assert isinstance(records, Records)
+    return records
 
 
 def in_parts(records: Records, rows: int = 7) -> RecordParts:

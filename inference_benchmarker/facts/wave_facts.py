@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.instances import Followed
     from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
     from inference_benchmarker.plan.plan import WavePlan
-    from inference_benchmarker.records.columns import Records
+    from inference_benchmarker.records.parts import InParts
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ class WaveFacts:
 
     plan: WavePlan
     window: Window
-    records: Records
-    warmup: Records
+    records: InParts
+    warmup: InParts
     ledgers: tuple[Ledger, ...]
     lost_workers: tuple[int, ...] = ()
     primary_lost: bool = False

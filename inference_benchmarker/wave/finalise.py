@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse
@@ -15,7 +15,6 @@ from inference_benchmarker.wave.wave import Wave
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
-    from inference_benchmarker.records.columns import Records
     from inference_benchmarker.records.record import Ledger
     from inference_benchmarker.wave.run_dir import RunDir
     from inference_benchmarker.wave.spool_state import SpoolState
@@ -46,8 +45,8 @@ def finalise(
     return Wave(
         plan=plan,
         window=_window(plan, spool_state),
-        records=cast("Records", everything.between(begin, len(everything))),
-        warmup=cast("Records", everything.between(0, begin)),
+        records=everything.between(begin, len(everything)),
+        warmup=everything.between(0, begin),
         ledgers=reconcile_ledgers(plan, _ledgers(plan, spool_state), lost, spool_state.end_at),
         lost_workers=tuple(sorted(lost)),
         primary_lost=primary_lost,

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import is_file, most_in_memory, opened, own_path, replacing
+from inference_benchmarker.files import forget_drafts, is_file, most_in_memory, opened, own_path, replacing
 from inference_benchmarker.json_file import UNREADABLE, foreign
 from inference_benchmarker.records import arrow
 from inference_benchmarker.records.check import RecordsCheck
@@ -86,6 +86,7 @@ def in_file(path: Path) -> RecordParts:
 
 def write_requests(path: Path, parts: Iterable[Records]) -> None:
     """Write them, a group of rows for each part, so that a reader sees the old file or the whole new one."""
+    forget_drafts(path)  # they may be large
     with replacing(path) as file, pq.ParquetWriter(file, SCHEMA, **_WRITING) as writer:
         for part in parts:
             if len(part):

@@ -10,7 +10,7 @@ import shutil
 from collections import deque
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
@@ -22,6 +22,7 @@ from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.check import RecordsCheck
 from inference_benchmarker.records.columns import Records
+from inference_benchmarker.records.parts import PART
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.typed import require
@@ -158,7 +159,7 @@ def _each_checked(wave: Wave, check: RecordsCheck) -> Iterator[Records]:
 def _stored(run_dir: RunDir) -> Wave:
     described = read_json(run_dir.summary)
     plan = read_plan(run_dir)
-    requests = read_requests(run_dir.requests)
+    requests = read_requests(run_dir.requests, PART)
     try:
         wave = _of_facts(plan, requests, _todays_facts(described), run_dir)
         check_wave(wave)
@@ -176,7 +177,7 @@ def _of_spool(run_dir: RunDir) -> tuple[Wave, bool]:
     described = read_json(run_dir.plan)
     plan = _plan_of(run_dir, described)
     try:
-        with closing(SpoolState([run_dir.spool], plan.workers, live=False)) as spool_state:
+        with closing(SpoolState([run_dir.spool], plan.workers, live=False, part=PART)) as spool_state:
             spool_state.read()
             plan = offered(plan, spool_state)
             refuse([problem.text for problem in plan.problems_of_values()])
@@ -213,8 +214,8 @@ def _of_facts(plan: WavePlan, requests: Requests, facts: dict[str, Any], run_dir
     return Wave(
         plan=plan,
         window=Window.from_json(facts["window"]),
-        records=cast("Records", records.between(begin, len(records))),
-        warmup=cast("Records", records.between(0, begin)),
+        records=records.between(begin, len(records)),
+        warmup=records.between(0, begin),
         ledgers=tuple(Ledger.from_json(ledger) for ledger in facts["ledger"]["workers"]),
         lost_workers=tuple(facts["lost_workers"]),
         primary_lost=facts["primary_lost"],

@@ -10,6 +10,7 @@ import pytest
 from inference_benchmarker import OpenLoop, Wave
 from inference_benchmarker.plan.pacing import TokenBucket
 from tests.bench import OF_A_BUSY_MACHINE, Bench, Running
+from tests.parts import in_memory
 from tests.person import Person
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def test_keys_change_the_rate_and_q_is_a_planned_end(bench: Bench, person: Perso
     assert finished.code == wave.verdict.exit_code
     assert finished.code in (0, 3)
     planned = sorted(tuple(each) for worker in range(2) for each in TokenBucket.of(wave.plan).arrivals(worker))
-    rows = zip(*(wave.records.int(name).tolist() for name in ("index", "due")), strict=True)
+    rows = zip(*(in_memory(wave.records).int(name).tolist() for name in ("index", "due")), strict=True)
     assert list(rows) == planned
     assert len(arrived) == len(planned)
     seen = zip(arrived, (due for _, due in planned), strict=True)
@@ -83,5 +84,5 @@ def test_what_was_offered_is_known_where_everything_was_killed(bench: Bench, per
     wave = Wave.load(killed.folder)
     assert finished.code == 3
     assert rates(wave) == [100, 200]
-    assert set(wave.records.int("index").tolist()) == set(range(len(wave.records)))
+    assert set(in_memory(wave.records).int("index").tolist()) == set(range(len(wave.records)))
     assert "worker_lost" in {finding.code for finding in wave.verdict.findings}

@@ -14,6 +14,7 @@ from inference_benchmarker.engine.live import Nobody
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.request_times import output_tokens
 from tests.bench import NS, SENDER, Bench
+from tests.parts import in_memory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +80,7 @@ def test_it_adds_up_to_what_was_stored(tmp_path: Path, bench: Bench, monkeypatch
     )
     with bench.endpoint() as endpoint:
         monkeypatch.setenv("TARGET", endpoint.url)
-        records = run_wave(plan, live).records
+        records = in_memory(run_wave(plan, live).records)
     feed = live.spool_state.feed
     assert len(records) > 200
     ends = plan.load.stage_ends_ns if isinstance(plan.load, OpenLoop) else ()

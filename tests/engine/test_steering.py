@@ -20,6 +20,7 @@ from inference_benchmarker.engine.live import Nobody
 from inference_benchmarker.engine.pilot import End, Order, Rate
 from inference_benchmarker.plan.pacing import TokenBucket
 from tests.bench import FACTORIES, NS, OF_A_BUSY_MACHINE, SENDER, Bench
+from tests.parts import in_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +99,7 @@ def test_what_is_sent_is_what_the_stages_say(
         wave = run_in_time(run)
         arrived = sorted(endpoint.arrivals()["queued_ns"])[before:]
     planned = sorted(tuple(each) for worker in range(workers) for each in TokenBucket.of(wave.plan).arrivals(worker))
-    rows = zip(*(wave.records.int(name).tolist() for name in ("index", "due")), strict=True)
+    rows = zip(*(in_memory(wave.records).int(name).tolist() for name in ("index", "due")), strict=True)
     assert [(index, due) for index, due in planned if index >= 0] == list(rows)
     assert len(arrived) == len(planned), "each arrival once, and the warm-up at the first rate"
     dues = sorted(due for _, due in planned)
@@ -106,7 +107,8 @@ def test_what_is_sent_is_what_the_stages_say(
     assert isinstance(wave.plan.load, OpenLoop)
     assert 10 < len(wave.plan.load.stages) <= 21
     assert not {finding.code for finding in wave.verdict.findings if finding.severity == "invalid"} - OF_A_BUSY_MACHINE
-    rows_of = Counter(bisect_right(wave.plan.load.stage_ends_ns, due) for due in wave.records.int("due").tolist())
+    dues_sent = in_memory(wave.records).int("due").tolist()
+    rows_of = Counter(bisect_right(wave.plan.load.stage_ends_ns, due) for due in dues_sent)
     feed = watching.spool_state.feed
     assert {number: feed.stage(number).sent for number in rows_of} == rows_of, "stages of the feed are those offered"
     assert wave.verdict.exit_code in (0, 3)

@@ -17,7 +17,7 @@ from inference_benchmarker.summary import recovery
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.verdict import judge
-from tests.parts import in_parts
+from tests.parts import in_memory, in_parts
 from tests.waves import MS, observe, on_time
 
 if TYPE_CHECKING:
@@ -180,6 +180,6 @@ def test_a_storm_is_blamed_on_those_who_try_again() -> None:
 def test_it_is_the_same_in_any_parts(text: str, slow: Callable[[float], float | None], rows: int) -> None:
     facts = wave(text, slow)
     stages = list(stages_of(facts))
-    found = recovery.recoveries(in_parts(facts.records, rows), stages)
+    found = recovery.recoveries(in_parts(in_memory(facts.records), rows), stages)
     assert found == recovery.recoveries(facts.records, stages)
     assert any(found)

@@ -26,6 +26,7 @@ from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.wave import Wave
+from tests.parts import in_memory
 from tests.waves import MS, closed_plan, observe, open_plan
 
 if TYPE_CHECKING:
@@ -167,7 +168,8 @@ def test_the_report_has_a_block_for_repeats_only_where_clients_try_again() -> No
     assert "9 of 10 users served with 15 requests, 6 failed (ClientTimeout)" in text.splitlines()[0]
     told = to_json(facts, summary, verdict)["repeats"]
     assert (told["requests"], told["repeated"], told["success_by_user"], told["by_attempts"]) == (15, 5, 0.9, [7, 1, 2])
-    once = replace(facts, plan=replace(facts.plan, retries=Retries()), records=facts.records.where(facts.records.lasts))
+    records = in_memory(facts.records)
+    once = replace(facts, plan=replace(facts.plan, retries=Retries()), records=records.where(records.lasts))
     summary = summarise(once)
     assert "Arrivals:" not in to_text(once, summary, judge(once, summary))
     assert to_json(once, summary, judge(once, summary))["repeats"] is None

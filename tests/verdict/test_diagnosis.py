@@ -25,6 +25,7 @@ from inference_benchmarker.verdict.server.cold_start import cold_start
 from inference_benchmarker.verdict.server.hardware_use import Use, used_hardware
 from inference_benchmarker.verdict.server.time_remarks import whole_percents
 from inference_benchmarker.verdict.verdict import judge
+from tests.parts import in_memory
 from tests.waves import MS, observe, on_time, open_plan
 
 if TYPE_CHECKING:
@@ -609,9 +610,10 @@ class TestColdStart:
         found = 0
         for _ in range(200):
             latency = np.round(random.exponential(50 * MS, 1000)).astype(np.int64)
-            done = pa.array(plain.records.int("sent") + latency)
-            position = plain.records.table.schema.get_field_index("done")
-            records = Records(plain.records.table.set_column(position, SCHEMA.field("done"), done))
+            table = in_memory(plain.records).table
+            done = pa.array(table.column("sent").to_numpy() + latency)
+            position = table.schema.get_field_index("done")
+            records = Records(table.set_column(position, SCHEMA.field("done"), done))
             found += cold_start(replace(plain, records=records)) is not None
         assert found <= 4
 

@@ -11,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
+from inference_benchmarker.records.columns import Records
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.client.endpoint import ENDPOINT_STALLED, SERVER_LIMITED
 from inference_benchmarker.verdict.client.flow import Flow
 from inference_benchmarker.verdict.client.limits_found import limited_by, limits_found
+from tests.parts import in_memory
 from tests.queues import KINDS, ORDERS, held_up, observed_at, offered, services_of, waiting
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ class TestOrdersOfService:
     def test_the_more_in_flight_the_less_was_completed(self, order: str, load: float, servers: int, seed: int) -> None:
         facts = offered(order, load, servers=servers, seed=seed)
         flow = Flow.of(facts, 10 * NS)
-        over = np.sort(facts.records.int("done"))
+        over = np.sort(in_memory(facts.records).int("done"))
         completed = np.count_nonzero((over >= 2.5 * NS) & (over < 10 * NS))
         assert flow.growth == flow.sent.sum() - completed
         assert flow.share == pytest.approx(1 - 1 / load, abs=0.25)
@@ -165,7 +167,7 @@ def test_a_client_that_was_late_after_the_endpoint_had_fallen_behind_did_not_cau
             r._replace(sent=r.due + NS, done=max(r.done, r.due + NS)) if r.due >= late_from * NS else r
             for r in facts.records
         ]
-        again = replace(facts, records=type(facts.records).of(records))
+        again = replace(facts, records=Records.of(records))
         assert set(found(again)) == codes
 
 
@@ -175,7 +177,7 @@ def test_one_arrival_that_was_late_at_first_takes_no_blame_from_the_endpoint() -
         r._replace(sent=r.due + NS, done=max(r.done, r.due + NS)) if r.index == 0 or r.due >= 15 * NS else r
         for r in facts.records
     ]
-    again = replace(facts, records=type(facts.records).of(late))
+    again = replace(facts, records=Records.of(late))
     assert set(found(again)) == {SERVER_LIMITED, "schedule_lag"}
 
 

@@ -21,6 +21,7 @@ from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.plan.slo import MaxRegression
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.record import Ledger
+from tests.parts import in_memory
 from tests.waves import drawn, spooled, stored, wave
 from visualization.comparison import Check, Comparison, Row, _with_interval, _with_intervals, compare
 from visualization.comparison_report import to_json, to_junit, to_markdown, to_text
@@ -353,8 +354,8 @@ def test_an_answer_where_there_was_none_is_no_regression() -> None:
 def late(run: Wave) -> Wave:
     """The same wave from a client that sent by chance some tens of microseconds late."""
     lags = np.random.default_rng(1).integers(50_000, 99_000, len(run.records))
-    table = run.records.table
-    sent = pa.array(run.records.int("due") + lags)
+    table = in_memory(run.records).table
+    sent = pa.array(table.column("due").to_numpy() + lags)
     return replace(run, records=Records(table.set_column(table.schema.get_field_index("sent"), "sent", sent)))
 
 

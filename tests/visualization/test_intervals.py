@@ -16,7 +16,7 @@ from scipy import stats
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.student_t import student_t
 from inference_benchmarker.units import NS
-from tests.parts import in_parts
+from tests.parts import in_memory, in_parts
 from tests.waves import MEAN_S, drawn, wave
 from visualization.intervals import LEAST_BLOCKS, Estimate, Estimates, Percentile, Ratio, interval, ratio_error
 
@@ -211,7 +211,7 @@ def any_wave(draw: st.DrawFn) -> Wave:
 @settings(deadline=None, max_examples=30)
 @given(any_wave(), st.integers(1, 50))
 def test_intervals_do_not_depend_on_the_parts(run: Wave, rows: int) -> None:
-    records: Any = in_parts(run.records, rows)
+    records: Any = in_parts(in_memory(run.records), rows)
     whole, parts = (Estimates(each, EVERY) for each in (run, replace(run, records=records)))
     for name in EVERY:
         expected, found = whole.of(*name), parts.of(*name)

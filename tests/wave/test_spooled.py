@@ -18,6 +18,7 @@ from inference_benchmarker.wave.spool_state import SpoolState
 from tests.waves import Worker, use
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from inference_benchmarker.records.parts import RecordParts
@@ -30,7 +31,7 @@ def reported(draw: st.DrawFn) -> list[list[RequestRecord]]:
     """Batches of a few workers: some arrivals took long, some were tried again, some were dropped, some streamed."""
     batches: list[list[RequestRecord]] = []
     waiting: list[RequestRecord] = []
-    for index in range(draw(st.integers(-20, 0)), draw(st.integers(1, 60))):
+    for index in range(draw(st.integers(-20, 0)), draw(st.integers(1, 40))):
         if draw(st.integers(0, 9)) == 0:
             continue  # dropped
         last = draw(st.integers(0, 2)) if draw(st.integers(0, 3)) == 0 else 0
@@ -70,7 +71,7 @@ def spooled_state(path: Path, batches: list[list[RequestRecord]], part: int) -> 
     return state
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(batches=reported(), part=st.sampled_from([1, 3, 8, 20, 64, 1_000]))
 def test_the_parts_are_the_table(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[RequestRecord]], part: int
@@ -96,7 +97,7 @@ def test_the_parts_are_the_table(
     ]
 
 
-def of_arrivals(path: Path, *indices: range, part: int) -> Records | RecordParts:
+def of_arrivals(path: Path, *indices: Sequence[int], part: int) -> Records | RecordParts:
     """Batches of plain requests."""
     return spooled_state(path, [[RequestRecord(i, 0, i, i, i + 1) for i in each] for each in indices], part).records()
 
@@ -123,12 +124,12 @@ def test_streams_of_many_pieces_make_parts_of_fewer(tmp_path: Path, monkeypatch:
 class TestForged:
     def test_more_requests_than_its_arrivals_can_have(self, tmp_path: Path) -> None:
         path = tmp_path / "spool"
-        with pytest.raises(ValueError, match="9,009 requests were reported of 1 arrivals"):
-            of_arrivals(path, range(9_000), range(1, 2), *([range(5, 6)] * 9_008), part=8)
+        with pytest.raises(ValueError, match="109 requests were reported of 1 arrivals"):
+            of_arrivals(path, range(20), [5] * 108, part=8)
 
     def test_reports_of_arrivals_all_over_the_wave(self, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="arrivals that are far from each other"):
-            of_arrivals(tmp_path / "spool", *(range(n, 200_000, 2_000) for n in range(8)), part=8)
+            of_arrivals(tmp_path / "spool", *(range(n, 100_000, 200) for n in range(2)), part=8)
 
     def test_a_part_that_does_not_fit(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(spooled, "most_in_memory", lambda: 1_000)

@@ -17,6 +17,7 @@ from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.summary import summary
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir
+from tests.parts import in_memory
 from tests.waves import make_run
 from tests.waves import wave as simulated
 
@@ -52,7 +53,7 @@ def test_the_servers_metrics_cost_no_summary(tmp_path: Path, summarised: list[in
 
 def test_other_records_have_another_summary(summarised: list[int]) -> None:
     wave = simulated([[0.01] * 10] * 2)
-    fewer = replace(wave, records=wave.records.where(wave.records.int("index") < 5))
+    fewer = replace(wave, records=wave.records.between(0, 5))
     assert [len(each.records) for each in (wave, fewer) if each.summary] == summarised == [20, 5]
 
 
@@ -109,7 +110,7 @@ class TestOlderColumns:
 
     def test_what_an_older_one_did_not_have_is_null(self, requests: Path) -> None:
         pq.write_table(pq.read_table(requests).drop_columns(["gaps", "bytes"]), requests)
-        records = Wave.load(requests.parent).records
+        records = in_memory(Wave.load(requests.parent).records)
         assert len(records) == 50
         assert not records.has("bytes").any()
 
