@@ -54,9 +54,10 @@ class InFlightTime:
     def add(self, records: Records) -> None:
         """Take in the requests of a part; it has ``sent`` and ``done``."""
         for name, (counts, rests) in self._since.items():
-            second, passed = np.divmod(np.maximum(records.int(name), 0), NS)
+            instants = np.maximum(records.int(name), 0)
+            second = instants // NS
             counts.add(second)
-            rests.add(second, NS - passed)
+            rests.add(second, (second + 1) * NS - instants)
 
     def first(self, seconds: int) -> list[int]:
         """That of each of so many seconds, in ns."""
@@ -81,11 +82,11 @@ class SecondPercentiles:
         self._seconds: list[Int64] = []
         self._values: list[npt.NDArray[Any]] = []
 
-    def add(self, at: Int64, values: Int64, watermark_ns: int | None) -> None:
-        """Values at some instants, of which no later one is before the watermark."""
+    def add(self, seconds: Int64, values: Int64, watermark_ns: int | None) -> None:
+        """Values in some seconds, of which no later one is before the watermark's."""
         if not self._wide and len(values) and not 0 <= int(values.min()) <= int(values.max()) <= _MASK:
             self._widen()
-        keys = self._keys(at // NS, values)
+        keys = self._keys(seconds, values)
         self._take(self._buffer.push(keys, None if watermark_ns is None else self._begin(watermark_ns // NS)))
 
     def columns(self, seconds: int) -> list[list[str]]:

@@ -92,10 +92,12 @@ class _Seconds:
         """Add the times of a part; nothing in later ones was sent or done before these instants."""
         ok, sent, done = part.outcome("ok"), part.int("sent"), part.int("done")
         streamed = ok & part.has("first_token")
-        self.latency.add(done[ok], (done - sent)[ok], done_ns)
-        self.response_time.add(done[ok], (done - part.arrived)[ok], done_ns)
-        self.lag.add(sent, sent - part.int("build_ns") - part.int("due"), sent_ns)
-        self.ttft.add(done[streamed], (part.int("first_token") - sent)[streamed], done_ns)
+        seconds = done // NS
+        answered = seconds[ok]
+        self.latency.add(answered, (done - sent)[ok], done_ns)
+        self.response_time.add(answered, (done - part.arrived)[ok], done_ns)
+        self.lag.add(sent // NS, sent - part.int("build_ns") - part.int("due"), sent_ns)
+        self.ttft.add(seconds[streamed], (part.int("first_token") - sent)[streamed], done_ns)
 
     def columns(self, facts: WaveFacts, seconds: int) -> list[list[str]]:
         """Each column for so many seconds, as text; empty where nothing was measured or counted."""
