@@ -147,7 +147,7 @@ def summarise(facts: WaveFacts) -> Summary:
     """The numbers of a finished wave."""
     warmup = _warmup(facts) if len(facts.warmup) else None
     stages = tuple(stages_of(facts))
-    recovered = recoveries(facts.records, stages) if stages else []
+    recovered = recoveries(facts.records, stages)
     return replace(numbers(facts), warmup=warmup, stages=tuple(map(_stage, stages, recovered)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -21,7 +22,7 @@ from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.summary.tallies import Tallies
 from inference_benchmarker.summary.tally import PRECISION
 from tests.parts import in_parts
-from tests.waves import MS, closed_plan, observe, open_plan
+from tests.waves import MS, closed_plan, observe, open_plan, staged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,8 +65,8 @@ def waves(draw: st.DrawFn) -> WaveFacts:
     """A wave of a few arrivals, some of which were tried again; a warm-up before it."""
     open_loop, streams, retries = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
     records = []
-    for index in range(-draw(st.integers(0, 8)), draw(st.integers(1, 40))):
-        due = index * 100 * MS
+    for index in range(-draw(st.integers(0, 4)), draw(st.integers(1, 16))):
+        due = index * 250 * MS
         for attempt in range(draw(st.integers(1, 3)) if retries else 1):
             record = draw(requests(due, streams=streams))._replace(index=index, attempt=attempt)
             records.append(record)
@@ -75,12 +76,15 @@ def waves(draw: st.DrawFn) -> WaveFacts:
         "goodput": draw(st.sampled_from(((), LIMITS[:1], LIMITS))),
         "retries": Retries(Decimal(1), 2) if retries else Retries(),
     }
-    plan = open_plan(**more) if open_loop else closed_plan(1, draw(st.sampled_from(("4", None))), 30, **more)
+    if open_loop:
+        plan = draw(st.sampled_from((open_plan, partial(staged, "20:1s,5:2s,10:1s"))))(**more)
+    else:
+        plan = closed_plan(1, draw(st.sampled_from(("4", None))), 30, **more)
     return observe(plan, records)
 
 
 @given(waves(), st.integers(1, 50), st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_wave_in_parts_has_the_numbers_of_the_whole(facts: WaveFacts, rows: int, recoded: bool) -> None:
     records, warmup = (_parts(each, rows, recoded=recoded) for each in (facts.records, facts.warmup))
     found, whole = summarise(replace(facts, records=records, warmup=warmup)), summarise(facts)
