@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 MOST = 1 << 63
 MOST_FLOAT = 1e30  # of what is multiplied afterwards
@@ -35,6 +35,8 @@ def _misfits(value: Any, kind: Any, name: str) -> Iterator[str]:
             yield f"{name} is none of {', '.join(map(str, arguments))}"
     elif not _has_type(value, origin or kind):
         yield f"{name} is {_told(value)}"
+    elif _has_plain_parts(value, origin, arguments):
+        return
     else:
         for part, part_kind, part_name in _parts(value, kind, name):
             yield from _misfits(part, part_kind, part_name)
@@ -56,6 +58,20 @@ def _parts(value: Any, kind: Any, name: str) -> Iterator[tuple[Any, Any, str]]:
             raise ValueError(f"{name} has {len(value)} parts")
         for number, (part, part_kind) in enumerate(zip(value, kinds, strict=True)):
             yield part, part_kind, f"{name}[{number}]"
+
+
+def _has_plain_parts(value: Any, origin: Any, kinds: tuple[Any, ...]) -> bool:
+    """Tells at once of a list of whole numbers or texts, and of a dictionary of whole numbers, that its parts fit."""
+    if origin is dict and kinds == (str, int):
+        return set(map(type, value)) <= {str} and _are_numbers(value.values())
+    if origin is list and kinds == (int,):
+        return _are_numbers(value)
+    return origin is list and kinds == (str,) and set(map(type, value)) <= {str}
+
+
+def _are_numbers(values: Collection[Any]) -> bool:
+    plain = set(map(type, values)) <= {int}
+    return not values or (plain and min(values) > -MOST and max(values) < MOST)
 
 
 def _has_type(value: Any, kind: Any) -> bool:

@@ -82,6 +82,7 @@ class RecordParts:
                     if (first, stop) != (begin, end):
                         part = part.between(first - begin, stop - begin)
                     yield part.since(self._start_ns) if self._start_ns else part
+                    del part  # or it would be in memory beside the next
                     tell(what, stop - self._first, len(self))
         finally:
             tell(what, len(self), len(self))

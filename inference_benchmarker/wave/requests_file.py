@@ -150,14 +150,14 @@ class _Group:
 
 
 def _gathered(groups: Sequence[_Group], part: int) -> Iterator[list[int]]:
-    """The numbers of the groups of each part: as many as a part has room for."""
+    """The numbers of the groups of each part: small ones together, as large as those of ours."""
     if sum(group.rows for group in groups) <= part and sum(group.bytes for group in groups) <= MOST_AT_ONCE:
         yield from [[*range(len(groups))]] if groups else []
         return
     own: list[int] = []
     rows = taken = 0
     for number, group in enumerate(groups):
-        if own and (rows + group.rows > part or taken + group.bytes > _MOST_GATHERED):
+        if own and (rows + group.rows > part // 2 or taken + group.bytes > _MOST_GATHERED):
             yield own
             own, rows, taken = [], 0, 0
         own.append(number)

@@ -137,10 +137,13 @@ class BatchIndex:
         return self.rows <= self._part and self.bytes <= MOST_AT_ONCE
 
     def _spans(self, warmup: Mask, rows: Int64, sizes: Int64) -> Iterator[tuple[int, int]]:
-        """The stretches of each part, the first and the one after the last: as many as a part has room for."""
+        """The stretches of each part, the first and the one after the last.
+
+        Of half as many requests as a part of a file may have: their reports are in memory beside their columns.
+        """
         begin, in_part, taken = 0, 0, 0
         for number, (more, size) in enumerate(zip(rows.tolist(), sizes.tolist(), strict=True)):
-            full = in_part + more > self._part or taken + size > MOST_BYTES or warmup[number] != warmup[begin]
+            full = in_part + more > self._part // 2 or taken + size > MOST_BYTES or warmup[number] != warmup[begin]
             if full and number > begin:
                 yield begin, number
                 begin, in_part, taken = number, 0, 0
@@ -176,7 +179,7 @@ class SpoolSource:
             batches.setdefault(batch.worker, []).append(batch)
         for reporter in self._reporters:
             own = (self._columns(reporter, batch) for batch in batches.get(reporter.worker, ()))
-            yield _together(reporter, [columns.between(part.first, part.stop) for columns in own])
+            yield _together(reporter, (columns.between(part.first, part.stop) for columns in own))
 
     def _columns(self, reporter: Reporter, batch: Batch) -> WorkerColumns:
         frames = self._frames[batch.spool]
