@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -124,12 +124,12 @@ def _alone(facts: WaveFacts, times: tuple[int, int], records: InParts, planned: 
         repeated += int(np.count_nonzero(part.repeats))
         last = max(last, int(part.int("done")[~part.outcome("abandoned")].max(initial=0)))
     dropped = 0 if facts.lost_workers else max(planned - len(records) + repeated, 0)
-    gone_through: dict[str, Any] = {"records": records, "warmup": records.between(0, 0)}
     return replace(
         facts,
         plan=replace(facts.plan, bounds=Bounds()),
         window=Window(facts.window.start_unix_ns + start, facts.window.t0_monotonic_ns + start, end - start, last),
-        **gone_through,
+        records=records,
+        warmup=records.between(0, 0),
         ledgers=(Ledger(scheduled=planned, sent=len(records), dropped=dropped, repeated=repeated, **counts),),
     )
 
