@@ -31,43 +31,16 @@ def lengths(seconds: float) -> Floats:
     return each
 
 
-class Seconds:
-    """The block of each record: the second it was due in, in the closed loop sent in."""
-
-    def __init__(self, facts: WaveFacts) -> None:
-        self.column = "due" if facts.open_loop else "sent"
-        self.number = len(lengths((facts.window.planned_ns or facts.window.duration_ns) / NS))
-
-    def of(self, part: Records) -> Int64:
-        """Those of a part."""
-        return _blocks(part.int(self.column), self.number)
-
-
-class Outcomes:
-    """Gathers how many requests were sent in each second, and how many of them were ok."""
-
-    def __init__(self, seconds: Seconds) -> None:
-        self.columns = ("outcome", seconds.column)
-        self._seconds = seconds
-        self.sent, self.ok = np.zeros(seconds.number), np.zeros(seconds.number)
-
-    def add(self, part: Records) -> None:
-        """As ``Gatherer`` says."""
-        seconds = self._seconds.of(part)
-        _add(self.sent, seconds)
-        _add(self.ok, seconds[part.outcome("ok")])
-
-
 class Completed:
-    """Gathers how many requests completed in each second of the completed rate's interval, and their output tokens."""
+    """Gathers the requests that completed in each second of the completed rate's interval, or their output tokens."""
 
-    columns = ("outcome", "done", "chunks", "tokens_out")
-
-    def __init__(self, span: CompletedSpan) -> None:
+    def __init__(self, span: CompletedSpan, *, tokens: bool) -> None:
+        self.columns = ("outcome", "done", *(("chunks", "tokens_out") if tokens else ()))
         self._span = span
         self._begin_ns = math.ceil(span.begin_ns)  # of whole ns, those from here on are those from there on
         self.lengths = lengths(span.seconds)
         self.requests, self.tokens = np.zeros(len(self.lengths)), np.zeros(len(self.lengths))
+        self._has_tokens = tokens
 
     def add(self, part: Records) -> None:
         """As ``Gatherer`` says."""
@@ -75,27 +48,32 @@ class Completed:
         inside = part.outcome("ok") & self._span.holds(done)
         seconds = _blocks(done[inside] - self._begin_ns, len(self.lengths))
         _add(self.requests, seconds)
-        _add(self.tokens, seconds, output_tokens(part)[inside])
+        if self._has_tokens:
+            _add(self.tokens, seconds, output_tokens(part)[inside])
 
 
-class Times:
-    """Gathers the values of some times in each second: how many there are, how many at or below limits, their sum.
+class Seconds:
+    """Gathers what each second had: requests that were sent, those of them that were ok, and the values of some times.
 
-    ``limits``: of each time by its name, in seconds.
+    A request belongs to the second it was due in, in the closed loop sent in. ``limits``: of each time by its name.
     """
 
-    def __init__(self, facts: WaveFacts, seconds: Seconds, limits: Mapping[str, Collection[float]]) -> None:
+    def __init__(self, facts: WaveFacts, limits: Mapping[str, Collection[float]]) -> None:
         streams = Streams.of(facts.records) if {"ttft", "itl", "tpot"} & set(limits) else _NO_STREAMS
         self.columns = TimesGathered(streams, open_loop=facts.open_loop).columns
-        self._streams, self._open_loop, self._seconds = streams, facts.open_loop, seconds
-        self.of = {name: Values(seconds.number, limits[name]) for name in limits}
+        self._streams, self._open_loop = streams, facts.open_loop
+        number = len(lengths((facts.window.planned_ns or facts.window.duration_ns) / NS))
+        self.sent, self.ok = np.zeros(number), np.zeros(number)
+        self.times = {name: Values(number, limits[name]) for name in limits}
 
     def add(self, part: Records) -> None:
         """As ``Gatherer`` says."""
-        seconds = self._seconds.of(part)
+        seconds = _blocks(part.int("due" if self._open_loop else "sent"), len(self.sent))
+        _add(self.sent, seconds)
+        _add(self.ok, seconds[part.outcome("ok")])
         for name, sample in samples(part, open_loop=self._open_loop, streams=self._streams):
-            if name in self.of:
-                self.of[name].add(_seconds_of(part, name, sample, seconds), sample)
+            if name in self.times:
+                self.times[name].add(_seconds_of(part, name, sample, seconds), sample)
 
 
 _NO_STREAMS = Streams(any=False, timed=False, only=False, typical_gap_s=0.0)
@@ -112,9 +90,9 @@ class Values:
     def add(self, seconds: Int64, sample: Sample) -> None:
         """Take in the values of a sample; ``seconds``: the block of each."""
         values = np.concatenate((sample.measured, sample.ages)) if len(sample.ages) else sample.measured
-        above = np.zeros(len(values), np.int64)  # how many limits each is above
+        above = np.zeros(len(values), np.uint8)  # the number of limits that each is above
         for limit in self._limits:
-            above += values > limit
+            above += (values > limit).view(np.uint8)
         _add(self._at_most.reshape(-1), seconds * self._at_most.shape[1] + above)
         _add(self._sums, seconds, values)
 

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.summary.completed_rate import completed_span
 from inference_benchmarker.summary.gathering import gather
 from inference_benchmarker.summary.student_t import student_t
-from visualization.blocks import Completed, Outcomes, Seconds, Times
+from visualization.blocks import Completed, Seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -124,10 +123,9 @@ class Estimates:
         for metric, stat in wanted:
             if (distribution := wave.summary.distribution(metric)) is not None:
                 limits[self._time(metric)] |= set() if stat == "mean" else {distribution.statistic(stat)}
-        seconds = Seconds(wave)
-        self._outcomes, self._completed = Outcomes(seconds), Completed(completed_span(wave.records, wave.window))
-        self._times = Times(wave, seconds, limits)
-        gather(wave.records, self._outcomes, self._completed, self._times)
+        self._seconds = Seconds(wave, limits)
+        self._completed = Completed(wave.summary.completed_span, tokens=wave.summary.tokens is not None)
+        gather(wave.records, self._seconds, self._completed)
 
     def of(self, metric: str, stat: str) -> Estimate | None:
         """The estimate of one that was wanted; None where it was not measured."""
@@ -137,7 +135,7 @@ class Estimates:
         distribution = self._wave.summary.distribution(metric)
         if distribution is None:
             return None
-        values = self._times.of[self._time(metric)]
+        values = self._seconds.times[self._time(metric)]
         blocks = self._telling(len(values.counts))
         if stat == "mean":
             aged = distribution.lower_bound_from is not None
@@ -170,7 +168,7 @@ class Estimates:
         rate = self._wave.summary.success_rate
         if rate is None:
             return None
-        ok, sent = self._outcomes.ok, self._outcomes.sent
+        ok, sent = self._seconds.ok, self._seconds.sent
         return Ratio(rate, _error(ok[sent > 0], sent[sent > 0]), self._telling(int(np.count_nonzero(sent))), most=1.0)
 
     def _telling(self, blocks: int) -> int:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from inference_benchmarker.summary.request_times import request_times
-from inference_benchmarker.summary.tally import Tally
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.wave_facts import Window
     from inference_benchmarker.records.columns import Int64, Mask, Records
-    from inference_benchmarker.records.parts import InParts
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +46,6 @@ class CompletedSpan:
         """Which of some instants are in it."""
         inside: Mask = (done >= self.begin_ns) & (done < self.end_ns)
         return inside
-
-
-def completed_span(records: InParts, window: Window) -> CompletedSpan:
-    """The interval of the ok requests among some records."""
-    latencies, cut = Tally(), FirstAbandoned()
-    for part in records.parts("sent", *cut.columns):
-        latencies.add(request_times(part)["latency"].values[part.outcome("ok")])
-        cut.add(part)
-    return CompletedSpan.of(latencies.median, len(records), cut.done_ns, window)
 
 
 class FirstAbandoned:

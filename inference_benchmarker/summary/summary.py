@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -97,6 +98,7 @@ class Summary:
     labels: tuple[LabelRow, ...]
     errors: tuple[ErrorRow, ...]
     finish_reasons: dict[str, int]
+    completed_span: CompletedSpan
     warmup: Summary | None = None
     stages: tuple[StageRow, ...] = ()
 
@@ -182,6 +184,7 @@ def numbers(facts: WaveFacts) -> Summary:
         labels=() if labels is None else labels.rows(),
         errors=errors.rows(facts.error_texts),
         finish_reasons=reasons.counts(),
+        completed_span=span,
     )
 
 
@@ -271,7 +274,7 @@ def _warmup(facts: WaveFacts) -> Summary:
         labels=(),
         errors=errors.rows({}),
         finish_reasons={},
-        warmup=None,
+        completed_span=CompletedSpan(0.0, math.inf, seconds),
     )
 
 
