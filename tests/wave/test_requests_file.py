@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,6 +18,8 @@ from inference_benchmarker.records.parts import RecordParts
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.wave import requests_file, store
 from inference_benchmarker.wave.requests_file import in_file, read_requests, write_requests
+from inference_benchmarker.wave.spool import SpoolReader
+from tests.hostile import write_frames
 from tests.parts import in_parts
 from tests.spools import drawn_again
 from tests.waves import spooled
@@ -163,3 +167,32 @@ def test_a_kill_at_any_instant_leaves_what_can_be_finished(
     assert list(wave.records) == list(expected.records)
     assert wave.text() == expected.text().replace(str(tmp_path / "whole"), str(tmp_path))
     assert [*run_dir.path.glob(".requests.parquet.*")] == [], "what may be large is not left there"
+
+
+def test_a_wave_that_cannot_be_written_is_told_from_its_spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Wave.load(drawn_again(tmp_path / "whole").path)
+    in_small_parts(monkeypatch)
+    run_dir = drawn_again(tmp_path)
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(requests_file, "replacing", full)
+    wave = Wave.load(run_dir.path)
+    run_dir.spool.unlink()
+    assert isinstance(wave.records, RecordParts)
+    assert wave.text() == whole.text().replace(str(tmp_path / "whole"), str(tmp_path))
+    where = [("outcome", "==", "failed")]
+    pd.testing.assert_frame_equal(wave.frame(["due", "error"], where), whole.frame(["due", "error"], where))
+    pd.testing.assert_frame_equal(pd.concat(wave.batches(rows=9)), whole.frame())
+    assert wave.dataset().to_table().to_pylist() == whole.dataset().to_table().to_pylist()
+
+
+def test_a_forged_spool_of_many_parts_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_small_parts(monkeypatch)
+    run_dir = spooled(tmp_path)
+    frames = list(SpoolReader(run_dir.spool).frames())
+    write_frames(run_dir.spool, [*frames, *frames])
+    with pytest.raises(BenchmarkError, match="an arrival has two first attempts"):
+        Wave.load(run_dir.path)
+    assert [path.name for path in run_dir.path.iterdir() if "requests" in path.name] == []
