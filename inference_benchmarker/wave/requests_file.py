@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from inference_benchmarker.advance import tell
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import forget_drafts, is_file, most_in_memory, opened, own_path, replacing
 from inference_benchmarker.json_file import UNREADABLE, foreign
@@ -114,13 +115,15 @@ def _checked(parquet: pq.ParquetFile, size: int, part: int) -> Requests:
     """Reads the file through, once."""
     groups = [_Group.of(parquet.metadata.row_group(number)) for number in range(parquet.metadata.num_row_groups)]
     _check_size(groups, size)
-    check = RecordsCheck()
+    check, rows, of = RecordsCheck(), 0, sum(group.rows for group in groups)
     parts: list[list[int]] = []
     for own in _gathered(groups, part):
         _check_room(groups, own)
         records = FileSource(parquet, [own]).read(0, ())
         records.table.validate(full=True)
         check.take(records)
+        rows += len(records)
+        tell(f"Checking {of:,} requests", rows, of)
         if parts and len(records) and records.int("attempt")[0]:  # older versions parted the attempts of an arrival
             parts[-1] += own
             _check_room(groups, parts[-1])

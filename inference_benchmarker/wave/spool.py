@@ -99,13 +99,14 @@ class SpoolReader:
     """Reads frames as they are appended; ``frames()`` gives those that came since its last call.
 
     ``place``: where the frame that was given last begins, by which it can be read ``again``.
+    ``size``: that of the file when it was last looked at.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: FileIO | None = None  # kept open: whoever deletes the file does not take it from us
         self._offset = 0
-        self.place = 0
+        self.place = self.size = 0
 
     def frames(self) -> Iterator[tuple[bytes, bytes]]:
         """Whole frames (kind, data) not yet given; stops at the first one that is damaged or incomplete."""
@@ -113,7 +114,7 @@ class SpoolReader:
             file = self._file = self._file or open_file(self._path)
         except FileNotFoundError:
             return
-        size = os.fstat(file.fileno()).st_size
+        size = self.size = os.fstat(file.fileno()).st_size
         file.seek(self._offset)
         while head := file.read(_FRAME.size):
             if len(head) < _FRAME.size:

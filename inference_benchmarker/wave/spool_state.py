@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inference_benchmarker.advance import tell
 from inference_benchmarker.facts.client_samples import Sample, Samples
 from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
 from inference_benchmarker.json_text import parse_json
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Records
 
 
+_READING = "Reading what was reported"
 SILENT_S = 3  # a report is due every half second
 MOST_DELAYS = 1 << 17  # of a worker's event loop, which are held: 87 minutes of them
 _EVENTS: dict[str, dict[str, Any]] = {
@@ -159,6 +161,9 @@ class SpoolState:
                     self._take_batch(data, number, reader.place)
                 else:
                     self._take_event(parse_json(data))
+                if not self._live:
+                    tell(_READING, reader.place, reader.size)
+        tell(_READING, 1, 1)
 
     def close(self) -> None:
         """Nothing more is read."""

@@ -12,10 +12,13 @@ from inference_benchmarker.cli import terminal
 from inference_benchmarker.cli.terminal import how_far
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.record import RequestRecord
+from inference_benchmarker.wave import store
 from tests.parts import in_parts
+from tests.waves import spooled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 RECORDS = Records.of(RequestRecord(index, 0, index, index, index + 5) for index in range(10))
 
@@ -45,6 +48,17 @@ def test_what_goes_through_records_says_how_far_it_is() -> None:
     ]
     tell("nobody listens", 1, 2)
     assert len(told) == 5
+
+
+def test_a_spool_and_a_file_of_requests_say_how_far_they_are_read(tmp_path: Path) -> None:
+    run_dir = spooled(tmp_path)
+    for what in ("Reading what was reported", "Checking 20 requests"):
+        told: list[tuple[str, int, int]] = []
+        with listening(lambda *what, told=told: told.append(what)):
+            store.load(run_dir.path)
+        assert {name for name, _, _ in told} == {what}
+        assert all(0 <= done <= of for _, done, of in told)
+        assert told[-1][1] == told[-1][2]
 
 
 def test_nothing_is_said_of_what_is_quick_then_the_line_is_written_again_and_again(
