@@ -1,7 +1,7 @@
 """All measurements, one after the other: ``python -m tests.performance [--quick] [NAME ...]``.
 
 Quiet the machine first: every figure includes what else it does. The exit code is 1 where a figure falls
-short. real_servers runs only where it is named: it installs 2 GB.
+short. Two run only where they are named: real_servers installs 2 GB, and soak takes half an hour.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tests.performance import (
     reporting,
     saturation,
     server_metrics,
+    soak,
     stages,
     stall,
     startup,
@@ -56,9 +57,10 @@ PROGRAMS = {
     "assembly": assembly.PROGRAM,
     "server_metrics": server_metrics.PROGRAM,
     "aiperf": aiperf.PROGRAM,
+    "soak": soak.PROGRAM,
     "real_servers": real_servers.PROGRAM,
 }
-USUAL = [name for name in PROGRAMS if name != "real_servers"]
+USUAL = [name for name in PROGRAMS if name not in ("soak", "real_servers")]
 
 
 def run(program: Program, *, quick: bool) -> bool:
@@ -73,7 +75,7 @@ def run(program: Program, *, quick: bool) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.performance", description=__doc__)
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"of {', '.join(PROGRAMS)} (default: all but the last)"
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(PROGRAMS)} (default: all but the last two)"
     )
     parser.add_argument("--quick", action="store_true", help="short waves: a look, no figures to write down")
     options = parser.parse_args()
