@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from functools import partial
+from struct import Struct
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,6 @@ import zmq.green as zmq
 from locust.exception import RPCError
 from locust.rpc import zmqrpc
 from locust.rpc.protocol import Message
-from zmq.utils.monitor import parse_monitor_message
 
 from inference_benchmarker.engine.locust_runtime import BATCH, READY
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.curve import PrimaryKeys, WorkerKeys
 
 _FAILED = zmq.Event.HANDSHAKE_FAILED_AUTH | zmq.Event.HANDSHAKE_FAILED_NO_DETAIL | zmq.Event.HANDSHAKE_FAILED_PROTOCOL
+_MONITORED = Struct("=Hi")  # event and value; the module of zmq that reads it loads asyncio
 _ZAP = "inproc://zeromq.zap.01"
 
 # What a worker may say. "quit" is not among it: a worker's end is seen by the process that started it.
@@ -113,7 +114,8 @@ class Visitors:
 
     def _follow(self) -> None:
         while True:
-            self._take(parse_monitor_message(self._monitor.recv_multipart())["event"])
+            event, _ = _MONITORED.unpack(self._monitor.recv_multipart()[0])
+            self._take(event)
             self._on_connection(self)
 
     def _take(self, event: int) -> None:
