@@ -65,7 +65,7 @@ def load(path: str | Path) -> Wave:
     wave, stored = _of_spool(run_dir)
     if stored:
         with suppress(OSError):  # what cannot be written to can still be read
-            _save_rest(wave, run_dir)
+            return _save_rest(wave, run_dir)
     return wave
 
 
