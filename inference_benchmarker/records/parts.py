@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Records
     from inference_benchmarker.records.record import RequestRecord
 
-PART = 1 << 18
-"""About as many records are in memory at a time: a column of whole numbers of them takes 2 MiB."""
+PART = 1 << 17
+"""About as many records are in memory at a time: a column of whole numbers of them takes 1 MiB."""
 
 
 class InParts(Protocol):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.records.columns import Floats, Int64
 
-MOST_EXACT = 1 << 20
+MOST_EXACT = 1 << 19
 """Values of a sample whose statistics are exact."""
 PRECISION = 2.0**-14
 _SHIFT = 52 - 13

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker.records.columns import Records
+from inference_benchmarker.records.parts import PART
 from inference_benchmarker.records.record import NONE, BatchWriter, Ledger, RequestRecord
 from inference_benchmarker.wave import spooled
 from inference_benchmarker.wave.spool import SpoolWriter
@@ -149,7 +150,7 @@ def test_what_is_kept_of_a_batch_is_little(tmp_path: Path) -> None:
     for number in range(100):
         index.add(np.arange(number * 5_000, number * 5_000 + 5_000), spooled.Batch(0, number, 0, 0, 265_000))
     assert len(index._batches) * 8 + len(index._touched) * 8 < 100 * 100
-    assert [part.rows for part in index.parts()] == [131_072] * 3 + [500_000 - 3 * 131_072]
+    assert [part.rows for part in index.parts()] == [PART // 2] * 7 + [500_000 - 7 * PART // 2]
 
 
 def test_a_writer_makes_the_rows_that_are_read_back(tmp_path: Path) -> None:
