@@ -28,11 +28,12 @@ PATCHED = (
     "inference_benchmarker/engine/locust_sockets.py",
     "inference_benchmarker/engine/patched.py",
 )
-ENVIRONMENT = (  # who hands the environment on, or reads its secrets to hide them
+ENVIRONMENT = (  # who hands the environment on, reads its secrets to hide them, or tells a library by it
     CLI,
     "inference_benchmarker/engine/processes.py",
     "inference_benchmarker/host.py",
     "inference_benchmarker/files.py",
+    "inference_benchmarker/memory.py",
     "inference_benchmarker/engine/check.py",
     "inference_benchmarker/engine/primary/__main__.py",
     "inference_benchmarker/engine/primary/stats_files.py",
