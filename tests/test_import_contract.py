@@ -127,6 +127,7 @@ def test_the_files_of_a_run_directory_are_the_stores() -> None:
     parquet = places(lambda n: isinstance(n, ast.Import) and any(a.name == "pyarrow.parquet" for a in n.names))
     homes = [
         "inference_benchmarker/recording/formats.py",
+        "inference_benchmarker/wave/counts_file.py",
         "inference_benchmarker/wave/requests_file.py",
     ]  # a user's own
     assert [place.split(":")[0] for place in parquet] == homes

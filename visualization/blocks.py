@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from inference_benchmarker.records.arrow import numbers
+from inference_benchmarker.records.counting import SLOT_NS
+from inference_benchmarker.records.counts import bucket_values
 from inference_benchmarker.summary.request_times import output_tokens
 from inference_benchmarker.summary.samples import Streams, TimesGathered, samples
 from inference_benchmarker.units import NS
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.columns import Floats, Int64, Records
+    from inference_benchmarker.records.counts import Counts, Series
     from inference_benchmarker.summary.completed_rate import CompletedSpan
     from inference_benchmarker.summary.samples import Sample
 
@@ -51,6 +54,16 @@ class Completed:
         if self._has_tokens:
             _add(self.tokens, seconds, output_tokens(part)[inside])
 
+    def add_counts(self, counts: Counts) -> None:
+        """Take in requests that were counted, to 20 ms; and tokens, to a second."""
+        ok, tokens = counts["ok_at"], counts["tokens_out_sum"]
+        for sums, series, instants in (
+            (self.requests, ok, ok.slots * SLOT_NS + SLOT_NS // 2),
+            (self.tokens, tokens, tokens.second.astype(np.int64) * NS + NS // 2),
+        ):
+            inside = self._span.holds(instants)
+            _add(sums, _blocks(instants[inside] - self._begin_ns, len(self.lengths)), series.count[inside])
+
 
 class Seconds:
     """Gathers what each second had: requests that were sent, those of them that were ok, and the values of some times.
@@ -75,6 +88,19 @@ class Seconds:
             if name in self.times:
                 self.times[name].add(_seconds_of(part, name, sample, seconds), sample)
 
+    def add_counts(self, counts: Counts) -> None:
+        """Take in requests that were counted, each in the second in which it was over."""
+        for what in ("ok", "failed", "abandoned"):
+            series = counts[what]
+            for sums in (self.sent, self.ok) if what == "ok" else (self.sent,):
+                _add(sums, self._second_of(series), series.count)
+        for name, values in self.times.items():
+            series = counts[name]
+            values.add_values(self._second_of(series), bucket_values(series.key) / NS, series.count)
+
+    def _second_of(self, series: Series) -> Int64:
+        return np.clip(series.second.astype(np.int64), 0, len(self.sent) - 1)
+
 
 _NO_STREAMS = Streams(any=False, timed=False, only=False, typical_gap_s=0.0)
 
@@ -89,12 +115,17 @@ class Values:
 
     def add(self, seconds: Int64, sample: Sample) -> None:
         """Take in the values of a sample; ``seconds``: the block of each."""
-        values = np.concatenate((sample.measured, sample.ages)) if len(sample.ages) else sample.measured
+        self.add_values(
+            seconds, np.concatenate((sample.measured, sample.ages)) if len(sample.ages) else sample.measured
+        )
+
+    def add_values(self, seconds: Int64, values: Floats, counts: npt.NDArray[Any] | None = None) -> None:
+        """Take in values in seconds; ``counts``: how many of each."""
         above = np.zeros(len(values), np.uint8)  # the number of limits that each is above
         for limit in self._limits:
             above += (values > limit).view(np.uint8)
-        _add(self._at_most.reshape(-1), seconds * self._at_most.shape[1] + above)
-        _add(self._sums, seconds, values)
+        _add(self._at_most.reshape(-1), seconds * self._at_most.shape[1] + above, counts)
+        _add(self._sums, seconds, values if counts is None else values * counts)
 
     @property
     def counts(self) -> Floats:

@@ -78,7 +78,9 @@ class Percentile:
         low, high = (self.percent + 100 * side * t * self.error for side in (-1, 1))
         top = self.distribution.percentile(high) if high < 100 else math.inf
         bounded = not self.distribution.is_lower_bound(top)
-        return self.distribution.percentile(low) if low > 0 else 0.0, top if bounded else math.inf
+        inexact = self.distribution.precision
+        least = self.distribution.percentile(low) if low > 0 else 0.0
+        return least * (1 - inexact), top * (1 + inexact) if bounded else math.inf
 
 
 Estimate = Ratio | Percentile
@@ -125,7 +127,11 @@ class Estimates:
                 limits[self._time(metric)] |= set() if stat == "mean" else {distribution.statistic(stat)}
         self._seconds = Seconds(wave, limits)
         self._completed = Completed(wave.summary.completed_span, tokens=wave.summary.tokens is not None)
-        gather(wave.records, self._seconds, self._completed)
+        if wave.counts is None:
+            gather(wave.records, self._seconds, self._completed)
+        else:
+            self._seconds.add_counts(wave.counts.window)
+            self._completed.add_counts(wave.counts.window)
 
     def of(self, metric: str, stat: str) -> Estimate | None:
         """The estimate of one that was wanted; None where it was not measured."""

@@ -202,6 +202,12 @@ WAVE_FLAGS = table_for(
             ),
             Flag("--port", "P", "the primary's port on loopback (default: any free one)", parse_int),
             Flag("--ui", None, "Locust's web page while the wave runs, on loopback, port 8089 or the next free one"),
+            Flag(
+                "--records",
+                "all|none",
+                "what is kept of each request: its record (default {default}), or none but those of the slowest 1,000: "
+                "a long wave then takes little disk, and percentiles are within 1%",
+            ),
             Flag("--output-dir", "DIR", "where the run directory goes", parse_path),
             Flag("--name", "TEXT", "how the run is called in reports", _without_secrets),
             Flag("--json", None, "print the summary as JSON"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inference_benchmarker.facts.counted import counted_spans, counted_stage, in_flight_at
 from inference_benchmarker.facts.wave_facts import WaveFacts, Window
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.plan.stage import Stage
     from inference_benchmarker.records.columns import Int64
+    from inference_benchmarker.records.counts import Counts
     from inference_benchmarker.records.parts import InParts
 
 _FLIGHT = ("due", "sent", "done", "outcome")
@@ -30,7 +32,8 @@ _FLIGHT = ("due", "sent", "done", "outcome")
 class StageFacts:
     """A stage and the requests of the arrivals that were due in it, on a clock that begins with it.
 
-    ``facts.warmup`` is what was in flight when it began.
+    ``facts.warmup`` is what was in flight when it began; where requests were counted, ``counted_in_flight`` is the
+    number of those at its end.
     """
 
     name: str
@@ -38,10 +41,13 @@ class StageFacts:
     start_ns: int
     end_ns: int
     facts: WaveFacts
+    counted_in_flight: int | None = None
 
     @property
     def in_flight_end(self) -> int:
         """Requests in flight when it ended, whichever stage they were from."""
+        if self.counted_in_flight is not None:
+            return self.counted_in_flight
         length = self.end_ns - self.start_ns
         several = (self.facts.warmup, self.facts.records)
         return sum(_in_flight(part, length) for records in several for part in records.parts(*_FLIGHT))
@@ -55,6 +61,9 @@ def stages_of(facts: WaveFacts) -> Iterator[StageFacts]:
     ends = list(accumulate((stage.duration_ns for stage in load.stages), initial=0))
     until = ends if stop is None else [min(end, max(stop, 0)) for end in ends]
     planned = np.diff(TokenBucket.of(facts.plan).counts(until)).tolist()
+    if facts.counts is not None:
+        yield from _counted_stages(facts, facts.counts, load, list(pairwise(until)), planned)
+        return
     rows = rows_before(facts.records, ends)  # a later arrival has a higher index
     named = zip(load.stage_names, load.stages, pairwise(until), pairwise(rows), planned, strict=True)
     flying, latest = Records.joined([]), facts.warmup
@@ -67,11 +76,27 @@ def stages_of(facts: WaveFacts) -> Iterator[StageFacts]:
             yield StageFacts(name, stage, start, end, replace(part, plan=plan, warmup=flying.since(start)))
 
 
+def _counted_stages(
+    facts: WaveFacts, counts: Counts, load: OpenLoop, times: Sequence[tuple[int, int]], planned: Sequence[int]
+) -> Iterator[StageFacts]:
+    named = zip(load.stage_names, load.stages, times, planned, strict=True)
+    for number, (name, stage, (start, end), count) in enumerate(named):
+        if end > start:
+            part = counted_stage(facts, counts, number, (start, end), count)
+            plan = replace(part.plan, load=OpenLoop(arrivals=load.arrivals, stages=(stage,)))
+            in_flight = in_flight_at(counts, end)
+            yield StageFacts(name, stage, start, end, replace(part, plan=plan), in_flight)
+
+
 def spans_of(facts: WaveFacts, length_ns: int) -> Iterator[tuple[int, int, WaveFacts]]:
     """The requests due in each stretch of that length, with its start and end; none of those before it is in flight.
 
-    In the closed loop nothing was planned but what was sent.
+    In the closed loop nothing was planned but what was sent. Where requests were counted they are those that were over
+    in it.
     """
+    if facts.counts is not None:
+        yield from counted_spans(facts, facts.counts, length_ns)
+        return
     whole = facts.window.planned_ns or 1 + max(
         (int(part.arrived.max()) for part in facts.records.parts("index", "attempt", "due")), default=-1
     )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.instances import Followed
     from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
     from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.records.counts import Counts
     from inference_benchmarker.records.parts import InParts
 
 
@@ -64,7 +65,8 @@ class WaveFacts:
     in flight; ``processes`` the series that ``--sample-client-hw`` asks for; ``server_logs`` what was read because
     requests ended in server errors; ``instances`` what was followed of the server's; ``left_behind`` names the
     processes that the user's code had started and that were still there after the wave; ``foreign_connections`` those
-    to the primary's port that had no key of the wave's.
+    to the primary's port that had no key of the wave's; ``counts`` is None where each request has its record: else
+    ``records`` are the slowest, and there is none of the warm-up.
     """
 
     plan: WavePlan
@@ -88,11 +90,17 @@ class WaveFacts:
     server_logs: tuple[ServerLog, ...] | None = None
     instances: tuple[Followed, ...] = ()
     environment: dict[str, Any] = field(default_factory=dict)
+    counts: Counts | None = None
 
     @property
     def ledger(self) -> Ledger:
         """The whole wave's ledger."""
         return sum(self.ledgers, Ledger())
+
+    @property
+    def warmup_sent(self) -> int:
+        """Requests of the warm-up."""
+        return len(self.warmup) if self.counts is None else self.counts.warmup.total("sent")
 
     @property
     def open_loop(self) -> bool:

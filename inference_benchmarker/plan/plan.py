@@ -29,11 +29,16 @@ if TYPE_CHECKING:
 
 DEFAULT_MAX_IN_FLIGHT = 10_000
 SUCCESS_THRESHOLD = 0.95
+ALL, NONE = "all", "none"
 
 
 @dataclass(frozen=True, slots=True)
 class WavePlan:
-    """One bounded load at one operating point. Seconds are decimals, counts are integers."""
+    """One bounded load at one operating point. Seconds are decimals, counts are integers.
+
+    ``records``: whether the record of each request is kept (``all``), or requests are counted and only the slowest
+    ones' records are kept (``none``).
+    """
 
     load: OpenLoop | ClosedLoop
     bounds: Bounds
@@ -55,6 +60,7 @@ class WavePlan:
     port: int | None = None
     ui: bool = False
     sample_client_hw: bool = False
+    records: str = ALL
     debug: bool = False
     output_dir: Path = Path(".tmp")
     name: str | None = None
@@ -86,6 +92,11 @@ class WavePlan:
     def warmup_ns(self) -> int:
         """Length of the warm-up before wave start."""
         return int(self.warmup_s * NS)
+
+    @property
+    def counts_requests(self) -> bool:
+        """Tells whether requests are counted, and no record is kept of each."""
+        return self.records == NONE
 
     @property
     def drain_ns(self) -> int:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.slo import Slo
 
 MAX_WORKERS = 1_000
+RECORDS = ("all", "none")
 
 _NO_ENDPOINT = Problem(
     ("factories_file", "locust_file"),
@@ -39,6 +40,7 @@ def problems_of_values(plan: WavePlan) -> Iterator[Problem]:
     yield from _timing_problems(plan)
     yield from _retry_problems(plan)
     yield from _threshold_problems(plan)
+    yield from _records_problems(plan)
 
 
 def problems_of_files(plan: WavePlan, *, endpoint_needed: bool) -> Iterator[Problem]:
@@ -189,6 +191,22 @@ def _retry_problems(plan: WavePlan) -> Iterator[Problem]:
             "bounds all attempts of an arrival together."
         )
         yield Problem(("timeout_s", "request_timeout_s"), text)
+
+
+def _records_problems(plan: WavePlan) -> Iterator[Problem]:
+    """The problems of what is told from the record of each request, and nothing else."""
+    if plan.records not in RECORDS:
+        yield Problem(("records",), f"--records must be all or none, not {plan.records!r}.")
+    if not plan.counts_requests:
+        return
+    told = "is told from the record of each request: leave it out, or --records none."
+    if plan.retries.retries:
+        yield Problem(("records", "retries"), f"--client-retries: what came of each user {told}")
+    if plan.goodput:
+        yield Problem(("records", "goodput"), f"--goodput {told}")
+    for slo in plan.slos:
+        if slo.metric == "tpot":
+            yield Problem(("records", "slos"), f"--slo {slo.expression}: TPOT {told}")
 
 
 def _threshold_problems(plan: WavePlan) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
+from inference_benchmarker.records.counting import MOST_SLOWEST
 from inference_benchmarker.records.record import BASE
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 REPORTED_BYTES = BASE.size
 STORED_BYTES = 20
-"""Of a request in the spool, without what is said of a batch, and in ``requests.parquet``, where 15 were measured."""
+COUNTED_BYTES, COUNTED_STORED_BYTES = 20_000, 1_500
+"""Of a request in the spool, without what is said of a batch, and in ``requests.parquet``, where 15 were measured; of a
+worker's second and a second of the wave where requests are counted."""
 
 
 def stored(spooled: int) -> int:
@@ -37,6 +40,8 @@ class Room:
 
 def room(plan: WavePlan) -> Room | None:
     """The room for a plan's requests; None where it does not say how many there will be."""
+    if plan.counts_requests:
+        return _counted(plan)
     load, number = plan.load, plan.bounds.num_requests
     most = None if isinstance(load, OpenLoop) and load.is_steered else TokenBucket.of(plan).most_arrivals()
     if most is None:
@@ -46,3 +51,13 @@ def room(plan: WavePlan) -> Room | None:
     else:
         least = most if number is not None and plan.bounds.duration_ns is None else 0
     return Room(most, REPORTED_BYTES * least, (REPORTED_BYTES + STORED_BYTES) * most)
+
+
+def _counted(plan: WavePlan) -> Room | None:
+    """The room for counts: it grows with the length of the wave, not with its requests."""
+    steered = isinstance(plan.load, OpenLoop) and plan.load.is_steered
+    most, seconds = None if steered else TokenBucket.of(plan).most_arrivals(), plan.expected_s
+    if most is None or seconds is None:
+        return None
+    spool, slowest = COUNTED_BYTES * plan.workers * seconds, (REPORTED_BYTES + STORED_BYTES) * MOST_SLOWEST
+    return Room(most, 0, math.ceil(spool + COUNTED_STORED_BYTES * seconds + slowest))

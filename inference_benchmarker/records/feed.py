@@ -17,7 +17,7 @@ from inference_benchmarker.records.histogram import MOST_COUNT, Histogram, tally
 from inference_benchmarker.units import MAX_SECONDS, NS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 MOST_ROWS = 256  # requests that are counted in one go: a pause of some 0.1 ms
 KEPT_S = 75  # a view shows a minute, and a worker may be some seconds behind; a second takes up to 60 kB
@@ -64,7 +64,7 @@ class Cell:
 
 
 @dataclass(slots=True)
-class _Open:
+class OpenCell:
     """A cell that a worker counts in; errors by number, times by ``tally``."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -86,12 +86,12 @@ class FeedWriter:
     ``open_loop``: only there is a response time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, cell: Callable[[], OpenCell] = OpenCell) -> None:
         self.rows: list[tuple[int, ...]] = []
         self.sendings: list[tuple[int, int]] = []
         self.open_loop = True
         self.stage_ends: Sequence[int] = ()
-        self._cells: defaultdict[tuple[int, int], _Open] = defaultdict(_Open)
+        self._cells: defaultdict[tuple[int, int], OpenCell] = defaultdict(cell)
 
     def set_stages(self, ends_ns: Sequence[int]) -> None:
         """The ends of the stages, nanoseconds after wave start, increasing; may be told again as there come more.
@@ -108,8 +108,8 @@ class FeedWriter:
 
     def count(self) -> None:
         """Count the rows and sendings that are waiting."""
-        for (second, stage), sent in self._places(self.sendings).items():
-            self._cells[second, stage].counts["sent"] += len(sent)
+        for place, sent in self._places(self.sendings).items():
+            self._count_sent(self._cells[place], sent)
         self.sendings.clear()
         if self.rows:
             for (second, stage, outcome, error), columns in self._groups().items():
@@ -125,8 +125,8 @@ class FeedWriter:
         if outcome & _OUTCOME == _OK and tokens > 0:
             cell.counts["tokens"] = min(cell.counts["tokens"] + tokens, MOST_COUNT)
         if times:
-            tally(cell.times["ttft"], [times[0] - sent])
-            tally(cell.times["itl"], [1000 * gap for gap in gaps_us])
+            self._tally(cell, "ttft", [times[0] - sent])
+            self._tally(cell, "itl", [1000 * gap for gap in gaps_us])
 
     def repeat(self, arrived: int) -> None:
         """The last row is a further attempt of an arrival that was due then: from there its response time counts."""
@@ -175,18 +175,28 @@ class FeedWriter:
     def _several_stages(self, dues: Iterable[int]) -> bool:
         return bool(self.stage_ends) and self._stage(min(dues)) != self._stage(max(dues))
 
-    def _count_columns(self, cell: _Open, columns: _Columns, outcome: int, error: int) -> None:
-        due, sent, done, build = columns[1:5]
-        arrived = columns[9] if len(columns) > 9 else due
-        taken_up = map(sub, sent, build) if any(build) else sent
-        tally(cell.times["lag"], list(map(sub, taken_up, due)))
+    def _count_sent(self, cell: OpenCell, sendings: Sequence[tuple[int, int]]) -> None:
+        cell.counts["sent"] += len(sendings)
+
+    def _count_columns(self, cell: OpenCell, columns: _Columns, outcome: int, error: int) -> None:
         if outcome == _FAILED:
-            cell.failed[error] += len(due)
-            return
-        cell.counts["ok" if outcome == _OK else "abandoned"] += len(due)
-        tally(cell.times["latency"], list(map(sub, done, sent)))
-        if self.open_loop:
-            tally(cell.times["response_time"], list(map(sub, done, arrived)))
+            cell.failed[error] += len(columns[0])
+        else:
+            cell.counts["ok" if outcome == _OK else "abandoned"] += len(columns[0])
+        for name, values in self._times(columns, outcome):
+            self._tally(cell, name, values)
+
+    def _times(self, columns: _Columns, outcome: int) -> Iterator[tuple[str, list[int]]]:
+        due, sent, done, build = columns[1:5]
+        taken_up = map(sub, sent, build) if any(build) else sent
+        yield "lag", list(map(sub, taken_up, due))
+        if outcome != _FAILED:
+            yield "latency", list(map(sub, done, sent))
+            if self.open_loop:
+                yield "response_time", list(map(sub, done, columns[9] if len(columns) > 9 else due))
+
+    def _tally(self, cell: OpenCell, name: str, values: list[int]) -> None:
+        tally(cell.times[name], values)
 
 
 class Feed:

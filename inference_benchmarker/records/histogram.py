@@ -23,27 +23,37 @@ if TYPE_CHECKING:
 
 MOST_COUNT = 1 << 53
 _FLOAT, _BITS = Struct("<f"), Struct("<I")
-_SHIFT = 17  # of a float's 32 bits, those below the first six of the mantissa
+BUCKET_SHIFT = 17  # of a float's 32 bits, those below the first six of the mantissa
 _NEGATIVE = 0x8000  # the sign in the upper 16 of them
 _UPPER = 1 if sys.byteorder == "little" else 0
 
 
 def _bucket(value: int) -> int:
-    return int(_BITS.unpack(_FLOAT.pack(value))[0]) >> _SHIFT
+    return int(_BITS.unpack(_FLOAT.pack(value))[0]) >> BUCKET_SHIFT
 
 
-_MOST_BUCKET = _bucket(1 << 63)
+MOST_BUCKET = _bucket(1 << 63)
 
 
 def _value(bucket: int) -> float:
     """The middle of a bucket; of one that has room for a single whole number, that."""
-    low, high = (_FLOAT.unpack(_BITS.pack(each << _SHIFT))[0] for each in (bucket, bucket + 1))
+    low, high = (_FLOAT.unpack(_BITS.pack(each << BUCKET_SHIFT))[0] for each in (bucket, bucket + 1))
     return float(low if high - low <= 1 else (low + high) / 2)
 
 
 def tally(counts: Counter[int], values: list[int]) -> None:
     """Count whole nanoseconds by the upper 16 bits of their floats, without a step of Python's for each."""
-    counts.update(memoryview(array("f", values)).cast("B").cast("H")[_UPPER::2].tolist())
+    counts.update(halves(values))
+
+
+def halves(values: list[int]) -> list[int]:
+    """The upper 16 bits of the floats of some whole nanoseconds."""
+    return memoryview(array("f", values)).cast("B").cast("H")[_UPPER::2].tolist()
+
+
+def bucket_of(half: int) -> int:
+    """The bucket of the values whose floats begin with these 16 bits."""
+    return 0 if half & _NEGATIVE else half >> 1
 
 
 class Histogram:
@@ -75,7 +85,7 @@ class Histogram:
         """The histogram of what ``tally`` counted."""
         counts: dict[int, int] = {}
         for half, count in tallied.items():
-            bucket = 0 if half & _NEGATIVE else half >> 1
+            bucket = bucket_of(half)
             counts[bucket] = counts.get(bucket, 0) + count
         return cls(counts)
 
@@ -133,6 +143,6 @@ class Histogram:
         if counts and not 1 <= min(counts) <= max(counts) <= MOST_COUNT:
             raise ValueError("a histogram with a count out of bounds")
         buckets = list(accumulate(steps))
-        if buckets and (steps[0] < 0 or min(steps[1:], default=1) < 1 or buckets[-1] > _MOST_BUCKET):
+        if buckets and (steps[0] < 0 or min(steps[1:], default=1) < 1 or buckets[-1] > MOST_BUCKET):
             raise ValueError("a histogram whose buckets are not in order, or out of bounds")
         return cls(dict(zip(buckets, counts, strict=True)))

@@ -192,7 +192,7 @@ class BatchWriter:
     still there: to search for them is no work for a loop that paces requests (see ``redacted``).
     """
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
+    def __init__(self, secrets: Iterable[str] = (), feed: FeedWriter | None = None) -> None:
         self._secrets = tuple(secrets)
         hide = partial(beginning, limit=_READ_NAME_LENGTH, secrets=self._secrets)
         self.labels = Names("", hide=hide)
@@ -201,7 +201,7 @@ class BatchWriter:
         self._base = bytearray()
         self._streams = bytearray()
         self._gaps: array[int] = array("I")
-        self.feed = FeedWriter()
+        self.feed = FeedWriter() if feed is None else feed
         self._attempts: list[tuple[int, int]] = []
         self._text_counts: dict[str, int] = defaultdict(int)
         self._texts: list[tuple[str, str]] = []

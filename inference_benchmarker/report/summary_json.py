@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.report.instances import instances_json
 from inference_benchmarker.report.stages import stage_json
+from inference_benchmarker.summary.counted import not_told
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.version import SCHEMA_VERSION
 
@@ -23,6 +24,11 @@ def to_json(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dict[str, A
         "schema_version": SCHEMA_VERSION,
         "name": facts.plan.name,
         **verdict.to_json(),
+        "records": {
+            "kept": facts.plan.records,
+            "rows": len(facts.warmup) + len(facts.records),
+            "not_told": list(not_told(facts)),
+        },
         "window": facts.window.to_json(),
         "environment": facts.environment,
         "ledger": {

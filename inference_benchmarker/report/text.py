@@ -13,6 +13,7 @@ from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.instances import instance_lines
 from inference_benchmarker.report.stages import stage_lines
 from inference_benchmarker.report.tokens import token_lines
+from inference_benchmarker.summary.counted import not_told
 from inference_benchmarker.summary.time_table import (
     middle_and_tail,
     precision_mark,
@@ -61,6 +62,7 @@ def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict) -> str:
         _accounts_section(facts, summary),
         _repeats_section(facts, summary),
         _warmup_section(summary),
+        _records_section(facts),
         _calibration_section(facts),
         _client_section(facts, verdict),
         _processes_section(facts),
@@ -208,6 +210,13 @@ def _warmup_section(summary: Summary) -> Iterator[str]:
     if latency is not None:
         told.append(f"latency {middle_and_tail(latency)}")
     yield f"{_INDENT}Warm-up:          {', '.join(told)} (in no other number)"
+
+
+def _records_section(facts: WaveFacts) -> Iterator[str]:
+    """That requests were counted, and what cannot be told therefore."""
+    if missing := not_told(facts):
+        told = f"of the slowest {len(facts.records):,} requests alone; not told: {', '.join(missing.values())}"
+        yield f"{_INDENT}Records:          {told}"
 
 
 def _calibration_section(facts: WaveFacts) -> Iterator[str]:

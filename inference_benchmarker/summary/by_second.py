@@ -53,11 +53,17 @@ class InFlightTime:
 
     def add(self, records: Records) -> None:
         """Take in the requests of a part; it has ``sent`` and ``done``."""
-        for name, (counts, rests) in self._since.items():
-            instants = np.maximum(records.int(name), 0)
-            second = instants // NS
-            counts.add(second)
-            rests.add(second, (second + 1) * NS - instants)
+        for name in self._since:
+            self.add_instants(name, records.int(name))
+
+    def add_instants(self, name: str, instants: Int64, counts: npt.NDArray[Any] | None = None) -> None:
+        """Take in instants at which requests were ``sent`` or ``done``; ``counts``: how many at each."""
+        numbers, rests = self._since[name]
+        instants = np.maximum(instants, 0)
+        second = instants // NS
+        rest = (second + 1) * NS - instants
+        numbers.add(second, counts)
+        rests.add(second, rest if counts is None else rest * counts)
 
     def first(self, seconds: int) -> list[int]:
         """That of each of so many seconds, in ns."""
@@ -88,6 +94,20 @@ class SecondPercentiles:
             self._widen()
         keys = self._keys(seconds, values)
         self._take(self._buffer.push(keys, None if watermark_ns is None else self._begin(watermark_ns // NS)))
+
+    def add_counts(self, seconds: Int64, values: Floats, counts: Int64) -> None:
+        """Values in ns by how often they came in a second, all of a second at once; a count may be taken back."""
+        order = np.lexsort((values, seconds))
+        seconds, values, sums = seconds[order], values[order], np.cumsum(counts[order])
+        ends = _ends(seconds) | _ends(values)
+        seconds, values, sums = seconds[ends], values[ends], sums[ends]
+        last = np.flatnonzero(_ends(seconds))
+        before = np.append(0, sums[last])[:-1]
+        some = sums[last] > before
+        last, before = last[some], before[some]
+        ranks = (before - (-percent * (sums[last] - before) // 100) for percent in self._percents)
+        self._seconds.append(seconds[last])
+        self._values.append(np.stack([values[np.searchsorted(sums, rank)] for rank in ranks]))
 
     def columns(self, seconds: int) -> list[list[str]]:
         """Each percentile in seconds, as text, for so many seconds; empty where there are no values."""
@@ -122,3 +142,8 @@ class SecondPercentiles:
         found = [keys[begins - (-percent * counts // 100) - 1] for percent in self._percents]
         self._seconds.append(seconds[begins])
         self._values.append(np.stack([each.imag if self._wide else each & _MASK for each in found]))
+
+
+def _ends(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """The places after which another value comes."""
+    return np.append(values[1:] != values[:-1], True)[: len(values)]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inference_benchmarker.summary.buckets import less, of_buckets
 from inference_benchmarker.summary.tally import Tally
 from inference_benchmarker.units import NS
 
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from inference_benchmarker.facts.stages import StageFacts
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.columns import Floats, Int64
+    from inference_benchmarker.records.counts import Counts
     from inference_benchmarker.records.parts import InParts
 
 HELD, FACTOR, LEAST_S, FEW = 5, 2.0, 0.005, 5
@@ -55,9 +58,9 @@ class Recovery:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def recoveries(records: InParts, stages: Sequence[StageFacts]) -> list[Recovery | None]:
+def recoveries(facts: WaveFacts, stages: Sequence[StageFacts]) -> list[Recovery | None]:
     """The recovery after each stage; None after one that was not over capacity, or that no lower load came after."""
-    users = _Users(records)
+    users = _Users(facts.records) if facts.counts is None else _CountedUsers(facts.counts.window, facts.records)
     return [_after(users, stages, place) for place in range(len(stages))]
 
 
@@ -109,6 +112,32 @@ class _Users:
         """When the first arrival of each part was due, and the rows before each of them and in all."""
         parts = [(int(part.int("due")[0]), len(part)) for part in self._records.parts("due")]
         return [begin for begin, _ in parts], [0, *accumulate(length for _, length in parts)]
+
+
+class _CountedUsers(_Users):
+    """The same of requests that were counted, by the second in which each was over."""
+
+    def __init__(self, counts: Counts, slowest: InParts) -> None:
+        super().__init__(slowest)
+        self._counts = counts
+
+    def medians(self, edges: Sequence[int]) -> list[float | None]:
+        """That of the requests over between each two instants, to a second."""
+        return [self._median(self._counts.between(start // NS, end // NS)) for start, end in pairwise(edges)]
+
+    def count(self, start_ns: int, end_ns: int) -> int:
+        over = self._counts.between(start_ns // NS, end_ns // NS)
+        return sum(over.total(outcome) for outcome in ("ok", "failed", "abandoned"))
+
+    @staticmethod
+    def _median(over: Counts) -> float | None:
+        answered = of_buckets(less(over["response_time"].by_key, over["response_age"].by_key))
+        known = 0 if answered is None else answered.count
+        count = known + over.total("failed") + over.total("abandoned")
+        rank = (count + 1) // 2
+        if not count:
+            return None
+        return math.inf if answered is None or rank > known else answered.at(rank)
 
 
 class _Waits:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from inference_benchmarker.facts.stages import StageFacts, stages_of
-from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.plan.pacing import schedule_of
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.summary.by_name import (
     ErrorRow,
@@ -21,9 +19,11 @@ from inference_benchmarker.summary.by_name import (
     LabelsSeen,
 )
 from inference_benchmarker.summary.completed_rate import CompletedGathered, CompletedSpan, FirstAbandoned
+from inference_benchmarker.summary.counted import Counted
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.gathering import gather
 from inference_benchmarker.summary.goodput import GoodGathered, Goodput
+from inference_benchmarker.summary.rates import LATE_NS, LateGathered, Rates, rates_of
 from inference_benchmarker.summary.recovery import Recovery, recoveries
 from inference_benchmarker.summary.repeats import Repeats, RepeatsGathered
 from inference_benchmarker.summary.samples import Streams, StreamsSeen, TimesGathered
@@ -33,28 +33,11 @@ from inference_benchmarker.units import NS
 from inference_benchmarker.wording import html_table
 
 if TYPE_CHECKING:
-    from inference_benchmarker.facts.wave_facts import WaveFacts, Window
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.plan.slo import Slo
     from inference_benchmarker.records.columns import Mask, Records
+    from inference_benchmarker.records.counts import Counts
     from inference_benchmarker.records.parts import InParts
-
-
-LATE_NS = 5_000_000  # a lag that is allowed, as the schedule lag's least limit
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Requests a second over the planned duration T (over the real one where the plan has none)."""
-
-    target: float | None
-    scheduled: float | None
-    sent: float
-    completed: float
-    server_rps: float
-
-    def to_json(self) -> dict[str, float | None]:
-        """The rates by name."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,21 +130,23 @@ class Summary:
 
 def summarise(facts: WaveFacts) -> Summary:
     """The numbers of a finished wave."""
-    warmup = _warmup(facts) if len(facts.warmup) else None
+    warmup = _warmup(facts) if facts.warmup_sent else None
     stages = tuple(stages_of(facts))
-    recovered = recoveries(facts.records, stages)
+    recovered = recoveries(facts, stages)
     return replace(numbers(facts), warmup=warmup, stages=tuple(map(_stage, stages, recovered)))
 
 
 def numbers(facts: WaveFacts) -> Summary:
     """The numbers of a wave's window, or of a part of it."""
+    if facts.counts is not None:
+        return _counted(facts, facts.counts)
     records, window, plan = facts.records, facts.window, facts.plan
     streams, labelled = _seen(records)
     times, tokens, errors = TimesGathered(streams, open_loop=facts.open_loop), TokensGathered(), ErrorsGathered()
     labels = LabelsGathered(open_loop=facts.open_loop) if labelled else None
     good = GoodGathered(plan.goodput) if plan.goodput and facts.ledger.arrivals else None
     repeats = RepeatsGathered() if plan.retries.retries else None
-    reasons, late, cut = FinishReasonsGathered(), _Late(window), FirstAbandoned()
+    reasons, late, cut = FinishReasonsGathered(), LateGathered(window), FirstAbandoned()
     gather(records, times, tokens, errors, labels, good, repeats, reasons, late, cut)
 
     span, good_span = (
@@ -176,7 +161,7 @@ def numbers(facts: WaveFacts) -> Summary:
         planned_s=None if window.planned_ns is None else window.planned_ns / NS,
         ledger=facts.ledger,
         worker_ledgers=facts.ledgers,
-        rates=_rates(facts, late.number, completed.rate),
+        rates=rates_of(facts, late.number, completed.rate),
         **times.distributions(),
         tokens=tokens.tokens(completed_tokens, span),
         goodput=None if good is None or completed_good is None else good.goodput(facts.ledger.arrivals, completed_good),
@@ -185,6 +170,26 @@ def numbers(facts: WaveFacts) -> Summary:
         errors=errors.rows(facts.error_texts),
         finish_reasons=reasons.counts(),
         completed_span=span,
+    )
+
+
+def _counted(facts: WaveFacts, counts: Counts) -> Summary:
+    """The numbers of requests that were counted."""
+    window, found = facts.window, Counted(counts.window, facts.records, facts.window)
+    return Summary(
+        duration_s=window.duration_ns / NS,
+        planned_s=None if window.planned_ns is None else window.planned_ns / NS,
+        ledger=facts.ledger,
+        worker_ledgers=facts.ledgers,
+        rates=rates_of(facts, found.late(LATE_NS), found.completed),
+        **found.times,
+        tokens=found.tokens(),
+        goodput=None,
+        repeats=None,
+        labels=found.labels(open_loop=facts.open_loop),
+        errors=found.errors(facts.error_texts),
+        finish_reasons=found.finish_reasons(),
+        completed_span=found.completed_span,
     )
 
 
@@ -197,27 +202,6 @@ def _seen(records: InParts) -> tuple[Streams, bool]:
 
 def _ok(records: Records) -> Mask:
     return records.outcome("ok")
-
-
-def _rates(facts: WaveFacts, late: int, completed: float) -> Rates:
-    ledger, window = facts.ledger, facts.window
-    seconds = (window.planned_ns or window.duration_ns) / NS
-    duration = window.duration_ns / NS
-    return Rates(
-        target=_target(facts),
-        scheduled=ledger.scheduled / seconds if facts.open_loop and seconds else None,
-        sent=(ledger.sent - late) / seconds if seconds else 0.0,
-        completed=completed,
-        server_rps=ledger.completed / duration if duration else 0.0,
-    )
-
-
-def _target(facts: WaveFacts) -> float | None:
-    """The planned rate; of stages their mean up to the planned end, which may be before theirs."""
-    load, planned_ns = facts.plan.load, facts.window.planned_ns
-    if isinstance(load, OpenLoop) and load.stages and planned_ns:
-        return float(schedule_of(load).area(planned_ns) * NS / planned_ns)
-    return facts.plan.target_rate
 
 
 class _Outcomes:
@@ -234,31 +218,13 @@ class _Outcomes:
         self.ledger += Ledger(scheduled=len(part) - repeated, sent=len(part), repeated=repeated, **counts)
 
 
-class _Late:
-    """Gathers the number of requests taken up after the end of the plan, which are not part of the sent rate."""
-
-    columns = ("sent", "build_ns")
-
-    def __init__(self, window: Window) -> None:
-        self._planned_ns = window.planned_ns
-        self.number = 0
-
-    def add(self, part: Records) -> None:
-        if self._planned_ns is not None:
-            taken_up = part.int("sent") - part.int("build_ns")
-            self.number += int(np.count_nonzero(taken_up >= self._planned_ns + LATE_NS))
-
-
 def _warmup(facts: WaveFacts) -> Summary:
     """The warm-up's own numbers: it has no plan to be held against, so its ledger counts what was sent.
 
     One that was stopped lasted until then.
     """
-    records, stopped_at = facts.warmup, facts.window.stopped_at_ns
-    times = TimesGathered(Streams.of(records), open_loop=facts.open_loop)
-    counts, errors = _Outcomes(), ErrorsGathered()
-    gather(records, times, counts, errors)
-    ledger = counts.ledger
+    stopped_at = facts.window.stopped_at_ns
+    ledger, times, errors = _warmup_requests(facts)
     seconds = (facts.plan.warmup_ns + min(0, 0 if stopped_at is None else stopped_at)) / NS
     rate = ledger.sent / seconds if seconds else 0.0
     return Summary(
@@ -267,15 +233,28 @@ def _warmup(facts: WaveFacts) -> Summary:
         ledger=ledger,
         worker_ledgers=(),
         rates=Rates(facts.plan.target_rate, None, rate, ledger.ok / seconds if seconds else 0.0, rate),
-        **times.distributions(),
+        **times,
         tokens=None,
         goodput=None,
         repeats=None,
         labels=(),
-        errors=errors.rows({}),
+        errors=errors,
         finish_reasons={},
         completed_span=CompletedSpan(0.0, math.inf, seconds),
     )
+
+
+def _warmup_requests(facts: WaveFacts) -> tuple[Ledger, dict[str, Any], tuple[ErrorRow, ...]]:
+    """The warm-up's ledger, times and errors; of requests that were counted, when an error came first is not known."""
+    if facts.counts is not None:
+        counts = facts.counts.warmup
+        over = {name: counts.total(name) for name in ("ok", "failed", "abandoned")}
+        ledger = Ledger(scheduled=counts.total("sent"), sent=counts.total("sent"), **over)
+        return ledger, Counted(counts, facts.records.between(0, 0), facts.window).times, ()
+    times = TimesGathered(Streams.of(facts.warmup), open_loop=facts.open_loop)
+    outcomes, errors = _Outcomes(), ErrorsGathered()
+    gather(facts.warmup, times, outcomes, errors)
+    return outcomes.ledger, times.distributions(), errors.rows({})
 
 
 def _stage(found: StageFacts, recovery: Recovery | None) -> StageRow:

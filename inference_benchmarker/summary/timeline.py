@@ -10,6 +10,8 @@ import numpy as np
 
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
+from inference_benchmarker.records.counting import SLOT_NS
+from inference_benchmarker.records.counts import bucket_values
 from inference_benchmarker.records.ordered import watermarks
 from inference_benchmarker.summary.by_second import InFlightTime, SecondPercentiles, SecondSums
 from inference_benchmarker.summary.goodput import meets
@@ -18,7 +20,8 @@ from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
-    from inference_benchmarker.records.columns import Records
+    from inference_benchmarker.records.columns import Int64, Records
+    from inference_benchmarker.records.counts import Counts, Series
 
 COLUMNS = (
     "second,scheduled,sent,ok,failed,abandoned,in_flight,latency_p50_s,latency_p99_s,response_time_p99_s,lag_p99_s,"
@@ -61,6 +64,8 @@ class _Seconds:
 
     @classmethod
     def of(cls, facts: WaveFacts) -> Self:
+        if facts.counts is not None:
+            return cls._of_counts(facts.counts)
         found, records = cls(), facts.records
         for part in facts.warmup.parts("sent", "done"):
             found.in_flight.add(part)
@@ -68,6 +73,33 @@ class _Seconds:
         for part, (sent_ns, done_ns) in zip(records.parts(*_READ, *_STREAM), marks, strict=True):
             found._count(part, facts)
             found._time(part, sent_ns, done_ns)
+        return found
+
+    @classmethod
+    def _of_counts(cls, counts: Counts) -> Self:
+        """Those of requests that were counted; in the closed loop an arrival is due when it is sent."""
+        found, window = cls(), counts.window
+        own = {"sent": (found.sent, found.first), **{name: (sums,) for name, sums in found.outcomes.items()}}
+        for what, columns in own.items():
+            for sums in columns:
+                sums.add(window[what].second, window[what].count)
+            found.in_flight.add_instants("sent" if what == "sent" else "done", *_middles(counts[f"{what}_at"]))
+            found.last_ns = max(found.last_ns, int(window[f"{what}_at"].slots.max(initial=0)) * SLOT_NS)
+        if counts.total("tokens_out"):
+            found.tokens = SecondSums()
+            found.tokens.add(window["tokens_out_sum"].second, window["tokens_out_sum"].count)
+        for times, what, aged in (
+            (found.latency, "latency", "age"),
+            (found.response_time, "response_time", "response_age"),
+            (found.lag, "lag", ""),
+            (found.ttft, "ttft", ""),
+        ):
+            measured, ages = window[what], window[aged]
+            times.add_counts(
+                np.append(measured.second, ages.second),
+                bucket_values(np.append(measured.key, ages.key)),
+                np.append(measured.count.astype(np.int64), -ages.count.astype(np.int64)),
+            )
         return found
 
     def _count(self, part: Records, facts: WaveFacts) -> None:
@@ -134,3 +166,8 @@ def _stages_by_second(facts: WaveFacts, seconds: int) -> list[str]:
     places = np.searchsorted(ends, np.arange(seconds) * NS, side="right")
     names = (*load.stage_names, "")
     return [names[place] for place in places.tolist()]
+
+
+def _middles(series: Series) -> tuple[Int64, Int64]:
+    """The middle of each 20 ms, in ns, and the counts."""
+    return series.slots * SLOT_NS + SLOT_NS // 2, series.count

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.summary.tally import PRECISION
+
 if TYPE_CHECKING:
     from inference_benchmarker.plan.slo import Slo
     from inference_benchmarker.summary.summary import Summary
@@ -21,7 +23,8 @@ def slo_met(slo: Slo, part: Summary) -> bool:
 def unclear_within(slo: Slo, part: Summary) -> float:
     """The share of a limit within which its percentile was counted, where it is that near the limit; else 0."""
     distribution = part.distribution(slo.metric)
-    if distribution is None or not slo.stat[1:].replace(".", "").isdigit():  # mean, min and max are exact
+    ends_are_exact = distribution is None or distribution.precision <= PRECISION
+    if distribution is None or slo.stat == "mean" or (slo.stat in ("min", "max") and ends_are_exact):
         return 0.0
     value = distribution.statistic(slo.stat)
     near = abs(value - slo.limit) <= distribution.precision * max(value, slo.limit)

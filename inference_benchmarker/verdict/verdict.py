@@ -243,9 +243,7 @@ def _metric_findings(facts: WaveFacts) -> Iterator[Finding]:
 def _usage_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
     if summary.tokens is None:
         return
-    parts = facts.records.parts("outcome", "chunks", "tokens_out")
-    wrong = sum(int(np.count_nonzero(part.outcome("ok") & impossible_usage(part))) for part in parts)
-    if wrong:
+    if wrong := _impossible(facts):
         yield Finding(
             "impossible_usage",
             "warning",
@@ -254,6 +252,14 @@ def _usage_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
             "Their pieces were counted instead. Look at what the server tells as usage, and that invoke yields nothing "
             "but what was generated.",
         )
+
+
+def _impossible(facts: WaveFacts) -> int:
+    """The number of ok requests whose usage cannot be."""
+    if facts.counts is not None:
+        return facts.counts.window.total("impossible")
+    parts = facts.records.parts("outcome", "chunks", "tokens_out")
+    return sum(int(np.count_nonzero(part.outcome("ok") & impossible_usage(part))) for part in parts)
 
 
 def _scarcest_sample(facts: WaveFacts, summary: Summary) -> tuple[Distribution | None, float]:

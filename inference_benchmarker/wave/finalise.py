@@ -10,6 +10,7 @@ from inference_benchmarker.facts.client_use import HostUse, ProcessUse
 from inference_benchmarker.facts.wave_facts import Window, reconcile_ledgers
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.steering import as_offered
+from inference_benchmarker.records.counts import slowest
 from inference_benchmarker.units import NS
 from inference_benchmarker.wave.wave import Wave
 
@@ -40,7 +41,9 @@ def finalise(
     if spool_state.start is None:
         raise nothing_recorded(run_dir)
     plan = offered(plan, spool_state)
-    everything, begin = spool_state.records(), spool_state.warmup_rows
+    everything, begin, counts = spool_state.records(), spool_state.warmup_rows, spool_state.counts()
+    if counts is not None:
+        everything = slowest(everything)
     lost = {number for number, worker in enumerate(spool_state.workers) if not worker.final}
     return Wave(
         plan=plan,
@@ -60,6 +63,7 @@ def finalise(
         **_client(plan, spool_state),
         calibration=facts.get("calibration"),
         environment=facts.get("environment", {}),
+        counts=counts,
         run_dir=run_dir,
     )
 

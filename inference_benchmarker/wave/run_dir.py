@@ -96,6 +96,11 @@ class RunDir:
         return self.path / "requests.parquet"
 
     @property
+    def counts(self) -> Path:
+        """The counts of requests of which no record was kept."""
+        return self.path / "counts.parquet"
+
+    @property
     def timeline(self) -> Path:
         """A row for each second."""
         return self.path / "timeline.csv"

@@ -17,6 +17,7 @@ from inference_benchmarker.json_text import parse_json
 from inference_benchmarker.plan.exact import exact
 from inference_benchmarker.plan.load import MAX_STAGES
 from inference_benchmarker.plan.steering import RateChange
+from inference_benchmarker.records.adding import Adder
 from inference_benchmarker.records.columns import MOST_ATTEMPT
 from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.packed import BASE_DTYPE
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from inference_benchmarker.records.columns import Records
+    from inference_benchmarker.records.counts import Counts
 
 
 _READING = "Reading what was reported"
@@ -80,6 +82,7 @@ class WorkerState:
     finish_reasons: list[str] = field(default_factory=list)
     rows: int = 0
     warmup: int = 0
+    counted: int = 0
     last_due: int = 0
     last_done: int | None = None
 
@@ -139,6 +142,7 @@ class SpoolState:
         self.ended = False
         self.samples = Samples()
         self.feed = Feed()
+        self._adder = Adder()
         self.foreign_connections = 0
 
     @property
@@ -164,6 +168,10 @@ class SpoolState:
                 if not self._live:
                     tell(_READING, reader.place, reader.size)
         tell(_READING, 1, 1)
+
+    def counts(self) -> Counts | None:
+        """The counts of all reports; None where each request was reported."""
+        return self._adder.counts() if any(worker.counted for worker in self.workers) else None
 
     def close(self) -> None:
         """Nothing more is read."""
@@ -195,8 +203,8 @@ class SpoolState:
 
     @property
     def rows(self) -> int:
-        """The number of requests reported."""
-        return sum(worker.rows for worker in self.workers)
+        """The number of requests reported; of those that were counted, about as many as their reports bear out."""
+        return sum(worker.rows + worker.counted for worker in self.workers)
 
     @property
     def warmup_rows(self) -> int:
@@ -273,8 +281,17 @@ class SpoolState:
         rows, attempts = np.frombuffer(base, BASE_DTYPE), meta.get("attempts", [])
         worker.take_rows(rows, attempts)
         self._batches.add(rows["index"], Batch(spool, place, meta["worker"], len(attempts), len(data)))
+        if "totals" in meta:
+            self._take_counts(meta, worker, len(data))
         if self._live:
             self.feed.merge(meta.get("feed", []), worker.errors)  # a spool of an older version has none
+
+    def _take_counts(self, meta: dict[str, Any], worker: WorkerState, size: int) -> None:
+        """Take in what a batch counted; of its size it bears out about as many requests."""
+        self._adder.add(meta, labels=worker.labels, errors=worker.errors, reasons=worker.finish_reasons)
+        worker.counted += size
+        worker.last_due = max(worker.last_due, meta["totals"]["last_due"])
+        worker.last_done = max(worker.last_done or 0, meta["totals"]["last_done"])
 
     def _worker(self, number: int) -> WorkerState:
         if not 0 <= number < len(self.workers):

@@ -28,6 +28,7 @@ from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.typed import require
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave.consistency import check_requests, check_wave
+from inference_benchmarker.wave.counts_file import read_counts, write_counts
 from inference_benchmarker.wave.finalise import finalise, make_countable, nothing_recorded, offered
 from inference_benchmarker.wave.instances import read_instances, write_instances
 from inference_benchmarker.wave.plan_file import save_plan as save_plan  # noqa: PLC0414 - the rest of the store
@@ -80,6 +81,8 @@ def save(wave: Wave, run_dir: RunDir) -> Wave:
 def _save_rest(wave: Wave, run_dir: RunDir) -> Wave:
     """Store what is told beside the requests, which are stored already, and what is computed from them."""
     wave = wave.stored_in(run_dir)
+    if wave.counts is not None:
+        write_counts(run_dir.counts, wave.counts)
     if isinstance(wave.plan.load, OpenLoop) and wave.plan.load.steered:
         write_json(run_dir.plan, {**read_json(run_dir.plan), **wave.plan.public_json()})
     replace_file(run_dir.timeline, timeline(wave))
@@ -105,7 +108,7 @@ def save_server_metrics(wave: Wave) -> None:
 
 def take_back(run_dir: RunDir) -> None:
     """Take away what ``save`` began to store: it would tell less than the spool that stays."""
-    for path in (run_dir.requests, run_dir.timeline, run_dir.report, run_dir.summary):
+    for path in (run_dir.requests, run_dir.counts, run_dir.timeline, run_dir.report, run_dir.summary):
         with suppress(OSError):
             path.unlink(missing_ok=True)
 
@@ -230,6 +233,7 @@ def _of_facts(plan: WavePlan, requests: Requests, facts: dict[str, Any], run_dir
         processes=tuple(ProcessUse.from_json(process) for process in client["processes"]),
         calibration=facts["calibration"],
         environment=facts["environment"],
+        counts=read_counts(run_dir.counts) if plan.counts_requests else None,
         server_metrics=_each(ServerMetric.from_json, facts["server_metrics"]),
         server_logs=_each(ServerLog.from_json, facts["server_logs"]),
         instances=read_instances(run_dir.instances),

@@ -156,10 +156,16 @@ class Wave(WaveFacts):
             begin=start - self.plan.warmup_ns / NS,
             start=start,
             end=start + self.window.duration_ns / NS,
-            sent=self.ledger.sent + len(self.warmup),
-            answered=self.ledger.ok + sum(int(part.outcome("ok").sum()) for part in self.warmup.parts("outcome")),
+            sent=self.ledger.sent + self.warmup_sent,
+            answered=self.ledger.ok + self._warmup_ok,
             tasks=self.plan.locust_file is not None,
         )
+
+    @property
+    def _warmup_ok(self) -> int:
+        if self.counts is not None:
+            return self.counts.warmup.total("ok")
+        return sum(int(part.outcome("ok").sum()) for part in self.warmup.parts("outcome"))
 
     @property
     def _path(self) -> Path | None:

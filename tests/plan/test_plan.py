@@ -16,6 +16,7 @@ from inference_benchmarker.cli.flags import Flag, in_seconds, parse_decimal, par
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.redact import HIDDEN
@@ -104,6 +105,7 @@ def test_waits_may_be_zero_but_not_negative(flag: str, field: str, value: Decima
     assert told(replace(OPEN, **wrong)) == [f"{flag} must be from 0 to 2,592,000 seconds, not {value}."]
 
 
+FROM_RECORDS = "is told from the record of each request: leave it out, or --records none."
 REGULAR: Any = "regular"
 CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"bounds": Bounds()}, "A wave needs an end: give --obs-time SECONDS, --num-requests N, or both."),
@@ -179,6 +181,13 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
         {"slos": (Slo.parse("goodput>=0.9"),)},
         "--slo goodput>=0.9: say what a good request is, e.g. --goodput 'ttft<1s,itl<50ms'.",
     ),
+    ({"records": "some"}, "--records must be all or none, not 'some'."),
+    (
+        {"records": "none", "retries": Retries(retries=1)},
+        f"--client-retries: what came of each user {FROM_RECORDS}",
+    ),
+    ({"records": "none", "goodput": (RequestLimit.parse("ttft<1s"),)}, f"--goodput {FROM_RECORDS}"),
+    ({"records": "none", "slos": (Slo.parse("tpot.p99<1s"),)}, f"--slo tpot.p99<1s: TPOT {FROM_RECORDS}"),
 ]
 
 

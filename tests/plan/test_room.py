@@ -43,6 +43,15 @@ def test_a_closed_loop_that_its_time_may_end_sooner_needs_nothing_for_sure() -> 
     assert room(closed_plan(8, "10", 90)) == Room(90, 0, 73 * 90)
 
 
+def test_counts_take_room_by_the_second_and_not_by_the_request() -> None:
+    few, many = (room(replace(open_plan(rate, "60"), records="none", workers=2)) for rate in ("1", "10000"))
+    assert few is not None
+    assert many is not None
+    assert (few.likely, few.least, many.least) == (many.likely, 0, 0)
+    assert many.likely < 73 * many.requests / 10
+    assert room(replace(closed_plan(8, "60"), records="none")) is None
+
+
 def test_a_wave_without_a_known_number_has_no_room_to_reckon() -> None:
     assert room(closed_plan(8, "10")) is None
     assert room(replace(open_plan(), load=OpenLoop(Decimal(100), steered=True))) is None

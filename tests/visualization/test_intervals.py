@@ -16,6 +16,7 @@ from scipy import stats
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.student_t import student_t
 from inference_benchmarker.units import NS
+from tests.counted import counted
 from tests.parts import in_memory, in_parts
 from tests.waves import MEAN_S, drawn, wave
 from visualization.intervals import LEAST_BLOCKS, Estimate, Estimates, Percentile, Ratio, interval, ratio_error
@@ -277,3 +278,24 @@ def test_a_load_that_drifts_is_seen() -> None:
         low, high = interval(estimate) or (math.nan, math.nan)
         hits += low <= 0.1 <= high
     assert hits >= 180
+
+
+@pytest.mark.parametrize(
+    ("metric", "stat"),
+    [("rate", "rate"), ("success", "success"), ("latency", "mean"), ("latency", "p50"), ("response_time", "p90")],
+)
+def test_of_requests_that_were_counted_they_are_about_those_of_the_records(metric: str, stat: str) -> None:
+    """A request counts in the second in which it was over, and a percentile is a bucket's."""
+    outcomes = ["ok"] * 2000
+    outcomes[::37] = ["failed"] * len(outcomes[::37])
+    run = wave(drawn(1), outcomes=outcomes)
+    counts = replace(run, records=run.records.between(0, 0), counts=counted(run.records))
+    exact, found = (estimated(each, metric, stat) for each in (run, counts))
+    assert exact is not None
+    assert found is not None
+    assert found.value == pytest.approx(exact.value, rel=0.01)
+    ends, about = interval(exact), interval(found)
+    assert ends is not None
+    assert about is not None
+    width = ends[1] - ends[0]
+    assert about == pytest.approx(ends, abs=0.5 * width + 0.01 * ends[1])

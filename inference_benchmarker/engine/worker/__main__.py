@@ -54,6 +54,7 @@ from inference_benchmarker.host import die_with_parent
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.records.counting import CountWriter
 from inference_benchmarker.records.record import BatchWriter
 from inference_benchmarker.redact import secret_values
 from inference_benchmarker.wave.recorded import scheduled
@@ -77,7 +78,7 @@ class Worker:
         self._bucket = TokenBucket.of(plan)
         self._stripe = self._bucket.open_stripe(number) if isinstance(plan.load, OpenLoop) else None
         self._changes = 0
-        self._writer = BatchWriter(secret_values(os.environ))
+        self._writer = _writer(plan)
         if isinstance(plan.load, OpenLoop):
             self._writer.feed.set_stages(plan.load.stage_ends_ns)
         else:
@@ -265,6 +266,11 @@ class Worker:
             if now - sent_at > RESEND_AFTER_S:
                 self._unacknowledged[sequence] = (now, batch)
                 self._runner.send_message(BATCH, batch)
+
+
+def _writer(plan: WavePlan) -> BatchWriter:
+    secrets = secret_values(os.environ)
+    return CountWriter(secrets, warmup=plan.warmup_ns > 0) if plan.counts_requests else BatchWriter(secrets)
 
 
 def main() -> None:

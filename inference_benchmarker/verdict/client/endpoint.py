@@ -11,6 +11,7 @@ import numpy as np
 from inference_benchmarker.summary.tally import Tally
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.advice import search_waves
+from inference_benchmarker.verdict.client.counted import CountedQuarters, ends_s, last_ok_ns
 from inference_benchmarker.verdict.client.flow import Flow
 from inference_benchmarker.verdict.client.standstill import Standstill
 from inference_benchmarker.verdict.error_kinds import NO_CAPACITY, OF_ONE_GONE
@@ -140,17 +141,24 @@ def _queue_filled(evidence: Evidence) -> str | None:
 
     Where it is not, the cap is too low for an endpoint that is just far away or slow.
     """
-    ledger, records = evidence.summary.ledger, evidence.facts.records
+    ledger = evidence.summary.ledger
     if ledger.dropped <= (1 - ANSWERED_SHARE) * ledger.scheduled:
         return None
-    number = len(records)
-    first = _median_latency(records.between(0, LEAST_REQUESTS))
-    last = _median_latency(records.between(max(number - LEAST_REQUESTS, 0), number))
+    first, last = _first_and_last_s(evidence.facts)
     if last < FILLED * first:
         return None
     return (
         f"latency grew from {duration_text(first)} to {duration_text(last)} with {sum(evidence.facts.caps):,} in flight"
     )
+
+
+def _first_and_last_s(facts: WaveFacts) -> tuple[float, float]:
+    """The median latencies of the first requests and of the last ones."""
+    if facts.counts is not None:
+        return ends_s(facts.counts.window, LEAST_REQUESTS) or (0.0, -1.0)
+    records, number = facts.records, len(facts.records)
+    first = _median_latency(records.between(0, LEAST_REQUESTS))
+    return first, _median_latency(records.between(max(number - LEAST_REQUESTS, 0), number))
 
 
 def _median_latency(records: InParts) -> float:
@@ -171,16 +179,22 @@ def _latency_growth(evidence: Evidence, until_ns: int) -> str | None:
     either side of the third quarter: a queue that only fills up at first grows no more by then. Abandoned requests
     count with their age, a lower bound.
     """
-    found = _Quarters.of(evidence.facts.records, until_ns)
+    found = _quarters(evidence.facts, until_ns)
     if found is None:
         return None
     before, between, after = found.medians
     growth = after - before
     steady = found.is_cut_off or min(between - before, after - between) >= STEADY_SHARE * growth
-    slope = growth / (until_ns / NS / 2)
+    slope = found.slope(growth, until_ns / NS / 2)
     if not steady or 1 / (1 + max(slope, 0.0)) >= KEPT_UP_SHARE or growth < LEAST_ERRORS * found.error():
         return None
     return f"latency grew from {duration_text(before)} to {duration_text(after)}"
+
+
+def _quarters(facts: WaveFacts, until_ns: int) -> _Quarters | CountedQuarters | None:
+    if facts.counts is not None:
+        return CountedQuarters.of(facts.counts.window, until_ns, LEAST_REQUESTS)
+    return _Quarters.of(facts.records, until_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +225,11 @@ class _Quarters:
             return None
         medians = tuple(each.median for each in found)
         return cls(records, until_ns, counts, medians, abandoned > counts[-1] / 2)
+
+    @staticmethod
+    def slope(growth_s: float, time_s: float) -> float:
+        """The growth of latency for each second of arrivals."""
+        return growth_s / time_s
 
     def error(self) -> float:
         """The standard error of the growth from the second quarter to the last."""
@@ -249,6 +268,8 @@ def _refused_rows(evidence: Evidence) -> list[ErrorRow]:
 
 
 def _last_ok_s(facts: WaveFacts) -> float:
-    """When the last request was sent that was answered; 0 without one."""
+    """When the last request was sent that was answered, where requests were counted: when it was; 0 without one."""
+    if facts.counts is not None:
+        return last_ok_ns(facts.counts.window) / NS
     parts = facts.records.parts("sent", "outcome")
     return max((int(part.int("sent")[part.outcome("ok")].max(initial=0)) for part in parts), default=0) / NS

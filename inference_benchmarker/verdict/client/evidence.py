@@ -9,6 +9,7 @@ import numpy as np
 
 from inference_benchmarker.records.ordered import ReorderBuffer, watermarks
 from inference_benchmarker.verdict.advice import less_load
+from inference_benchmarker.verdict.client.counted import most_at_a_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +85,9 @@ def others_took_cores(facts: WaveFacts) -> bool:
 
 
 def most_in_flight(facts: WaveFacts) -> int:
-    """The most requests that one worker had in flight at a time."""
+    """The most requests that one worker had in flight at a time; where they were counted, at least so many."""
+    if facts.counts is not None:
+        return -(-most_at_a_time(facts.counts) // facts.plan.workers)
     workers = [_InFlight() for _ in range(facts.plan.workers)]
     marks = watermarks(facts.records, "sent", "done")
     for part, mark in zip(facts.records.parts("worker", "sent", "done"), marks, strict=True):

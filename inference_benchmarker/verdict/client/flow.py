@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from inference_benchmarker.summary.tally import Tally
+from inference_benchmarker.verdict.client.counted import passed, shares_passed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -97,6 +98,8 @@ def _passed(facts: WaveFacts, instants: Int64) -> tuple[Int64, Int64, int]:
 
     One that was abandoned has not left the endpoint.
     """
+    if facts.counts is not None:
+        return passed(facts.counts, instants)
     arrived, gone, begun = np.zeros(len(instants), np.int64), np.zeros(len(instants), np.int64), 0
     for part in _parts(facts):
         sent, done = part.int("sent"), part.int("done")[~part.outcome("abandoned")]
@@ -112,15 +115,18 @@ def _slow(facts: WaveFacts, cohorts: Sequence[tuple[int, int]], start_ns: int, e
     If every latency were one of the cohort's (those sent between two instants); with three standard errors. What
     was abandoned has its age: one that nobody answers in a long drain just hangs. Latencies that depend on when a
     request was sent differ between the first cohort and the last, and the smaller share is what latency explains.
+    Where requests were counted it is not known when those of a latency were sent: there all are the cohort.
     """
     if end_ns <= start_ns:
         return [0.0] * len(cohorts)
+    if facts.counts is not None:
+        return [_upper(shares_passed(facts.counts, start_ns, end_ns))]
     tallies = [Tally() for _ in cohorts]
     for part in _parts(facts):
         sent = part.int("sent")
-        passed = (np.clip(part.int("done") - sent, start_ns, end_ns) - start_ns) / (end_ns - start_ns)
+        gone = (np.clip(part.int("done") - sent, start_ns, end_ns) - start_ns) / (end_ns - start_ns)
         for (first, stop), tally in zip(cohorts, tallies, strict=True):
-            tally.add(passed[(sent >= first) & (sent < stop)])
+            tally.add(gone[(sent >= first) & (sent < stop)])
     return [_upper(tally.distribution()) for tally in tallies]
 
 

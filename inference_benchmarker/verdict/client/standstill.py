@@ -10,10 +10,12 @@ import numpy as np
 from inference_benchmarker.records.ordered import ReorderBuffer, watermarks
 from inference_benchmarker.summary.tally import Tally
 from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.client.counted import latencies, waits
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.columns import Int64, Records
+    from inference_benchmarker.records.counts import Counts
 
 LEAST_S = 1.0
 LEAST_SHARE = 0.1  # of the time in which requests were sent
@@ -32,6 +34,8 @@ class Standstill:
     @classmethod
     def of(cls, facts: WaveFacts) -> Self | None:
         """The one that stands out: an endpoint that is slow, or pauses regularly, has many as long."""
+        if facts.counts is not None:
+            return cls._of_counts(facts, facts.counts)
         if not _may_have_one(facts):
             return None
         waits = _Waits()
@@ -44,16 +48,34 @@ class Standstill:
         found = cls(begin_ns / NS, length_ns / NS, waiting)
         return found if found.stands_out(facts, waits.next_longest_ns / NS) else None
 
+    @classmethod
+    def _of_counts(cls, facts: WaveFacts, counts: Counts) -> Self | None:
+        found = waits(counts.window)
+        if len(found) < 2:
+            return None
+        (*_, (_, next_longest_ns, _), (begin_ns, length_ns, waiting)) = found
+        longest = cls(begin_ns / NS, length_ns / NS, waiting)
+        return longest if longest.stands_out(facts, next_longest_ns / NS) else None
+
     def stands_out(self, facts: WaveFacts, next_longest_s: float) -> bool:
         """Tells whether it is no wait like others of this wave."""
         least = max(_least_s(facts), TIMES_THE_NEXT * next_longest_s)
         if self.length_s < least or self.waiting < LEAST_WAITING or self.begin_s >= _length_s(facts):
             return False
-        latencies = Tally()
-        for part in facts.records.parts("sent", "done"):
-            latencies.add(part.int("done") - part.int("sent"))
-        usual = latencies.distribution()
-        return usual is not None and self.length_s >= TIMES_THE_NEXT * usual.median / NS
+        usual_s = _usual_s(facts)
+        return usual_s is not None and self.length_s >= TIMES_THE_NEXT * usual_s
+
+
+def _usual_s(facts: WaveFacts) -> float | None:
+    """The median latency of the requests; None without any."""
+    if facts.counts is not None:
+        counted = latencies(facts.counts.window)
+        return None if counted is None else counted.median
+    found = Tally()
+    for part in facts.records.parts("sent", "done"):
+        found.add(part.int("done") - part.int("sent"))
+    usual = found.distribution()
+    return None if usual is None else usual.median / NS
 
 
 class _Waits:

@@ -46,8 +46,11 @@ def cold_start(facts: WaveFacts) -> ColdStart | None:
     """The first ten requests (warm-up included) took three times the median of the rest, or the first three times p99.
 
     Both would be rare by chance: of ten latencies with an exponential distribution five exceed three medians in one
-    wave of 200, and one exceeds three times the p99 in one of a million.
+    wave of 200, and one exceeds three times the p99 in one of a million. Of requests that were counted the first are
+    not known.
     """
+    if facts.counts is not None:
+        return None
     number, begun = _first(facts)
     if number < LEAST_REQUESTS:
         return None

@@ -97,6 +97,9 @@ class PlatformMetrics:
     @cached_property
     def latency_s(self) -> float | None:
         """The mean latency of the ok requests: one that was abandoned has an age, and no time at the server."""
+        if (counts := self.facts.counts) is not None:
+            ok = counts.window.total("ok")
+            return (counts.window.total("latency_sum") - counts.window.total("age_sum")) / ok / NS if ok else None
         count = total_ns = 0
         for part in self.facts.records.parts("sent", "done", "outcome"):
             took = (part.int("done") - part.int("sent"))[part.outcome("ok")]
@@ -170,7 +173,7 @@ class PlatformMetrics:
     @cached_property
     def told_apart(self) -> bool:
         """Tells whether a record is one request to the server; a task of a Locust file may send several, or none."""
-        sent = self.facts.ledger.sent + len(self.facts.warmup)
+        sent = self.facts.ledger.sent + self.facts.warmup_sent
         return self.facts.plan.locust_file is None or self.invocations == sent
 
     @cached_property

@@ -243,7 +243,7 @@ def _why_slow(platform: PlatformMetrics, found: ColdStart) -> str:
 
 
 def _foreign(platform: PlatformMetrics) -> Iterator[Remark]:
-    counted, sent = platform.invocations, platform.facts.ledger.sent + len(platform.facts.warmup)
+    counted, sent = platform.invocations, platform.facts.ledger.sent + platform.facts.warmup_sent
     unknown = platform.facts.plan.locust_file or platform.facts.lost_workers  # how many requests were ours
     if counted is not None and counted > sent and not unknown:
         yield Remark(

@@ -1,0 +1,287 @@
+"""A worker's side of a wave whose requests are counted: no row is reported but those of the slowest.
+
+Beside what the live feed tells, its cells then tell all that the summary of such a wave is made from: when in their
+second requests were sent and over, sums of their times, and the times of failed and abandoned ones apart. What is
+of no second (labels, finish reasons, the first instant of an error) is told once for the wave. Pure.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from heapq import heappush, heappushpop
+from itertools import pairwise
+from operator import itemgetter, or_, sub
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.records.feed import MOST_ROWS, FeedWriter, OpenCell
+from inference_benchmarker.records.histogram import Histogram, halves, tally
+from inference_benchmarker.records.record import (
+    ABANDONED,
+    BASE,
+    FAILED,
+    FINISH_MASK,
+    FINISH_SHIFT,
+    NONE,
+    OK,
+    OUTCOME,
+    OUTCOMES,
+    BatchWriter,
+)
+from inference_benchmarker.units import NS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+MOST_SLOWEST = 1_000
+MOST_TIMED_LABELS = 1_000
+"""Labels of a worker whose times are counted; of those that come later only the requests are."""
+SLOTS = 50
+SLOT_NS = NS // SLOTS
+"""Instants are counted to 20 ms."""
+WARMUP = -1
+"""The stage of the warm-up's requests."""
+
+LABEL_SHIFT = 16
+"""A label's number stands above the upper half of a float by which its times are counted."""
+_MOST_TIMED_KEY = MOST_TIMED_LABELS + 1 << LABEL_SHIFT
+_Columns = tuple[tuple[int, ...], ...]
+
+
+@dataclass(slots=True)
+class _CountCell(OpenCell):
+    """``slots``: when something happened, in 20 ms after wave start, and how often."""
+
+    slots: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def to_json(self) -> dict[str, Any]:
+        """As of its base, and each slot as its place within the second."""
+        slots = {
+            name: Histogram({each % SLOTS: count for each, count in found.items()}).to_json()
+            for name, found in self.slots.items()
+        }
+        return {**OpenCell.to_json(self), **slots}
+
+
+class CountFeed(FeedWriter):
+    """Takes requests as the live feed does, and counts all that is told of them.
+
+    ``warmup``: there are requests of a warm-up, which are counted apart.
+    """
+
+    def __init__(self, *, warmup: bool = False) -> None:
+        super().__init__(_CountCell)
+        self._warmup = warmup
+        self._label_outcomes: defaultdict[int, Counter[int]] = defaultdict(Counter)
+        self._label_times: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        self._halves: dict[str, list[int]] = {}
+        self._finish: Counter[int] = Counter()
+        self._first: dict[int, int] = {}
+        self._told_errors = 0
+        self._last_due = self._last_done = 0
+
+    def count(self) -> None:
+        """Count the rows and sendings that are waiting."""
+        if self._warmup:
+            for row in self.rows:
+                if row[0] < 0:
+                    self._count_warmup(row)
+        super().count()
+
+    def usage(self, times: list[int] | None, tokens_in: int, tokens_out: int) -> None:
+        """The last row has these token arrivals and token counts, as ``BatchWriter.add_stream`` says."""
+        index, due, sent, done, *_, outcome = self.rows[-1]
+        cell = self._cells[done // NS, self._stage(due) if index >= 0 else WARMUP]
+        if outcome & OUTCOME == ABANDONED and times is not None:
+            tally(cell.times["stream_age"], [done - sent])
+            tally(cell.times["token_age" if times else "first_age"], [done - (times[-1] if times else sent)])
+        if outcome & OUTCOME == OK:
+            cell.counts["streams"] += times is not None
+        if index < 0:
+            self._warmup_stream(cell, times, sent, outcome & OUTCOME)
+        elif outcome & OUTCOME == OK:
+            if reason := outcome >> FINISH_SHIFT & FINISH_MASK:
+                self._finish[reason] += 1
+            if tokens_in != NONE:
+                self._tally(cell, "tokens_in", [tokens_in])
+            self._output_tokens(cell, NONE if times is None else len(times), tokens_out)
+
+    def _warmup_stream(self, cell: OpenCell, times: list[int] | None, sent: int, outcome: int) -> None:
+        if times and outcome != FAILED:
+            self._tally(cell, "ttft", [times[0] - sent])
+            self._tally(cell, "itl", [(later - earlier) // 1000 * 1000 for earlier, later in pairwise(times)])
+
+    def _output_tokens(self, cell: OpenCell, pieces: int, told: int) -> None:
+        """As ``request_times.output_tokens``: what the server told where it can be, else the pieces that came."""
+        if told != NONE and told >= pieces:
+            cell.counts["usage"] += 1
+            self._tally(cell, "tokens_out", [told])
+        elif pieces != NONE:
+            cell.counts["impossible"] += told != NONE
+            self._tally(cell, "tokens_out", [pieces])
+
+    def take_warmup(self) -> list[dict[str, Any]]:
+        """The cells of the warm-up to which something came; to be taken before all others."""
+        self.count()
+        places = [place for place in self._cells if place[1] == WARMUP]
+        return [{"s": place[0], **self._cells.pop(place).to_json()} for place in places]
+
+    def take_totals(self) -> dict[str, Any]:
+        """The counts that are of no second and came since the last call; to be taken when all is counted.
+
+        The requests without a label are the rest of all.
+        """
+        first = list(self._first.items())[self._told_errors :]
+        self._told_errors = len(self._first)
+        totals = {
+            "labels": {OUTCOMES[outcome]: _pairs(found) for outcome, found in self._label_outcomes.items()},
+            "label_times": {name: _pairs(found) for name, found in self._label_times.items()},
+            "finish": _pairs(self._finish),
+            "first": [number for pair in first for number in pair],
+            "last_due": self._last_due,
+            "last_done": self._last_done,
+        }
+        for counts in (self._label_outcomes, self._label_times, self._finish):
+            counts.clear()
+        return totals
+
+    def _count_warmup(self, row: tuple[int, ...]) -> None:
+        sent, done, outcome = row[2], row[3], row[8] & OUTCOME
+        begun = self._cells[sent // NS, WARMUP]
+        assert isinstance(begun, _CountCell)
+        begun.counts["sent"] += 1
+        begun.slots["sent_at"][sent // SLOT_NS] += 1
+        columns = tuple((value,) for value in (*row[:6], 0, *row[7:]))  # labels are told of the window's alone
+        self._count_all(self._cells[done // NS, WARMUP], columns, outcome, row[7])
+
+    def _count_sent(self, cell: OpenCell, sendings: Sequence[tuple[int, int]]) -> None:
+        super()._count_sent(cell, sendings)
+        assert isinstance(cell, _CountCell)
+        _count_slots(cell.slots["sent_at"], sendings, itemgetter(1))
+
+    def _count_columns(self, cell: OpenCell, columns: _Columns, outcome: int, error: int) -> None:
+        self._count_all(cell, columns, outcome, error)
+        due = max(columns[1])
+        self._last_due = max(self._last_due, due)
+        if outcome != ABANDONED:
+            self._last_done = max(self._last_done, columns[3][-1])  # they are written as they end
+        if outcome == FAILED:
+            self._first.setdefault(error, columns[3][0])
+        if any(columns[6]):
+            self._count_labels(columns[6], outcome)
+
+    def _count_all(self, cell: OpenCell, columns: _Columns, outcome: int, error: int) -> None:
+        super()._count_columns(cell, columns, outcome, error)
+        assert isinstance(cell, _CountCell)
+        _count_slots(cell.slots[f"{OUTCOMES[outcome]}_at"], columns[3])
+
+    def _times(self, columns: _Columns, outcome: int) -> Iterator[tuple[str, list[int]]]:
+        yield from super()._times(columns, outcome)
+        due, sent, done, build = columns[1:5]
+        if any(build):
+            yield "build", [each for each in build if each > 0]
+        if outcome == FAILED:
+            yield "failed_latency", list(map(sub, done, sent))
+        elif outcome == ABANDONED:
+            yield "age", list(map(sub, done, sent))
+            if self.open_loop:
+                yield "response_age", list(map(sub, done, due))
+
+    def _tally(self, cell: OpenCell, name: str, values: list[int]) -> None:
+        found = self._halves[name] = halves(values)
+        cell.times[name].update(found)
+        cell.counts[f"{name}_sum"] += sum(values)
+
+    def _count_labels(self, labels: tuple[int, ...], outcome: int) -> None:
+        """Count by label the requests whose times were counted last, and their times by label and bucket at once."""
+        self._label_outcomes[outcome].update(labels)
+        if outcome == FAILED:
+            return
+        shifted = [label << LABEL_SHIFT for label in labels]
+        few = max(labels) <= MOST_TIMED_LABELS
+        for name in ("latency", "response_time")[: 1 + self.open_loop]:
+            found = map(or_, shifted, self._halves[name])
+            self._label_times[name].update(found if few else (key for key in found if key < _MOST_TIMED_KEY))
+
+
+def _count_slots(counts: Counter[int], instants: Sequence[Any], key: Callable[[Any], int] = int) -> None:
+    """Count instants, in order, by their 20 ms; ``key``: the instant of each."""
+    begin = 0
+    while begin < len(instants):
+        slot = key(instants[begin]) // SLOT_NS
+        end = bisect_left(instants, (slot + 1) * SLOT_NS, begin + 1, key=key)
+        counts[slot] += end - begin
+        begin = end
+
+
+def _pairs(counts: Counter[int]) -> list[int]:
+    return [number for pair in counts.items() for number in pair]
+
+
+@dataclass(slots=True)
+class _Slow:
+    """A request that was among the slowest when it was over, as it is packed."""
+
+    base: bytes
+    stream: bytes = b""
+    gaps: bytes = b""
+
+
+class CountWriter(BatchWriter):
+    """Counts one worker's requests, and keeps the rows of the slowest of them; a batch has those that came anew.
+
+    The slowest are those of the highest latency, whatever became of them; of equal ones, the first.
+    """
+
+    def __init__(self, secrets: Iterable[str] = (), *, warmup: bool = False) -> None:
+        self._counts = CountFeed(warmup=warmup)
+        super().__init__(secrets, self._counts)
+        self._slowest: list[tuple[int, int, _Slow]] = []
+        self._least = -1
+        self._taken = self._number = 0
+        self._last: _Slow | None = None
+
+    def add(self, *values: int) -> None:
+        """Count one request: the fields of ``BASE`` in order, ``NONE`` where there is nothing."""
+        rows = self._counts.rows
+        if len(rows) >= MOST_ROWS:
+            self._counts.count()
+        rows.append(values)
+        took = values[3] - values[2]
+        if took > self._least and values[0] >= 0:
+            self._keep(took, values)
+        else:
+            self._last = None
+
+    def add_stream(self, times: list[int] | None, tokens_in: int, tokens_out: int) -> None:
+        """Adds to the request just added with ``HAS_STREAM`` its token arrivals (ns) and token counts or ``NONE``."""
+        super().add_stream(times, tokens_in, tokens_out)
+        self._counts.usage(times, tokens_in, tokens_out)
+        if self._last is not None:
+            self._last.stream, self._last.gaps = bytes(self._streams), self._gaps.tobytes()
+        self._streams.clear()
+        del self._gaps[:]
+
+    def take(self, meta: dict[str, Any]) -> bytes:
+        """The batch since the last call, with ``meta`` (ledger, sequence number) beside the counts."""
+        new = [entry for entry in self._slowest if -entry[1] >= self._taken]
+        self._taken = self._number
+        for *_, slow in sorted(new, key=itemgetter(1), reverse=True):
+            self._base += slow.base
+            self._streams += slow.stream
+            self._gaps.frombytes(slow.gaps)
+        warmup = self._counts.take_warmup()
+        return super().take({**meta, "warmup": warmup, "totals": self._counts.take_totals()})
+
+    def _keep(self, took: int, values: tuple[int, ...]) -> None:
+        """The numbers go down, so that of equal ones the last goes first."""
+        self._last = _Slow(BASE.pack(*values))
+        entry = (took, -self._number, self._last)
+        self._number += 1
+        if len(self._slowest) < MOST_SLOWEST:
+            heappush(self._slowest, entry)
+        else:
+            heappushpop(self._slowest, entry)
+        if len(self._slowest) == MOST_SLOWEST:
+            self._least = self._slowest[0][0]

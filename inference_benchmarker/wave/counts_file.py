@@ -1,0 +1,162 @@
+"""``counts.parquet``: the counts of a wave of which no record was kept but those of the slowest requests.
+
+A row for each count that is not zero. Rows without a second are of the whole wave, and have a name: a label, a finish
+reason or an error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.files import most_in_memory, opened, own_path, replacing
+from inference_benchmarker.json_file import UNREADABLE, foreign
+from inference_benchmarker.records import arrow
+from inference_benchmarker.records.counts import COLUMNS, WHATS, Counts, LabelCounts, Series, check_series
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+_NAMES = pa.dictionary(pa.int32(), pa.string())
+SCHEMA = pa.schema(
+    [
+        pa.field("what", _NAMES, nullable=False),
+        pa.field("second", pa.int32()),
+        pa.field("stage", pa.int32()),
+        pa.field("name", _NAMES),
+        pa.field("key", pa.int32(), nullable=False),
+        pa.field("count", pa.int64(), nullable=False),
+    ]
+)
+_ROW_BYTES = 64
+_FEW = 100_000
+_FINISH, _FIRST, _ERROR = "finish_reason", "first", "error"
+_LABEL = "label_"
+
+
+def write_counts(path: Path, counts: Counts) -> None:
+    """Write them so that a reader sees the old file or the whole new one."""
+    delta = dict.fromkeys(("second", "stage", "key", "count"), "DELTA_BINARY_PACKED")
+    with (
+        replacing(path) as file,
+        pq.ParquetWriter(
+            file, SCHEMA, compression="zstd", use_dictionary=["what", "name"], column_encoding=delta
+        ) as writer,
+    ):
+        for what, series in counts.series.items():
+            writer.write_table(_table_of(what, series))
+        writer.write_table(_named_table(list(_named(counts))))
+
+
+def read_counts(path: Path) -> Counts:
+    """The counts of a run directory; BenchmarkError for another file, a damaged one, and one too large to hold."""
+    parts: defaultdict[str, list[pa.Table]] = defaultdict(list)
+    named: list[dict[str, Any]] = []
+    try:
+        with opened(path) as file, pa.OSFile(own_path(file)) as source:
+            parquet = pq.ParquetFile(source)
+            if parquet.schema_arrow != SCHEMA:
+                raise BenchmarkError(f"{path}: has other columns than this tool writes.")
+            _check_size(parquet.metadata.num_rows, os.fstat(file.fileno()).st_size)
+            for number in range(parquet.num_row_groups):
+                table = parquet.read_row_group(number)
+                table.validate(full=True)
+                own = table.column("second").is_valid()
+                for what, part in _by_what(table.filter(own)):
+                    parts[what].append(part)
+                named += table.filter(pa.compute.invert(own)).to_pylist()
+        return _counts({what: _series(tables) for what, tables in parts.items()}, named)
+    except (OSError, MemoryError, *UNREADABLE) as error:
+        raise foreign(path, error) from None
+
+
+def _table_of(what: str, series: Series) -> pa.Table:
+    size = len(series.second)
+    columns = {
+        "what": pa.DictionaryArray.from_arrays(arrow.column(np.zeros(size, np.int32)), arrow.texts([what])),
+        "name": pa.nulls(size, _NAMES),
+        **{name: arrow.column(getattr(series, name).astype(np.int32)) for name in ("second", "stage", "key")},
+        "count": arrow.column(series.count.astype(np.int64)),
+    }
+    return pa.table([columns[field.name] for field in SCHEMA], schema=SCHEMA)
+
+
+def _named(counts: Counts) -> Iterator[tuple[str, str, int, int]]:
+    for number, key in enumerate(counts.errors):
+        yield _ERROR, key, number, 0
+    for key, instant in counts.first.items():
+        yield _FIRST, key, 0, instant
+    for reason, count in counts.finish_reasons.items():
+        yield _FINISH, reason, 0, count
+    for label, found in counts.labels.items():
+        for outcome in ("ok", "failed", "abandoned"):
+            yield _LABEL + outcome, label, 0, getattr(found, outcome)
+        for name, times in found.times.items():
+            yield from ((_LABEL + name, label, bucket, count) for bucket, count in sorted(times.items()))
+
+
+def _named_table(rows: list[tuple[str, str, int, int]]) -> pa.Table:
+    columns = dict(zip(("what", "name", "key", "count"), zip(*rows, strict=True), strict=False)) if rows else {}
+    nothing = [None] * len(rows)
+    arrays = [pa.array(columns.get(field.name, nothing), field.type) for field in SCHEMA]
+    return pa.table(arrays, schema=SCHEMA)
+
+
+def _by_what(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each kind; a row group of ours has one."""
+    column = table.column("what").combine_chunks()
+    codes, names = arrow.numbers(column.indices), column.dictionary.to_pylist()
+    for code in np.unique(codes).tolist():
+        mine = codes == code
+        yield names[code], table if mine.all() else table.filter(arrow.truths(mine))
+
+
+def _series(tables: list[pa.Table]) -> Series:
+    columns = [[_column(table, name) for table in tables] for name in COLUMNS]
+    return Series.of(*map(np.concatenate, columns))
+
+
+def _column(table: pa.Table, name: str) -> npt.NDArray[Any]:
+    values = arrow.numbers(table.column(name))
+    least, most = values.min(initial=0), values.max(initial=0)
+    if name == "stage":
+        return values.astype(np.int16, casting="unsafe") if -(1 << 15) <= least <= most < 1 << 15 else values
+    return values.astype(np.uint32) if name == "count" and least >= 0 and most < 1 << 32 else values
+
+
+def _counts(series: dict[str, Series], named: list[dict[str, Any]]) -> Counts:
+    errors: dict[int, str] = {}
+    first: dict[str, int] = {}
+    reasons: dict[str, int] = {}
+    labels: defaultdict[str, LabelCounts] = defaultdict(LabelCounts)
+    for row in named:
+        what, name, key, count = (row[column] for column in ("what", "name", "key", "count"))
+        if what == _ERROR:
+            errors[key] = name
+        elif what == _FIRST:
+            first[name] = count
+        elif what == _FINISH:
+            reasons[name] = count
+        elif what.removeprefix(_LABEL) in ("ok", "failed", "abandoned"):
+            setattr(labels[name], what.removeprefix(_LABEL), count)
+        elif what.removeprefix(_LABEL) in WHATS:
+            labels[name].times[what.removeprefix(_LABEL)][key] += count
+    if None in {*errors.values(), *first, *reasons, *labels} or sorted(errors) != list(range(len(errors))):
+        raise ValueError("a name is missing")
+    check_series(series, len(errors))
+    return Counts(series, tuple(errors[number] for number in range(len(errors))), first, labels, reasons)
+
+
+def _check_size(rows: int, size: int) -> None:
+    """Raise ValueError where a file has more rows than its bytes hold, or than memory does."""
+    if rows > 64 * size + _FEW or rows * _ROW_BYTES > most_in_memory():
+        raise ValueError(f"{size:,} bytes with {rows:,} counts")
