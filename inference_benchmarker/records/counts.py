@@ -39,6 +39,7 @@ WHATS = (*SCALARS, FAILED, *_SLOTTED, *TIMES, *SUMS)
 TIMES_OF_LABELS = ("latency", "response_time")
 MOST_SECOND, MOST_STAGE = 3 * MAX_SECONDS, (1 << 15) - 1
 MOST_SUM = 1 << 62
+_AT_ONCE = 1 << 18  # so that what is made of some counts stays small
 COLUMNS = ("second", "stage", "key", "count")
 MOST = {**dict.fromkeys(WHATS, (1 << 32) - 1), **dict.fromkeys(SUMS, MOST_SUM)}
 
@@ -75,7 +76,11 @@ class Series:
     @property
     def by_key(self) -> Int64:
         """The counts by key, from 0 on."""
-        return np.bincount(self.key, self.count, 0).astype(np.int64)
+        total = np.zeros(int(self.key.max()) + 1 if len(self.key) else 0)
+        for begin in range(0, len(self.key), _AT_ONCE):
+            some = slice(begin, begin + _AT_ONCE)
+            total += np.bincount(self.key[some], self.count[some], len(total))
+        return total.astype(np.int64)
 
     def by_second(self, seconds: int) -> Int64:
         """The counts of each second from the wave's start on."""
@@ -180,7 +185,8 @@ class Counts:
 
 def bucket_values(buckets: Int64) -> Floats:
     """The middle of each bucket; of one that has room for a single whole number, that."""
-    low, high = (((buckets + step) << BUCKET_SHIFT).astype(np.uint32).view(np.float32) for step in (0, 1))
+    wide = buckets.astype(np.int64)
+    low, high = (((wide + step) << BUCKET_SHIFT).astype(np.uint32).view(np.float32) for step in (0, 1))
     low, high = low.astype(np.float64), high.astype(np.float64)
     values: Floats = np.where(high - low <= 1, low, (low + high) / 2)
     return values

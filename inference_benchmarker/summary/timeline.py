@@ -29,6 +29,7 @@ COLUMNS = (
 )
 
 
+_AT_ONCE_S = 1_000  # of requests that were counted: so that what is made of some seconds stays small
 _READ = ("index", "attempt", "due", "sent", "done", "build_ns", "outcome", "chunks", "tokens_out")
 _STREAM = ("first_token", "last_token")
 _OUTCOMES = ("ok", "failed", "abandoned")
@@ -94,12 +95,13 @@ class _Seconds:
             (found.lag, "lag", ""),
             (found.ttft, "ttft", ""),
         ):
-            measured, ages = window[what], window[aged]
-            times.add_counts(
-                np.append(measured.second, ages.second),
-                bucket_values(np.append(measured.key, ages.key)),
-                np.append(measured.count.astype(np.int64), -ages.count.astype(np.int64)),
-            )
+            for first in range(0, window.seconds, _AT_ONCE_S):
+                measured, ages = (window[name].between(first, first + _AT_ONCE_S) for name in (what, aged))
+                times.add_counts(
+                    np.append(measured.second, ages.second),
+                    bucket_values(np.append(measured.key, ages.key)),
+                    np.append(measured.count.astype(np.int64), -ages.count.astype(np.int64)),
+                )
         return found
 
     def _count(self, part: Records, facts: WaveFacts) -> None:

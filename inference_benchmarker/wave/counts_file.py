@@ -37,7 +37,8 @@ SCHEMA = pa.schema(
         pa.field("count", pa.int64(), nullable=False),
     ]
 )
-_ROW_BYTES = 64
+_KINDS = (np.int16, np.uint16, np.int32, np.uint32, np.int64)
+_ROW_BYTES = 32
 _FEW = 100_000
 _FINISH, _FIRST, _ERROR = "finish_reason", "first", "error"
 _LABEL = "label_"
@@ -59,7 +60,7 @@ def write_counts(path: Path, counts: Counts) -> None:
 
 def read_counts(path: Path) -> Counts:
     """The counts of a run directory; BenchmarkError for another file, a damaged one, and one too large to hold."""
-    parts: defaultdict[str, list[pa.Table]] = defaultdict(list)
+    parts: defaultdict[str, list[Series]] = defaultdict(list)
     named: list[dict[str, Any]] = []
     try:
         with opened(path) as file, pa.OSFile(own_path(file)) as source:
@@ -72,9 +73,9 @@ def read_counts(path: Path) -> Counts:
                 table.validate(full=True)
                 own = table.column("second").is_valid()
                 for what, part in _by_what(table.filter(own)):
-                    parts[what].append(part)
+                    parts[what].append(_series(part))
                 named += table.filter(pa.compute.invert(own)).to_pylist()
-        return _counts({what: _series(tables) for what, tables in parts.items()}, named)
+        return _counts({what: _joined(parts.pop(what)) for what in list(parts)}, named)
     except (OSError, MemoryError, *UNREADABLE) as error:
         raise foreign(path, error) from None
 
@@ -120,17 +121,23 @@ def _by_what(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
         yield names[code], table if mine.all() else table.filter(arrow.truths(mine))
 
 
-def _series(tables: list[pa.Table]) -> Series:
-    columns = [[_column(table, name) for table in tables] for name in COLUMNS]
-    return Series.of(*map(np.concatenate, columns))
+def _series(table: pa.Table) -> Series:
+    return Series.of(*(_narrow(arrow.numbers(table.column(name))) for name in COLUMNS))
 
 
-def _column(table: pa.Table, name: str) -> npt.NDArray[Any]:
-    values = arrow.numbers(table.column(name))
-    least, most = values.min(initial=0), values.max(initial=0)
-    if name == "stage":
-        return values.astype(np.int16, casting="unsafe") if -(1 << 15) <= least <= most < 1 << 15 else values
-    return values.astype(np.uint32) if name == "count" and least >= 0 and most < 1 << 32 else values
+def _joined(parts: list[Series]) -> Series:
+    return (
+        parts[0]
+        if len(parts) == 1
+        else Series.of(*(np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS))
+    )
+
+
+def _narrow(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same values in the least whole numbers that hold them, which do not keep the file's in memory."""
+    ends = (int(values.min(initial=0)), int(values.max(initial=0)))
+    kind = next(kind for kind in _KINDS if all(np.iinfo(kind).min <= end <= np.iinfo(kind).max for end in ends))
+    return values.astype(kind)
 
 
 def _counts(series: dict[str, Series], named: list[dict[str, Any]]) -> Counts:
