@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 
 _M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -3, -1  # malloc.h of the GNU C library
-_LARGE = 1 << 22  # a column of a part is half as large
+_LARGE = 1 << 22  # a column of a part is a quarter as large
 _KEPT = 1 << 25
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Filter = Any
 """An Arrow expression, or tuples as pandas takes them: ``[("outcome", "==", "ok")]``."""
 
+_AHEAD = 1  # batches that are read before they are asked for: Arrow's own 16 grow with the file
 _LIST_BYTES = 120
 """Of an array of its own, which pandas makes of the gaps of each request; and 4 bytes for each gap."""
 
@@ -82,7 +83,8 @@ class Selection:
     def _scanners(self, names: list[str] | None = None, rows: int = 131_072) -> Iterator[ds.Scanner]:
         """Of each part; a wave without a request has one."""
         for dataset in self._datasets():
-            yield dataset.scanner(columns=names or self._names, filter=self._where, batch_size=rows)
+            chosen = names or self._names
+            yield dataset.scanner(columns=chosen, filter=self._where, batch_size=rows, batch_readahead=_AHEAD)
 
     def _datasets(self) -> Iterator[ds.Dataset]:
         if isinstance(self._source, ds.Dataset):

@@ -98,11 +98,12 @@ def write_requests(path: Path, parts: Iterable[Records]) -> None:
 
 def dataset(path: Path) -> Dataset | None:
     """The window's records in a file, of which nothing is read yet; None where they have not today's columns."""
-    from pyarrow.dataset import dataset as dataset_of  # slow to load, and few ask for it
-    from pyarrow.dataset import field
+    import pyarrow.dataset as ds  # slow to load, and few ask for it
 
-    found = dataset_of(str(path), format="parquet") if is_file(path) else None
-    return found.filter(field("index") >= 0) if found is not None and found.schema == SCHEMA else None
+    options = ds.ParquetFragmentScanOptions(pre_buffer=False)  # or whole columns of the file are read ahead
+    kind = ds.ParquetFileFormat(default_fragment_scan_options=options)
+    found = ds.dataset(str(path), format=kind) if is_file(path) else None
+    return found.filter(ds.field("index") >= 0) if found is not None and found.schema == SCHEMA else None
 
 
 def _opened(path: Path) -> tuple[pq.ParquetFile, int]:
