@@ -36,8 +36,8 @@ def room_problems(plan: WavePlan, free: int | None) -> list[str]:
         return []
     return [
         f"{plan.output_dir}: the wave needs about {_size(needed.likely)} of disk, {_size(free)} are free. Give another "
-        f"place with --output-dir, or send less: {REPORTED_BYTES} bytes are written for each of {needed.requests:,} "
-        "requests, and as much as a third of it again when they are stored."
+        f"place with --output-dir, count with --records none, or send less: {REPORTED_BYTES} bytes are written for "
+        f"each of {needed.requests:,} requests, and as much as a third of it again when they are stored."
     ]
 
 
@@ -46,8 +46,9 @@ def room_warning(plan: WavePlan, free: int | None) -> str | None:
     needed = room(plan)
     if free is None or needed is None or _SPARE * needed.likely <= free:
         return None
+    streams = "" if plan.counts_requests else ", more if answers are streams"
     return (
-        f"{plan.output_dir}: the wave needs about {_size(needed.likely)} of disk, more if answers are streams; "
+        f"{plan.output_dir}: the wave needs about {_size(needed.likely)} of disk{streams}; "
         f"{_size(free)} are free. It is stopped when the disk is full."
     )
 

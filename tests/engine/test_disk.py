@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,14 @@ def test_the_sentences_say_what_is_needed_and_what_is_there() -> None:
     assert room_warning(PLAN, 2_000 * MB) == (
         "/data/runs: the wave needs about 2.6 GB of disk, more if answers are streams; 2.0 GB are free. It is stopped "
         "when the disk is full."
+    )
+
+
+def test_a_wave_that_counts_its_requests_is_never_refused_and_needs_no_more_for_streams() -> None:
+    plan = replace(PLAN, records="none")
+    assert room_problems(plan, MB) == []
+    assert room_warning(plan, 60 * MB) == (
+        "/data/runs: the wave needs about 77 MB of disk; 60 MB are free. It is stopped when the disk is full."
     )
 
 
