@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 REPORTED_BYTES = BASE.size
 STORED_BYTES = 20
 COUNTED_BYTES, COUNTED_STORED_BYTES = 20_000, 1_500
-"""Of a request in the spool, without what is said of a batch, and in ``requests.parquet``, where 15 were measured; of a
-worker's second and a second of the wave where requests are counted."""
+"""Of a request in the spool, without what is said of a batch, and in ``requests.parquet``, where 5 to 10 were measured;
+of a worker's second and a second of the wave where requests are counted."""
 
 
 def stored(spooled: int) -> int:

@@ -1,7 +1,7 @@
 """The counts of a wave whose requests were counted: what stands for the records that nobody kept. Pure.
 
 A count says of how many requests of a stage something became known in a second, by a key: the bucket of a time, the
-20 ms of the second in which it happened, the number of an error. docs/reference/schema.md lists them.
+20 ms of the second in which it happened, the number of an error. docs/reference/files.md lists them.
 """
 
 from __future__ import annotations

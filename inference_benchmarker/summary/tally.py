@@ -129,9 +129,15 @@ class Moments:
 def counted(
     moments: Moments, middles: Floats, counts: Int64, lower_bound_from: float | None, precision: float
 ) -> Distribution:
-    """The distribution of a sample from the middles of its buckets and their counts; least and most are exact."""
+    """The distribution of a sample from the middles of its buckets and their counts; least and most are exact.
+
+    Lower bounds begin with the middle of the least one's bucket, where that is below it: so they are told as such.
+    """
     count, least, most = moments.count, moments.least, moments.most
-    values = np.concatenate(([least], np.clip(middles, least, most), [most]))
+    inner = np.clip(middles, least, most)
+    if lower_bound_from is not None:
+        lower_bound_from = min(lower_bound_from, float(inner[np.argmin(np.abs(inner - lower_bound_from))]))
+    values = np.concatenate(([least], inner, [most]))
     ranks = np.concatenate(([1], np.clip(np.cumsum(counts), 1, max(count - 1, 1)), [count]))
     return Distribution(count, moments.mean, moments.stdev, lower_bound_from, values, ranks, precision)
 

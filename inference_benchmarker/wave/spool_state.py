@@ -291,7 +291,8 @@ class SpoolState:
         self._adder.add(meta, labels=worker.labels, errors=worker.errors, reasons=worker.finish_reasons)
         worker.counted += size
         worker.last_due = max(worker.last_due, meta["totals"]["last_due"])
-        worker.last_done = max(worker.last_done or 0, meta["totals"]["last_done"])
+        if done := meta["totals"]["last_done"]:
+            worker.last_done = max(worker.last_done or 0, done)
 
     def _worker(self, number: int) -> WorkerState:
         if not 0 <= number < len(self.workers):

@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker.summary.distribution import Distribution
@@ -29,6 +29,7 @@ def test_a_small_sample_is_kept_as_it_is(parts: list[list[float]], ages: list[fl
     assert _tally(parts, 1000).distribution(ages) == Distribution.of(list(chain(*parts)), ages)
 
 
+@settings(deadline=None)
 @given(PARTS, st.lists(st.floats(0, 1e5), max_size=3), st.integers(0, 30))
 def test_a_large_one_is_counted_in_buckets(parts: list[list[float]], ages: list[float], most_held: int) -> None:
     found, whole = _tally(parts, most_held).distribution(ages), Distribution.of(list(chain(*parts)), ages)
@@ -36,12 +37,17 @@ def test_a_large_one_is_counted_in_buckets(parts: list[list[float]], ages: list[
         assert found is whole
         return
     assert (found.count, found.minimum, found.maximum) == (whole.count, whole.minimum, whole.maximum)
-    assert found.lower_bound_from == whole.lower_bound_from
     assert math.isclose(found.mean, whole.mean, rel_tol=1e-9, abs_tol=1e-9)
     assert math.isclose(found.stdev, whole.stdev, rel_tol=1e-6, abs_tol=1e-6)
     for percent in (0, 1, 50, 90, 99.9, 100):
         value = whole.percentile(percent)
         assert abs(found.percentile(percent) - value) <= max(found.precision * abs(value), 1e-9)
+        assert found.is_lower_bound(found.percentile(percent)) >= whole.is_lower_bound(value)
+    if found.lower_bound_from is None or whole.lower_bound_from is None:
+        assert found.lower_bound_from is whole.lower_bound_from
+    else:
+        below = whole.lower_bound_from - found.lower_bound_from
+        assert 0 <= below <= max(found.precision * whole.lower_bound_from, 1e-9)
     assert abs(found.median - whole.median) <= max(found.precision * abs(whole.values).max(), 1e-9)
 
 
@@ -68,3 +74,12 @@ def test_one_value_that_is_counted_is_exact() -> None:
     found = tally.distribution()
     assert found is not None
     assert {found.percentile(percent) for percent in (0, 50, 99.9, 100)} == {0.02}
+
+
+def test_a_lower_bound_is_told_as_one_though_its_bucket_has_a_lower_middle() -> None:
+    ages = np.linspace(30.00150, 30.00190, 100)
+    found = _tally([[0.02] * 900], 0).distribution(ages)
+    assert found is not None
+    assert found.percentile(95) < ages[0]
+    assert found.is_lower_bound(found.percentile(95))
+    assert not found.is_lower_bound(found.percentile(90))

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.facts.client_use import WorkerUse
-from inference_benchmarker.records.record import HAS_STREAM, NONE, BatchWriter, Ledger
+from inference_benchmarker.records.counting import CountWriter
+from inference_benchmarker.records.record import ABANDONED, HAS_STREAM, NONE, OK, BatchWriter, Ledger
 from inference_benchmarker.units import NS
 from inference_benchmarker.wave.spool import BATCH, EVENT, SpoolReader, SpoolWriter, is_locked
 from inference_benchmarker.wave.spool_state import SpoolState
@@ -340,6 +341,17 @@ class TestSpoolState:
         assert wave.spool_state.ledger == Ledger(sent=9, ok=9)
         assert [(worker.at, worker.final) for worker in wave.spool_state.workers] == [(20, True), (11, False)]
         assert [worker.worker_use.cpu_s for worker in wave.spool_state.workers] == [0.5] * 2
+
+    def test_counts_without_an_answer_tell_none(self, wave: Wave) -> None:
+        wave.writers[0] = CountWriter()
+        wave.writers[0].add(0, 0, 1_000, 2 * NS, 0, NONE, 0, 0, ABANDONED)
+        wave.batch(0)
+        wave.spool_state.read()
+        assert wave.spool_state.workers[0].last_done is None
+        wave.writers[0].add(1, 0, 1_000, NS, 0, NONE, 0, 0, OK)
+        wave.batch(0)
+        wave.spool_state.read()
+        assert wave.spool_state.workers[0].last_done == NS
 
     def test_a_spool_of_the_version_before_tells_what_it_has(self, wave: Wave) -> None:
         """Its start has neither caps nor host; a report has the CPU and memory beside the ledger, and no ``use``."""
