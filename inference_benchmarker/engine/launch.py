@@ -70,7 +70,7 @@ def run_wave(
                 _write_plan(run_dir, plan, facts)
                 processes.tell_plan(plan)
                 # Loaded while the processes load Locust: what computes, and what looks for leftovers in the end.
-                import psutil  # noqa: F401
+                import psutil  # noqa: F401 - asked of later
 
                 from inference_benchmarker.engine.conductor import Conductor
                 from inference_benchmarker.wave.spool_state import SpoolState

@@ -5,35 +5,30 @@ The rows of the requests stay in the file until they are asked for: what is kept
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from inference_benchmarker.advance import tell
 from inference_benchmarker.facts.client_samples import Sample, Samples
-from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
 from inference_benchmarker.json_text import parse_json
 from inference_benchmarker.plan.exact import exact
 from inference_benchmarker.plan.load import MAX_STAGES
 from inference_benchmarker.plan.steering import RateChange
 from inference_benchmarker.records.adding import Adder
-from inference_benchmarker.records.columns import MOST_ATTEMPT
 from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.packed import BASE_DTYPE
 from inference_benchmarker.records.parts import PART, RecordParts
-from inference_benchmarker.records.record import ABANDONED, OUTCOME, Ledger, split_batch
-from inference_benchmarker.summary.tally import Tally
+from inference_benchmarker.records.record import Ledger, split_batch
 from inference_benchmarker.typed import require
 from inference_benchmarker.units import NS
 from inference_benchmarker.wave.spool import BATCH, COMMAND_GONE, PLANNED, STOP_ASKED, SpoolReader
 from inference_benchmarker.wave.spooled import Batch, BatchIndex, Reporter, SpoolSource
+from inference_benchmarker.wave.worker_state import WorkerState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
-
-    import numpy.typing as npt
 
     from inference_benchmarker.records.columns import Records
     from inference_benchmarker.records.counts import Counts
@@ -41,7 +36,6 @@ if TYPE_CHECKING:
 
 _READING = "Reading what was reported"
 SILENT_S = 3  # a report is due every half second
-MOST_DELAYS = 1 << 17  # of a worker's event loop, which are held: 87 minutes of them
 _EVENTS: dict[str, dict[str, Any]] = {
     "start": {"t0": int, "wall_ns": int},
     "stop": {"at": int},
@@ -60,62 +54,6 @@ _BATCH_META = {
     "texts": list[list[str]],
 }
 """What this tool writes into a spool, which anybody may have written."""
-
-
-@dataclass(slots=True)
-class WorkerState:
-    """One worker's reports so far.
-
-    ``last_due``: when the last arrival of them was due. ``last_done``: the last answer of the window.
-    """
-
-    ledger: Ledger = field(default_factory=Ledger)
-    at: int = 0
-    final: bool = False
-    changes: int = 0
-    lost_at: int | None = None
-    silence_ns: int = 0
-    use: dict[str, Any] = field(default_factory=dict)
-    delays_us: Tally = field(default_factory=lambda: Tally(MOST_DELAYS))
-    labels: list[str] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-    finish_reasons: list[str] = field(default_factory=list)
-    rows: int = 0
-    warmup: int = 0
-    counted: int = 0
-    last_due: int = 0
-    last_done: int | None = None
-
-    @property
-    def worker_use(self) -> WorkerUse:
-        """The worker's use, as its last report tells."""
-        if not self.use:
-            return WorkerUse()
-        delay = self.delays_us.distribution()
-        summed = None
-        if delay is not None:
-            p50, p95, p99 = (delay.percentile(percent) / 1e6 for percent in (50, 95, 99))
-            summed = asdict(LoopDelay(delay.count, p50, p95, p99, delay.maximum / 1e6))
-        use = WorkerUse.from_json({**self.use, "silence_s": self.silence_ns / 1e9, "loop_delay": summed})
-        require(use, WorkerUse, "use")
-        return use
-
-    def take_rows(self, rows: npt.NDArray[Any], attempts: list[list[int]]) -> None:
-        """Take in a batch's requests; ``attempts``: pairs of a row of it and the how many-th of its arrival it is."""
-        if len(attempts) > len(rows):
-            raise ValueError(f"{len(attempts):,} attempts of {len(rows):,} requests")
-        require(attempts, list[list[int]], "attempts")
-        if not all(len(pair) == 2 and 0 <= pair[0] < len(rows) and 0 < pair[1] <= MOST_ATTEMPT for pair in attempts):
-            raise ValueError("an attempt of no request")
-        self.rows += len(rows)
-        self.warmup += int(np.count_nonzero(rows["index"] < 0))
-        first = np.ones(len(rows), bool)
-        first[[row for row, _ in attempts]] = False
-        self.last_due = max(self.last_due, int(rows["due"][first].max(initial=0)))
-        answered = (rows["index"] >= 0) & (rows["outcome"] & OUTCOME != ABANDONED)
-        if answered.any():
-            done = int(rows["done"][answered].max())
-            self.last_done = done if self.last_done is None else max(self.last_done, done)
 
 
 class SpoolState:

@@ -41,7 +41,7 @@ from inference_benchmarker.engine.worker.watch import Watch
 from inference_benchmarker.facts.client_use import Connections
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.records.record import BatchWriter
-from inference_benchmarker.wave.spool_state import WorkerState
+from inference_benchmarker.wave.worker_state import WorkerState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

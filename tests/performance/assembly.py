@@ -13,7 +13,7 @@ import numpy as np
 
 from inference_benchmarker.wave import store
 from tests.performance.cost import cost_of
-from tests.performance.figures import Figure, Program
+from tests.performance.figures import Figure, Program, below
 from tests.performance.made_up import RATE, make_spool
 from tests.performance.measure import BENCHMARK, MEASURED
 
@@ -38,7 +38,7 @@ def figures(seconds: float) -> list[Figure]:
     whole, empty = (np.median([measured(count) for _ in range(TURNS)], axis=0) for count in (requests, EMPTY))
     above = whole[2] - empty[2]
     return [
-        Figure(f"memory for {requests:,} requests, above {EMPTY:,}", above / 1e6, "MB"),
+        Figure(f"memory for {requests:,} requests, above {EMPTY:,}", above / 1e6, "MB", below(60)),
         Figure("the same", above / (requests - EMPTY), "bytes/request"),
         Figure(f"wall, {requests:,} requests", whole[0], "s"),
         Figure(f"CPU, {requests:,} requests", whole[1], "s"),

@@ -14,7 +14,7 @@ from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.record import FAILED as FAILED_OUTCOME
 from inference_benchmarker.records.record import NONE, OK, BatchWriter, Ledger, RequestRecord
 from inference_benchmarker.wave.requests_file import read_requests
-from inference_benchmarker.wave.spool_state import WorkerState
+from inference_benchmarker.wave.worker_state import WorkerState
 from tests.waves import MS, Worker
 
 if TYPE_CHECKING:

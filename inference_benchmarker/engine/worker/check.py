@@ -6,7 +6,7 @@ Its only argument is a folder: ``job.json`` there says what to do, ``result.json
 from __future__ import annotations
 
 # Locust patches the process, so it comes before everything that opens sockets.
-import inference_benchmarker.engine.patched  # noqa: F401
+import inference_benchmarker.engine.patched  # noqa: F401 - it patches
 
 # isort: split
 import base64
