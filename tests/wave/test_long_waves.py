@@ -12,7 +12,7 @@ from inference_benchmarker.facts.client_samples import HOST, Sample
 from inference_benchmarker.records import feed
 from inference_benchmarker.records.record import NONE, OK, BatchWriter, Ledger
 from inference_benchmarker.units import NS
-from inference_benchmarker.wave import spool_state as followed
+from inference_benchmarker.wave import worker_state
 from inference_benchmarker.wave.spool import SpoolWriter
 from inference_benchmarker.wave.spool_state import SpoolState
 from tests.waves import MS, use
@@ -32,7 +32,7 @@ def test_what_is_held_of_a_wave_that_runs_is_that_of_its_last_minute(
 ) -> None:
     monkeypatch.setattr(feed, "KEPT_S", 10)
     monkeypatch.setattr(client_samples, "MOST_STRETCHES", 16)
-    monkeypatch.setattr(followed, "MOST_DELAYS", 500)
+    monkeypatch.setattr(worker_state, "MOST_DELAYS", 500)
     draw, spool = random.Random(1), SpoolWriter(tmp_path / "spool.bin")
     state, writer = SpoolState([tmp_path / "spool.bin"], 1), BatchWriter()
     writer.feed.set_stages([])
