@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +40,20 @@ def of_buckets(
         mean = (total / unit + float(bucket_values(aged) / unit @ ages[aged])) / number
     bound = float(bucket_values(aged[:1])[0]) / unit if len(aged) else None
     return Distribution(number, mean, deviation, bound, values, np.cumsum(counts), PRECISION)
+
+
+def up_to(found: Distribution | None, longest: float) -> Distribution | None:
+    """The same distribution with a value of its last bucket as the largest; the others of that bucket stay its middle.
+
+    ``longest`` in the unit of the values; one of another bucket changes nothing.
+    """
+    if found is None or found.ranks is None or abs(longest - found.maximum) > found.precision * found.maximum:
+        return found
+    others = np.append(found.ranks[:-1], found.count - 1)
+    kept = np.diff(others, prepend=0) > 0
+    values = np.append(np.minimum(found.values, longest)[kept], longest)
+    bound = found.lower_bound_from if found.lower_bound_from is None else min(found.lower_bound_from, longest)
+    return replace(found, values=values, ranks=np.append(others[kept], found.count), lower_bound_from=bound)
 
 
 def dense(counts: Mapping[int, int]) -> Int64:

@@ -14,7 +14,7 @@ import numpy as np
 
 from inference_benchmarker.records.counting import SLOT_NS
 from inference_benchmarker.records.counts import LabelCounts, bucket_values
-from inference_benchmarker.summary.buckets import NOTHING, dense, less, more, of_buckets
+from inference_benchmarker.summary.buckets import NOTHING, dense, less, more, of_buckets, up_to
 from inference_benchmarker.summary.by_name import ErrorRow, LabelRow
 from inference_benchmarker.summary.completed_rate import CompletedSpan
 from inference_benchmarker.summary.tokens import Tokens
@@ -52,10 +52,13 @@ class Counted:
     def times(self) -> dict[str, Any]:
         """The distribution of each time, by its name in a summary."""
         waiting = self._waiting if self.counts.total("ttft") else NOTHING
-        return {
-            "latency": self._with_longest(self._distribution("latency", aged="age")),
+        found = {
+            "latency": self._distribution("latency", aged="age"),
             "response_time": self._distribution("response_time", aged="response_age"),
             "failed_latency": self._distribution("failed_latency"),
+        }
+        return {
+            **{name: up_to(found[name], longest) for name, longest in self._longest().items()},
             "lag": self._distribution("lag"),
             "build": self._distribution("build"),
             "ttft": self._distribution("ttft", ages=waiting),
@@ -152,20 +155,19 @@ class Counted:
             counts = less(counts, ages)
         return of_buckets(counts, NOTHING if ages is None else ages, total=total, unit=unit)
 
-    def _with_longest(self, latency: Distribution | None) -> Distribution | None:
-        """The latencies with the longest as it was: whatever was slower would be among the slowest, too."""
-        longest = max(
-            (
-                int((part.int("done") - part.int("sent"))[~part.outcome("failed")].max(initial=-1))
-                for part in self.slowest.parts("sent", "done", "outcome")
-            ),
-            default=-1,
-        )
-        if latency is None or longest < 0:
-            return latency
-        latency.values[-1] = longest / NS
-        bound = latency.lower_bound_from
-        return replace(latency, lower_bound_from=None if bound is None else min(bound, latency.maximum))
+    def _longest(self) -> dict[str, float]:
+        """The longest times among the slowest requests, in s: of a latency nobody's was longer."""
+        longest = {"latency": -1, "response_time": -1, "failed_latency": -1}
+        for part in self.slowest.parts("due", "sent", "done", "outcome"):
+            done, failed = part.int("done"), part.outcome("failed")
+            latency, response = done - part.int("sent"), done - part.int("due")
+            of_part = {
+                "latency": latency[~failed],
+                "response_time": response[~failed],
+                "failed_latency": latency[failed],
+            }
+            longest = {name: max(value, int(of_part[name].max(initial=-1))) for name, value in longest.items()}
+        return {name: value / NS for name, value in longest.items()}
 
     @property
     def _waiting(self) -> Int64:

@@ -103,6 +103,24 @@ def test_means_of_measured_times_are_exact_and_so_is_the_longest() -> None:
     assert found.latency.maximum == exact.latency.maximum
 
 
+def test_the_longest_stands_for_none_of_those_beside_it() -> None:
+    """Most latencies lie at the lower end of the bucket at whose upper end the longest is."""
+    rows = [row._replace(done=row.sent + (1 << 24) + (row.index == 7) * ((1 << 18) - 9)) for row in on_time(PLAN)]
+    exact, found = map(summarise, both(PLAN, rows))
+    _same(exact, found)
+    assert exact.latency is not None
+    assert found.latency is not None
+    assert found.latency.maximum == exact.latency.maximum
+
+
+def test_nobody_waited_shorter_than_the_answer_took() -> None:
+    rows = [row._replace(sent=row.sent + 10, done=row.sent + (1 << 24) + (1 << 18) - 9) for row in on_time(PLAN)]
+    found = summarise(both(PLAN, rows)[1])
+    assert found.latency is not None
+    assert found.response_time is not None
+    assert found.response_time.maximum == pytest.approx(found.latency.maximum + 1e-8, rel=1e-12)
+
+
 @pytest.mark.parametrize("latency_ms", [1, 15, 40, 700])
 def test_the_completed_rate_is_known_to_20_ms(latency_ms: int) -> None:
     plan = replace(open_plan("100", "10"), workers=2)
