@@ -8,6 +8,7 @@ lie behind a link, as the user gave it. What is refused is an OSError whose ``st
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import secrets
 import select
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OWNER_ONLY, FOR_ANYBODY = 0o600, 0o666  # modes, as far as the umask leaves them
+_TO_LOOK_AT = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _PIPE_S = 10.0
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
@@ -49,8 +51,7 @@ def open_file(path: Path, inside: Path | None = None) -> FileIO:
     with _folder_of(path, inside) as folder:
         # a link is told apart first: what the system says of it is not a sentence, and differs
         _refuse(os.lstat(path.name, dir_fd=folder).st_mode)
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-        file = FileIO(os.open(path.name, flags, dir_fd=folder))
+        file = FileIO(os.open(path.name, _TO_LOOK_AT, dir_fd=folder))
     try:
         _refuse(os.fstat(file.fileno()).st_mode)
     except OSError:
@@ -104,7 +105,7 @@ def read_given(path: Path, most: int) -> bytes:
 def replacing(path: Path, inside: Path | None = None, mode: int = OWNER_ONLY) -> Iterator[BinaryIO]:
     """A draft to write; where that ends well it takes the file's place, so a reader sees the old file or the new one.
 
-    Its name cannot be known before, so that nobody has put a link in its place.
+    Its name cannot be known before, so that nobody has put a link in its place. It is locked: see ``forget_drafts``.
     """
     draft = f".{path.name[:200]}.{secrets.token_hex(8)}.part"
     with _folder_of(path, inside) as folder:
@@ -112,10 +113,11 @@ def replacing(path: Path, inside: Path | None = None, mode: int = OWNER_ONLY) ->
         file = os.fdopen(os.open(draft, flags, mode, dir_fd=folder), "wb")
         try:
             with file:
+                _lock(file.fileno())
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(draft, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+                os.replace(draft, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with suppress(OSError):
                 os.unlink(draft, dir_fd=folder)
@@ -123,12 +125,22 @@ def replacing(path: Path, inside: Path | None = None, mode: int = OWNER_ONLY) ->
 
 
 def forget_drafts(path: Path) -> None:
-    """Take away what a writer of this file left of it when it was killed."""
+    """Take away what a writer of this file left of it when it was killed; what another still writes is locked."""
     with _folder_of(path, None) as folder:
         for name in os.listdir(folder):  # noqa: PTH208 - of the folder that was opened
             if name.startswith(f".{path.name[:200]}.") and name.endswith(".part"):
-                with suppress(OSError):
-                    os.unlink(name, dir_fd=folder)
+                with suppress(OSError), FileIO(os.open(name, _TO_LOOK_AT, dir_fd=folder)) as file:
+                    if _lock(file.fileno()):
+                        os.unlink(name, dir_fd=folder)
+
+
+def _lock(descriptor: int) -> bool:
+    """Tells whether nobody else has it open and locked; where a filesystem has no locks, it does not tell."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def replace_file(path: Path, text: str, inside: Path | None = None, mode: int = OWNER_ONLY) -> None:

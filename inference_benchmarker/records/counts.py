@@ -41,6 +41,17 @@ MOST_SECOND, MOST_STAGE = 3 * MAX_SECONDS, (1 << 15) - 1
 MOST_SUM = 1 << 62
 _AT_ONCE = 1 << 18  # so that what is made of some counts stays small
 COLUMNS = ("second", "stage", "key", "count")
+_AS_MANY: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("sent",), "sent_at"),
+    (("ok",), "ok_at"),
+    ((FAILED,), "failed_at"),
+    ((FAILED,), "failed_latency"),
+    (("abandoned",), "abandoned_at"),
+    (("abandoned",), "age"),
+    (("ok", "abandoned"), "latency"),
+    (("ok", FAILED, "abandoned"), "lag"),
+)
+"""Of requests with these outcomes each has one such instant or time."""
 MOST = {**dict.fromkeys(WHATS, (1 << 32) - 1), **dict.fromkeys(SUMS, MOST_SUM)}
 
 
@@ -81,6 +92,12 @@ class Series:
             some = slice(begin, begin + _AT_ONCE)
             total += np.bincount(self.key[some], self.count[some], len(total))
         return total.astype(np.int64)
+
+    @property
+    def by_stage(self) -> Int64:
+        """The counts by stage, the warm-up's first."""
+        stages = np.subtract(self.stage, WARMUP, dtype=np.int64)
+        return np.bincount(stages, self.count, MOST_STAGE - WARMUP + 1).astype(np.int64)
 
     def by_second(self, seconds: int) -> Int64:
         """The counts of each second from the wave's start on."""
@@ -199,7 +216,10 @@ def in_flight(counts: Counts, slots: Int64) -> Int64:
 
 
 def check_series(series: Mapping[str, Series], errors: int) -> None:
-    """Raise ValueError for a count that no wave leaves: of no kind, second or stage, or of an error without a name."""
+    """Raise ValueError for counts that no wave leaves.
+
+    They are of no kind, second or stage, of an error without a name, or not as many as others of the same requests.
+    """
     for what, each in series.items():
         if what not in MOST:
             raise ValueError(f"counts of {what[:40]!r}")
@@ -211,6 +231,15 @@ def check_series(series: Mapping[str, Series], errors: int) -> None:
             values = getattr(each, name)
             if len(values) and not least <= values.min() <= values.max() <= most:
                 raise ValueError(f"{what} whose {name} is from {values.min()} to {values.max()}")
+    _check_outcomes(series)
+
+
+def _check_outcomes(series: Mapping[str, Series]) -> None:
+    nothing = np.zeros(MOST_STAGE - WARMUP + 1, np.int64)
+    for outcomes, what in _AS_MANY:
+        requests = sum((series[name].by_stage for name in outcomes if name in series), nothing)
+        if not np.array_equal(requests, series[what].by_stage if what in series else nothing):
+            raise ValueError(f"{what} is not of as many requests as {' and '.join(outcomes)}")
 
 
 def slowest(records: InParts, most: int = MOST_SLOWEST) -> Records:

@@ -18,7 +18,10 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import most_in_memory, opened, own_path, replacing
 from inference_benchmarker.json_file import UNREADABLE, foreign
 from inference_benchmarker.records import arrow
+from inference_benchmarker.records.check import MOST_COUNT
 from inference_benchmarker.records.counts import COLUMNS, WHATS, Counts, LabelCounts, Series, check_series
+from inference_benchmarker.records.histogram import MOST_BUCKET
+from inference_benchmarker.records.record import MAX_NAME_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,14 +70,14 @@ def read_counts(path: Path) -> Counts:
             parquet = pq.ParquetFile(source)
             if parquet.schema_arrow != SCHEMA:
                 raise BenchmarkError(f"{path}: has other columns than this tool writes.")
-            _check_size(parquet.metadata.num_rows, os.fstat(file.fileno()).st_size)
+            _check_size(parquet.metadata, os.fstat(file.fileno()).st_size)
             for number in range(parquet.num_row_groups):
                 table = parquet.read_row_group(number)
                 table.validate(full=True)
                 own = table.column("second").is_valid()
                 for what, part in _by_what(table.filter(own)):
                     parts[what].append(_series(part))
-                named += table.filter(pa.compute.invert(own)).to_pylist()
+                named += _rows(table.filter(pa.compute.invert(own)))
         return _counts({what: _joined(parts.pop(what)) for what in list(parts)}, named)
     except (OSError, MemoryError, *UNREADABLE) as error:
         raise foreign(path, error) from None
@@ -112,6 +115,15 @@ def _named_table(rows: list[tuple[str, str, int, int]]) -> pa.Table:
     return pa.table(arrays, schema=SCHEMA)
 
 
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows with names, of which each row gets a copy in memory: so none may be long."""
+    names = [each.dictionary.to_pylist() for column in ("what", "name") for each in table.column(column).iterchunks()]
+    if any(len(name) > MAX_NAME_LENGTH for own in names for name in own):
+        raise ValueError("a name is too long")
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
 def _by_what(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """The rows of each kind; a row group of ours has one."""
     column = table.column("what").combine_chunks()
@@ -147,6 +159,9 @@ def _counts(series: dict[str, Series], named: list[dict[str, Any]]) -> Counts:
     labels: defaultdict[str, LabelCounts] = defaultdict(LabelCounts)
     for row in named:
         what, name, key, count = (row[column] for column in ("what", "name", "key", "count"))
+        least = -MOST_COUNT if what == _FIRST else 0
+        if not (least <= count <= MOST_COUNT and 0 <= key <= max(MOST_BUCKET, len(named))):
+            raise ValueError(f"{what} is {count:,} by {key:,}")
         if what == _ERROR:
             errors[key] = name
         elif what == _FIRST:
@@ -163,7 +178,9 @@ def _counts(series: dict[str, Series], named: list[dict[str, Any]]) -> Counts:
     return Counts(series, tuple(errors[number] for number in range(len(errors))), first, labels, reasons)
 
 
-def _check_size(rows: int, size: int) -> None:
+def _check_size(metadata: pq.FileMetaData, size: int) -> None:
     """Raise ValueError where a file has more rows than its bytes hold, or than memory does."""
-    if rows > 64 * size + _FEW or rows * _ROW_BYTES > most_in_memory():
+    rows = metadata.num_rows
+    unpacked = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+    if rows > 64 * size + _FEW or max(rows * _ROW_BYTES, unpacked) > most_in_memory():
         raise ValueError(f"{size:,} bytes with {rows:,} counts")

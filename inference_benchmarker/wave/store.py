@@ -22,6 +22,7 @@ from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.check import RecordsCheck
 from inference_benchmarker.records.columns import Records
+from inference_benchmarker.records.counts import check_series
 from inference_benchmarker.records.parts import PART
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.summary.timeline import timeline
@@ -57,17 +58,13 @@ _SERVER_ROW: dict[str, Any] = {
 def load(path: str | Path) -> Wave:
     """Load a run directory; one that was cut off is finalised first. BenchmarkError for what is none."""
     run_dir = RunDir.find(Path(path))
-    if is_file(run_dir.requests) and is_file(run_dir.summary):
-        return _stored(run_dir)
-    if not is_file(run_dir.spool):
-        raise nothing_recorded(run_dir)
-    if is_locked(run_dir.spool):
-        raise BenchmarkError(f"{run_dir.path}: its wave is still running.", "Wait for its end.")
-    wave, stored = _of_spool(run_dir)
-    if stored:
-        with suppress(OSError):  # what cannot be written to can still be read
-            return _save_rest(wave, run_dir)
-    return wave
+    if not _is_stored(run_dir):
+        try:
+            return _put_together(run_dir)
+        except (BenchmarkError, OSError):
+            if not _is_stored(run_dir):  # by another command, meanwhile
+                raise
+    return _stored(run_dir)
 
 
 def save(wave: Wave, run_dir: RunDir) -> Wave:
@@ -159,6 +156,23 @@ def _each_checked(wave: Wave, check: RecordsCheck) -> Iterator[Records]:
     check_requests(wave, check)
 
 
+def _is_stored(run_dir: RunDir) -> bool:
+    return is_file(run_dir.requests) and is_file(run_dir.summary)
+
+
+def _put_together(run_dir: RunDir) -> Wave:
+    """The wave of a run directory that was cut off."""
+    if not is_file(run_dir.spool):
+        raise nothing_recorded(run_dir)
+    if is_locked(run_dir.spool):
+        raise BenchmarkError(f"{run_dir.path}: its wave is still running.", "Wait for its end.")
+    wave, stored = _of_spool(run_dir)
+    if stored:
+        with suppress(OSError):  # what cannot be written to can still be read
+            return _save_rest(wave, run_dir)
+    return wave
+
+
 def _stored(run_dir: RunDir) -> Wave:
     described = read_json(run_dir.summary)
     plan = read_plan(run_dir)
@@ -187,6 +201,8 @@ def _of_spool(run_dir: RunDir) -> tuple[Wave, bool]:
             make_countable(plan, spool_state)
             wave = finalise(plan, spool_state, run_dir, described, primary_lost=not spool_state.ended)
         check_wave(wave)
+        if wave.counts is not None:
+            check_series(wave.counts.series, len(wave.counts.errors))
         wave = wave.with_instances(read_instances(run_dir.instances))
         try:
             return _with_requests_stored(wave, run_dir, RecordsCheck()), True

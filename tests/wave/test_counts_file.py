@@ -60,6 +60,15 @@ def _with(name: str, value: int) -> Callable[[pa.Table], pa.Table]:
     return change
 
 
+def _without(what: str) -> Callable[[pa.Table], pa.Table]:
+    return lambda table: table.filter(pc.not_equal(table.column("what").cast(pa.string()), what))
+
+
+def _named(name: str, count: int = 1, key: int = 0) -> Callable[[pa.Table], pa.Table]:
+    row = {"what": "label_latency", "name": name, "key": key, "count": count}
+    return lambda table: pa.concat_tables([table, pa.Table.from_pylist([row], SCHEMA)])
+
+
 FORGED: dict[str, Callable[[pa.Table], pa.Table]] = {
     "a count below none": _with("count", -1),
     "a count that no second has": _with("count", 1 << 40),
@@ -67,6 +76,11 @@ FORGED: dict[str, Callable[[pa.Table], pa.Table]] = {
     "a key beyond all": _with("key", 1 << 30),
     "a second of no wave": _with("second", 1 << 30),
     "a stage of none": _with("stage", -2),
+    **{f"less than all: {what}": _without(what) for what in ("sent", "ok_at", "latency", "lag", "failed")},
+    "a long name": _named("x" * 10_000),
+    "a label's count below none": _named("a", count=-1),
+    "a label's key of nothing": _named("a", key=-1),
+    "a label's key beyond all": _named("a", key=1 << 30),
     "another column": lambda table: table.append_column("x", pa.nulls(len(table))),
     "a column less": lambda table: table.drop_columns(["key"]),
 }

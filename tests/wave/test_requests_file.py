@@ -96,6 +96,17 @@ def test_the_file_may_be_replaced_or_deleted_meanwhile(path: Path) -> None:
     assert list(read) == list(some())
 
 
+def test_a_draft_that_is_still_written_stays(path: Path) -> None:
+    """Two commands may put the same wave together; what one of them left that was killed goes."""
+    killed = path.with_name(f".{path.name}.0.part")
+    killed.touch()
+    with replacing(path) as file:
+        write_requests(path, [some()])
+        file.write(b"of the other")
+    assert path.read_bytes() == b"of the other"
+    assert not killed.exists()
+
+
 def test_what_is_out_of_order_is_refused(path: Path) -> None:
     records = some()
     halves = [records.between(30, len(records)), records.between(0, 30)]

@@ -253,3 +253,18 @@ def test_arrow_reads_the_records_by_itself(tmp_path: Path, parquet_sources: list
     write_requests(tmp_path / "requests.parquet", [])
     assert len(read_requests(tmp_path / "requests.parquet").records) == 0
     assert {type(source) for source in parquet_sources} == {pa.OSFile}
+
+
+def test_a_wave_that_another_command_puts_together_meanwhile_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_dir = spooled(tmp_path)
+
+    def is_locked(path: Path) -> bool:
+        monkeypatch.undo()
+        Wave.load(run_dir.path)
+        assert not path.exists()
+        return False
+
+    monkeypatch.setattr(store, "is_locked", is_locked)
+    assert Wave.load(run_dir.path).ledger.sent == 20
