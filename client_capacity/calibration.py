@@ -17,6 +17,7 @@ from inference_benchmarker.engine.processes import Interrupts, counting_interrup
 from inference_benchmarker.engine.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import Bounds, OpenLoop
+from inference_benchmarker.plan.plan import ALL
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.live import Live
@@ -54,7 +55,10 @@ def calibrate(plan: WavePlan, live: Live | None = None) -> Calibration:
 
 
 def calibration_plan(plan: WavePlan, factories: Path, folder: Path, endpoint_name: str | None = None) -> WavePlan:
-    """The plan's load, processes and per-request work against another endpoint, with no limits to meet."""
+    """The plan's load, processes and per-request work against another endpoint, with no limits to meet.
+
+    The records are kept where the plan's are not: what is told is exact, and of few requests.
+    """
     return replace(
         plan,
         load=OpenLoop(plan.load.peak_rps, plan.load.arrivals) if isinstance(plan.load, OpenLoop) else plan.load,
@@ -69,6 +73,7 @@ def calibration_plan(plan: WavePlan, factories: Path, folder: Path, endpoint_nam
         slos=(),
         ui=False,
         sample_client_hw=False,
+        records=ALL,
         output_dir=folder,
         name=None,
     )

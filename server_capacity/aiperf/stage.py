@@ -161,6 +161,8 @@ class AiperfStage:
 
 def had_streams(wave: Wave) -> bool:
     """Tells whether its answers came in pieces."""
+    if wave.counts is not None:
+        return wave.counts.window.total("itl") > 0
     return any(
         (part.outcome("ok") & (part.int("chunks") > 1)).any() for part in wave.records.parts("outcome", "chunks")
     )

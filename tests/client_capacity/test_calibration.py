@@ -175,6 +175,7 @@ def test_what_makes_the_load_is_the_plans_and_nothing_else(arrivals: Arrivals) -
         slos=(Slo.parse("p99<1ms"),),
         ui=True,
         sample_client_hw=True,
+        records="none",
         name="the name",
     )
     derived = calibration_plan(plan, ECHO, Path("runs"), "http://127.0.0.1:8080")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,10 @@ from server_capacity.aiperf import installation as aiperf
 from server_capacity.aiperf.export import AiperfResult
 from server_capacity.aiperf.installation import Installation
 from server_capacity.aiperf.options import AiperfOptions
-from server_capacity.aiperf.stage import AiperfStage
+from server_capacity.aiperf.stage import AiperfStage, had_streams
+from tests.counted import counted
 from tests.fake_aiperf import STATISTICS, record
+from tests.waves import streamed, wave
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,3 +137,11 @@ def test_a_disk_that_is_full_before_it_begins_is_a_reason_and_no_traceback(
     outcome = stage.follow(None, [])
     assert (outcome.exit_code, outcome.result) == (3, None)
     assert "No space left on device" in outcome.problem
+
+
+@pytest.mark.parametrize("gaps", [(), (5, 5)])
+def test_streams_are_seen_though_the_slowest_requests_failed(gaps: tuple[int, ...]) -> None:
+    """Where requests were counted, the slowest are all that has a record."""
+    failed = wave([[1.0] * 10], outcomes=["failed"] * 10, error=["ClientTimeout"] * 10)
+    rows = [*failed.records, streamed(10, 20, gaps)]
+    assert had_streams(replace(failed, counts=counted(rows))) is bool(gaps)
