@@ -7,10 +7,12 @@ import re
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from inference_benchmarker.summary.time_table import marked
 from inference_benchmarker.text import plain
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wording import INDENT, aligned, duration_text, metric_text, percent_text, unit_text
-from visualization.intervals import interval
+from visualization.intervals import Percentile, interval
+from visualization.runs import TIMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -127,7 +129,9 @@ def _run_text(role: str, wave: Wave, quoted: Callable[[str], str] = plain) -> st
     called = f"{where} ({wave.plan.name})".lstrip() if wave.plan.name else where
     cut = ", interrupted" if wave.interrupted else ""
     reasons = "".join(f", {finding.code}" for finding in wave.verdict.findings if finding.severity == "invalid")
-    return f"{role}: {quoted(called)}: {wave.verdict.word}{cut}{reasons}, {wave.ledger.sent:,} requests"
+    near = marked("", map(wave.summary.distribution, (*TIMES, "lag")))
+    told = (f"{wave.verdict.word}{cut}{reasons}", f"{wave.ledger.sent:,} requests", near)
+    return f"{role}: {quoted(called)}: {', '.join(filter(None, told))}"
 
 
 def _cells(row: Row) -> list[str]:
@@ -232,7 +236,9 @@ def _estimate_json(estimate: Estimate | None) -> dict[str, Any] | None:
     if estimate is None:
         return None
     low, high = interval(estimate) or (None, None)
-    return {"value": estimate.value, "low": low, "high": high, "lower_bound": estimate.is_lower_bound}
+    told = {"value": estimate.value, "low": low, "high": high, "lower_bound": estimate.is_lower_bound}
+    precision = estimate.distribution.precision if isinstance(estimate, Percentile) else 0.0
+    return {**told, "precision": precision} if precision else told
 
 
 def _literal(text: str) -> str:

@@ -128,7 +128,8 @@ class Section:
 class Card:
     """The words on a run above all figures. ``headline``: the numbers to know first, by name.
 
-    ``doubtful``: the numbers are not the endpoint's. ``missed``: a threshold was.
+    ``doubtful``: the numbers are not the endpoint's. ``missed``: a threshold was. ``precision``: how near its
+    percentiles are, where they are not exact.
     """
 
     label: str
@@ -140,6 +141,7 @@ class Card:
     hover: tuple[str, ...]
     findings: tuple[str, ...]
     problems: tuple[str, ...]
+    precision: str = ""
 
 
 @dataclass(frozen=True, slots=True)

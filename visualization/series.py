@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import FOR_ANYBODY, replacing
 from inference_benchmarker.text import one_line
-from inference_benchmarker.wording import counted, duration_text, percent_text
+from inference_benchmarker.wording import counted, duration_text, percent_text, precision_text
 from visualization.bars import AIPERF_FIELDS, TIME_FIELDS, all_bars, choose
 from visualization.curves import capacity, distributions, over_time
 from visualization.figures import STRIP_KEY, Bars, Card, Curves, Figures, Section
 from visualization.instances import instances_strip
-from visualization.runs import Run, below, number
+from visualization.runs import TIMES, Run, below, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -126,6 +126,7 @@ def _card(run: Run) -> Card:
         hover=run.hover,
         findings=tuple(_finding(each) for each in findings),
         problems=run.problems,
+        precision=_precision(run),
     )
 
 
@@ -159,6 +160,14 @@ def _facts(run: Run) -> Iterator[str]:
     start = below(run.facts, "window", "start")
     if isinstance(start, str):
         yield f"{start[:16].replace('T', ' ')} UTC"
+    if precision := _precision(run):
+        yield precision
+
+
+def _precision(run: Run) -> str:
+    """How near its percentiles are, where they are not exact."""
+    shares = [share for name in (*TIMES, "lag") if (share := run.number(name, "precision"))]
+    return f"percentiles {precision_text(max(shares))}" if shares and 0 < max(shares) < 1 else ""
 
 
 def _headline(run: Run) -> Iterator[tuple[str, str]]:

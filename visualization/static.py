@@ -315,8 +315,9 @@ def _fill(figures: Figures, run: int) -> dict[str, Any]:
 def _name(figures: Figures, run: int) -> str:
     card = figures.runs[run]
     word = card.verdict.split(" ")[0]
+    notes = ", ".join(filter(None, ("" if word == "VALID" else word, card.precision)))
     label = _shortened(card.label, 100)
-    return label if word == "VALID" else f"{label} ({word})"
+    return f"{label} ({notes})" if notes else label
 
 
 def _color(run: int) -> str:

@@ -20,7 +20,9 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.plan.slo import MaxRegression
 from inference_benchmarker.records.columns import Records
+from inference_benchmarker.records.counts import PRECISION
 from inference_benchmarker.records.record import Ledger
+from tests.counted import counted
 from tests.parts import in_memory
 from tests.waves import drawn, spooled, stored, wave
 from visualization.comparison import Check, Comparison, Row, _with_interval, _with_intervals, compare
@@ -533,6 +535,18 @@ class TestCommand:
             f"benchmark: {nowhere}: cannot be written (No such file or directory). Give another file.\n",
         )
         assert "latency.p50" in out
+
+
+def test_a_run_of_counted_requests_says_how_near_its_percentiles_are() -> None:
+    base = wave(drawn(1))
+    new = replace(base, records=base.records.between(0, 0), counts=counted(base.records))
+    told = compare(base, new)
+    lines = to_text(told).splitlines()
+    assert lines[2].endswith(" requests")
+    assert lines[3].endswith(" requests, percentiles ±1%")
+    (latency,) = (row for row in to_json(told)["metrics"] if row["metric"] == "latency.p50")
+    assert "precision" not in latency["base"]
+    assert latency["new"]["precision"] == PRECISION
 
 
 @pytest.mark.process

@@ -190,6 +190,14 @@ class TestBars:
         (card,) = make_figures([found]).runs
         assert card.facts[0] == "2 stages, 20 to 60/s, constant"
 
+    @pytest.mark.parametrize(
+        ("share", "told"), [(1 / 128, "percentiles ±1%"), (6e-5, "percentiles ±0.01%"), (-1, ""), (1e300, "")]
+    )
+    def test_percentiles_that_were_counted_are_marked(self, share: float, told: str) -> None:
+        (card,) = make_figures([run(0, facts={"latency": {"p99": 0.1, "precision": share}})]).runs
+        assert card.precision == told
+        assert card.facts[1:] == ((told,) if told else ())
+
     def test_a_servers_number_keeps_its_reservation(self) -> None:
         told = server_row(reason="Average is of the buckets around the wave, idle time too")
         bars = [each for each in all_bars([run(0, server=(told,)), run(1)]) if each.source == "server"]

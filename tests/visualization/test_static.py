@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from visualization.figures import Axis, Bar, Bars, Card, Curves, Figures, Line, Section
-from visualization.static import _STYLE, _draw
+from visualization.static import _STYLE, _draw, _name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,6 +55,12 @@ def test_one_bar_is_thin_and_its_runs_name_whole(charts: tuple[Bars, ...]) -> No
     assert all(inches(axes, 0)[0] < 0.7 for axes in others)
     (name,) = first.get_yticklabels()
     assert name.get_window_extent().x0 > 0
+
+
+def test_a_legend_says_whose_percentiles_were_counted() -> None:
+    cards = (Card("a", "VALID", False, False, (), (), (), (), (), "percentiles ±1%"),)
+    cards += (Card("b", "INVALID (client-limited)", True, False, (), (), (), (), (), "percentiles ±1%"),)
+    assert [_name(Figures(cards, ()), run) for run in (0, 1)] == ["a (percentiles ±1%)", "b (INVALID, percentiles ±1%)"]
 
 
 @pytest.mark.parametrize("most", [125_000, 99_999_999, 40, 0.0125, 0])
