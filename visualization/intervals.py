@@ -74,11 +74,15 @@ class Percentile:
         return self.distribution.is_lower_bound(self.value)
 
     def ends(self, t: float) -> tuple[float, float]:
-        """The values ``t`` errors of the share to either side; 0 and infinity where there are no such shares."""
+        """The values ``t`` errors of the share to either side; 0 and infinity where there are no such shares.
+
+        What was counted is wider by its precision, times the root of 2: the change from one run to another is told from
+        the root of the squares of both, and both may be off by all of it, each to its side.
+        """
         low, high = (self.percent + 100 * side * t * self.error for side in (-1, 1))
         top = self.distribution.percentile(high) if high < 100 else math.inf
         bounded = not self.distribution.is_lower_bound(top)
-        inexact = self.distribution.precision
+        inexact = math.sqrt(2) * self.distribution.precision
         least = self.distribution.percentile(low) if low > 0 else 0.0
         return least * (1 - inexact), top * (1 + inexact) if bounded else math.inf
 

@@ -13,12 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from inference_benchmarker.plan.slo import MaxRegression
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.student_t import student_t
 from inference_benchmarker.units import NS
 from tests.counted import counted
 from tests.parts import in_memory, in_parts
 from tests.waves import MEAN_S, drawn, wave
+from visualization.comparison import compare
 from visualization.intervals import LEAST_BLOCKS, Estimate, Estimates, Percentile, Ratio, interval, ratio_error
 
 if TYPE_CHECKING:
@@ -299,3 +301,15 @@ def test_of_requests_that_were_counted_they_are_about_those_of_the_records(metri
     assert about is not None
     width = ends[1] - ends[0]
     assert about == pytest.approx(ends, abs=0.5 * width + 0.01 * ends[1])
+
+
+def test_two_runs_whose_times_fall_into_neighbouring_buckets_may_be_the_same() -> None:
+    """20 ns apart, and by the middles of their buckets 1.3%."""
+    runs = [wave(np.full((40, 50), took_s)) for took_s in (0.019_922_93, 0.019_922_95)]
+    base, new = (replace(run, records=run.records.between(0, 0), counts=counted(run.records)) for run in runs)
+    compared = compare(base, new, [MaxRegression.parse("latency.p50=1%")])
+    (row,) = (row for row in compared.rows if row.name == "latency.p50")
+    assert row.change is not None
+    assert row.change > 0.012
+    assert not row.significant
+    assert compared.outcome == "passed"
