@@ -165,7 +165,7 @@ def _facts(run: Run) -> Iterator[str]:
 
 
 def _precision(run: Run) -> str:
-    """How near its percentiles are, where they are not exact."""
+    """Its percentiles are so near, where they are not exact; else nothing."""
     shares = [share for name in (*TIMES, "lag") if (share := run.number(name, "precision"))]
     return f"percentiles {precision_text(max(shares))}" if shares and 0 < max(shares) < 1 else ""
 

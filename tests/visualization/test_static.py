@@ -58,8 +58,8 @@ def test_one_bar_is_thin_and_its_runs_name_whole(charts: tuple[Bars, ...]) -> No
 
 
 def test_a_legend_says_whose_percentiles_were_counted() -> None:
-    cards = (Card("a", "VALID", False, False, (), (), (), (), (), "percentiles ±1%"),)
-    cards += (Card("b", "INVALID (client-limited)", True, False, (), (), (), (), (), "percentiles ±1%"),)
+    verdicts = {"a": "VALID", "b": "INVALID (client-limited)"}
+    cards = tuple(Card(*of, False, False, (), (), (), (), (), "percentiles ±1%") for of in verdicts.items())
     assert [_name(Figures(cards, ()), run) for run in (0, 1)] == ["a (percentiles ±1%)", "b (INVALID, percentiles ±1%)"]
 
 
