@@ -10,6 +10,7 @@ from pyarrow.parquet import filters_to_expression
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.columns import SCHEMA, Records
+from inference_benchmarker.records.parts import PART
 from inference_benchmarker.suggest import meant, question
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Selection:
         for scanner in self._scanners(names, rows):
             yield from scanner.to_batches()
 
-    def _scanners(self, names: list[str] | None = None, rows: int = 131_072) -> Iterator[ds.Scanner]:
+    def _scanners(self, names: list[str] | None = None, rows: int = PART) -> Iterator[ds.Scanner]:
         """Of each part; a wave without a request has one."""
         for dataset in self._datasets():
             chosen = names or self._names
@@ -97,7 +98,7 @@ class Selection:
     def _gaps(self) -> int:
         if "gaps" not in self._names or not self.rows:
             return 0
-        return sum(len(batch.column(0).flatten()) for batch in self._batches(["gaps"], 131_072))
+        return sum(len(batch.column(0).flatten()) for batch in self._batches(["gaps"], PART))
 
 
 def in_memory(records: InParts) -> ds.Dataset:

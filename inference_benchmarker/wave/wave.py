@@ -10,6 +10,7 @@ from inference_benchmarker.facts.instances import renewed_instances
 from inference_benchmarker.facts.server_metric import Interval, renewed, renewed_logs
 from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.records.columns import Records
+from inference_benchmarker.records.parts import PART
 from inference_benchmarker.report import summary_json
 from inference_benchmarker.report import text as report
 from inference_benchmarker.report.headline import headline
@@ -80,7 +81,7 @@ class Wave(WaveFacts):
         return self._selection(columns, where).frame(most)
 
     def batches(
-        self, columns: Sequence[str] | None = None, where: Filter | None = None, rows: int = 1 << 17
+        self, columns: Sequence[str] | None = None, where: Filter | None = None, rows: int = PART
     ) -> Iterator[pd.DataFrame]:
         """The same as frames of at most so many ``rows``, one after the other: for waves that are too large for one."""
         return self._selection(columns, where).batches(rows)
