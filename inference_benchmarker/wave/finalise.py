@@ -41,7 +41,8 @@ def finalise(
     if spool_state.start is None:
         raise nothing_recorded(run_dir)
     plan = offered(plan, spool_state)
-    everything, begin, counts = spool_state.records(), spool_state.warmup_rows, spool_state.counts()
+    everything, begin = spool_state.records(), spool_state.warmup_rows
+    counts = spool_state.counts() if plan.counts_requests else None
     if counts is not None:
         everything = slowest(everything)
     lost = {number for number, worker in enumerate(spool_state.workers) if not worker.final}

@@ -107,9 +107,9 @@ class SpoolState:
                     tell(_READING, reader.place, reader.size)
         tell(_READING, 1, 1)
 
-    def counts(self) -> Counts | None:
-        """The counts of all reports; None where each request was reported."""
-        return self._adder.counts() if any(worker.counted for worker in self.workers) else None
+    def counts(self) -> Counts:
+        """The counts of all reports, without any where each request was reported."""
+        return self._adder.counts()
 
     def close(self) -> None:
         """Nothing more is read."""

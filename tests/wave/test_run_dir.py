@@ -27,8 +27,9 @@ from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.requests_file import read_requests, write_requests
 from inference_benchmarker.wave.run_dir import RunDir
-from inference_benchmarker.wave.spool import SpoolWriter
+from inference_benchmarker.wave.spool import SpoolReader, SpoolWriter
 from tests.conftest import ROOT
+from tests.hostile import write_frames
 from tests.waves import MS, PLAN, on_time, spooled, use
 
 if TYPE_CHECKING:
@@ -268,3 +269,12 @@ def test_a_wave_that_another_command_puts_together_meanwhile_is_read(
 
     monkeypatch.setattr(store, "is_locked", is_locked)
     assert Wave.load(run_dir.path).ledger.sent == 20
+
+
+def test_a_counted_wave_that_was_cut_off_before_its_first_report_is_read_again(tmp_path: Path) -> None:
+    run_dir = spooled(tmp_path, plan=replace(PLAN, records="none"))
+    write_frames(run_dir.spool, list(SpoolReader(run_dir.spool).frames())[:1])
+    wave = Wave.load(run_dir.path)
+    assert not run_dir.spool.exists()
+    assert wave.ledger.lost == wave.ledger.scheduled == 20
+    assert Wave.load(run_dir.path).to_json() == wave.to_json()
