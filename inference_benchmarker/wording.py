@@ -75,14 +75,20 @@ def _rounded(seconds: float, digits: int) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows of cells as lines: the first column to the left, numbers to the right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    """Rows of cells as lines: the first column to the left, numbers to the right.
+
+    The header's first cell may reach into the room that its second one leaves.
+    """
+    first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    if widths:
+        room = widths[0] - len(rows[0][1])
+        first = max(len(rows[0][0]) - room, *(len(row[0]) for row in rows[1:]), 0)
     for row in rows:
-        cells = [
-            cell.rjust(width) if column else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield (INDENT + "  ".join(cells)).rstrip()
+        line, end = INDENT + row[0].ljust(first), len(INDENT) + first
+        for cell, width in zip(row[1:], widths, strict=True):
+            end += 2 + width
+            line += cell.rjust(end - len(line))
+        yield line.rstrip()
 
 
 def html_table(rows: Sequence[Sequence[str]]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.summary.time_table import marked, value_text
+from inference_benchmarker.summary.time_table import precision_mark, value_text
 from inference_benchmarker.verdict.limits_met import slo_met
 from inference_benchmarker.wording import INDENT, aligned, duration_text, percent_text
 
@@ -33,8 +33,7 @@ def stage_lines(stages: Sequence[StageRow], slos: Sequence[Slo]) -> Iterator[str
     shown = stages[:_MAX_ROWS]
     yield from aligned([_OFFERED, *map(_offered, shown)])
     yield ""
-    title = marked(_TIMES[0], (d for row in shown for d in (row.summary.latency, row.summary.response_time)))
-    header = [title, *_TIMES[1:]]
+    header = [_TIMES[0] + _nearness(shown), *_TIMES[1:]]
     limits = [[_LIMITS], *([_limits_met(row, slos)] for row in shown)] if slos else [[]] * (len(shown) + 1)
     yield from aligned([[*row, *more] for row, more in zip([header, *map(_times, shown)], limits, strict=True)])
     if any(row.summary.repeats for row in shown):
@@ -45,6 +44,12 @@ def stage_lines(stages: Sequence[StageRow], slos: Sequence[Slo]) -> Iterator[str
     for row in shown:
         if row.recovery is not None:
             yield f"{INDENT}After {row.name + ':':<11} {_recovered(row.recovery)}"
+
+
+def _nearness(shown: Sequence[StageRow]) -> str:
+    """The mark of a table that has percentiles alone: shorter, because its header has no room."""
+    found = [d for row in shown for d in (row.summary.latency, row.summary.response_time) if d is not None]
+    return precision_mark(max(found, key=lambda d: d.precision)) if found else ""
 
 
 def stage_json(row: StageRow, slos: Sequence[Slo]) -> dict[str, Any]:

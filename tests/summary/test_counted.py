@@ -192,6 +192,18 @@ def test_without_records_it_is_said_what_they_would_tell() -> None:
     assert "percentiles ±1%" in told[1]
 
 
+def test_the_report_of_counted_requests_fits_80_columns() -> None:
+    plan = replace(staged("low=20:2s,high=50:2s", slos=(Slo.parse("p99<1s"),)), seed=1)
+    rows = [row._replace(sent=row.sent + 1234, done=row.done + row.index * 12_345) for row in on_time(plan, 21 * MS)]
+    _, counts = both(plan, rows, (2 * NS, 4 * NS))
+    lines = to_text(counts, summarise(counts), judge(counts, summarise(counts))).splitlines()
+    tables = [
+        line for line in lines if line.startswith(("   percentiles ±1%  ", "   Stage (±1%)  ", "   Response time  "))
+    ]
+    assert len(tables) == 3
+    assert max(map(len, tables)) <= 80
+
+
 def test_a_limit_within_the_precision_is_missed_and_says_so() -> None:
     plan = replace(open_plan("100", "4"), slos=(Slo.parse("p99<20.1ms"), Slo.parse("p99<21ms")))
     facts, counts = both(plan, on_time(plan, 20 * MS))
