@@ -464,7 +464,7 @@ def test_the_columns_of_the_timeline_are_documented() -> None:
 def _check_files(run_dir: Path) -> None:
     """The files, keys and columns of the demo's run against the page on files."""
     documented = {name.rstrip("/") for name in first_cells(section(FILES, "The run directory"))}
-    assert {path.name for path in run_dir.iterdir()} | {"aiperf", "arrivals.bin"} == documented
+    assert {path.name for path in run_dir.iterdir()} | {"aiperf", "arrivals.bin", "counts.parquet"} == documented
     _check_summary(json.loads((run_dir / "summary.json").read_text()))
     for column in (run_dir / "client.csv").read_text().splitlines()[0].split(","):
         assert f"`{column}`" in section(FILES, "client.csv"), column
