@@ -45,9 +45,11 @@ def threshold_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
         elif not slo_met(slo, part):
             measured = part.measured(slo.metric, slo.stat)
             text = _slo_value(slo, measured, "≥" if may_be_longer(slo, part) else "", part)
+            advice = _slo_advice(facts, slo, measured, part)
             if share := unclear_within(slo, part):
                 text += f", within {precision_text(share)} of the limit, which cannot be told apart"
-            advice = _slo_advice(facts, slo, measured, part)
+                if facts.counts is not None:
+                    advice = "The record of each request tells them apart: send the wave with --records all."
             yield Finding("slo_missed", "missed", text, slo.expression, advice)
 
 

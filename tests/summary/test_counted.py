@@ -212,6 +212,7 @@ def test_a_limit_within_the_precision_is_missed_and_says_so() -> None:
     assert finding.code == "slo_missed"
     assert finding.limit == "p99<20.1ms"
     assert "within ±1% of the limit, which cannot be told apart" in finding.measured
+    assert "--records all" in finding.advice
 
 
 def test_the_time_in_which_limits_were_missed_is_that_in_which_requests_were_over() -> None:
