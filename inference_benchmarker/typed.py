@@ -23,9 +23,9 @@ def require(value: Any, kind: Any, name: str) -> None:
 
 def _misfits(value: Any, kind: Any, name: str) -> Iterator[str]:
     """The parts that do not fit, a short text each. ``kind``: a type, a union, a Literal, a dataclass, a container."""
-    origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
         return
+    origin, arguments = _taken_apart(kind)
     if origin in (Union, types.UnionType):
         found = [each for kind in arguments if (each := next(_misfits(value, kind, name), None)) is not None]
         if len(found) == len(arguments):  # of the one whose own type it has, the part
@@ -44,7 +44,8 @@ def _misfits(value: Any, kind: Any, name: str) -> Iterator[str]:
 
 def _parts(value: Any, kind: Any, name: str) -> Iterator[tuple[Any, Any, str]]:
     """The parts of a value of that type: each part with its type and its place."""
-    origin, arguments = get_origin(kind) or kind, get_args(kind)
+    origin, arguments = _taken_apart(kind)
+    origin = origin or kind
     if is_dataclass(origin) or hasattr(origin, "_fields"):
         for key, part_kind in _hints(origin).items():
             yield getattr(value, key), part_kind, f"{name}.{key}"
@@ -81,6 +82,12 @@ def _has_type(value: Any, kind: Any) -> bool:
     if kind is int:
         return type(value) is int and -MOST < value < MOST
     return isinstance(value, kind)
+
+
+@lru_cache
+def _taken_apart(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The container or choice that it is, and its arguments; each batch of a spool asks for the same few."""
+    return get_origin(kind), get_args(kind)
 
 
 @lru_cache

@@ -68,6 +68,14 @@ def numbers(array: pa.Array | pa.ChunkedArray, null: int = 0) -> npt.NDArray[Any
     return np.where(present(array), values, dtype.type(null)) if array.null_count else values
 
 
+def coded(column: pa.ChunkedArray) -> tuple[npt.NDArray[Any], list[str]]:
+    """The numbers of a column of names, -1 where it is null, and the names they mean."""
+    if not column.num_chunks:  # no rows
+        return np.zeros(0, np.int64), []
+    whole = column.combine_chunks()
+    return numbers(whole.indices, null=-1), whole.dictionary.to_pylist()
+
+
 def present(array: pa.Array | pa.ChunkedArray) -> Mask:
     """The rows in which a column is not null."""
     array = _whole(array)

@@ -131,11 +131,10 @@ class Records:
 
     def coded(self, name: str) -> tuple[Int64, list[str]]:
         """A dictionary column as numbers (-1 where null) and the names they mean."""
-        column = self.table.column(name)
-        if not column.num_chunks:  # no rows
-            return np.zeros(0, np.int64), []
-        whole = column.combine_chunks()
-        return arrow.numbers(whole.indices, null=-1), whole.dictionary.to_pylist()
+        if name not in self._columns:
+            self._columns[name] = arrow.coded(self.table.column(name))
+        codes, names = self._columns[name]
+        return codes, names
 
     def gaps(self, where: Mask) -> Floats:
         """Every gap between tokens of the selected requests, in seconds."""

@@ -118,6 +118,11 @@ def _order(workers: Sequence[WorkerColumns]) -> Int64:
         return index
     attempts = _all_attempts(workers)
     least, place_bits, attempt_bits = int(index.min()), len(index).bit_length(), int(attempts.max()).bit_length()
+    if not attempt_bits and int(index.max()) - least < len(index):
+        places = np.full(len(index), -1)
+        places[index - least] = np.arange(len(index))
+        if places.min() >= 0:  # each arrival has one request
+            return places
     if (int(index.max()) - least).bit_length() + place_bits + attempt_bits > _KEY_BITS:
         return np.lexsort((attempts, index))
     keys = (index - least) << attempt_bits | attempts
@@ -141,35 +146,42 @@ def _field(workers: Sequence[WorkerColumns], name: str) -> npt.NDArray[Any]:
 
 def _named_columns(workers: Sequence[WorkerColumns], order: Int64) -> dict[str, pa.Array]:
     """The columns of names, and the workers' numbers."""
-    places = np.repeat(np.arange(len(workers), dtype=np.uint16), [len(worker.base) for worker in workers]).take(order)
-    label, error, outcome = (_field(workers, name).take(order) for name in ("label", "error", "outcome"))
-    finish, reasons = outcome >> FINISH_SHIFT & FINISH_MASK, [worker.finish_reasons for worker in workers]
+    places = np.repeat(
+        np.array([worker.worker for worker in workers], np.uint16), [len(worker.base) for worker in workers]
+    )
+    outcomes = [worker.base["outcome"] for worker in workers]
+    finish = [outcome >> FINISH_SHIFT & FINISH_MASK for outcome in outcomes]
+    outcomes = [outcome & OUTCOME for outcome in outcomes]
+    labels, errors = ([worker.base[name] for worker in workers] for name in ("label", "error"))
     return {
-        "worker": arrow.column(np.array([worker.worker for worker in workers] or [0], np.uint16)[places]),
-        "label": _named(label, places, [worker.labels for worker in workers]),
-        "error": _named(error, places, [worker.errors for worker in workers], zero_is_null=True),
-        "outcome": _named(outcome & OUTCOME, np.zeros_like(places), [list(OUTCOMES)]),
-        "finish_reason": _named(finish, places, reasons, zero_is_null=True),
+        "worker": arrow.column(places.take(order)),
+        "label": _named(labels, [worker.labels for worker in workers], order),
+        "error": _named(errors, [worker.errors for worker in workers], order, zero_is_null=True),
+        "outcome": _named(outcomes, [list(OUTCOMES)] * len(workers), order),
+        "finish_reason": _named(finish, [worker.finish_reasons for worker in workers], order, zero_is_null=True),
     }
 
 
 def _named(
-    numbers: npt.NDArray[Any], places: npt.NDArray[np.uint16], names: Sequence[list[str]], *, zero_is_null: bool = False
+    numbers: Sequence[npt.NDArray[Any]], names: Sequence[list[str]], order: Int64, *, zero_is_null: bool = False
 ) -> pa.Array:
-    """Numbers of names as a column of names; ``places``: of the list in ``names`` that the numbers are of."""
+    """Each worker's numbers of its own names as one column of names."""
     everyone = list(dict.fromkeys(name for own in names for name in own))
-    if zero_is_null and not numbers.any():
-        codes = arrow.nothing(len(numbers), np.dtype(np.int32))
-        return pa.DictionaryArray.from_arrays(codes, arrow.texts(everyone))
-    sizes = np.array([len(own) or 1 for own in names] or [0], np.int32)
-    if (outside := numbers >= sizes[places]).any():
-        raise ValueError(f"number {numbers[outside][0]} of a name is out of bounds")
+    if zero_is_null and not any(some.any() for some in numbers):
+        return pa.DictionaryArray.from_arrays(arrow.nothing(len(order), np.dtype(np.int32)), arrow.texts(everyone))
     place = {name: number for number, name in enumerate(everyone)}
-    known = np.array([place.get(name, 0) for own in names for name in own or [""]], np.int32)
-    taken = known[(np.cumsum(sizes, dtype=np.int32) - sizes)[places] + numbers]
-    if zero_is_null:
-        taken[numbers == 0] = -1
-    return pa.DictionaryArray.from_arrays(arrow.nullable(taken, -1), arrow.texts(everyone))
+    codes = [np.zeros(0, np.int32)]
+    for some, own in zip(numbers, names, strict=True):
+        known = np.array([place.get(name, 0) for name in own or [""]], np.int32)
+        if zero_is_null:
+            known[0] = -1
+        if len(some) and (highest := int(some.max())) >= len(known):
+            raise ValueError(f"number {highest} of a name is out of bounds")
+        codes.append(known[some])
+    taken = np.concatenate(codes).take(order)
+    return pa.DictionaryArray.from_arrays(
+        arrow.nullable(taken, -1) if zero_is_null else arrow.column(taken), arrow.texts(everyone)
+    )
 
 
 def _stream_columns(workers: Sequence[WorkerColumns], order: Int64) -> dict[str, pa.Array]:

@@ -54,6 +54,8 @@ class LabelsSeen:
 
     def add(self, part: Records) -> None:
         """As ``Gatherer`` says."""
+        if self._answered:
+            return
         codes, names = part.coded("label")
         ok = part.outcome("ok")
         self._any_ok |= bool(ok.any())

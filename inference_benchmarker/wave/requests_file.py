@@ -36,6 +36,7 @@ _WRITING: dict[str, Any] = {
     "compression": "snappy",  # what is left to compress after the differences is little: zstd takes twice the time
     "use_dictionary": list(_REPEATING),
     "column_encoding": dict.fromkeys([*_STEADY, "gaps.list.element"], "DELTA_BINARY_PACKED"),
+    "write_batch_size": PART,  # or each column comes in 64 pieces, and of each its statistics
     "write_statistics": ["index", "due", "sent", "done"],
 }
 

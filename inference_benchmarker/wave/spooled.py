@@ -197,18 +197,18 @@ class SpoolSource:
 
 def _together(reporter: Reporter, batches: Iterable[WorkerColumns]) -> WorkerColumns:
     """A worker's batches as one."""
-    base, streams, gaps = bytearray(), bytearray(), bytearray()
+    base, streams, gaps = [], [], []
     attempts, rows = [np.zeros((0, 2), np.int64)], 0
     for batch in batches:
-        base += batch.base.view(np.uint8).data
-        streams += batch.streams.view(np.uint8).data
-        gaps += batch.gaps.view(np.uint8).data
+        base.append(batch.base.view(np.uint8).data)
+        streams.append(batch.streams.view(np.uint8).data)
+        gaps.append(batch.gaps.view(np.uint8).data)
         attempts.append(batch.attempts + np.array((rows, 0)))
         rows += len(batch.base)
     return reporter.columns(
-        np.frombuffer(base, BASE_DTYPE),
-        np.frombuffer(streams, STREAM_DTYPE),
-        np.frombuffer(gaps, np.uint32),
+        np.frombuffer(b"".join(base), BASE_DTYPE),
+        np.frombuffer(b"".join(streams), STREAM_DTYPE),
+        np.frombuffer(b"".join(gaps), np.uint32),
         np.concatenate(attempts),
     )
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from inference_benchmarker.records import arrow
 from inference_benchmarker.records.columns import Records
@@ -38,6 +40,24 @@ def test_beside_the_table_there_is_one_column_in_two_versions() -> None:
     tracemalloc.stop()
     assert records.int("index").tolist() == list(range(ROWS))
     assert most / ROWS < 52 + 5 * 8  # zeros that are never written are counted here: 24 bytes of them
+
+
+@given(st.lists(st.integers(0, 5), max_size=5) | st.permutations(range(6)) | st.lists(st.integers(0, 1 << 62)))
+def test_rows_are_in_the_order_of_arrivals_and_then_of_reports(index: list[int]) -> None:
+    base = np.zeros(len(index), BASE_DTYPE)
+    base["index"], base["sent"] = index, range(len(index))
+    records = Records.of_workers([replace(plain(7, 8), base=base)])
+    rows = sorted(zip(index, range(len(index)), strict=True))
+    assert list(zip(records.int("index"), records.int("sent"), strict=True)) == rows
+    assert set(records.int("worker")) <= {7}
+
+
+@pytest.mark.parametrize("name", ["label", "error"])
+def test_a_number_that_no_name_has_is_refused(name: str) -> None:
+    worker = plain(0, 2)
+    worker.base[name][5] = 1
+    with pytest.raises(ValueError, match="number 1 of a name is out of bounds"):
+        Records.of_workers([plain(1, 2), worker])
 
 
 def test_columns_without_a_value_are_as_any_other() -> None:

@@ -19,7 +19,7 @@ from inference_benchmarker.records.parts import RecordParts
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.summary import summarise
-from inference_benchmarker.summary.tallies import Tallies
+from inference_benchmarker.summary.tallies import Tallies, _counts_of
 from inference_benchmarker.summary.tally import PRECISION
 from tests.parts import in_parts
 from tests.waves import MS, closed_plan, observe, open_plan, staged
@@ -142,6 +142,13 @@ def test_samples_of_groups_are_each_its_own(
             assert (found, _values(found)) == (whole, _values(whole))
         else:
             _is_near(found, whole)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1 << 20) | st.integers(0, 3), st.integers(0, 255)), min_size=1))
+def test_keys_are_counted_as_if_they_were_sorted(pairs: list[tuple[int, int]]) -> None:
+    keys = np.array([group << 8 | bucket for group, bucket in pairs], np.int64)
+    for found, expected in zip(_counts_of(keys, 8), np.unique(keys, return_counts=True), strict=True):
+        assert found.tolist() == expected.tolist()
 
 
 def _columns(pairs: list[tuple[int, float]]) -> tuple[Int64, Floats]:
