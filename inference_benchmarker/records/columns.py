@@ -102,6 +102,10 @@ class Records:
         """The rows in which a column is not null."""
         return arrow.present(self.table.column(name))
 
+    def lacks(self, name: str) -> bool:
+        """Tells whether a column is null in every row."""
+        return bool(self.table.column(name).null_count == len(self))
+
     @cached_property
     def repeats(self) -> Mask:
         """The rows that are not the first of their arrival: what clients sent when they tried again."""
