@@ -23,7 +23,15 @@ from inference_benchmarker.text import one_line, plain
 from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.wording import INDENT as _INDENT
-from inference_benchmarker.wording import aligned, counted, duration_text, metric_text, percent_text, unit_text
+from inference_benchmarker.wording import (
+    aligned,
+    counted,
+    duration_text,
+    metric_text,
+    percent_text,
+    precision_text,
+    unit_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -157,7 +165,8 @@ def _accounts_section(facts: WaveFacts, summary: Summary) -> Iterator[str]:
     given = isinstance(load, OpenLoop) and load.is_steady and not load.replay  # else it is a mean
     target = "" if rates.target is None else f"{_rate(rates.target, 6 if given else 4)} target, "
     sent = f"{_rate(rates.sent)} sent{' with repeats' if summary.ledger.repeated else ''}"
-    yield f"{_INDENT}Rate:             {target}{sent}, {_rate(rates.completed)} completed"
+    within = f" ({precision_text(rates.precision)})" if rates.precision else ""
+    yield f"{_INDENT}Rate:             {target}{sent}, {_rate(rates.completed)} completed{within}"
     yield from _recording_line(facts)
     if summary.goodput is not None:
         yield f"{_INDENT}Goodput:          {_goodput(summary.goodput, summary.repeats)}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inference_benchmarker.records.counting import SLOT_NS
-from inference_benchmarker.records.counts import LabelCounts, bucket_values
+from inference_benchmarker.records.counts import PRECISION, LabelCounts, bucket_values
 from inference_benchmarker.summary.buckets import NOTHING, dense, less, more, of_buckets, up_to
 from inference_benchmarker.summary.by_name import ErrorRow, LabelRow
 from inference_benchmarker.summary.completed_rate import CompletedSpan
@@ -76,6 +76,23 @@ class Counted:
             number = self._until(done, span.end_ns) - self._until(done, span.begin_ns)
         return number / span.seconds if span.seconds else 0.0
 
+    @property
+    def completed_precision(self) -> float:
+        """The share by which that may be off: of what came so near an end of its span that it may lie beyond it.
+
+        An end is as near as the 20 ms that it is in, and the median latency by which the span is shifted.
+        """
+        span, done = self.completed_span, self.counts["ok_at"]
+        number = self.completed * span.seconds
+        if math.isinf(span.end_ns) or not done.total:
+            return 0.0
+        shift = (self._median_s or 0.0) * NS * PRECISION + SLOT_NS
+        reach = [(end - shift, end + shift) for end in (span.begin_ns, span.end_ns)]
+        at = done.slots * SLOT_NS - self.counts.start_ns
+        unsure = sum(done.where((at > low - SLOT_NS) & (at < high)).total for low, high in reach)
+        cut = SLOT_NS / NS / span.seconds if self.counts["abandoned_at"].total and span.seconds else 0.0
+        return min(unsure / number + cut, 1.0) if number else float(unsure > 0)
+
     def late(self, by_ns: int) -> int:
         """Requests taken up so long after the end of the plan, or longer, to 20 ms."""
         if self.window.planned_ns is None:
@@ -131,13 +148,17 @@ class Counted:
 
     @cached_property
     def completed_span(self) -> CompletedSpan:
-        """That of the ok requests: where some were abandoned, without their ages."""
-        ok = less(self.counts["latency"].by_key, self.counts["age"].by_key)
-        latency = of_buckets(ok)
+        """That of the ok requests."""
         cut = self.counts["abandoned_at"].slots
         first = int(cut.min()) * SLOT_NS - self.counts.start_ns if len(cut) else None
         over = sum(self.counts.total(name) for name in ("ok", "failed", "abandoned"))
-        return CompletedSpan.of(None if latency is None else latency.median, over, first, self.window)
+        return CompletedSpan.of(self._median_s, over, first, self.window)
+
+    @cached_property
+    def _median_s(self) -> float | None:
+        """The median latency of the ok requests: where some were abandoned, without their ages."""
+        ok = of_buckets(less(self.counts["latency"].by_key, self.counts["age"].by_key))
+        return None if ok is None else ok.median
 
     def _until(self, series: Series, instant_ns: float) -> float:
         """The counts before an instant; of the 20 ms that it is in, so much as has passed of them."""

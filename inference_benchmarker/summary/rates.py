@@ -20,21 +20,25 @@ LATE_NS = 5_000_000  # a lag that is allowed, as the schedule lag's least limit
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Requests a second over the planned duration T (over the real one where the plan has none)."""
+    """Requests a second over the planned duration T (over the real one where the plan has none).
+
+    ``precision``: the share by which the completed rate may be off.
+    """
 
     target: float | None
     scheduled: float | None
     sent: float
     completed: float
     server_rps: float
+    precision: float = 0.0
 
     def to_json(self) -> dict[str, float | None]:
-        """The rates by name."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        """The rates by name; ``precision`` where the completed one is not exact."""
+        return {name: getattr(self, name) for name in self.__slots__ if name != "precision" or self.precision}
 
 
-def rates_of(facts: WaveFacts, late: int, completed: float) -> Rates:
-    """The rates of a wave, with how many requests were ``late`` and its completed rate."""
+def rates_of(facts: WaveFacts, late: int, completed: float, precision: float = 0.0) -> Rates:
+    """The rates of a wave, with how many requests were ``late`` and its completed rate, within ``precision``."""
     ledger, window = facts.ledger, facts.window
     seconds = (window.planned_ns or window.duration_ns) / NS
     duration = window.duration_ns / NS
@@ -44,6 +48,7 @@ def rates_of(facts: WaveFacts, late: int, completed: float) -> Rates:
         sent=(ledger.sent - late) / seconds if seconds else 0.0,
         completed=completed,
         server_rps=ledger.completed / duration if duration else 0.0,
+        precision=precision,
     )
 
 

@@ -181,7 +181,7 @@ def _counted(facts: WaveFacts, counts: Counts) -> Summary:
         planned_s=None if window.planned_ns is None else window.planned_ns / NS,
         ledger=facts.ledger,
         worker_ledgers=facts.ledgers,
-        rates=rates_of(facts, found.late(LATE_NS), found.completed),
+        rates=rates_of(facts, found.late(LATE_NS), found.completed, found.completed_precision),
         **found.times,
         tokens=found.tokens(),
         goodput=None,

@@ -14,21 +14,26 @@ if TYPE_CHECKING:
 def slo_met(slo: Slo, part: Summary) -> bool:
     """Tells whether a wave or a stage of it kept a limit.
 
-    Not by the age of requests that nobody waited for, nor by a percentile that cannot be told from the limit.
+    Not by the age of requests that nobody waited for, nor by a value that cannot be told from the limit.
     """
     kept = slo.met(part.measured(slo.metric, slo.stat))
     return kept and not may_be_longer(slo, part) and not unclear_within(slo, part)
 
 
 def unclear_within(slo: Slo, part: Summary) -> float:
-    """The share of a limit within which its percentile was counted, where it is that near the limit; else 0."""
+    """The share of a limit within which its value was counted, where it is that near the limit; else 0."""
+    if slo.metric == "rate":
+        return _near(slo, part.completed_share, part.rates.precision)
     distribution = part.distribution(slo.metric)
     ends_are_exact = distribution is None or distribution.precision <= PRECISION
     if distribution is None or slo.stat == "mean" or (slo.stat in ("min", "max") and ends_are_exact):
         return 0.0
-    value = distribution.statistic(slo.stat)
-    near = abs(value - slo.limit) <= distribution.precision * max(value, slo.limit)
-    return distribution.precision if near else 0.0
+    return _near(slo, distribution.statistic(slo.stat), distribution.precision)
+
+
+def _near(slo: Slo, value: float | None, precision: float) -> float:
+    near = value is not None and abs(value - slo.limit) <= precision * max(value, slo.limit)
+    return precision if near else 0.0
 
 
 def may_be_longer(slo: Slo, summary: Summary) -> bool:

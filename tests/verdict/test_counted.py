@@ -95,3 +95,13 @@ def test_the_report_marks_each_table_of_counted_percentiles_once() -> None:
     assert repr(summary).endswith("(±0.01%)>")
     assert isinstance(summary.latency, Distribution)
     assert summary.latency.to_json()["precision"] == PRECISION
+
+
+@pytest.mark.parametrize(("slo", "met"), [("rate>=0.99", True), ("rate>=0.997", False)])
+def test_a_limit_on_the_completed_rate_is_met_by_what_can_be_told(slo: str, met: bool) -> None:
+    limit = Slo.parse(slo)
+    plan = open_plan(slos=(limit,))
+    summary = summarise(observe(plan, on_time(plan)))
+    counted = replace(summary, rates=replace(summary.rates, precision=0.005))
+    assert slo_met(limit, counted) is met
+    assert slo_met(limit, summary)
