@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 from pyarrow import parquet
 
 from tests.bench import Bench
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 REQUIRE_ALL = "BENCHMARK_REQUIRE_ALL"
 ROOT = Path(__file__).parent.parent
+
+settings.register_profile("suite", deadline=None)  # a busy machine is no fault of an example
+settings.load_profile("suite")
 
 
 @pytest.hookimpl(hookwrapper=True)

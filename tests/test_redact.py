@@ -122,7 +122,6 @@ def test_what_is_no_credential_stays(text: str) -> None:
 
 
 @given(st.sampled_from(LEAKS), st.text(max_size=20), st.text(max_size=20))
-@settings(deadline=None)
 def test_redacting_twice_changes_nothing(leak: str, before: str, after: str) -> None:
     once = redact(f"{before} {leak} {after}")
     assert redact(once) == once
@@ -160,7 +159,7 @@ def test_time_is_linear_in_a_text_that_begins_and_never_ends(beginning_: str) ->
 
 
 @given(st.lists(st.sampled_from(BEGINNINGS), min_size=1, max_size=4))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_time_is_linear_in_any_mixture_of_them(parts: list[str]) -> None:
     unit = "".join(parts)
     assert seconds(ALL_HINTS + unit * (20_000 // len(unit))) < 2
@@ -230,7 +229,7 @@ def test_a_given_value_is_found_in_every_spelling(value: str, spelling: str) -> 
     st.binary(max_size=5),
     st.binary(max_size=5),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_of_a_value_in_base64_next_to_nothing_is_left(value: str, before: bytes, after: bytes) -> None:
     encoded = base64.b64encode(before + value.encode() + after).decode()
     left = without(encoded, [value]).split(HIDDEN)
@@ -251,7 +250,6 @@ def test_a_short_given_value_is_hidden_as_it_stands_and_an_empty_one_not_at_all(
 
 
 @given(st.integers(0, 80), st.integers(0, 60), st.integers(10, 120))
-@settings(deadline=None)
 def test_a_beginning_has_no_part_of_a_secret(before: int, after: int, limit: int) -> None:
     text = "." * before + SECRET + "." * after + SECRET
     for begun in (beginning(text, limit, [SECRET]), excerpt(text, limit, [SECRET])):

@@ -107,7 +107,7 @@ def test_bodies_of_every_framing(script: list[Any], body: bytes) -> None:
         assert client.post(b"2") == b"ok"  # whatever became of the connection
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(cuts=st.lists(st.integers(1, 150), max_size=12))
 def test_an_answer_cut_anywhere_is_the_same(cuts: list[int]) -> None:
     whole = chunked_head(X_One="first", X_Two="") + chunks(b"ab", b"cdefg")
@@ -489,7 +489,7 @@ def test_a_compressed_answer_is_decoded_whole_and_as_a_stream(encoding: str) -> 
     assert "accept-encoding" not in server.asked[0].headers
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.sampled_from(sorted(ENCODED)), st.lists(st.integers(1, 400), max_size=8))
 def test_compressed_bytes_cut_anywhere_are_the_same(encoding: str, cuts: list[int]) -> None:
     body = ENCODED[encoding]

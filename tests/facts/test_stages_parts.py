@@ -46,7 +46,7 @@ def attempts(draw: st.DrawFn) -> list[RequestRecord]:
     return rows
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(attempts(), st.integers(1, 40), st.sampled_from((None, 2500 * MS)))
 def test_a_stage_has_its_requests_and_what_was_in_flight(
     rows: list[RequestRecord], size: int, stopped_at: int | None
@@ -68,7 +68,7 @@ def test_a_stage_has_its_requests_and_what_was_in_flight(
         assert stage.in_flight_end == whole.in_flight_end == at_end
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.booleans(), st.lists(st.tuples(st.integers(0, 60), st.integers(1, 2)), max_size=30), st.integers(1, 40))
 def test_a_stretch_has_the_arrivals_due_in_it(
     is_open: bool,

@@ -74,13 +74,13 @@ class TestConstantRate:
         assert [arrival.due for arrival in far.arrivals(62)] == [62 * 10**10 // 73, 999_999_999 * 10**10 // 73]
 
     @given(rate=rates, workers=worker_counts, number=st.integers(1, LIMIT))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_a_number_of_requests_is_sent_exactly(self, rate: str, workers: int, number: int) -> None:
         arrivals = merged(bucket(rate, number=number, workers=workers))
         assert [arrival.index for arrival in arrivals] == list(range(number))
 
     @given(rate=rates, workers=worker_counts, number=st.integers(1, LIMIT))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_a_duration_holds_each_arrival_due_before_its_end_and_no_other(
         self, rate: str, workers: int, number: int
     ) -> None:
@@ -123,7 +123,7 @@ class TestStripes:
         warmup=st.integers(0, 200),
         seed=st.integers(0, 2**63 - 1),
     )
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=80)
     def test_their_union_is_the_whole_sequence_and_none_is_twice(
         self, *, rate: str, kind: Arrivals, workers: int, number: int, warmup: int, seed: int
     ) -> None:
@@ -133,7 +133,7 @@ class TestStripes:
         assert merged(shared) == alone
 
     @given(kind=arrival_kinds, workers=worker_counts, number=st.integers(1, 400))
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     def test_a_worker_has_its_own_indices_in_order_of_due_time(self, kind: Arrivals, workers: int, number: int) -> None:
         made = bucket("50", number=number, kind=kind, workers=workers, warmup="1")
         for worker in range(workers):
@@ -142,7 +142,7 @@ class TestStripes:
             assert all(a.index + workers == b.index and a.due <= b.due for a, b in pairwise(arrivals))
 
     @given(kind=arrival_kinds, workers=worker_counts, number=st.integers(1, 500), tenths=st.integers(1, 100))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_count_is_what_enumeration_gives(self, kind: Arrivals, workers: int, number: int, tenths: int) -> None:
         made = bucket("31.7", seconds=str(Decimal(tenths) / 10), number=number, kind=kind, workers=workers, seed=4)
         stripes = [list(made.arrivals(worker)) for worker in range(workers)]
@@ -151,7 +151,7 @@ class TestStripes:
         assert made.count(until) == [sum(arrival.due < until for arrival in stripe) for stripe in stripes]
 
     @given(kind=arrival_kinds, instants=st.lists(st.integers(-NS, 12 * NS), max_size=8).map(sorted))
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     def test_counts_at_several_instants_agree_with_each_count(self, kind: Arrivals, instants: list[int]) -> None:
         made = bucket("31.7", seconds="9.3", number=250, kind=kind, workers=3, seed=9)
         assert made.counts(instants) == [sum(made.count(instant)) for instant in instants]
@@ -165,7 +165,7 @@ class TestStripes:
 
 class TestWarmUp:
     @given(rate=rates, kind=arrival_kinds, workers=worker_counts, number=st.integers(0, 300))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_indices_are_negative_contiguous_and_end_at_minus_one(
         self, rate: str, kind: Arrivals, workers: int, number: int
     ) -> None:

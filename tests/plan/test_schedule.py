@@ -66,7 +66,7 @@ def exact_area(load: OpenLoop, at_ns: int) -> Fraction:
 
 class TestDueTimes:
     @given(made=stages)
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_an_arrival_is_due_in_the_nanosecond_in_which_the_area_reaches_its_number(self, made: list[Stage]) -> None:
         load = OpenLoop(stages=tuple(made))
         for index, due in islice(bucket(load).arrivals(0), 150):
@@ -117,7 +117,7 @@ class TestDueTimes:
 
 class TestWorkers:
     @given(made=stages, kind=arrival_kinds, workers=worker_counts, seed=st.integers(0, 2**63 - 1))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_the_arrivals_are_the_same_for_any_number_of_workers(
         self, made: list[Stage], kind: Arrivals, workers: int, seed: int
     ) -> None:
@@ -128,7 +128,7 @@ class TestWorkers:
         assert all(a.due <= b.due and a.index + 1 == b.index for a, b in pairwise(alone.arrivals(0)))
 
     @given(made=stages, kind=arrival_kinds, workers=worker_counts, instants=st.lists(st.integers(-NS, 16 * NS)))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_counts_are_those_of_enumeration(
         self, made: list[Stage], kind: Arrivals, workers: int, instants: list[int]
     ) -> None:

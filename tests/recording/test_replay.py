@@ -45,7 +45,7 @@ def merged(bucket: TokenBucket) -> list[Arrival]:
     workers=st.integers(1, 5),
     instants=st.lists(st.integers(-NS, 60 * NS), max_size=5),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_arrivals_are_due_when_they_were_recorded_for_any_number_of_workers(  # noqa: PLR0917 - hypothesis names them
     tmp_path_factory: pytest.TempPathFactory,
     recorded: list[Decimal],

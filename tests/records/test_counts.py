@@ -22,7 +22,7 @@ from tests.counted import counted, requests
 from tests.waves import MS, Worker
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(requests(), st.integers(0, 2**32))
 def test_counts_are_those_of_the_records(found: list[RequestRecord], seed: int) -> None:
     counts = counted(found, stage_ends=(2 * NS,), draw=random.Random(seed))

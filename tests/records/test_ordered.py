@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_benchmarker.records.columns import Records
@@ -27,7 +27,6 @@ def records_of(arrivals: list[tuple[int, int, int]]) -> Records:
     return Records.of(rows)
 
 
-@settings(deadline=None)
 @given(ARRIVALS, st.integers(1, 20))
 def test_every_instant_comes_once_and_in_order(arrivals: list[tuple[int, int, int]], rows: int) -> None:
     records = records_of(arrivals)
@@ -43,7 +42,6 @@ def test_every_instant_comes_once_and_in_order(arrivals: list[tuple[int, int, in
     assert odd.tolist() == np.sort(records.int("sent")[records.int("worker") == 1]).tolist()
 
 
-@settings(deadline=None)
 @given(ARRIVALS, st.integers(1, 20))
 def test_a_watermark_is_the_least_of_what_comes(arrivals: list[tuple[int, int, int]], rows: int) -> None:
     parts = in_parts(records_of(arrivals), rows)
@@ -66,7 +64,6 @@ def test_what_is_carried_for_long_comes_in_order_at_last() -> None:
     assert buffer.push(np.zeros(1, np.int64), None).tolist() == [0, *range(10_000)]
 
 
-@settings(deadline=None)
 @given(ARRIVALS, st.integers(1, 20), st.lists(st.integers(-10, 400), max_size=9))
 def test_the_rows_before_an_instant(arrivals: list[tuple[int, int, int]], rows: int, instants: list[int]) -> None:
     records = records_of(arrivals)

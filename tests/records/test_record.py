@@ -89,7 +89,7 @@ def rows(draw: st.DrawFn) -> RequestRecord:
 
 
 @given(st.lists(rows(), max_size=30), st.integers(1, 7))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_what_is_written_in_batches_is_what_is_read(made: list[RequestRecord], every: int) -> None:
     written = [record._replace(index=index - 5) for index, record in enumerate(made)]
     workers = [Worker(number) for number in range(4)]

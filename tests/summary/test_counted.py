@@ -43,7 +43,7 @@ def both(plan: WavePlan, rows: list[RequestRecord], ends: tuple[int, ...] = ()) 
     return facts, replace(facts, records=kept, warmup=facts.warmup.between(0, 0), counts=counts)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(requests(), st.booleans())
 def test_the_numbers_are_those_of_the_records(rows: list[RequestRecord], closed: bool) -> None:
     plan = replace(PLAN, load=ClosedLoop(4)) if closed else PLAN

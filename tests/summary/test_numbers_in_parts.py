@@ -84,7 +84,7 @@ def waves(draw: st.DrawFn) -> WaveFacts:
 
 
 @given(waves(), st.integers(1, 50), st.booleans())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_a_wave_in_parts_has_the_numbers_of_the_whole(facts: WaveFacts, rows: int, recoded: bool) -> None:
     records, warmup = (_parts(each, rows, recoded=recoded) for each in (facts.records, facts.warmup))
     found, whole = summarise(replace(facts, records=records, warmup=warmup)), summarise(facts)

@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_benchmarker.summary.distribution import Distribution
@@ -29,7 +29,6 @@ def test_a_small_sample_is_kept_as_it_is(parts: list[list[float]], ages: list[fl
     assert _tally(parts, 1000).distribution(ages) == Distribution.of(list(chain(*parts)), ages)
 
 
-@settings(deadline=None)
 @given(PARTS, st.lists(st.floats(0, 1e5), max_size=3), st.integers(0, 30))
 def test_a_large_one_is_counted_in_buckets(parts: list[list[float]], ages: list[float], most_held: int) -> None:
     found, whole = _tally(parts, most_held).distribution(ages), Distribution.of(list(chain(*parts)), ages)

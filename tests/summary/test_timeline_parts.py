@@ -47,7 +47,7 @@ def parted(facts: WaveFacts, rows: int) -> WaveFacts:
     return replace(facts, **parts)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.sampled_from(PLANS), requests(), st.integers(1, 15))
 def test_it_is_the_same_to_the_byte(plan: WavePlan, rows: list[RequestRecord], size: int) -> None:
     facts = observe(plan, rows)

@@ -68,7 +68,7 @@ class TestOrdersOfService:
         assert "% completed of 180/s (13" in measured
         assert ", the requests in flight grew from 1" in measured
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(st.sampled_from(sorted(ORDERS)), st.floats(1.3, 3.0), st.integers(1, 16), st.integers(0, 1000))
     def test_the_more_in_flight_the_less_was_completed(self, order: str, load: float, servers: int, seed: int) -> None:
         facts = offered(order, load, servers=servers, seed=seed)

@@ -498,7 +498,7 @@ class TestConnectionPool:
         pool = only(wave(change, connected(discarded=500), plan=plan), "connection_pool")
         assert "max_pool_connections=51)" in pool.advice
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(
         st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(1, 30)), max_size=25),
     )
@@ -705,7 +705,7 @@ def capped(cap: int, *, far: bool = False, **more: Any) -> WaveFacts:
 
 
 class TestServerLimited:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(
         rate=st.integers(20, 2000),
         number=st.integers(200, 1500),
@@ -718,7 +718,7 @@ class TestServerLimited:
         assert re.match(rf"[\d.]+% completed of {rate}/s \([\d.]+/s\), latency grew from ", limited.measured)
         assert limited.measured.endswith(", at a schedule lag of p99 0 ms")
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(
         rate=st.integers(20, 2000),
         number=st.integers(80, 1500),

@@ -183,7 +183,7 @@ class TestIntervalsOfChanges:
         (told,) = _with_intervals([Row("lag", "p50", Ratio(base, 0, 20), Ratio(new, 0, 20))])
         assert (told.low, told.high) == (low, high)
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(st.lists(st.floats(0, 0.05), min_size=1, max_size=8))
     def test_what_is_significant_is_what_holms_procedure_rejects(self, changes: list[float]) -> None:
         rows = [
@@ -417,7 +417,7 @@ class TestInWords:
             "skipped": "1",
         }
 
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=50)
     @given(st.text())
     def test_whatever_a_run_is_called_the_xml_can_be_read(self, name: str) -> None:
         called = replace(dropping(), plan=replace(dropping().plan, name=name))

@@ -211,7 +211,7 @@ def any_wave(draw: st.DrawFn) -> Wave:
     return wave(latencies, outcomes=outcomes, concurrency=draw(st.sampled_from([None, 4])), **more)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(any_wave(), st.integers(1, 50))
 def test_intervals_do_not_depend_on_the_parts(run: Wave, rows: int) -> None:
     records: Any = in_parts(in_memory(run.records), rows)

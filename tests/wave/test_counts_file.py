@@ -29,7 +29,7 @@ PLAN = open_plan("10", "4")
 WRONG = RequestRecord(1, 0, NS, NS, 2 * NS, "failed", "a", "E")
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(requests())
 def test_counts_are_read_as_they_were_written(tmp_path_factory: pytest.TempPathFactory, rows: list[Any]) -> None:
     path = tmp_path_factory.mktemp("counts") / "counts.parquet"

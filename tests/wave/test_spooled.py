@@ -72,7 +72,7 @@ def spooled_state(path: Path, batches: list[list[RequestRecord]], part: int) -> 
     return state
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(batches=reported(), part=st.sampled_from([1, 3, 8, 20, 64, 1_000]))
 def test_the_parts_are_the_table(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[RequestRecord]], part: int
