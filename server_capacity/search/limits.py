@@ -1,0 +1,53 @@
+"""The limits that a capacity keeps: of each, the share of requests that may be over it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from inference_benchmarker.plan.slo import Slo
+
+TIMES = ("response_time", "latency", "ttft", "itl", "tpot")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most a share of ``allowed`` may be over: of requests, of ``itl`` of gaps.
+
+    ``expression``: as the user wrote it. ``metric``: one of ``TIMES``, ``success`` or ``goodput``. ``bound_s``: the
+    time that is kept (seconds), None of a share; ``strict``: a time that equals it is over, too.
+    """
+
+    expression: str
+    metric: str
+    allowed: float
+    bound_s: float | None = None
+    strict: bool = True
+
+    @classmethod
+    def of(cls, slo: Slo) -> Limit:
+        """The limit that an ``--slo`` is for a search. Raises BenchmarkError for what a search cannot keep."""
+        if slo.stat in ("success", "goodput"):
+            return cls(slo.expression, slo.stat, float(1 - Decimal(str(slo.limit))))
+        metric = "response_time" if slo.metric == "default" else slo.metric
+        if slo.stage or slo.op not in ("<", "<=") or metric not in TIMES or slo.stat[0] != "p":
+            raise BenchmarkError(
+                f"--slo {slo.expression!r} is no limit that a capacity can be searched for.",
+                "Write a percentile of response_time, latency, ttft, itl or tpot (p99<200ms), or success>=0.99.",
+            )
+        return cls(slo.expression, metric, float(1 - Decimal(slo.stat[1:]) / 100), slo.limit, slo.op == "<")
+
+
+def limits_of(slos: Sequence[Slo], success_threshold: float) -> tuple[Limit, ...]:
+    """All limits of a search; the success threshold is one where no ``--slo`` names success."""
+    limits = tuple(map(Limit.of, slos))
+    if any(limit.metric == "success" for limit in limits):
+        return limits
+    named = f"success>={success_threshold:g}"
+    return (*limits, Limit(named, "success", float(1 - Decimal(str(success_threshold)))))
