@@ -1,0 +1,97 @@
+"""The answer of a capacity search in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from server_capacity.capacity.text import headline, rate_text, to_text
+from tests.capacities import found, stretch
+
+NOTHING: dict[str, Any] = {"rate": None, "interval": None, "limit": None}
+AT_LEAST = {"rate": 500.0, "reason": "--max-rps was reached"}
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ({}, "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals"),
+        ({"arrivals": "constant"}, "174/s keeps p99<100ms (95%: 168 to 180), evenly spaced arrivals"),
+        ({"cache": "warm"}, "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals, warm cache"),
+        ({"pending": True}, "PENDING: 174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals"),
+        (
+            {"in": "users", "rate": 1043, "interval": {"low": 1010, "high": 1080}, "users": {"think": "5 s"}},
+            "1,043 users keep p99<100ms (95%: 1,010 to 1,080), think time 5 s",
+        ),
+        (
+            {"outcome": "at_least", **NOTHING, "at_least": AT_LEAST},
+            "At least 500/s, Poisson arrivals: --max-rps was reached",
+        ),
+        (
+            {"outcome": "client_limited", **NOTHING, "at_least": {"rate": 500.0, "reason": ""}},
+            "At least 500/s, Poisson arrivals: the client was the limit",
+        ),
+        ({"outcome": "client_limited", **NOTHING, "reason": "lag"}, "The client was the limit: lag"),
+        ({"outcome": "not_kept", **NOTHING, "reason": "missed at 1/s"}, "No rate keeps the limits: missed at 1/s"),
+        ({"outcome": "cannot_tell", **NOTHING, "reason": "12 requests"}, "Cannot tell: 12 requests"),
+        ({"outcome": "cannot_tell", **NOTHING}, "Cannot tell: it was too little to judge by"),
+        ({"outcome": "interrupted", **NOTHING}, "Interrupted before there was an answer"),
+        (
+            {"outcome": "interrupted"},
+            "Interrupted; so far 174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals",
+        ),
+    ],
+)
+def test_the_first_line_is_the_answer(more: dict[str, Any], line: str) -> None:
+    assert headline(found(**more)) == line
+
+
+@pytest.mark.parametrize(
+    ("rate", "low", "high", "text"),
+    [
+        (174.13, 168.2, 179.9, "174/s"),
+        (174.13, 173.0, 175.2, "174.1/s"),
+        (0.2134, 0.19, 0.23, "0.213/s"),
+        (18_432.7, 18_000, 18_900, "18,433/s"),
+        (5.0, 5.0, 5.0, "5.00/s"),
+        (None, 1, 2, "-"),
+    ],
+)
+def test_a_rate_has_the_digits_that_its_interval_supports(
+    rate: float | None, low: float, high: float, text: str
+) -> None:
+    assert rate_text(rate, {"low": low, "high": high}) == text
+
+
+def test_the_answer_stands_first_and_last_and_the_folder_below() -> None:
+    lines = to_text(found(), "x_capacity").splitlines()
+
+    assert lines[0] == lines[-2] == headline(found())
+    assert lines[-1] == "Folder: x_capacity"
+
+
+@pytest.mark.parametrize("outcome", ["found", "at_least", "not_kept", "cannot_tell", "client_limited", "interrupted"])
+def test_nothing_is_wider_than_a_terminal(outcome: str) -> None:
+    assert max(map(len, to_text(found(outcome=outcome, at_least=AT_LEAST, reason="so")).splitlines())) <= 80
+
+
+@pytest.mark.parametrize("key", sorted(set(found()) - {"outcome"}))
+def test_what_is_not_known_is_left_out(key: str) -> None:
+    told = found(**({"rate": None, "interval": None, "outcome": "cannot_tell"} if key in ("rate", "interval") else {}))
+    known = {name: value for name, value in told.items() if name != key}
+
+    assert to_text({**known, key: None}) == to_text({**known, **({key: None} if key in ("limit",) else {})})
+
+
+def test_what_counts_for_nothing_says_why() -> None:
+    text = to_text(found(stretches=[stretch(0, 50), stretch(7, 60, void="the client was the limit")]))
+
+    assert "✗ 7 counts for nothing: the client was the limit." in text
+
+
+def test_of_many_stretches_the_longest_are_shown() -> None:
+    text = to_text(found(stretches=[stretch(n, 10, end_s=2.0 * n + 2 + (n == 99)) for n in range(100)]))
+
+    assert "99 grow" in text
+    assert "… and 76 shorter ones, in capacity.json" in text
