@@ -1,0 +1,67 @@
+"""A stretch as one limit sees it: requests, those over it, and the bursts in which they came. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from server_capacity.search.pace import Pace
+    from server_capacity.search.stretch import Slice, Stretch
+
+SMALL_CHANGE = 0.25
+FORGOTTEN = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """``rate``: the one that the queue felt; ``bursts``: how many separate times there were requests over."""
+
+    rate: float
+    of: int
+    over: int
+    bursts: int
+
+    @property
+    def share(self) -> float:
+        """Over the limit."""
+        return self.over / self.of if self.of else 0.0
+
+
+def points_of(stretches: Sequence[Stretch], limit: int, pace: Pace) -> list[Point]:
+    """Of each stretch that counts, what it says of limit number ``limit``."""
+    points = (
+        _point(stretch, limit, pace.relaxation_s(stretch.rate))
+        for stretch in stretches
+        if stretch.rate > 0 and not stretch.void
+    )
+    return [point for point in points if point is not None]
+
+
+def _point(stretch: Stretch, limit: int, relaxation_s: float) -> Point | None:
+    """After a small change the queue is between two rates for a while; what follows a large one is left out."""
+    change = math.log(stretch.before / stretch.rate) if stretch.before > 0 else -math.inf
+    small = abs(change) < SMALL_CHANGE
+    from_s = stretch.start_s + (0.0 if small else min(FORGOTTEN * relaxation_s, stretch.seconds / 2))
+    parts = [part for part in stretch.slices if part.start_s >= from_s - 1e-9]
+    of = sum(part.counts[limit].of for part in parts)
+    if not of:
+        return None
+    felt = 0.0
+    if small and relaxation_s > 0:
+        felt = sum(
+            part.counts[limit].of
+            * change
+            * math.exp(-((part.start_s + part.end_s) / 2 - stretch.start_s) / relaxation_s)
+            for part in parts
+        )
+    over = sum(part.counts[limit].over for part in parts)
+    return Point(stretch.rate * math.exp(felt / of), of, over, _bursts(parts, limit))
+
+
+def _bursts(parts: Sequence[Slice], limit: int) -> int:
+    return sum(1 for over, _ in groupby(parts, key=lambda part: part.counts[limit].over > 0) if over)
