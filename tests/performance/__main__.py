@@ -2,11 +2,14 @@
 
 Quiet the machine first: every figure includes what else it does. The exit code is 1 where a figure falls
 short. Two run only where they are named: real_servers installs 2 GB, and soak takes half an hour.
+
+``python -m tests.performance capacity`` has options of its own: searches for the capacity of simulated endpoints.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 
 from tests.performance import (
     aiperf,
@@ -73,6 +76,11 @@ def run(program: Program, *, quick: bool) -> bool:
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["capacity"]:
+        from tests.performance.capacity import searches
+
+        searches.main(sys.argv[2:])
+        return
     parser = argparse.ArgumentParser(prog="python -m tests.performance", description=__doc__)
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"of {', '.join(PROGRAMS)} (default: all but the last two)"

@@ -1,0 +1,1 @@
+"""Searches for a capacity against simulated queues: ``python -m tests.performance capacity``."""

@@ -1,0 +1,236 @@
+"""Plays a search against a simulated endpoint, with the feed's delay and the time a change of rate takes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from server_capacity.search.estimate import answer
+from server_capacity.search.search import Moment, Search
+from server_capacity.search.stretch import Count, Slice, Stretch
+from server_capacity.search.track import Track
+from tests.performance.capacity.queues import Queue
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from server_capacity.search.answer import Answer
+    from server_capacity.search.limits import Limit
+    from server_capacity.search.settings import Settings
+    from tests.performance.capacity.endpoints import Endpoint
+
+    Floats = NDArray[np.float64]
+
+_SLICE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """The wave around the search: how late answers are known, how long a change takes, how often it is asked.
+
+    ``client_most``: the most requests/s that the client can send; a stretch above it counts for nothing.
+    """
+
+    delay_s: float = 1.0
+    change_s: float = 0.11
+    look_s: float = 0.5
+    client_most: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of a search. ``python_s``: CPU time of the search itself; ``load_s``: seconds of load."""
+
+    answer: Answer
+    stretches: tuple[Stretch, ...]
+    load_s: float
+    python_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    rate: float
+    start_s: float
+    first: int
+    purpose: str
+    void: str
+
+
+class _Wave:
+    """Requests in order of arrival, and the endpoint that answers them."""
+
+    def __init__(self, endpoint: Endpoint, limits: Sequence[Limit], seed: int) -> None:
+        self._queue = Queue(endpoint.rules, seed)
+        self._random = np.random.default_rng([seed, 1])
+        self._even = endpoint.arrivals == "constant"
+        self._limits = limits
+        self.at: Floats = np.empty(65536)
+        self.done: Floats = np.full(65536, np.inf)
+        self.count = 0
+        self._owed = 0.0
+
+    def send(self, rate: float, start_s: float, end_s: float) -> None:
+        """Arrivals at one rate from start to end."""
+        at = self._arrivals(rate, start_s, end_s)
+        while self.count + len(at) > len(self.at):
+            self.at = np.concatenate([self.at, np.empty(len(self.at))])
+            self.done = np.concatenate([self.done, np.full(len(self.done), np.inf)])
+        self.at[self.count : self.count + len(at)] = at
+        self._queue.offer(at, self.count, self.done)
+        self.count += len(at)
+
+    def _arrivals(self, rate: float, start_s: float, end_s: float) -> Floats:
+        mean = rate * (end_s - start_s)
+        if self._even:
+            numbers = np.arange(np.ceil(self._owed), np.ceil(self._owed + mean))
+            owed, self._owed = self._owed, self._owed + mean
+            return np.asarray(start_s + (numbers - owed) / max(rate, 1e-9), dtype=np.float64)
+        return np.sort(self._random.uniform(start_s, end_s, self._random.poisson(mean)))
+
+    def settle(self, until_s: float) -> None:
+        """Answers up to then become known to the wave."""
+        self._queue.settle(until_s, self.done)
+
+    def counts(self, ids: NDArray[np.int64]) -> tuple[Count, ...]:
+        """Of answered requests, how many were over each limit."""
+        done, at = self.done[ids], self.at[ids]
+        accepted = done > 0
+        times = (done - at)[accepted]
+        counts = []
+        for limit in self._limits:
+            if limit.bound_s is None:
+                counts.append(Count(len(ids), int(len(ids) - len(times))))
+            else:
+                counts.append(Count(len(times), int(np.count_nonzero(times > limit.bound_s))))
+        return tuple(counts)
+
+
+class _Pilot:
+    """The wave's stages, and what the feed has brought of them."""
+
+    def __init__(self, wave: _Wave, feed: Feed) -> None:
+        self._wave = wave
+        self._feed = feed
+        self.stages: list[_Stage] = []
+        self.track = Track()
+        self._fed_s = 0.0
+        self._sent = 0
+        self._open: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+
+    def change(self, at_s: float, rate: float, purpose: str) -> None:
+        """The next stage."""
+        void = ""
+        if self._feed.client_most is not None and rate > self._feed.client_most:
+            void = "the client was the limit"
+        self.track.change(len(self.stages), at_s, rate, purpose, self.in_flight)
+        if void:
+            self.track.void(void)
+        self.stages.append(_Stage(rate, at_s, self._wave.count, purpose, void))
+
+    @property
+    def in_flight(self) -> int:
+        """As the feed knows it."""
+        return len(self._open)
+
+    def feed(self, now_s: float) -> None:
+        """What is known by now."""
+        while self._fed_s + _SLICE_S <= now_s - self._feed.delay_s + 1e-9:
+            self._feed_slice(self._fed_s, self._fed_s + _SLICE_S)
+            self._fed_s += _SLICE_S
+
+    def _feed_slice(self, start_s: float, end_s: float) -> None:
+        wave = self._wave
+        sent = int(np.searchsorted(wave.at[: wave.count], end_s))
+        new = np.arange(self._sent, sent)
+        ids = np.concatenate([self._open, new])
+        answered = np.abs(wave.done[ids]) < end_s
+        self._open, ids = ids[~answered], ids[answered]
+        firsts = np.array([stage.first for stage in self.stages])
+        stages = np.searchsorted(firsts, ids, side="right") - 1
+        of_new = np.searchsorted(firsts, new, side="right") - 1
+        for number in np.union1d(stages, of_new):
+            mine = ids[stages == number]
+            start, end = self._part(int(number), start_s, end_s)
+            count = int(np.count_nonzero(of_new == number))
+            self.track.add(int(number), Slice(start, end, count, len(mine), wave.counts(mine)))
+        self._sent = sent
+
+    def _part(self, number: int, start_s: float, end_s: float) -> tuple[float, float]:
+        """The slice's part within its stage; all of it where answers came after the stage's end."""
+        last = number + 1 == len(self.stages)
+        ends_s = end_s if last else self.stages[number + 1].start_s
+        return max(start_s, self.stages[number].start_s), end_s if ends_s <= start_s else min(end_s, ends_s)
+
+    def exactly(self, end_s: float) -> tuple[Stretch, ...]:
+        """All stretches with what was due within their slices."""
+        wave = self._wave
+        ended = np.sort(np.abs(wave.done[: wave.count]))
+        bounds = [(stage.start_s, stage.first) for stage in self.stages[1:]] + [(end_s, wave.count)]
+        stretches = []
+        before = 0.0
+        for number, (stage, (until_s, last)) in enumerate(zip(self.stages, bounds, strict=True)):
+            slices = self._exact_slices(stage, until_s, last)
+            in_flight = last - int(np.searchsorted(ended, until_s, side="right"))
+            stretches.append(
+                Stretch(
+                    number, stage.rate, stage.start_s, until_s, slices, stage.purpose, before, in_flight, stage.void
+                )
+            )
+            before = stage.rate
+        return tuple(stretches)
+
+    def _exact_slices(self, stage: _Stage, until_s: float, last: int) -> tuple[Slice, ...]:
+        count = max(1, round((until_s - stage.start_s) / _SLICE_S))
+        edges = np.linspace(stage.start_s, until_s, count + 1)
+        places = stage.first + np.searchsorted(self._wave.at[stage.first : last], edges)
+        places[0], places[-1] = stage.first, last
+        return tuple(
+            Slice(float(start), float(end), int(to - first), int(to - first), self._wave.counts(np.arange(first, to)))
+            for start, end, first, to in zip(edges, edges[1:], places, places[1:], strict=False)
+        )
+
+
+def play(endpoint: Endpoint, settings: Settings, seed: int, feed: Feed | None = None) -> Played:
+    """One whole search."""
+    feed = feed or Feed()
+    spent = time.process_time()
+    search = Search(endpoint.limits, settings)
+    spent = time.process_time() - spent
+    wave = _Wave(endpoint, endpoint.limits, seed)
+    pilot = _Pilot(wave, feed)
+    pilot.change(0.0, search.first_rate, search.purpose)
+    now_s = load_s = 0.0
+    rate = search.first_rate
+    change: tuple[float, float] | None = None
+    while True:
+        until_s = now_s + feed.look_s
+        if change is not None:
+            at_s = max(now_s, change[0])
+            wave.send(rate, now_s, at_s)
+            load_s += (at_s - now_s) * (rate > 0)
+            now_s, rate = at_s, change[1]
+            pilot.change(now_s, rate, search.purpose)
+            change = None
+        wave.send(rate, now_s, until_s)
+        load_s += (until_s - now_s) * (rate > 0)
+        now_s = until_s
+        wave.settle(now_s)
+        pilot.feed(now_s)
+        moment = Moment(now_s, pilot.track.stretches(now_s, pilot.in_flight), pilot.in_flight)
+        began = time.process_time()
+        order = search.order(moment)
+        spent += time.process_time() - began
+        if order == "end":
+            break
+        if order is not None:
+            change = (now_s + feed.change_s, order)
+    wave.settle(np.inf)
+    stretches = pilot.exactly(now_s)
+    began = time.process_time()
+    found = answer(endpoint.limits, settings, stretches)
+    return Played(found, stretches, load_s, spent + time.process_time() - began)

@@ -1,0 +1,139 @@
+"""Endpoints with a known capacity, and a broad family of random ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from server_capacity.search.limits import Limit
+from tests.performance.capacity.queues import Rules, Service
+
+if TYPE_CHECKING:
+    from inference_benchmarker.plan.load import Arrivals
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An endpoint and the limits it has to keep.
+
+    ``truth``: the highest rate (requests/s) below which they hold in the long run, good to ``truth_sd`` of itself;
+    None where it was not simulated yet.
+    """
+
+    name: str
+    title: str
+    rules: Rules
+    limits: tuple[Limit, ...]
+    truth: float | None = None
+    truth_sd: float = 0.0
+    arrivals: Arrivals = "poisson"
+
+
+def times(percentile: float, bound_s: float) -> Limit:
+    """The limit on a percentile of response time."""
+    return Limit(f"p{percentile:g}<{bound_s * 1e3:g}ms", "response_time", round(1 - percentile / 100, 9), bound_s)
+
+
+def success(share: float) -> Limit:
+    """The limit on the share of requests that succeed."""
+    return Limit(f"success>={share:g}", "success", round(1 - share, 9))
+
+
+FOUR_EXACT = Rules(4, 0.02)
+FOUR_EXPONENTIAL = Rules(4, 0.02, "exponential")
+# Truths are those of truths.py: closed forms of M/M/1, M/M/c and M/M/c/K, else from 10^8 arrivals at each of two rates.
+ENDPOINTS = {
+    endpoint.name: endpoint
+    for endpoint in (
+        Endpoint(
+            "exact", "4 x exactly 20 ms, p99 < 100 ms", FOUR_EXACT, (times(99, 0.1), success(0.95)), 173.965, 4e-4
+        ),
+        Endpoint(
+            "exponential",
+            "4 x exponential 20 ms, p99 < 200 ms",
+            FOUR_EXPONENTIAL,
+            (times(99, 0.2), success(0.95)),
+            175.0452,
+        ),
+        Endpoint(
+            "single",
+            "1 x exponential 10 ms, p99 < 100 ms",
+            Rules(1, 0.01, "exponential"),
+            (times(99, 0.1), success(0.95)),
+            53.9483,
+        ),
+        Endpoint(
+            "lognormal",
+            "16 x lognormal 50 ms, p95 < 150 ms",
+            Rules(16, 0.05, "lognormal", 0.5),
+            (times(95, 0.15), success(0.95)),
+            300.42,
+            3e-4,
+        ),
+        Endpoint(
+            "refusing",
+            "4 x exponential 20 ms, 10 may wait, success >= 99%",
+            Rules(4, 0.02, "exponential", queue_limit=10),
+            (success(0.99),),
+            154.9226,
+        ),
+        Endpoint(
+            "batcher",
+            "batches of 8, 50 ms wait, 20 ms a batch and 0.95 ms a request, p99 < 75 ms",
+            Rules(1, 0.02, batch_size=8, batch_delay_s=0.05, each_s=0.00095),
+            (times(99, 0.075), success(0.95)),
+            32.455,
+            3e-4,
+        ),
+        Endpoint(
+            "plain_batcher",
+            "batches of 8, 50 ms wait, 20 ms a batch, p99 < 75 ms",
+            Rules(1, 0.02, batch_size=8, batch_delay_s=0.05),
+            (times(99, 0.075), success(0.95)),
+            354.02,
+            4e-4,
+        ),
+    )
+}
+
+
+def family(seed: int) -> Endpoint:
+    """A random endpoint: 1 to 64 servers, services of all kinds, limits at p90 to p99.9, some that refuse or batch."""
+    for attempt in range(100):
+        endpoint = _drawn(np.random.default_rng([seed, attempt]), seed)
+        if endpoint is not None:
+            return endpoint
+    raise AssertionError("no endpoint was drawn in 100 attempts")
+
+
+def _drawn(random: np.random.Generator, seed: int) -> Endpoint | None:
+    """An endpoint, or None where its limit is near what an idle one does."""
+    kinds: tuple[Service, ...] = ("exact", "exponential", "lognormal", "bimodal")
+    kind = kinds[random.integers(4)]
+    servers = round(math.exp(random.uniform(0, math.log(64))))
+    mean_s = math.exp(random.uniform(math.log(0.002), math.log(0.1)))
+    cv = {"exact": 0.0, "exponential": 1.0}.get(kind, float(random.uniform(0.2, 1.5)))
+    percentile = float(random.choice([90, 95, 99, 99, 99.9]))
+    share = random.random()
+    if share < 0.15:
+        rules = Rules(servers, mean_s, kind, cv, queue_limit=int(random.integers(1, 4 * servers + 8)))
+        limits: tuple[Limit, ...] = (success(float(random.choice([0.95, 0.99, 0.999]))),)
+    elif share < 0.25:
+        size = int(2 ** random.integers(1, 6))
+        rules = Rules(servers, mean_s, batch_size=size, batch_delay_s=mean_s * float(random.uniform(0.2, 3)))
+        limits = (times(percentile, rules.batch_delay_s + mean_s * float(random.uniform(1.3, 6))), success(0.95))
+    else:
+        rules = Rules(servers, mean_s, kind, cv)
+        limits = (times(percentile, mean_s * math.exp(random.uniform(math.log(2), math.log(20)))), success(0.95))
+    endpoint = Endpoint(f"family-{seed}", f"{rules}", rules, limits)
+    return endpoint if _idle_share(endpoint) < 0.3 * limits[0].allowed else None
+
+
+def _idle_share(endpoint: Endpoint) -> float:
+    """The share over the first limit of an endpoint with next to nothing to do."""
+    from tests.performance.capacity.truths import share_over
+
+    return share_over(endpoint, endpoint.limits[0], 0.02 * endpoint.rules.most, 30_000)

@@ -1,0 +1,119 @@
+"""The simulated queues that a search for a capacity is judged against, held against closed forms."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import shutil
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from tests.performance.capacity import truths
+from tests.performance.capacity.endpoints import ENDPOINTS, Endpoint, family, times
+from tests.performance.capacity.oracle import oracle
+from tests.performance.capacity.queues import Queue, Rules
+from tests.performance.capacity.truths import closed_form, first_crossing, refused_share, response_longer, share_over
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("cc") or shutil.which("gcc")), reason="the simulated queues need a C compiler"
+)
+
+
+def responses(rules: Rules, at: list[float]) -> list[float]:
+    """Response times of arrivals at these instants, in ms; negative for one that is refused."""
+    arrivals = np.array(at)
+    done = np.full(len(at), np.inf)
+    queue = Queue(rules, 1)
+    queue.offer(arrivals, 0, done)
+    queue.settle(np.inf, done)
+    return [-1.0 if end < 0 else round(1e3 * (end - start), 6) for start, end in zip(at, done, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("rules", "at", "expected"),
+    [
+        (Rules(1, 0.02), [1.0, 1.0, 1.05], [20, 40, 20]),
+        (Rules(2, 0.02), [1.0, 1.0, 1.0], [20, 20, 40]),
+        (Rules(1, 0.02, queue_limit=0), [1.0, 1.01, 1.02], [20, -1, 20]),
+        (Rules(1, 0.02, lifo=True), [1.0, 1.001, 1.002], [20, 59, 38]),
+        (Rules(1, 0.02, batch_size=2, batch_delay_s=0.05), [1.0, 1.01, 2.0], [30, 20, 70]),
+        (Rules(1, 0.02, batch_size=3, each_s=0.001), [1.0, 1.001, 1.002], [21, 42, 41]),
+        (
+            Rules(1, 0.02, most_servers=2, threshold=1, keep_s=1.0),
+            [1.0, 1.0, 1.0, 1.5, 1.5, 3.0, 3.0],
+            [20, 20, 40, 20, 20, 20, 40],
+        ),
+        (Rules(1, 0.02, cold_requests=2, cold_factor=3), [1.0, 2.0, 3.0], [60, 40, 20]),
+    ],
+)
+def test_queues_answer_as_their_rules_say(rules: Rules, at: list[float], expected: list[float]) -> None:
+    assert responses(rules, at) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("servers", "load", "bound"), [(1, 0.5, 5.0), (4, 0.8, 5.0), (16, 0.9, 4.0)])
+def test_response_times_of_exponential_servers_have_their_closed_form(servers: int, load: float, bound: float) -> None:
+    endpoint = Endpoint("m", "", Rules(servers, 1.0, "exponential"), (times(99, bound),))
+    simulated = share_over(endpoint, endpoint.limits[0], load * servers, 1e6)
+    assert simulated == pytest.approx(response_longer(servers, load, bound), rel=0.06)
+
+
+@pytest.mark.parametrize("bound", [2.5, 5.0, 7.5])
+def test_response_times_of_one_exact_server_have_their_closed_form(bound: float) -> None:
+    endpoint = Endpoint("d", "", Rules(1, 1.0), (times(99, bound),))
+    waits = bound - 1
+    kept = 0.3 * sum(
+        (-0.7 * (waits - k)) ** k / math.factorial(k) * math.exp(0.7 * (waits - k)) for k in range(int(waits) + 1)
+    )
+    assert share_over(endpoint, endpoint.limits[0], 0.7, 1e6) == pytest.approx(1 - kept, rel=0.1)
+
+
+def test_refusals_have_their_closed_form() -> None:
+    endpoint = ENDPOINTS["refusing"]
+    simulated = share_over(endpoint, endpoint.limits[0], 160.0, 1e6)
+    assert simulated == pytest.approx(refused_share(4, 0.8, 10), rel=0.03)
+
+
+def test_the_truths_in_the_table_are_those_of_the_closed_forms() -> None:
+    exact = {name: truth for name, each in ENDPOINTS.items() if (truth := closed_form(each)) is not None}
+    assert exact == pytest.approx({"exponential": 175.0452, "single": 53.9483, "refusing": 154.9226}, abs=1e-3)
+    assert all(ENDPOINTS[name].truth == pytest.approx(truth, rel=1e-5) for name, truth in exact.items())
+
+
+def test_a_simulated_truth_is_that_of_the_closed_form() -> None:
+    endpoint = ENDPOINTS["refusing"]
+    assert first_crossing(endpoint, endpoint.limits[0], 4e5) == pytest.approx(154.92, rel=0.02)
+
+
+def test_the_queue_stays_warm_between_calls() -> None:
+    at = np.sort(np.random.default_rng(1).uniform(0, 10, 1800))
+    at_once, in_parts = np.full(1800, np.inf), np.full(1800, np.inf)
+    rules = Rules(4, 0.02, "exponential")
+    Queue(rules, 7).offer(at, 0, at_once)
+    queue = Queue(rules, 7)
+    for first, last in itertools.pairwise([0, 5, 700, 1800]):
+        queue.offer(at[first:last], first, in_parts)
+    np.testing.assert_array_equal(at_once, in_parts)
+
+
+def test_windows_count_what_arrived_within_them() -> None:
+    counts = Queue(Rules(1, 0.01), 1).long_run(2, 50.0, 0.0, 60.0, 10.0, 20)
+    np.testing.assert_array_equal(counts.of, counts.over)
+    assert counts.of.mean() == pytest.approx(500, abs=25)
+
+
+def test_the_oracle_knows_the_slope_of_one_exponential_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(truths, "KEPT", tmp_path)
+    found = oracle(ENDPOINTS["single"], windows=200)
+    # ln share = -(mu - rate) x bound: its slope over ln rate is rate x bound.
+    assert found.slope == pytest.approx(53.95 * 0.1, rel=0.15)
+    assert 0.15 < found.score / 53.95 < 0.35
+
+
+def test_the_same_seed_draws_the_same_endpoint() -> None:
+    assert family(3) == family(3)
+    assert family(3) != family(4)
