@@ -31,13 +31,17 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """One metric of all runs: a bar a run, in their order, for each statistic; "" where there is nothing to choose."""
+    """One metric of all runs: a bar a run, in their order, for each statistic; "" where there is nothing to choose.
+
+    ``first``: the number of the run that has the first of them; the runs before it and after the last have none.
+    """
 
     field: str
     title: str
     unit: str
     source: str
     statistics: dict[str, tuple[Bar, ...]]
+    first: int = 0
 
     @property
     def measured(self) -> bool:
@@ -59,7 +63,8 @@ class Line:
     """Points of the run with this number; ``name`` tells lines of one run apart, all but the first are dashed.
 
     ``statistic``: it is drawn where the chooser stands on it. ``over``: a line across runs, whose points are of these
-    runs; ``knee`` is one of them. ``stepped``: a value holds until the next point.
+    runs; ``knee`` is one of them. ``stepped``: a value holds until the next point. ``marked``: every point has its
+    sign, not some of them.
     """
 
     run: int | None
@@ -70,6 +75,7 @@ class Line:
     over: tuple[int, ...] = ()
     knee: tuple[float, float] | None = None
     stepped: bool = False
+    marked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +156,8 @@ class Figures:
 
     runs: tuple[Card, ...]
     sections: tuple[Section, ...]
+    statistic: str = "median"
+    """The one that is shown at first."""
+    title: str = "Benchmark comparison"
+    lead: str = ""
+    """The sentence to read first."""

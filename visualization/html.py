@@ -19,14 +19,15 @@ DARK = ("#5aa9ff", "#ff8a4c", "#9fe0c4", "#c65fc0", "#b24b0a", "#567480", "#ede3
 _DIGITS = 6
 
 
-def page(figures: Figures, title: str = "Benchmark comparison") -> str:
+def page(figures: Figures) -> str:
     """The page as text."""
     palette = "\n".join(
         f"  --run-{n}: light-dark({light}, {dark});" for n, (light, dark) in enumerate(zip(LIGHT, DARK, strict=True))
     )
     data = json.dumps(_short(asdict(figures)), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Template(_template("page.html")).substitute(
-        title=html.escape(title),
+        title=html.escape(figures.title),
+        lead=f'<p class="lead">{html.escape(figures.lead)}</p>' if figures.lead else "",
         style=Template(_template("page.css")).substitute(palette=palette),
         data=data.replace("<", "\\u003c"),  # nothing in a name may end the script
         script=_template("page.js"),

@@ -10,6 +10,7 @@ from inference_benchmarker.files import FOR_ANYBODY, replacing
 from inference_benchmarker.text import one_line
 from inference_benchmarker.wording import counted, duration_text, percent_text, precision_text
 from visualization.bars import AIPERF_FIELDS, TIME_FIELDS, all_bars, choose
+from visualization.capacity import capacity_card, capacity_sections, lead
 from visualization.curves import capacity, distributions, over_time
 from visualization.figures import STRIP_KEY, Bars, Card, Curves, Figures, Section
 from visualization.instances import instances_strip
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from visualization.capacity import Capacity
 
 ALL_OF_AIPERF = "aiperf_all"
 _LONG = 500
@@ -33,33 +35,45 @@ _OF_BARS = (
 )
 
 
-def write_report(figures: Figures, formats: Sequence[str], folder: Path, say: Callable[[str], None]) -> Iterator[Path]:
-    """Write the page and the pictures; each file as soon as it is there."""
+def write_report(
+    figures: Figures, formats: Sequence[str], folder: Path, say: Callable[[str], None], name: str = "benchmark_plots"
+) -> Iterator[Path]:
+    """Write the page and the pictures, whose names begin with ``name``; each file as soon as it is there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in _files(figures, formats, say):
-            with replacing(folder / name, mode=FOR_ANYBODY) as file:
+        for file_name, content in _files(figures, formats, say, name):
+            with replacing(folder / file_name, mode=FOR_ANYBODY) as file:
                 file.write(content)
-            yield folder / name
+            yield folder / file_name
     except OSError as error:
         what = f"{folder}: cannot be written ({error.strerror or error})."
         raise BenchmarkError(what, "Give another place with --plot-output-dir.") from None
 
 
-def _files(figures: Figures, formats: Sequence[str], say: Callable[[str], None]) -> Iterator[tuple[str, bytes]]:
+def _files(
+    figures: Figures, formats: Sequence[str], say: Callable[[str], None], name: str
+) -> Iterator[tuple[str, bytes]]:
     from visualization.html import page
     from visualization.static import pictures
 
     if "html" in formats:
-        yield "benchmark_plots.html", page(figures).encode()
+        yield f"{name}.html", page(figures).encode()
     say("Drawing the pictures")
-    yield from pictures(figures, tuple(kind for kind in formats if kind != "html"))
+    yield from pictures(figures, tuple(kind for kind in formats if kind != "html"), name)
 
 
-def make_figures(runs: Sequence[Run], wanted: Mapping[str, Sequence[str]] | None = None) -> Figures:
-    """Everything to be drawn. ``wanted``: the fields to have bars, by source; all that were measured without it."""
+def make_figures(
+    runs: Sequence[Run],
+    wanted: Mapping[str, Sequence[str]] | None = None,
+    capacities: Sequence[Capacity] = (),
+) -> Figures:
+    """Everything to be drawn. ``wanted``: the fields to have bars, by source; all that were measured without it.
+
+    ``capacities`` come after the runs; without any of these the page begins with the tail, which a limit is on.
+    """
     bars = choose(all_bars(runs), wanted)
     sections = (
+        *capacity_sections(capacities, first=len(runs)),
         *(_section(key, title, text, (each for each in bars if _place(each) == key)) for key, title, text in _OF_BARS),
         _section(
             "capacity",
@@ -78,7 +92,8 @@ def make_figures(runs: Sequence[Run], wanted: Mapping[str, Sequence[str]] | None
     shown = (section for section in sections if section.charts)
     # some fifty charts: a picture of them only where they were chosen
     told = (replace(each, pictured=wanted is not None or each.key != ALL_OF_AIPERF) for each in shown)
-    drawn = Figures(tuple(_card(run) for run in runs), tuple(told))
+    cards = (*map(_card, runs), *map(capacity_card, capacities))
+    drawn = Figures(cards, tuple(told)) if runs else Figures(cards, tuple(told), "p99", "Capacity", lead(capacities))
     plain: Figures = _made_plain(drawn)
     return plain
 

@@ -6,7 +6,7 @@ import io
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from visualization.figures import STRIP_KEY, Axis, Bars, Curves, Figures, Section
+from visualization.figures import STRIP_KEY, Axis, Bar, Bars, Curves, Figures, Section
 from visualization.html import LIGHT
 from visualization.static_strip import HEIGHT, draw_strip
 
@@ -47,8 +47,11 @@ _STYLE: Any = {
 }
 
 
-def pictures(figures: Figures, kinds: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
-    """(file name, content) of the picture of each section that has one, in each kind: ``png``, ``svg``."""
+def pictures(figures: Figures, kinds: tuple[str, ...], name: str) -> Iterator[tuple[str, bytes]]:
+    """(file name, content) of the picture of each section that has one, in each kind: ``png``, ``svg``.
+
+    A file is called ``name``, an underscore and the section's key.
+    """
     import matplotlib as mpl
 
     if not kinds:
@@ -57,7 +60,7 @@ def pictures(figures: Figures, kinds: tuple[str, ...]) -> Iterator[tuple[str, by
         for section in (each for each in figures.sections if each.pictured):
             drawn = _draw(section, figures)
             for kind in kinds:
-                yield f"benchmark_plots_{section.key}.{kind}", _bytes(drawn, kind)
+                yield f"{name}_{section.key}.{kind}", _bytes(drawn, kind)
 
 
 def _bytes(drawn: Figure, kind: str) -> bytes:
@@ -74,7 +77,7 @@ def _draw(section: Section, figures: Figures) -> Figure:
 
     bars = isinstance(section.charts[0], Bars)
     columns = 1 if any(map(_is_grouped, section.charts)) else min(_COLUMNS, len(section.charts))
-    heights = [_height(chart, figures) for chart in section.charts[::columns]]
+    heights = [_height(chart) for chart in section.charts[::columns]]
     rows, mean_height = len(heights), sum(heights) / len(heights)
     gap, left = 0.75, _NAMES if any(map(_is_lying, section.charts)) else _EDGE
     legend = 0.35 + 0.22 * -(-len(figures.runs) // _in_legend(figures))
@@ -112,11 +115,11 @@ def _is_lying(chart: Bars | Curves) -> bool:
     return isinstance(chart, Bars) and len(chart.statistics) == 1
 
 
-def _height(chart: Bars | Curves, figures: Figures) -> float:
+def _height(chart: Bars | Curves) -> float:
     """Of the chart in inches."""
     if isinstance(chart, Curves):
         return _CHART + (HEIGHT if chart.strip else 0)
-    return 0.3 + 0.24 * len(figures.runs) if _is_lying(chart) else _CHART
+    return _CHART if _is_grouped(chart) else 0.3 + 0.24 * len(_rows(chart))
 
 
 def _one_axis(places: Sequence[Axes]) -> None:
@@ -141,7 +144,9 @@ def _legend(drawn: Figure, section: Section, figures: Figures) -> None:
         for run in range(len(figures.runs))
     ]
     at = 1 - 0.12 / drawn.get_figheight()
-    drawn.suptitle(section.title, x=0.12 / _WIDTH, y=at, ha="left", va="top", fontsize=13, fontweight="bold")
+    drawn.suptitle(
+        figures.lead or section.title, x=0.12 / _WIDTH, y=at, ha="left", va="top", fontsize=13, fontweight="bold"
+    )
     drawn.legend(handles=handles, loc="lower left", ncols=min(len(handles), _in_legend(figures)), frameon=False)
 
 
@@ -164,26 +169,32 @@ def _bars(chart: Bars, axes: Axes, figures: Figures) -> None:
     """A bar a run, lying, with its number at its end."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    (bars,) = chart.statistics.values()
-    thickness = min(0.72, _BAR * len(bars) / _height(chart, figures))
-    for run, bar in enumerate(bars):
-        axes.barh(run, bar.value or 0, thickness, **_fill(figures, run))
+    bars = _rows(chart)
+    thickness = min(0.72, _BAR * len(bars) / _height(chart))
+    for place, (run, bar) in enumerate(bars):
+        axes.barh(place, bar.value or 0, thickness, **_fill(figures, run))
         if bar.value is not None and bar.low is not None and bar.high is not None:
-            axes.errorbar(bar.value, run, xerr=[[bar.value - bar.low], [bar.high - bar.value]], **_WHISKER)
+            axes.errorbar(bar.value, place, xerr=[[bar.value - bar.low], [bar.high - bar.value]], **_WHISKER)
         end = max(bar.value or 0, bar.high or 0)
         number = "not measured" if bar.value is None else f" {f'{bar.sign} '.lstrip()}{_number(bar.value)}"
         text = number + "*" * bool(bar.note)
-        axes.annotate(text, (end, run), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
+        axes.annotate(text, (end, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
     width = axes.get_position().width * _WIDTH
     narrow = width < 2 * _NAMES  # then the title begins above the names
     _put_title(axes, _title(chart.title, chart.unit), x=(0.1 - _NAMES) / width if narrow else 0)
-    axes.set_yticks(range(len(bars)), [_row(figures, run) for run in range(len(bars))], fontsize=8)
+    axes.set_yticks(range(len(bars)), [_row(figures, run) for run, _ in bars], fontsize=8)
     axes.set_ylim(len(bars) - 0.5, -0.5)
     low, high = min(axes.dataLim.x0, 0), max(axes.dataLim.x1, 0)
     axes.set_xlim(1.22 * low, 1.22 * high if high or low else 1)
     axes.xaxis.set_major_locator(MaxNLocator(max(int(width), 3), steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
     axes.grid(visible=False, axis="y")
+
+
+def _rows(chart: Bars) -> list[tuple[int, Bar]]:
+    """The bars of a chart whose runs have one each, and whose they are."""
+    (bars,) = chart.statistics.values()
+    return list(enumerate(bars, chart.first))
 
 
 _WHISKER: dict[str, Any] = {"color": "#1b1f27", "capsize": 2.5, "linewidth": 1, "linestyle": "none"}
@@ -222,12 +233,19 @@ def _curves(chart: Curves, axes: Axes, figures: Figures) -> None:
         y = [float("nan") if each is None else each for _, each in line.points]
         if line.run is not None:
             places = range(len(x))
-            every = {*places[:: max(len(x) // 6, 1)], *(place for place in places if _is_alone(line.points, place))}
+            every = {
+                *places[:: 1 if line.marked else max(len(x) // 6, 1)],
+                *(place for place in places if _is_alone(line.points, place)),
+            }
             axes.plot(x, y, "--" if line.dashed else "-", color=_color(line.run), linewidth=1.4,
                       drawstyle="steps-post" if line.stepped else "default",
                       marker=_marker(line.run), markersize=4, markevery=sorted(every))  # fmt: skip
         else:
             axes.plot(x, y, "-" if line.over else ":", color="#9aa2af", linewidth=1.2)
+            if line.name and y[0] == y[-1]:
+                axes.annotate(
+                    line.name, (x[0], y[0]), xytext=(2, 3), textcoords="offset points", fontsize=8, color=_SOFT
+                )
         for run, at, value in zip(line.over, x, y, strict=False):
             face = _color(run) if _valid(figures, run) else "white"
             axes.plot(at, value, _marker(run), color=_color(run), markerfacecolor=face, markersize=7)
@@ -245,7 +263,12 @@ def _curves(chart: Curves, axes: Axes, figures: Figures) -> None:
     if chart.bands:
         _make_room_above(axes)
     if chart.strip is not None:
-        draw_strip(chart.strip, axes, _height(chart, figures), _color)
+        draw_strip(chart.strip, axes, _height(chart), _color)
+
+
+def _put_name(axes: Axes, name: str, x: float, y: float) -> None:
+    """Above the left end of a level line."""
+    axes.annotate(name, (x, y), xytext=(2, 3), textcoords="offset points", fontsize=8, color=_SOFT)
 
 
 def _is_alone(points: Points, place: int) -> bool:

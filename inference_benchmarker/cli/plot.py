@@ -21,11 +21,14 @@ def run(arguments: list[str]) -> int:
     plot = make_plot(*plot_parser().parsed(in_todays_words(arguments)))
     give_back_large_blocks()
     from inference_benchmarker.wave import store
+    from visualization.capacity import is_capacity, read_capacities
     from visualization.runs import read_runs, runs_among
     from visualization.series import make_figures, write_report
 
     tell = say_nothing if plot.quiet else _say_when_slow(time.monotonic() + SLOW_S)
-    paths, others = runs_among(plot.runs)
+    searched = [path for path in plot.runs if is_capacity(path)]
+    waves = [path for path in plot.runs if path not in searched]
+    paths, others = runs_among(waves) if waves or not searched else ((), ())
     for left_out in (*(f"Skipped: {other}" for other in others), *(() if plot.quiet else plot.notes)):
         say(left_out)
     with how_far(quiet=plot.quiet):
@@ -33,8 +36,8 @@ def run(arguments: list[str]) -> int:
     for found in runs:
         for problem in found.problems:
             say(f"{found.label}: {problem}")
-    figures = make_figures(runs, plot.fields)
-    for path in write_report(figures, plot.formats, plot.output_dir or paths[0], tell):
+    figures = make_figures(runs, plot.fields, read_capacities(searched, plot.metadata))
+    for path in write_report(figures, plot.formats, plot.output_dir or (*paths, *searched)[0], tell):
         print(path, flush=True)
     return OK
 

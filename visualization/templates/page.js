@@ -2,7 +2,7 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const hidden = new Set();
-let statistic = "median";
+let statistic = data.statistic;
 const drawings = [];
 const COLORS = 8;
 const MARKERS = ["circle", "square", "triangle", "diamond", "down", "plus", "cross", "ring", "star"];
@@ -122,14 +122,15 @@ function chosen(chart) {
 function drawBars(chart, width) {
   const name = chosen(chart);
   const bars = (chart.statistics[name] || chart.statistics[Object.keys(chart.statistics)[0]].map(() => ({ value: null, low: null, high: null, note: "" })));
-  const runs = data.runs.map((_, run) => run).filter(shown);
-  const most = Math.max(0, ...runs.flatMap((run) => [bars[run].value, bars[run].high].filter((v) => v !== null)));
-  const least = Math.min(0, ...runs.map((run) => bars[run].value || 0));
+  const of = (run) => bars[run - chart.first];
+  const runs = data.runs.map((_, run) => run).filter((run) => shown(run) && of(run));
+  const most = Math.max(0, ...runs.flatMap((run) => [of(run).value, of(run).high].filter((v) => v !== null)));
+  const least = Math.min(0, ...runs.map((run) => of(run).value || 0));
   const span = most - least || 1, high = 38;
   const at = (value) => ((value - least) / span) * (width - 2);
   const svg = make("svg", { viewBox: `0 0 ${width} ${Math.max(high * runs.length, 20)}`, role: "group", "aria-label": chart.title });
-  svg.append(make("desc", {}, runs.map((run) => `${data.runs[run].label}: ${barText(bars[run], chart.unit)}`).join("; ")));
-  runs.forEach((run, place) => svg.append(barRow(chart, name, bars[run], run, place * high, width, at)));
+  svg.append(make("desc", {}, runs.map((run) => `${data.runs[run].label}: ${barText(of(run), chart.unit)}`).join("; ")));
+  runs.forEach((run, place) => svg.append(barRow(chart, name, of(run), run, place * high, width, at)));
   if (!runs.length) svg.append(make("text", { x: 0, y: 14, class: "soft" }, "No run is shown."));
   return svg;
 }
@@ -173,9 +174,10 @@ function barShape(bar, run, at) {
 function barTable(chart) {
   const names = Object.keys(chart.statistics);
   const head = ["Run", ...names.map((name) => name || `${chart.title}${chart.unit ? `, ${chart.unit}` : ""}`)];
-  const rows = data.runs.map(({ label, verdict }, run) => [
-    invalid(run) ? `${label} (${verdict})` : label,
-    ...names.map((name) => { const bar = chart.statistics[name][run]; return [barText(bar, chart.unit), intervalText(bar), bar.note].filter(Boolean).join("; "); }),
+  const known = data.runs.map((_, run) => run).filter((run) => chart.statistics[names[0]][run - chart.first]);
+  const rows = known.map((run) => [
+    invalid(run) ? `${data.runs[run].label} (${data.runs[run].verdict})` : data.runs[run].label,
+    ...names.map((name) => { const bar = chart.statistics[name][run - chart.first]; return [barText(bar, chart.unit), intervalText(bar), bar.note].filter(Boolean).join("; "); }),
   ]);
   return table(head, rows);
 }
@@ -347,12 +349,14 @@ function curve(line, x, y, box, count) {
   const kind = ["curve", line.dashed && "dashed", over && "over", plain && "plain"].filter(Boolean).join(" ");
   const parts = [make("path", { d, class: kind, style, "data-run": line.run })];
   const known = line.points.filter((point) => point.y !== null && point.run !== null);
-  const step = over ? 1 : Math.max(1, Math.ceil(known.length / 6)), first = over ? 0 : ((line.run * step) / Math.max(count, 1)) | 0;
+  const step = over || line.marked ? 1 : Math.max(1, Math.ceil(known.length / 6)), first = step === 1 ? 0 : ((line.run * step) / Math.max(count, 1)) | 0;
   const alone = (at) => line.points[at - 1]?.y == null && line.points[at + 1]?.y == null; // no line leads to it
   known.forEach((point, index) => {
     if ((index - first) % step === 0 || alone(line.points.indexOf(point))) parts.push(marker(point.run, x(point.x), y(point.y), over ? 5 : 3));
     if (over && invalid(point.run)) parts.push(make("text", { class: "bad", x: Math.min(x(point.x) + 20, box.right), y: y(point.y) - 9, "text-anchor": "end" }, data.runs[point.run].verdict.split(" ")[0]));
   });
+  const level = plain && line.name && line.points[0].y === line.points[line.points.length - 1].y;
+  if (level) parts.push(make("text", { class: "soft", x: x(line.points[0].x) + 2, y: y(line.points[0].y) - 4 }, line.name));
   if (line.knee && over && line.points.some((point) => point.x === line.knee[0])) parts.push(...knee(line.knee, x, y, box));
   return parts;
 }
