@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from inference_benchmarker.embedded.queueing import QueueModel
-from inference_benchmarker.embedded.rules import Rules
+from inference_benchmarker.embedded.queueing.model import QueueModel
+from inference_benchmarker.embedded.queueing.rules import Rules
 
 if TYPE_CHECKING:
-    from inference_benchmarker.embedded.queueing import Job
+    from inference_benchmarker.embedded.queueing.job import Job
 
 LATER = 10**15
 arrival_lists = st.lists(st.integers(0, 200), max_size=60).map(lambda gaps: list(accumulate(gaps)))

@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import math
-import random
 import re
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.embedded.rules import DISCIPLINES, Rules
+from inference_benchmarker.embedded.queueing.rules import DISCIPLINES, Rules
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 _NAME = re.compile("[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 _REASON = re.compile("[a-zA-Z_]{1,40}")
 _SECONDS = (
     "service_s",
     "batch_delay_s",
+    "grow_delay_s",
+    "grow_keep_s",
     "cold_start_s",
     "slow_start_s",
+    "cool_down_s",
     "pause_every_s",
     "pause_s",
     "publication_delay_s",
     "model_load_s",
     "instance_start_s",
 )
-_FACTORS = ("slow_factor", "slow_start_factor")
+_FACTORS = ("slow_factor", "slow_start_factor", "cache_speedup")
 FAILED_AS_CONFIGURED = "The model failed, as configured."
 PUBLISH_INTERVALS_S = (1, 10, 30, 60, 120, 180, 240, 300)
 _FATES = ("error_share", "close_share", "hang_share", "break_share")
@@ -48,9 +49,16 @@ class EndpointConfig:
     in batches of up to ``batch_size`` where one has waited for ``batch_delay_s``; see ``queueing.Rules``.
     ``queue_limit`` requests may wait, the next gets 503; None: no limit.
 
+    When more than ``grow_queue`` wait (None: twice the batch size), a server is added, which serves ``grow_delay_s``
+    later, one at a time up to ``most_servers`` (None: none is added). It goes when for ``grow_keep_s`` the others
+    were enough. A request whose body is among the ``cache_size`` that were seen last takes the ``cache_speedup``-th
+    part of its service time.
+
     The first request of each server takes ``cold_start_s`` longer. What begins in the first ``slow_start_s`` seconds
-    from the first request on, and the first ``slow_start_requests``, takes ``slow_start_factor`` times as long. Every
-    ``pause_every_s`` seconds from then on, all servers stand still for ``pause_s``, as for a collection of garbage.
+    from the first request on, and the first ``slow_start_requests``, takes ``slow_start_factor`` times as long, or
+    evenly less and less (``slow_start_gradual``). Both begin anew after ``cool_down_s`` without a request; 0: never.
+    Every ``pause_every_s`` from the first request on, all servers stand still for ``pause_s``, as for a collection of
+    garbage.
 
     Of the requests accepted, each by a draw of its own from ``seed``,
     ``error_share`` get ``error_status`` after their service, ``close_share`` see the connection close within the
@@ -82,6 +90,12 @@ class EndpointConfig:
     queue_limit: int | None = None
     batch_size: int = 1
     batch_delay_s: float = 0.0
+    most_servers: int | None = None
+    grow_queue: int | None = None
+    grow_delay_s: float = 0.0
+    grow_keep_s: float = 600.0
+    cache_size: int = 0
+    cache_speedup: float = 10.0
     error_share: float = 0.0
     error_status: int = 500
     close_share: float = 0.0
@@ -91,6 +105,8 @@ class EndpointConfig:
     slow_start_s: float = 0.0
     slow_start_requests: int = 0
     slow_start_factor: float = 3.0
+    slow_start_gradual: bool = False
+    cool_down_s: float = 0.0
     pause_every_s: float = 0.0
     pause_s: float = 0.0
     tokens: int = 20
@@ -125,13 +141,29 @@ class EndpointConfig:
             queue_limit=self.queue_limit,
             batch_size=self.batch_size,
             batch_delay_ns=round(self.batch_delay_s * NS),
+            most_servers=self.servers_at_most,
+            grow_queue=self.grows_above,
+            grow_delay_ns=round(self.grow_delay_s * NS),
+            grow_keep_ns=round(self.grow_keep_s * NS),
             cold_start_ns=round(self.cold_start_s * NS),
             slow_start_ns=round(self.slow_start_s * NS),
             slow_start_requests=self.slow_start_requests,
             slow_start_factor=self.slow_start_factor,
+            slow_start_gradual=self.slow_start_gradual,
+            cool_ns=round(self.cool_down_s * NS),
             pause_every_ns=round(self.pause_every_s * NS),
             pause_ns=round(self.pause_s * NS),
         )
+
+    @property
+    def servers_at_most(self) -> int:
+        """The number of servers that there may be when requests pile up."""
+        return self.most_servers or self.servers
+
+    @property
+    def grows_above(self) -> int:
+        """The number of waiting requests above which a server is added."""
+        return 2 * self.batch_size if self.grow_queue is None else self.grow_queue
 
     def servers_of(self, instances: int) -> int:
         """The servers of that many instances, rounded down where each has no whole number of them."""
@@ -147,6 +179,11 @@ class EndpointConfig:
             problems.append(("error_share", f"{others} are {shares:g}, more than 1 together"))
         if self.discipline == "ps" and self.batch_size > 1:
             problems.append(("batch_size", f"is {self.batch_size}: where requests share the servers, none are batched"))
+        if self.most_servers is not None and self.most_servers < self.servers:
+            problems.append(("most_servers", f"is {self.most_servers}: there are {self.servers} servers at first"))
+        if self.most_servers and self.queue_limit is not None and self.queue_limit <= self.grows_above:
+            never = f"a server is added when more than {self.grows_above} wait, so none ever is"
+            problems.append(("queue_limit", f"is {self.queue_limit}: {never}"))
         if 0 < self.pause_every_s < 0.001:
             problems.append(("pause_every_s", f"is {self.pause_every_s:g}: it must be 0 or at least 0.001"))
         if self.pause_s and self.pause_s >= self.pause_every_s:
@@ -167,8 +204,9 @@ class EndpointConfig:
         return problems
 
     def _wrong_integers(self) -> list[tuple[str, str]]:
-        least = {"servers": 1, "tokens": 1, "seed": None, "instances": 1, "batch_size": 1, "slow_start_requests": 0}
-        optional = {"queue_limit": 0, "models_in_memory": 1, "throttle_every": 1}
+        least: dict[str, int | None] = {"servers": 1, "tokens": 1, "seed": None, "instances": 1, "batch_size": 1}
+        least |= {"slow_start_requests": 0, "cache_size": 0}
+        optional = {"queue_limit": 0, "most_servers": 1, "grow_queue": 0, "models_in_memory": 1, "throttle_every": 1}
         least |= {name: low for name, low in optional.items() if getattr(self, name) is not None}
         return [
             (name, f"is {value!r}: it must be an integer" + ("" if low is None else f" of at least {low}"))
@@ -211,31 +249,3 @@ class WrongEndpointError(BenchmarkError):
         told = "; ".join(f"{field} {problem}" for field, problem in problems)
         super().__init__(f"The endpoint cannot be like that: {told}.")
         self.problems = problems
-
-
-class Fate(Enum):
-    """The fate of an accepted request."""
-
-    ANSWER = "answer"
-    ERROR = "error"
-    CLOSE = "close"
-    HANG = "hang"
-    BREAK = "break"
-
-
-def fates(config: EndpointConfig) -> Callable[[], Fate]:
-    """The reproducible stream of fates: the i-th call is for the i-th queued request, rejected or not."""
-    draw = random.Random(f"fate:{config.seed}").random
-    error = config.error_share
-    close = error + config.close_share
-    hang = close + config.hang_share
-    broken = hang + config.break_share
-
-    def fate() -> Fate:
-        drawn = draw()
-        if drawn >= broken:
-            return Fate.ANSWER
-        bounds = ((error, Fate.ERROR), (close, Fate.CLOSE), (hang, Fate.HANG))
-        return next((fate for bound, fate in bounds if drawn < bound), Fate.BREAK)
-
-    return fate

@@ -15,15 +15,17 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.embedded.aws.services import Aws
-from inference_benchmarker.embedded.config import FAILED_AS_CONFIGURED, EndpointConfig, Fate, fates
+from inference_benchmarker.embedded.body_cache import BodyCache
+from inference_benchmarker.embedded.config import FAILED_AS_CONFIGURED, EndpointConfig
 from inference_benchmarker.embedded.exchange import Alarm, Exchange
+from inference_benchmarker.embedded.fates import Fate, fates
 from inference_benchmarker.embedded.http.connection import HttpConnection
 from inference_benchmarker.embedded.http.messages import Answer, HttpError, Request, json_answer
 from inference_benchmarker.embedded.http.routing import Route, Routes
 from inference_benchmarker.embedded.log import SCHEMA_VERSION, ArrivalLog, Metrics, State
 from inference_benchmarker.embedded.protocols.compressed import compressed
 from inference_benchmarker.embedded.protocols.routes import SAGEMAKER, Answerer, at_once, queued
-from inference_benchmarker.embedded.queueing import Job, QueueModel
+from inference_benchmarker.embedded.queueing.model import QueueModel
 from inference_benchmarker.embedded.service_times import service_times
 from inference_benchmarker.units import NS
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.embedded.aws.telemetry import Traffic
     from inference_benchmarker.embedded.protocols.dialects import Dialect
+    from inference_benchmarker.embedded.queueing.job import Job
 
 _TARGET_MODEL = "x-amzn-sagemaker-target-model"
 
@@ -43,6 +46,8 @@ class Endpoint:
 
     def __init__(self, config: EndpointConfig, loop: asyncio.AbstractEventLoop) -> None:
         self._queue = QueueModel(config.rules, service_times(config))
+        self._cache = BodyCache(config.cache_size)
+        self._cached_part = 1 / config.cache_speedup
         self._next_fate = fates(config)
         self._error_status = config.error_status
         self._is_gzip = config.gzip
@@ -140,7 +145,7 @@ class Endpoint:
             reply = dialect.failure(self._error_status, FAILED_AS_CONFIGURED, sequence)
         if self._is_gzip:
             reply = compressed(reply)
-        job = self._queue.offer(request.complete_ns, 1 if isinstance(reply, Answer) else reply.pieces)
+        job = self._offer(request, 1 if isinstance(reply, Answer) else reply.pieces)
         if job is None:
             self._send(connection, request, route, dialect.failure(503, "The queue is full.", sequence))
             self._log.close(sequence, 503, now := time.monotonic_ns())
@@ -150,6 +155,15 @@ class Endpoint:
             connection, route, sequence, job=job, reply=reply, fate=fate, traffic=traffic, arrival_ns=request.arrival_ns
         )
         self._answer_until(request.complete_ns)
+
+    def _offer(self, request: Request, pieces: int) -> Job | None:
+        """Its job, or None where the queue is full; what the cache has takes a part of its time."""
+        digest = self._cache.digest(request.body)
+        part = self._cached_part if self._cache.has(digest) else 1.0
+        job = self._queue.offer(request.complete_ns, pieces, part)
+        if job is not None:
+            self._cache.keep(digest)
+        return job
 
     def _send(self, connection: HttpConnection, request: Request, route: str, answer: Answer) -> None:
         self._metrics.requests[route, answer.status] += 1
@@ -203,6 +217,8 @@ class Endpoint:
             queue.busy_ns(now) / NS,
             instances.current,
             instances.desired,
+            self._cache.lookups,
+            self._cache.hits,
         )
         text = self._metrics.render(state)
         return Answer(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")

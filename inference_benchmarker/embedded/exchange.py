@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.embedded.config import Fate
+from inference_benchmarker.embedded.fates import Fate
 from inference_benchmarker.embedded.http.messages import Answer, chunk
 from inference_benchmarker.timerfd import TimerFd
 from inference_benchmarker.units import NS
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.embedded.aws.telemetry import Traffic
     from inference_benchmarker.embedded.http.connection import HttpConnection
     from inference_benchmarker.embedded.protocols.dialects import Stream
-    from inference_benchmarker.embedded.queueing import Job
+    from inference_benchmarker.embedded.queueing.job import Job
 
 # Differs from every instant and from None: after it rang, whatever is set has to reach the timer.
 _RANG = -1

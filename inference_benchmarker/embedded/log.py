@@ -137,6 +137,8 @@ class State:
     busy_s: float
     instances: int
     desired_instances: int
+    cache_lookups: int
+    cache_hits: int
 
 
 class Metrics:
@@ -165,6 +167,10 @@ class Metrics:
                 self._value("busy_seconds_total", "counter", "Time in service, all servers.", state.busy_s),
                 self._value("instances", "gauge", "Instances that serve.", state.instances),
                 self._value("desired_instances", "gauge", "Instances asked for.", state.desired_instances),
+                self._value(
+                    "cache_lookups_total", "counter", "Requests that the cache was asked for.", state.cache_lookups
+                ),
+                self._value("cache_hits_total", "counter", "Requests whose body it had.", state.cache_hits),
                 self._histogram("service_seconds", "Start to finish.", self.service),
                 self._histogram("queue_wait_seconds", "Arrival to start.", self.queue_wait),
             ]

@@ -15,7 +15,7 @@ from inference_benchmarker.embedded.aws.metric_store import Metric, MetricStore
 from inference_benchmarker.embedded.aws.scaling_metrics import ScalingMetrics
 from inference_benchmarker.embedded.aws.telemetry import HARDWARE, REQUESTS, VARIANT, Telemetry
 from inference_benchmarker.embedded.config import EndpointConfig
-from inference_benchmarker.embedded.queueing import QueueModel
+from inference_benchmarker.embedded.queueing.model import QueueModel
 from inference_benchmarker.embedded.scaling.autoscaler import Autoscaler
 from inference_benchmarker.embedded.scaling.instances import Instances
 from inference_benchmarker.embedded.scaling.records import MetricSource, Policy, Target

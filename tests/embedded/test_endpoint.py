@@ -18,7 +18,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from inference_benchmarker.embedded.config import Fate, fates
+from inference_benchmarker.embedded.fates import Fate, fates
 from inference_benchmarker.embedded.http.messages import Request
 from inference_benchmarker.embedded.log import ArrivalLog
 from inference_benchmarker.embedded.running import EndpointConfig, RunningEndpoint, listen, start
@@ -495,6 +495,27 @@ def test_a_taken_port_is_said() -> None:
         listen(70_000)
 
 
+def test_a_body_that_was_seen_before_takes_its_part_of_the_time_whatever_the_protocol() -> None:
+    config = EndpointConfig(service_s=0.02, cache_size=8, cache_speedup=10, queue_limit=0, servers=1)
+    paths = ("/invocations", "/endpoints/demo/invocations", "/v1/chat/completions")
+    body = json.dumps({"messages": [{"role": "user", "content": "one"}]})
+    with start(config) as endpoint:
+        for path in paths:
+            assert [ask(endpoint, path=path, body=body)[0] for _ in range(2)] == [200, 200]
+        log = logged(endpoint, 6)
+        assert [f - s for s, f in zip(log["start_ns"], log["finish_ns"], strict=True)] == [20 * MS] + [2 * MS] * 5
+        metrics = endpoint.metrics()
+    assert "demo_endpoint_cache_lookups_total 6\n" in metrics
+    assert "demo_endpoint_cache_hits_total 5\n" in metrics
+
+
+def test_servers_that_were_added_under_load_are_shown_and_stay() -> None:
+    with start(EndpointConfig(servers=1, most_servers=2, grow_delay_s=0.01)) as endpoint:
+        assert "demo_endpoint_servers 1\n" in endpoint.metrics()
+        assert at_once(endpoint, 8) == [200] * 8
+        assert "demo_endpoint_servers 2\n" in endpoint.metrics()
+
+
 def test_everything_wrong_with_a_configuration_is_said_at_once() -> None:
     with pytest.raises(BenchmarkError) as error:
         EndpointConfig(
@@ -518,6 +539,13 @@ def test_everything_wrong_with_a_configuration_is_said_at_once() -> None:
             slow_start_factor=0,
             pause_every_s=-1,
             pause_s=float("inf"),
+            most_servers=0,
+            grow_queue=-1,
+            grow_delay_s=-1,
+            grow_keep_s=-1,
+            cache_size=-1,
+            cache_speedup=0.5,
+            cool_down_s=-1,
         )
     wrong = (
         "servers",
@@ -540,6 +568,13 @@ def test_everything_wrong_with_a_configuration_is_said_at_once() -> None:
         "slow_start_factor",
         "pause_every_s",
         "pause_s",
+        "most_servers",
+        "grow_queue",
+        "grow_delay_s",
+        "grow_keep_s",
+        "cache_size",
+        "cache_speedup",
+        "cool_down_s",
     )
     assert [name for name in wrong if f"{name.strip()} is" not in str(error.value)] == []
     with pytest.raises(BenchmarkError, match="more than 1 together"):
@@ -548,6 +583,10 @@ def test_everything_wrong_with_a_configuration_is_said_at_once() -> None:
         EndpointConfig(service_s=0)
     with pytest.raises(BenchmarkError, match="batch_size is 2"):
         EndpointConfig(discipline="ps", batch_size=2)
+    with pytest.raises(BenchmarkError, match="most_servers is 3: there are 4 servers at first"):
+        EndpointConfig(most_servers=3)
+    with pytest.raises(BenchmarkError, match="queue_limit is 16: a server is added when more than 16 wait, so none"):
+        EndpointConfig(most_servers=8, batch_size=8, queue_limit=16)
     with pytest.raises(BenchmarkError, match=r"pause_s is 2: it must be less than the 1 s"):
         EndpointConfig(pause_every_s=1, pause_s=2)
     with pytest.raises(BenchmarkError, match=r"pause_every_s is 1e-05: .*at least 0.001"):

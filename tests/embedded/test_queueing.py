@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker.embedded.config import EndpointConfig
-from inference_benchmarker.embedded.queueing import QueueModel
-from inference_benchmarker.embedded.rules import Rules
+from inference_benchmarker.embedded.queueing.model import QueueModel
+from inference_benchmarker.embedded.queueing.rules import Rules
 from inference_benchmarker.embedded.service_times import service_times
 from inference_benchmarker.units import NS
 from tests.queue_models import LATER, accepted, arrival_lists, queue, served, servers_of, services
@@ -262,7 +262,19 @@ batches = st.fixed_dictionaries({"batch_size": st.integers(2, 5), "batch_delay_n
 disturbances = st.fixed_dictionaries(
     {"pause_every_ns": st.integers(50, 900), "pause_ns": st.integers(0, 49), "cold_start_ns": st.integers(0, 99)}
 )
-rules_of = st.builds(lambda order, more: order | more, orders | batches, disturbances)
+memories: st.SearchStrategy[dict[str, Any]] = st.just({}) | st.fixed_dictionaries(
+    {
+        "most_servers": st.integers(1, 8),
+        "grow_queue": st.integers(0, 3),
+        "grow_delay_ns": st.integers(0, 200),
+        "grow_keep_ns": st.integers(0, 500),
+        "slow_start_requests": st.integers(0, 9),
+        "slow_start_gradual": st.booleans(),
+        "slow_start_factor": st.just(2.5),
+        "cool_ns": st.integers(0, 100),
+    }
+)
+rules_of = st.builds(lambda order, *more: order | more[0] | more[1], orders | batches, disturbances, memories)
 
 
 @given(arrival_lists, services, servers_of)

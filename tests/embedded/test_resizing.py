@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_benchmarker.embedded.rules import DISCIPLINES
+from inference_benchmarker.embedded.queueing.rules import DISCIPLINES
 from tests.queue_models import LATER, arrival_lists, queue, served, servers_of, services
 
 if TYPE_CHECKING:
-    from inference_benchmarker.embedded.queueing import Job, QueueModel
+    from inference_benchmarker.embedded.queueing.job import Job
+    from inference_benchmarker.embedded.queueing.model import QueueModel
 
 MS = 1_000_000
 

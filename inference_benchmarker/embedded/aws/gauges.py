@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sized
 
     from inference_benchmarker.embedded.config import EndpointConfig
-    from inference_benchmarker.embedded.queueing import QueueModel
+    from inference_benchmarker.embedded.queueing.model import QueueModel
 
 # (cores, GPUs, type), by size.
 _G5 = (
@@ -33,20 +33,20 @@ _MEMORY, _GPU, _GPU_MEMORY, _DISK = (20.0, 40.0), (0.0, 80.0), (50.0, 10.0), (12
 
 
 def instance_type(config: EndpointConfig) -> str:
-    """The configured type, or the smallest with a core for each server of an instance."""
-    servers = -(-config.servers // config.instances)
+    """The configured type, or the smallest with a core for each server an instance may have."""
+    servers = -(-config.servers_at_most // config.instances)
     return config.instance_type or next((kind for cores, _, kind in _G5 if cores >= servers), _G5[-1][-1])
 
 
 def utilization(config: EndpointConfig, share: float) -> dict[str, float]:
-    """The gauges of an instance when the servers are busy for that share of the time, in percent.
+    """The gauges of an instance when the servers it may have are busy for that share of the time, in percent.
 
     CPU is the sum over cores, one core a server: up to 100 x servers / instances. GPUs are summed up, too; an instance
     type that is not of g5 has none.
     """
     gpus = _GPUS.get(instance_type(config), 0)
     shown = {
-        "CPUUtilization": 100 * share * config.servers / config.instances,
+        "CPUUtilization": 100 * share * config.servers_at_most / config.instances,
         "MemoryUtilization": _MEMORY[0] + _MEMORY[1] * share,
         "DiskUtilization": _DISK[0] + _DISK[1] * share,
     }

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.embedded.aws.aws_json import Service
     from inference_benchmarker.embedded.config import EndpointConfig
     from inference_benchmarker.embedded.http.messages import Answer, Request
-    from inference_benchmarker.embedded.queueing import QueueModel
+    from inference_benchmarker.embedded.queueing.model import QueueModel
 
 
 class Aws:

@@ -1,0 +1,61 @@
+"""Warming up: how much longer the first requests of the model take than those that follow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from inference_benchmarker.embedded.queueing.rules import Rules
+
+
+class Warmth:
+    """The state of the servers: how many are cold, and how far the slow start has gone.
+
+    It starts with the first request, and anew with one before which nobody was there for ``rules.cool_ns``.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._cold = 0
+        self._begun = 0
+        self._since_ns: int | None = None
+        self._empty_since_ns = 0
+
+    def arrive(self, now_ns: int, servers: int) -> None:
+        """A request comes while no other is there."""
+        cool_ns = self._rules.cool_ns
+        if self._since_ns is None or (cool_ns and now_ns - self._empty_since_ns >= cool_ns):
+            self._since_ns, self._begun, self._cold = now_ns, 0, servers
+
+    def empty(self, now_ns: int) -> None:
+        """The last request that was there has ended."""
+        self._empty_since_ns = now_ns
+
+    def resize(self, more: int) -> None:
+        """So many servers are new and cold; those that go, where it is less than 0, are cold ones first."""
+        self._cold = max(0, self._cold + more)
+
+    def length(self, service_ns: int, now_ns: int) -> int:
+        """The length of a service of ``service_ns`` that begins now, on a cold server as long as there is one."""
+        slow = self._slow(now_ns)
+        if slow:
+            service_ns = round(service_ns * (1 + (self._rules.slow_start_factor - 1) * slow))
+        if self._cold:
+            self._cold -= 1
+            service_ns += self._rules.cold_start_ns
+        return service_ns
+
+    def started(self, requests: int) -> None:
+        """That many requests began their service."""
+        self._begun += requests
+
+    def _slow(self, now_ns: int) -> float:
+        """The part of the slow start that is left, from 1 at its beginning to 0 when it is over."""
+        rules = self._rules
+        assert self._since_ns is not None
+        left = max(_left(self._begun, rules.slow_start_requests), _left(now_ns - self._since_ns, rules.slow_start_ns))
+        return left if rules.slow_start_gradual else float(left > 0)
+
+
+def _left(done: int, of: int) -> float:
+    return (of - done) / of if done < of else 0.0
