@@ -14,9 +14,10 @@ from inference_benchmarker.units import MIB
 from inference_benchmarker.verdict.server.known_metrics import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from inference_benchmarker.facts.server_metric import Source
+    from inference_benchmarker.plan.server_limit import ServerLimit
 
 STREAMS = {
     "cloudwatch": "server_capacity.cloudwatch",
@@ -33,6 +34,12 @@ class Stream(Protocol):
 
     def check_block(self, block: dict[str, Any], where: str) -> list[str]:
         """Everything wrong with a block, each sentence beginning with ``where``."""
+
+    def asking(self, blocks: list[dict[str, Any]], name: str, statistic: str) -> list[dict[str, Any]] | None:
+        """The blocks with that metric and statistic in them (empty: the usual one); None where they cannot have it."""
+
+    def names(self, blocks: list[dict[str, Any]]) -> Iterable[str]:
+        """The metrics that the blocks ask for."""
 
     def make_source(self, blocks: list[dict[str, Any]], environment: Mapping[str, str]) -> Source:
         """The checked blocks, ready to be asked; BenchmarkError for what the wave need not be started with."""
@@ -53,15 +60,49 @@ def load_config(path: str | Path) -> list[dict[str, Any]]:
     return data
 
 
+def with_limits(blocks: list[dict[str, Any]], limits: Iterable[ServerLimit], path: str | Path) -> list[dict[str, Any]]:
+    """The blocks of the file, and in them the metrics that limits are on; BenchmarkError for one that none can have."""
+    problems = []
+    for limit in limits:
+        names = {name: list(_stream(name).names(_of(blocks, name))) for name in _streams(blocks)}
+        more = _asking(blocks, limit, names)
+        if more is None:
+            there = [name for several in names.values() for name in several]
+            asked = f"it asks for {', '.join(there)}" if there else "it asks for none by name"
+            close = nearest(limit.name, there)
+            problems.append(f"--slo {limit.expression}: {path} has no metric {limit.name!r}; {asked}.{close}")
+        blocks = more or blocks
+    refuse(problems)
+    return blocks
+
+
+def _asking(
+    blocks: list[dict[str, Any]], limit: ServerLimit, names: Mapping[str, Collection[str]]
+) -> list[dict[str, Any]] | None:
+    """The stream that asks already for such a metric goes before one that could."""
+    for name in sorted(names, key=lambda name: limit.name not in names[name]):
+        if (more := _stream(name).asking(_of(blocks, name), limit.name, limit.statistic)) is not None:
+            return [*(block for block in blocks if block["stream"] != name), *more]
+    return None
+
+
+def _streams(blocks: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(block["stream"] for block in blocks))
+
+
+def _of(blocks: list[dict[str, Any]], stream: str) -> list[dict[str, Any]]:
+    return [block for block in blocks if block["stream"] == stream]
+
+
 def make_sources(blocks: list[dict[str, Any]], environment: Mapping[str, str]) -> list[Source]:
     """A source for each stream that the blocks name, in their order; BenchmarkError with what each stream misses.
 
     ``environment``: where blocks name the variables of their secrets.
     """
     sources, problems = [], []
-    for name in dict.fromkeys(block["stream"] for block in blocks):
+    for name in _streams(blocks):
         try:
-            sources.append(_stream(name).make_source([b for b in blocks if b["stream"] == name], environment))
+            sources.append(_stream(name).make_source(_of(blocks, name), environment))
         except BenchmarkError as error:
             problems.append(str(error))
     refuse(problems)

@@ -5,7 +5,8 @@
 endpoints run on, and ``logs``, where requests failed, what the endpoints wrote.
 """
 
+from server_capacity.cloudwatch.asking import asking, names
 from server_capacity.cloudwatch.block import check_block
 from server_capacity.cloudwatch.source import make_source
 
-__all__ = ["check_block", "make_source"]
+__all__ = ["asking", "check_block", "make_source", "names"]

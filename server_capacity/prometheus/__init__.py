@@ -5,7 +5,8 @@
 ``api`` asks a Prometheus server, signed by ``sigv4`` where it is AWS's; ``quantities`` and ``server`` read its answers.
 """
 
+from server_capacity.prometheus.asking import asking, names
 from server_capacity.prometheus.block import check_block
 from server_capacity.prometheus.source import make_source
 
-__all__ = ["check_block", "make_source"]
+__all__ = ["asking", "check_block", "make_source", "names"]

@@ -89,17 +89,32 @@ def used_hardware(metrics: Sequence[ServerMetric]) -> list[Use]:
     return [*_by_cloudwatch(metrics), *_by_presets(metrics)]
 
 
+def resource_of(metric: ServerMetric) -> Resource | None:
+    """The resource whose use a metric shows; None where it shows something else."""
+    if _is_known(metric):
+        return _CLOUDWATCH[metric.namespace or "", metric.name][0]
+    return _PRESET.get(metric.name) if metric.stream == "prometheus" and metric.unit in _WHOLE else None
+
+
+def whole_of(metric: ServerMetric) -> float | None:
+    """The value that a metric has when its resource is used up; None where that is not known, or it shows no use."""
+    if _is_known(metric):
+        counted = _CLOUDWATCH[metric.namespace or "", metric.name][1]
+        number = 1 if counted is None else getattr(metric.hardware, counted, None)
+        return 100.0 * number if number else None
+    return None if resource_of(metric) is None else _WHOLE[metric.unit or ""]
+
+
 def _by_cloudwatch(metrics: Sequence[ServerMetric]) -> Iterator[Use]:
     known = [(metric, _CLOUDWATCH[metric.namespace or "", metric.name]) for metric in metrics if _is_known(metric)]
     several = len({tuple(sorted(metric.dimensions.items())) for metric, _ in known}) > 1
     for metric, (resource, counted) in known:
-        number = 1 if counted is None else getattr(metric.hardware, counted, None)
         if _tells(metric):
             yield Use(
                 resource,
                 metric.statistics.get("Average"),
                 metric.statistics.get("Maximum"),
-                100.0 * number if number else None,
+                whole_of(metric),
                 of=_called(metric) if several else "",
                 hardware=metric.hardware if counted else None,
                 length_s=None if metric.start is None or metric.end is None else metric.end - metric.start,

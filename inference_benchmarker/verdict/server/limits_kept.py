@@ -1,0 +1,130 @@
+"""Limits on a server's metrics, held against what the server told of a wave. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.verdict.server.hardware_use import resource_of, whole_of
+from inference_benchmarker.verdict.server.known_metrics import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from inference_benchmarker.facts.server_metric import ServerMetric
+    from inference_benchmarker.plan.server_limit import ServerLimit
+
+_PER_SECOND = {"Seconds": 1.0, "Milliseconds": 1e3, "Microseconds": 1e6}
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A limit and the row that is nearest to breaking it, or has. ``kept`` None: ``reason`` says why it is not known.
+
+    ``value`` and ``bound`` in the metric's own unit.
+    """
+
+    limit: ServerLimit
+    metric: ServerMetric | None = None
+    value: float | None = None
+    bound: float | None = None
+    reason: str = ""
+
+    @property
+    def kept(self) -> bool | None:
+        """Tells whether the limit was kept."""
+        if self.value is None or self.bound is None:
+            return None
+        return self.limit.met(self.value, self.bound)
+
+    @property
+    def text(self) -> str:
+        """62.1% of a limit on a share, else the value with its unit."""
+        if self.value is None or self.bound is None:
+            return "not known"
+        if self.limit.unit == "s":
+            return f"{self.value * self.limit.limit / self.bound:.4g} s" if self.bound else f"{self.value:.4g}"
+        if is_share(self.limit, self.metric):
+            return f"{100 * self.value * self.limit.limit / self.bound:.3g}%" if self.bound else f"{self.value:.3g}"
+        return f"{self.value:.4g}"
+
+
+def held_against(limit: ServerLimit, metrics: Iterable[ServerMetric]) -> Held:
+    """The limit against the rows of its metric; of several, each must keep it, so that the worst one is told."""
+    listed = list(metrics)
+    rows = [row for row in listed if row.name == limit.name]
+    if not rows:
+        names = sorted({row.name for row in listed if row.asked})
+        told = f"the server told nothing of {limit.name}, only of {', '.join(names)}" if names else "it was not told"
+        return Held(limit, reason=told + nearest(limit.name, names))
+    found = [_held(limit, row) for row in rows]
+    unknown = [each for each in found if each.kept is None]
+    if unknown:
+        return unknown[0]
+    return max(found, key=_excess)
+
+
+def statistic_of(limit: ServerLimit, metric: ServerMetric) -> str:
+    """The statistic that a limit is on: the one that it names, or the metric's Average, or else its first."""
+    if limit.statistic or "Average" in metric.statistics:
+        return limit.statistic or "Average"
+    return next(iter(metric.statistics))
+
+
+def bound_of(limit: ServerLimit, metric: ServerMetric) -> float | None:
+    """The limit in the metric's own unit; None where ``why_no_bound`` says why."""
+    if is_share(limit, metric):
+        whole = whole_of(metric)
+        return None if whole is None else limit.limit * whole
+    if limit.unit == "s":
+        per_second = _PER_SECOND.get(metric.unit or "")
+        return None if per_second is None else limit.limit * per_second
+    return None if _is_misread(limit, metric) else limit.limit
+
+
+def why_no_bound(limit: ServerLimit, metric: ServerMetric) -> str:
+    """The reason for which a limit cannot be told in the metric's own unit."""
+    if limit.unit == "s":
+        return f"{metric.name} is no time, but {metric.unit or 'a plain number'}: write the limit without a unit"
+    if resource_of(metric) is None:
+        return f"it is not known what of {metric.name} is 100%: write the limit as the number that it shows"
+    if whole_of(metric) is None:
+        return 'it is not known what the endpoint runs on: give "InstanceType" in the --endpoint-config'
+    return f"{metric.name} is held against its whole: write {limit.limit:g}%, or a share from 0 to 1"
+
+
+def is_share(limit: ServerLimit, metric: ServerMetric | None) -> bool:
+    """Tells whether a limit is a share of a whole: 70%, or 0.7 of what is the use of a resource."""
+    if limit.unit:
+        return limit.unit == "share"
+    return metric is not None and resource_of(metric) is not None and limit.limit <= 1
+
+
+def _is_misread(limit: ServerLimit, metric: ServerMetric) -> bool:
+    """Tells whether a plain number would be held against a sum of cores, which hardly anybody means."""
+    return not limit.unit and limit.limit > 1 and resource_of(metric) is not None
+
+
+def _held(limit: ServerLimit, row: ServerMetric) -> Held:
+    bound = bound_of(limit, row)
+    if bound is None:
+        return Held(limit, row, reason=why_no_bound(limit, row))
+    statistic = statistic_of(limit, row)
+    if statistic not in row.statistics:
+        return Held(limit, row, bound=bound, reason=_no_statistic(row, statistic))
+    value = row.statistics[statistic]
+    if value is None or not row.complete:
+        return Held(limit, row, bound=bound, reason=row.reason or "it is incomplete")
+    return Held(limit, row, value, bound, row.reason or "")
+
+
+def _no_statistic(row: ServerMetric, statistic: str) -> str:
+    told: Sequence[str] = list(row.statistics)
+    return f"{row.name} has no {statistic}, only {', '.join(told)}"
+
+
+def _excess(held: Held) -> float:
+    """The distance beyond the limit; below 0 where it is kept."""
+    assert held.value is not None
+    assert held.bound is not None
+    return (held.value - held.bound) if held.limit.is_upper else (held.bound - held.value)

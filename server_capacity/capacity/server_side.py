@@ -1,0 +1,122 @@
+"""The server's side of a search: who is asked for metrics and instances, wave after wave, and when it is waited for.
+
+Metrics pages tell at once and are read after each wave. CloudWatch is up to two minutes late: it is asked once, for all
+waves, when the last one is over.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.facts.server_metric import collected
+from inference_benchmarker.wave import store
+from inference_benchmarker.wave.instances import add_line
+from server_capacity.capacity.completions import Completions
+from server_capacity.capacity.server_limits import Measured
+from server_capacity.capacity.server_points import Span
+from server_capacity.capacity.standing_still import Standing, disturbances
+from server_capacity.cloudwatch.instances import by_samples
+from server_capacity.config import make_sources
+from server_capacity.follower import Follower
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from inference_benchmarker.facts.server_metric import ServerMetric, Source
+    from inference_benchmarker.plan.server_limit import ServerLimit
+    from inference_benchmarker.wave.run_dir import RunDir
+    from inference_benchmarker.wave.wave import Wave
+
+LATE = ("cloudwatch",)
+"""Streams whose values come minutes later."""
+
+
+class ServerSide:
+    """Asks the sources of checked blocks about the waves of a search.
+
+    ``say`` takes sentences on what is waited for. Without blocks there is nobody to ask, and nothing happens.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[dict[str, Any]],
+        environment: Mapping[str, str],
+        limits: Sequence[ServerLimit] = (),
+        say: Callable[[str], None] = print,
+    ) -> None:
+        self.limits = tuple(limits)
+        self._prompt = make_sources([block for block in blocks if block["stream"] not in LATE], environment)
+        self._late = make_sources([block for block in blocks if block["stream"] in LATE], environment)
+        self._say = say
+        self._follower = Follower([], None)
+        self._standing = Standing()
+
+    @property
+    def sources(self) -> list[Source]:
+        """Everybody who is asked."""
+        return [*self._prompt, *self._late]
+
+    @property
+    def waits(self) -> bool:
+        """Tells whether limits on metrics that come late are open until ``wait``: an answer before it is PENDING."""
+        return bool(self.limits and self._late)
+
+    def beside(self, seconds: float | None) -> Callable[[RunDir], AbstractContextManager[None]]:
+        """For ``run_wave``, beside a wave of that length: pages are watched, and instances are counted."""
+        instances = [each for source in self.sources for each in source.instances()]
+        self._follower = Follower(instances, seconds)
+        return self._beside
+
+    @contextmanager
+    def _beside(self, run_dir: RunDir) -> Iterator[None]:
+        for source in self.sources:
+            source.begin()
+        with self._follower.following(partial(add_line, run_dir.instances)):
+            yield
+
+    def moved(self) -> str:
+        """Why the stretch that runs now counts for nothing: its instances changed; empty where they stand still."""
+        return self._standing.see(self._follower.latest())
+
+    def read(self, wave: Wave) -> Wave:
+        """The wave with what is told at once, stored; to be called after each wave, before the next one begins."""
+        if not self.sources:
+            return wave
+        rows = self._collected(wave, self._prompt)
+        followed = self._follower.followed(wave.interval())
+        return self._stored((wave.with_server_metrics(rows) if rows else wave).with_instances(followed))
+
+    def wait(self, waves: Sequence[Wave]) -> list[Wave]:
+        """The waves with what comes late, stored. Ctrl-C ends the waiting with what there is."""
+        if not self._late:
+            return list(waves)
+        found = []
+        for wave in waves:
+            rows = self._collected(wave, self._late)
+            told = wave.with_server_metrics(rows)
+            found.append(self._stored(told.with_instances(by_samples(told.instances, rows))))
+        return found
+
+    def _collected(self, wave: Wave, sources: Sequence[Source]) -> list[ServerMetric]:
+        interval = wave.interval()
+        return list(chain.from_iterable(collected(source, interval, self._say) for source in sources))
+
+    def _stored(self, wave: Wave) -> Wave:
+        try:
+            store.save_server_metrics(wave)
+        except OSError as error:
+            self._say(f"The server's metrics could not be stored ({error.strerror or error}).")
+        return wave
+
+
+def measured(waves: Sequence[Wave], spans: Mapping[int, Span], steady: Sequence[Wave]) -> Measured:
+    """A search's waves as limits on metrics see them. ``spans``: of the stretches; ``steady``: confirmation waves."""
+    rows = tuple(row for wave in waves for row in wave.server_metrics or ())
+    whole = tuple(Span(interval.start, interval.end) for interval in (wave.interval() for wave in steady))
+    spoilt = tuple(each.span for each in disturbances(waves))
+    return Measured(rows, Completions.of(waves), (*spans.values(), *whole), whole, spoilt)
