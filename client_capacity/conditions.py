@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from numbers import Real
@@ -115,8 +114,3 @@ def _number_problem(name: str, value: Any) -> str:
     if name in WHOLE and value != value // 1:
         return f"{name} must be a whole number, not {value}."
     return ""
-
-
-def usable_cores() -> int:
-    """The number of cores this process may use: fewer than there are in many containers."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from client_capacity.conditions import Conditions, numbers, usable_cores
+from client_capacity.conditions import Conditions, numbers
 from client_capacity.former import (
     RPS_ARGUMENTS,
     RPS_ARGUMENTS_GONE,
@@ -30,6 +30,7 @@ from client_capacity.worker_saturation import (
     steps_table,
     store,
 )
+from inference_benchmarker.host import usable_cores
 from inference_benchmarker.redact import redact
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wording import aligned

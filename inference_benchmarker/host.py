@@ -31,3 +31,8 @@ def raise_descriptor_limit() -> int:
     except (OSError, ValueError):  # macOS names a hard limit that it does not grant
         hard = soft
     return _PLENTY if hard == resource.RLIM_INFINITY else hard
+
+
+def usable_cores() -> int:
+    """The number of cores this process may use: fewer than there are in many containers."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

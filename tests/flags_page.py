@@ -15,6 +15,7 @@ COMMANDS = (
     "",
     "check",
     "factory",
+    "capacity",
     "replay",
     "report",
     "metrics",

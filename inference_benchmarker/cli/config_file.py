@@ -39,9 +39,9 @@ def with_config(options: dict[str, Any], flags: Mapping[str, Flag]) -> tuple[dic
         return options, []
     configured, problems = read_config(Path(options["config"]), flags)
     for one, other in ALTERNATIVES:
-        if options[one] is not None:
+        if options.get(one) is not None:
             configured.pop(other, None)
-        if options[other] is not None:
+        if options.get(other) is not None:
             configured.pop(one, None)
     return {key: configured.get(key) if value is None else value for key, value in options.items()}, problems
 

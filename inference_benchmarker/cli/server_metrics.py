@@ -60,15 +60,25 @@ def print_with_metrics(
 
     What has come is stored and printed, whatever is pressed meanwhile. ``follower``: what it counted during the wave.
     """
+    from inference_benchmarker.engine.processes import counting_interrupts
+
+    tell = say_nothing if options["quiet"] else say
+    with counting_interrupts():
+        if not options["json"]:
+            print_report(wave.texts()[0] + "\n")
+        wave = with_metrics(wave, sources, follower or follower_of(sources), tell)
+        if not options["json"]:
+            print_report(wave.texts()[1])
+    return wave
+
+
+def with_metrics(wave: Wave, sources: list[Source], follower: Follower, tell: Callable[[str], None]) -> Wave:
+    """The wave with its server's metrics, waited for and stored; what has come, where an interrupt ends the waiting."""
     from inference_benchmarker.engine.processes import counting_interrupts, until_interrupted
     from inference_benchmarker.facts.server_metric import collected
     from inference_benchmarker.wave import store
 
-    tell = say_nothing if options["quiet"] else say
-    follower = follower or follower_of(sources)
     with counting_interrupts():
-        if not options["json"]:
-            print_report(wave.texts()[0] + "\n")
         interval = wave.interval()
         rows = [until_interrupted(partial(collected, source, interval, tell)) for source in sources]
         metrics = list(chain.from_iterable(rows))
@@ -80,8 +90,6 @@ def print_with_metrics(
         except OSError as error:
             reason = error.strerror or str(error)
             say(f"The server's metrics could not be stored ({reason}); what is printed is all there is of them.")
-        if not options["json"]:
-            print_report(wave.texts()[1])
     return wave
 
 

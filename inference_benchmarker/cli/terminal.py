@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.live import Live
     from inference_benchmarker.facts.server_metric import Newest
     from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.wave.spool_state import SpoolState
     from inference_benchmarker.wave.wave import Wave
 
 
@@ -72,6 +73,17 @@ def live_view(plan: WavePlan, sources: Sequence[Newest] = (), *, quiet: bool | N
     if quiet:
         return Nobody()
     return PanelView(plan, _styled(), sources) if sys.stderr.isatty() else PlainView(plan, sys.stderr)
+
+
+def search_view(plan: WavePlan, text: Callable[[SpoolState, int], str] | None, *, quiet: bool | None) -> Live:
+    """The view of a wave of a search: of an adaptive one the line that ``text`` gives, of any other as of a wave."""
+    if text is None or quiet:
+        return live_view(plan, quiet=quiet)
+    from inference_benchmarker.cli.search_view import SearchView
+
+    on_terminal = sys.stderr.isatty()
+    stream = _styled() if on_terminal else sys.stderr
+    return SearchView(text, stream, (lambda: _width(sys.stderr)) if on_terminal else None)
 
 
 @contextmanager

@@ -190,7 +190,7 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
             ["chekc"],
             [
                 "There is no command 'chekc'. Did you mean check? "
-                "Commands are factory, check, replay, report, metrics, client, endpoint, --plot, --compare; "
+                "Commands are factory, check, capacity, replay, report, metrics, client, endpoint, --plot, --compare; "
                 "a wave is told by flags."
             ],
         ),

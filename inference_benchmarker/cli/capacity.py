@@ -1,0 +1,91 @@
+"""``benchmark capacity``: the highest rate that keeps the limits."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.cli.arguments import Parser, command_parser
+from inference_benchmarker.cli.capacity_flags import CAPACITY_FLAGS, fill_in_demo, make_question, without_others
+from inference_benchmarker.cli.config_file import with_config
+from inference_benchmarker.cli.embedded import embedded_endpoint
+from inference_benchmarker.cli.server_metrics import beside, follower_of, sources_of, with_metrics
+from inference_benchmarker.cli.terminal import how_far, print_report, say, say_nothing, search_view
+from inference_benchmarker.memory import give_back_large_blocks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from server_capacity.capacity.waves import Waves
+
+_DESCRIPTION = """\
+Searches the highest rate below which every limit is kept, with a 95% interval, and confirms the interval's lower end.
+
+  benchmark capacity --demo                              try it out: an embedded endpoint, two minutes
+  benchmark capacity --factories-file FILE --slo 'p99<200ms'
+"""
+_EPILOG = """\
+exit codes: 0 found (also where --max-rps keeps every limit), 1 no rate keeps the limits or it cannot tell,
+            2 bad input, 3 the client was the limit, 130 interrupted (after what was found)
+"""
+
+
+def run(arguments: list[str]) -> int:
+    """The command, and its exit code."""
+    arguments, problems = without_others(arguments)
+    parser = capacity_parser()
+    options, found = parser.parsed(arguments)
+    options, wrong = with_config(options, parser.flags)
+    if options["demo"]:
+        fill_in_demo(options)
+    question = make_question(options, [*problems, *found, *wrong])
+    give_back_large_blocks()
+    from server_capacity.capacity.run import find_capacity, make_folder
+    from server_capacity.capacity.text import to_text
+
+    with (
+        embedded_endpoint(publish_interval_s=1) if options["demo"] else nullcontext(),
+        how_far(quiet=options["quiet"]),
+    ):
+        folder = make_folder(question)
+        data = find_capacity(question, _waves(options, folder))
+    if options["json"]:
+        import json
+
+        print(json.dumps(data, indent=2), flush=True)
+    else:
+        print_report(to_text(data, str(folder)))
+    return int(data["exit_code"])
+
+
+def capacity_parser() -> Parser:
+    """Its flags, and its help."""
+    return command_parser(
+        "benchmark capacity",
+        CAPACITY_FLAGS,
+        usage="benchmark capacity [--demo | --factories-file FILE] [options]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+
+
+def _waves(options: dict[str, Any], folder: Path) -> Waves:
+    """Whoever runs the waves, with a view of each and the metrics of those that confirm."""
+    from server_capacity.capacity.waves import Waves
+
+    tell = say_nothing if options["quiet"] else say
+    sources = sources_of(options["endpoint_config"])
+    follower = follower_of(sources)
+
+    def begin() -> None:
+        for source in sources:
+            source.begin()
+
+    return Waves(
+        folder,
+        say=tell,
+        live=lambda plan, pilot: search_view(plan, None if pilot is None else pilot.progress, quiet=options["quiet"]),
+        metered=lambda wave: with_metrics(wave, sources, follower, tell) if sources else wave,
+        begin=begin,
+        beside=beside(follower),
+    )

@@ -1,0 +1,80 @@
+"""Tells of a stretch whether this client was its limit: late, at its CPU's limit, or out of places for requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.client.worker import CPU_LIMIT, LAG_FLOOR_S, LAG_SHARE_OF_LATENCY
+from inference_benchmarker.wording import duration_text, percent_text
+
+if TYPE_CHECKING:
+    from inference_benchmarker.records.feed import Cell
+    from inference_benchmarker.wave.spool_state import SpoolState
+    from server_capacity.capacity.question import Question
+
+LATE_SHARE = 0.01
+LEAST_LATE = 3
+LAG_SHARE_OF_BOUND, MOST_SHARE_OF_BOUND = 0.1, 0.25
+"""Of the shortest time that is limited: what is late by less changes little, by more it may break the limit itself."""
+LEAST_LIMIT_S = 0.001
+LEAST_CPU_S = 3.0
+"""Seconds over which a worker's CPU is looked at: a report is half a second old."""
+
+
+class ClientWatch:
+    """Watches the client through the stretches of a wave; ``begin`` when another one does."""
+
+    def __init__(self, question: Question) -> None:
+        bounds = [limit.bound_s for limit in question.limits if limit.bound_s is not None]
+        self._bound_s = min(bounds, default=None)
+        self._dropped = self._late_changes = 0
+        self._cpu: list[tuple[int, float]] = []
+
+    def begin(self, spool_state: SpoolState) -> None:
+        """Another stretch begins: what was dropped or used until now is not its."""
+        self._dropped, self._late_changes = spool_state.ledger.dropped, spool_state.ledger.late_changes
+        self._cpu = [(worker.at, worker.use.get("cpu_s", 0.0)) for worker in spool_state.workers]
+
+    def reason(self, spool_state: SpoolState, stage: int, seconds: float) -> str:
+        """Why the stretch that runs, for so many seconds by now, counts for nothing; empty where it does."""
+        ledger = spool_state.ledger
+        if ledger.dropped > self._dropped:
+            return f"the client was the limit: {ledger.dropped - self._dropped:,} arrivals found no place in flight"
+        if ledger.late_changes > self._late_changes:
+            return "the client was the limit: a worker heard of a change of the rate too late"
+        if late := self._late(spool_state.feed.stage(stage)):
+            return late
+        return self._busy(spool_state) if seconds >= LEAST_CPU_S else ""
+
+    def limit_s(self, cell: Cell) -> float:
+        """The lag that is too much beside the answers of some requests."""
+        typical = cell.times.get("ttft") or cell.times.get("latency")
+        median = 0.0 if typical is None else typical.percentile(50) or 0.0
+        usual = max(LAG_FLOOR_S, LAG_SHARE_OF_LATENCY * median)
+        if self._bound_s is None:
+            return usual
+        most = max(MOST_SHARE_OF_BOUND * self._bound_s, LEAST_LIMIT_S)
+        return min(max(usual, LAG_SHARE_OF_BOUND * self._bound_s), most)
+
+    def _late(self, cell: Cell) -> str:
+        lag = cell.times.get("lag")
+        if lag is None or not lag.count:
+            return ""
+        limit_s = self.limit_s(cell)
+        late = lag.count - round((lag.share_below(limit_s) or 0.0) * lag.count)
+        if late < max(LEAST_LATE, LATE_SHARE * lag.count):
+            return ""
+        p99 = lag.percentile(99) or 0.0
+        return (
+            f"the client was the limit: it sent {percent_text(late / lag.count)} of the requests more than "
+            f"{duration_text(limit_s)} late (p99 {duration_text(p99)})"
+        )
+
+    def _busy(self, spool_state: SpoolState) -> str:
+        for number, (worker, (at, cpu_s)) in enumerate(zip(spool_state.workers, self._cpu, strict=False)):
+            elapsed_s = (worker.at - at) / NS
+            share = (worker.use.get("cpu_s", 0.0) - cpu_s) / elapsed_s if elapsed_s >= LEAST_CPU_S / 2 else 0.0
+            if share > CPU_LIMIT:
+                return f"the client was the limit: worker {number} used {percent_text(share, CPU_LIMIT)} of a core"
+        return ""

@@ -1,0 +1,124 @@
+"""Ordinary waves at the interval's lower end, and their evidence: at the very capacity a check is a coin toss."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from inference_benchmarker.wording import duration_text, percent_text
+from server_capacity.capacity.counting import counted
+
+if TYPE_CHECKING:
+    from inference_benchmarker.wave.wave import Wave
+    from server_capacity.capacity.counting import Counted
+    from server_capacity.capacity.question import Question
+    from server_capacity.capacity.waves import Waves
+    from server_capacity.search.answer import Answer
+    from server_capacity.search.limits import Limit
+
+Judgement = Literal["holds", "fails", "cannot_tell"]
+
+LEAST_S, SHARE_OF_LOAD = 10.0, 1 / 3
+WANTED_ERROR = 0.5
+"""A confirmation is long enough for this standard error of the share over a limit, over the share that is allowed."""
+CLEARLY = 2.0
+USUAL_DISPERSION = 20.0
+"""The variance of counts over a limit, times that of independent requests, where the search does not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """A wave at one rate, held against the limits. ``judgements``: one for each limit; ``soak``: it was a long one."""
+
+    wave: Wave
+    stage: Counted
+    judgements: tuple[Judgement, ...]
+    soak: bool = False
+
+    @property
+    def judgement(self) -> Judgement:
+        """The worst of them; a wave in which the client was the limit tells nothing."""
+        if not self.wave.verdict.valid:
+            return "cannot_tell"
+        order: tuple[Judgement, ...] = ("fails", "cannot_tell", "holds")
+        return min(self.judgements, key=order.index)
+
+    def to_json(self, question: Question) -> dict[str, Any]:
+        """Its part of capacity.json."""
+        limits = zip(question.limits, self.judgements, strict=True)
+        return {
+            "directory": "" if self.wave.run_dir is None else self.wave.run_dir.path.name,
+            "rate": self.stage.stretch.rate,
+            "seconds": self.stage.stretch.seconds,
+            "soak": self.soak,
+            "verdict": self.judgement,
+            "exit_code": self.wave.verdict.exit_code,
+            "limits": [_limit_row(self.wave, question, limit, each) for limit, each in limits],
+            "server_metrics": {each.name: each.statistics for each in self.wave.server_metrics or ()},
+        }
+
+
+def confirm(question: Question, waves: Waves, answer: Answer, load_s: float, workers: int) -> Confirmed | None:
+    """A wave at the lower end of the answer's interval; None where the answer has none."""
+    if answer.interval is None or answer.interval.low <= 0:
+        return None
+    rate = answer.interval.low
+    seconds = question.soak_s or length_s(question, answer, rate, load_s)
+    wave = waves.confirm(question.confirmation(rate, seconds, workers, waves.folder))
+    stage = counted(wave, question.limits)[0]
+    stage = replace(stage, stretch=replace(stage.stretch, purpose="confirm"))
+    limits = enumerate(question.limits)
+    judged = (judge(limit, *_totals(stage, place), _spread(answer, limit)) for place, limit in limits)
+    return Confirmed(wave, stage, tuple(judged), soak=question.soak_s is not None)
+
+
+def length_s(question: Question, answer: Answer, rate: float, load_s: float) -> float:
+    """As long as it takes to tell, by the bursts that the search saw; at most a third of the search's load."""
+    wanted = [
+        _spread(answer, limit) / (limit.allowed * WANTED_ERROR**2 * rate)
+        for limit in question.limits
+        if limit.expression == answer.limit and limit.allowed > 0
+    ]
+    most = max(LEAST_S, SHARE_OF_LOAD * (question.settings.time_s or load_s))
+    return min(max([LEAST_S, *wanted]), most)
+
+
+def judge(limit: Limit, of: int, over: int, dispersion: float = USUAL_DISPERSION) -> Judgement:
+    """Tells whether a share over a limit is more than is allowed by more than bursts explain.
+
+    At a rate that just keeps the limit, the share of a wave has a standard error of
+    sqrt(dispersion x allowed / requests).
+    """
+    if of * max(limit.allowed, 1e-12) < 1 and not over:
+        return "cannot_tell" if limit.allowed else "holds"
+    share = over / of if of else 1.0
+    if share <= limit.allowed:
+        return "holds"
+    error = math.sqrt(max(dispersion, 1.0) * limit.allowed / of) if of else math.inf
+    return "fails" if share > limit.allowed + CLEARLY * error else "cannot_tell"
+
+
+def _totals(stage: Counted, place: int) -> tuple[int, int]:
+    counts = [each.counts[place] for each in stage.stretch.slices]
+    return sum(count.of for count in counts), sum(count.over for count in counts)
+
+
+def _spread(answer: Answer, limit: Limit) -> float:
+    """The dispersion that the search found for a limit."""
+    found = (each.dispersion for each in answer.estimates if each.limit == limit.expression)
+    return next(found, None) or USUAL_DISPERSION
+
+
+def _limit_row(wave: Wave, question: Question, limit: Limit, judgement: Judgement) -> dict[str, Any]:
+    """The limit's own value in the wave, as its report has it."""
+    slo = next((each for each in question.plan.slos if each.expression == limit.expression), None)
+    value = wave.summary.success_rate if slo is None else wave.summary.measured(slo.metric, slo.stat)
+    text = "" if value is None else percent_text(value) if limit.bound_s is None else duration_text(value)
+    return {
+        "expression": limit.expression,
+        "value": value,
+        "text": text,
+        "met": judgement == "holds",
+        "verdict": judgement,
+    }

@@ -1,0 +1,173 @@
+"""The measurements of a wave, counted from its records: of each stage its slices, by when requests were due."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.records import arrow
+from inference_benchmarker.summary.goodput import limit_columns, meets
+from inference_benchmarker.summary.samples import Streams, samples
+from inference_benchmarker.summary.tally import Tally
+from inference_benchmarker.units import NS
+from server_capacity.search.stretch import Count, Slice, Stretch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.plan.slo import RequestLimit
+    from inference_benchmarker.records.columns import Floats, Int64, Mask, Records
+    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.samples import Sample
+    from server_capacity.search.limits import Limit
+
+SLICE_S = 1.0
+_COLUMNS = ("index", "attempt", "due", "sent", "done", "build_ns", "outcome")
+_OF_STREAMS = ("first_token", "last_token", "chunks", "tokens_out", "gaps")
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A stage of a wave, or a wave of one rate. ``failed``: requests due in it; ``times``: of the metric shown."""
+
+    stretch: Stretch
+    failed: int
+    times: Distribution | None
+
+
+def shown_metric(limits: Sequence[Limit]) -> str:
+    """The time that is shown against the rate: the first that is limited, else the response time."""
+    return next((limit.metric for limit in limits if limit.bound_s is not None), "response_time")
+
+
+def counted(wave: WaveFacts, limits: Sequence[Limit]) -> list[Counted]:
+    """The wave's stages: each request counts where it was due, whenever it was answered.
+
+    Times are seconds after wave start. What nobody waited for counts as over a time where it was older by then.
+    """
+    rates, spans = _stages(wave)
+    edges = [_edges(*span) for span in spans]
+    counts = _Counts.of(wave, limits, edges)
+    first, found = 0, []
+    for number, (rate, span, mine) in enumerate(zip(rates, spans, edges, strict=True)):
+        stop = first + len(mine) - 1
+        slices, in_flight = tuple(counts.slices(first, stop)), int(counts.in_flight[stop])
+        before = rates[number - 1] if number else 0.0
+        stretch = Stretch(number, rate, span[0] / NS, span[1] / NS, slices, "", before, in_flight)
+        failed = int(counts.failed[first:stop].sum())
+        found.append(Counted(stretch, failed, counts.times[number].distribution()))
+        first = stop
+    return found
+
+
+def _stages(wave: WaveFacts) -> tuple[list[float], list[tuple[int, int]]]:
+    """The rates that were offered, and from when to when (ns after wave start)."""
+    load, end = wave.plan.load, wave.window.planned_ns or wave.window.duration_ns
+    assert isinstance(load, OpenLoop)
+    if not load.stages:
+        return [float(load.rate)], [(0, max(end, 1))]
+    ends = [0, *accumulate(stage.duration_ns for stage in load.stages)]
+    return [float(stage.from_rps) for stage in load.stages], list(pairwise(ends))
+
+
+def _edges(start: int, end: int) -> list[int]:
+    """The edges of a stage's slices: of equal length, about a second."""
+    number = max(1, round((end - start) / NS / SLICE_S))
+    return [start + (end - start) * place // number for place in range(number + 1)]
+
+
+class _Counts:
+    """Counts between edges (ns after wave start): arrays of one number for each slice, a pair for each limit.
+
+    ``in_flight``: at each edge. ``times``: of each stage.
+    """
+
+    def __init__(self, edges: list[list[int]], limits: Sequence[Limit]) -> None:
+        flat = [edge for each in edges for edge in each[:-1]] + edges[-1][-1:]
+        number = len(flat) - 1
+        self.edges, self._limits, self._metric = np.array(flat), limits, shown_metric(limits)
+        self.sent, self.answered, self.failed = (np.zeros(number, np.int64) for _ in range(3))
+        self.in_flight = np.zeros(number + 1, np.int64)
+        self.pairs = [np.zeros((2, number), np.int64) for _ in limits]
+        self.times = [Tally() for _ in edges]
+        self._stage = np.repeat(np.arange(len(edges)), [len(each) - 1 for each in edges])
+
+    @classmethod
+    def of(cls, wave: WaveFacts, limits: Sequence[Limit], edges: list[list[int]]) -> _Counts:
+        """Goes through the records once."""
+        counts = cls(edges, limits)
+        streams, goodput = Streams.of(wave.records), wave.plan.goodput
+        columns = (*_COLUMNS, *(_OF_STREAMS if streams.any else ()), *limit_columns(goodput))
+        for part in wave.records.parts(*columns):
+            counts._add(part, goodput, streams)
+        return counts
+
+    def slices(self, first: int, stop: int) -> Iterator[Slice]:
+        """Those of a stage."""
+        for place in range(first, stop):
+            pairs = tuple(Count(int(of[place]), int(over[place])) for of, over in self.pairs)
+            start_s, end_s = (float(edge) / NS for edge in self.edges[place : place + 2])
+            yield Slice(start_s, end_s, int(self.sent[place]), int(self.answered[place]), pairs)
+
+    def _add(self, part: Records, goodput: Sequence[RequestLimit], streams: Streams) -> None:
+        place = np.searchsorted(self.edges, part.arrived, "right") - 1
+        inside = (place >= 0) & (place < len(self.sent))
+        abandoned = part.outcome("abandoned")
+        self.sent += self._counted(place, inside)
+        self.answered += self._counted(place, inside & ~abandoned)
+        self.failed += self._counted(place, inside & part.outcome("failed"))
+        done = np.sort(part.int("done")[~abandoned])
+        self.in_flight += np.searchsorted(np.sort(part.int("sent")), self.edges) - np.searchsorted(done, self.edges)
+        times = dict(samples(part, open_loop=True, streams=streams))
+        if self._metric in times:
+            self._add_times(place, inside, *_measured(part, times[self._metric]))
+        for limit, pair in zip(self._limits, self.pairs, strict=True):
+            for rows, over in _held_against(part, limit, goodput, times):
+                pair[0] += self._counted(place[rows], inside[rows])
+                pair[1] += self._counted(place[rows], inside[rows] & over)
+
+    def _add_times(self, place: Int64, inside: Mask, rows: Int64, values: Floats) -> None:
+        rows, values = rows[inside[rows]], values[inside[rows]]
+        stages = self._stage[place[rows]]
+        for stage in np.unique(stages).tolist():
+            self.times[stage].add(values[stages == stage])
+
+    def _counted(self, place: Int64, where: Mask) -> Int64:
+        return np.bincount(place[where], minlength=len(self.sent))
+
+
+def _held_against(
+    part: Records, limit: Limit, goodput: Sequence[RequestLimit], times: Mapping[str, Sample]
+) -> Iterator[tuple[Int64, Mask]]:
+    """The rows of what a limit speaks of, and which of them are over it."""
+    if limit.metric == "goodput":
+        rows = np.flatnonzero(part.lasts)
+        yield rows, ~meets(part, goodput)[rows]
+    elif limit.bound_s is None:
+        yield np.arange(len(part)), ~part.outcome("ok")
+    elif limit.metric in times:
+        yield from _timed(part, limit, times[limit.metric])
+
+
+def _measured(part: Records, sample: Sample) -> tuple[Int64, Floats]:
+    """The row of each time, and the time in seconds; a request has as many as it has gaps."""
+    rows = np.flatnonzero(sample.measured_in)
+    if len(rows) != len(sample.measured):
+        lengths = arrow.numbers(pc.list_value_length(part.table.column("gaps")))
+        rows = np.repeat(rows, lengths[rows])
+    return rows, sample.measured
+
+
+def _timed(part: Records, limit: Limit, sample: Sample) -> Iterator[tuple[Int64, Mask]]:
+    """The row of each time that counts, and whether it is over; an age counts once it is over."""
+    assert limit.bound_s is not None
+    rows, seconds = _measured(part, sample)
+    yield rows, seconds >= limit.bound_s if limit.strict else seconds > limit.bound_s
+    old = np.flatnonzero(sample.aged_in)[sample.ages >= limit.bound_s]
+    yield old, np.ones(len(old), bool)

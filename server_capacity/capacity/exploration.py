@@ -1,0 +1,103 @@
+"""The adaptive wave, and another one with more workers where the client was its limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from server_capacity.capacity.counting import counted
+from server_capacity.capacity.pilot import CapacityPilot
+from server_capacity.capacity.question import offerable
+from server_capacity.search.search import Search
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from inference_benchmarker.wave.wave import Wave
+    from server_capacity.capacity.counting import Counted
+    from server_capacity.capacity.question import Question
+    from server_capacity.capacity.waves import Waves
+    from server_capacity.search.stretch import Stretch
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A stretch of the search, on its one clock and with its own number, and the run directory's name of its wave."""
+
+    counted: Counted
+    wave: str
+
+    @property
+    def stretch(self) -> Stretch:
+        """The stretch itself."""
+        return self.counted.stretch
+
+
+@dataclass(slots=True)
+class Explored:
+    """Everything that was measured by now, the waves in their order.
+
+    ``client_limit``: why no higher rate could be offered, with all workers that there may be; or None.
+    """
+
+    workers: int
+    waves: list[Wave] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    client_limit: str | None = None
+    interrupted: bool = False
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """Those that an answer may be taken from: of a wave that another one followed, not what the client spoilt."""
+        last = self.rows[-1].wave if self.rows else ""
+        return tuple(row.stretch for row in self.rows if not row.stretch.void or row.wave == last)
+
+    @property
+    def next_place(self) -> tuple[int, float]:
+        """The number of the next stretch, and when it begins (seconds on the search's clock)."""
+        return (self.rows[-1].stretch.number + 1, self.rows[-1].stretch.end_s) if self.rows else (0, 0.0)
+
+    @property
+    def load_s(self) -> float:
+        """Seconds in which something was sent."""
+        return sum(row.stretch.seconds for row in self.rows if row.stretch.rate > 0)
+
+    def add(self, wave: Wave, stages: Iterable[Counted]) -> None:
+        """Another wave, with its stages by the wave's own clock and numbers."""
+        number, start_s = self.next_place
+        name = "" if wave.run_dir is None else wave.run_dir.path.name
+        self.waves.append(wave)
+        self.rows += [Row(replace(each, stretch=shifted(each.stretch, number, start_s)), name) for each in stages]
+
+
+def explore(question: Question, waves: Waves) -> Explored:
+    """Search for the capacity; where a client with more workers may do more, the search goes on in another wave."""
+    search = Search(question.limits, question.settings)
+    found = Explored(question.plan.workers)
+    rate = offerable(search.first_rate)
+    while True:
+        pilot = CapacityPilot(search, question, rate, found.stretches, found.next_place)
+        wave = waves.explore(question.exploration(float(rate), found.workers, waves.folder), pilot)
+        found.add(wave, (pilot.named(each) for each in counted(wave, question.limits)))
+        found.interrupted = wave.interrupted
+        if wave.interrupted or pilot.client_limit is None:
+            return found
+        if found.workers >= question.most_workers:
+            found.client_limit = pilot.client_limit
+            return found
+        found.workers = min(2 * found.workers, question.most_workers)
+        clean = [stretch.rate for stretch in found.stretches if stretch.rate > 0 and not stretch.void]
+        rate = offerable(clean[-1] if clean else search.first_rate)
+        waves.say(f"{pilot.client_limit[:1].upper()}{pilot.client_limit[1:]}. It goes on with {found.workers} workers.")
+
+
+def shifted(stretch: Stretch, number: int, start_s: float) -> Stretch:
+    """The same stretch of a wave whose first one has this number, and which began then on the search's clock."""
+    slices = tuple(replace(each, start_s=each.start_s + start_s, end_s=each.end_s + start_s) for each in stretch.slices)
+    return replace(
+        stretch,
+        number=stretch.number + number,
+        start_s=stretch.start_s + start_s,
+        end_s=stretch.end_s + start_s,
+        slices=slices,
+    )

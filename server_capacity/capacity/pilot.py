@@ -1,0 +1,167 @@
+"""Steers the adaptive wave: what the workers report becomes slices, what the search orders becomes a rate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Literal
+
+from inference_benchmarker.engine.pilot import End, Rate
+from inference_benchmarker.units import NS
+from server_capacity.capacity.client_limit import ClientWatch
+from server_capacity.capacity.live_counts import counts_of
+from server_capacity.capacity.progress import progress_text
+from server_capacity.capacity.question import offerable
+from server_capacity.search.search import Moment
+from server_capacity.search.stretch import Slice
+from server_capacity.search.track import Track
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from inference_benchmarker.engine.pilot import Order
+    from inference_benchmarker.wave.spool_state import SpoolState
+    from server_capacity.capacity.counting import Counted
+    from server_capacity.capacity.question import Question
+    from server_capacity.search.search import Search
+    from server_capacity.search.stretch import Stretch
+
+ASK_NS = NS // 5
+HEARD_NS = 2 * NS
+"""A change that was ordered is in force and read of by then, or it was refused."""
+MOST_VOIDS = 2
+"""So many stretches in a row that count for nothing are no hiccup of this machine's any more."""
+DRAIN_NS = 5 * NS
+LATE_STAGES = 20
+"""Answers of stretches before that many others come too late to steer by."""
+NUDGE = 1.001
+"""A stretch at the rate of the one before is a stage only where the rate differs."""
+
+
+class CapacityPilot:
+    """Asks the search several times a second, and passes on its orders.
+
+    ``earlier``: the stretches of waves before this one; ``place``: the number and the instant (seconds) with which this
+    one goes on. A stretch in which the client was the limit is tried again once; then the wave ends, and
+    ``client_limit`` says why (None: it is not why).
+    """
+
+    def __init__(
+        self,
+        search: Search,
+        question: Question,
+        rate: Decimal,
+        earlier: Sequence[Stretch] = (),
+        place: tuple[int, float] = (0, 0.0),
+    ) -> None:
+        self.client_limit: str | None = None
+        self._purposes = {0: search.purpose}
+        self._voids: dict[int, str] = {}
+        self._search, self._question, self._earlier = search, question, tuple(earlier)
+        self._number, self._start_s = place
+        self._track = Track()
+        self._track.change(self._number, self._start_s, float(rate), search.purpose)
+        self._watch = ClientWatch(question)
+        self._rate, self._stage, self._second = rate, 0, 0
+        self._starts_s = [0.0]
+        self._next_ns = self._pending_ns = 0
+        self._ended = False
+        self._again: Decimal | None = None
+        self._in_a_row = 0
+
+    def orders(self, spool_state: SpoolState, now_ns: int) -> list[Order]:
+        """The orders of this moment, mostly none."""
+        if self._ended or now_ns < self._next_ns:
+            return []
+        self._next_ns = now_ns + ASK_NS
+        self._take(spool_state)
+        self._look_at_client(spool_state, now_ns)
+        rate = self._wanted(spool_state, now_ns)
+        if rate is None:
+            return []
+        if rate == "end":
+            self._ended = True
+            return [End()]
+        self._pending_ns = now_ns + HEARD_NS
+        return [Rate(offerable(float(rate) * NUDGE) if rate == self._rate else rate)]
+
+    def named(self, stage: Counted) -> Counted:
+        """A stage of this wave as it was counted, with its purpose and why it counts for nothing."""
+        number = stage.stretch.number
+        purpose, void = self._purposes.get(number, self._search.purpose), self._voids.get(number, "")
+        return replace(stage, stretch=replace(stage.stretch, purpose=purpose, void=void))
+
+    def progress(self, spool_state: SpoolState, now_ns: int) -> str:
+        """The line of this moment for the live view."""
+        stretches = self.moment(spool_state, now_ns).stretches
+        return progress_text(self._question.limits, stretches, self._question.settings.time_s)
+
+    def moment(self, spool_state: SpoolState, now_ns: int) -> Moment:
+        """Everything that is known now, on the clock of the whole search."""
+        now_s, in_flight = self._start_s + now_ns / NS, spool_state.feed.in_flight
+        return Moment(now_s, (*self._earlier, *self._track.stretches(now_s, in_flight)), in_flight)
+
+    def _take(self, spool_state: SpoolState) -> None:
+        """Take in the changes that are in force, and the seconds that are whole by now."""
+        for change in spool_state.changes[self._stage :]:
+            self._stage += 1
+            at_s = change.at_ns / NS
+            self._rate, self._pending_ns = change.rate, 0
+            self._starts_s.append(at_s)
+            self._purposes[self._stage] = self._search.purpose
+            number, now_s = self._number + self._stage, self._start_s + at_s
+            self._track.change(number, now_s, float(change.rate), self._search.purpose, spool_state.feed.in_flight)
+            self._watch.begin(spool_state)
+        for second in range(self._second, spool_state.whole_seconds):
+            self._second = second + 1
+            for stage in range(max(0, self._stage - LATE_STAGES), self._stage + 1):
+                self._add(spool_state, second, stage)
+
+    def _add(self, spool_state: SpoolState, second: int, stage: int) -> None:
+        """Add what was sent and answered in a second of the requests of a stage."""
+        begin = max(float(second), self._starts_s[stage])
+        stop = float(second + 1)
+        if stage < self._stage and self._starts_s[stage + 1] > second:
+            stop = min(stop, self._starts_s[stage + 1])
+        if begin >= stop:
+            return
+        cell = spool_state.feed.over(second, second + 1, stage)
+        answered = cell.ok + cell.abandoned + cell.errors
+        if cell.sent or answered or stage == self._stage:
+            counts = tuple(counts_of(limit, cell, self._question.plan.goodput) for limit in self._question.limits)
+            start_s, end_s = self._start_s + begin, self._start_s + stop
+            self._track.add(self._number + stage, Slice(start_s, end_s, cell.sent, answered, counts))
+
+    def _look_at_client(self, spool_state: SpoolState, now_ns: int) -> None:
+        """Void the stretch in which the client was the limit."""
+        reason = self._watch.reason(spool_state, self._stage, now_ns / NS - self._starts_s[-1])
+        if reason and self._stage not in self._voids:
+            self._voids[self._stage] = reason
+            self._track.void(reason)
+            self._in_a_row += 1
+            if self._in_a_row == MOST_VOIDS:
+                self.client_limit = reason
+
+    def _wanted(self, spool_state: SpoolState, now_ns: int) -> Decimal | Literal["end"] | None:
+        """The rate from now on; nothing is asked for while a change that was ordered is not in force yet."""
+        if self.client_limit is not None:
+            return "end"
+        if now_ns < self._pending_ns:
+            return None
+        if self._again is not None:
+            return self._tried_again(spool_state, now_ns)
+        if self._stage in self._voids:
+            self._again = self._rate
+            return Decimal(0)
+        order = self._search.order(self.moment(spool_state, now_ns))
+        if order is None or order == "end":
+            return order
+        self._in_a_row = 0
+        return offerable(order)
+
+    def _tried_again(self, spool_state: SpoolState, now_ns: int) -> Decimal | None:
+        """The rate whose stretch was void, once nothing is in flight any more."""
+        if spool_state.feed.in_flight and now_ns < self._starts_s[-1] * NS + DRAIN_NS:
+            return None
+        rate, self._again = self._again, None
+        return rate

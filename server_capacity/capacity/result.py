@@ -1,0 +1,188 @@
+"""``capacity.json``: what a search found, as programs read it, and the folder in which it stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
+from inference_benchmarker.files import is_file, replace_file
+from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
+from inference_benchmarker.version import SCHEMA_VERSION
+from server_capacity.capacity.curve import curve
+from server_capacity.capacity.text import headline, to_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from server_capacity.capacity.confirmation import Confirmed
+    from server_capacity.capacity.exploration import Explored, Row
+    from server_capacity.capacity.question import Question
+    from server_capacity.search.answer import Answer, Estimate, Interval
+    from server_capacity.search.limits import Limit
+
+CONFIDENCE = 0.95
+FILE, TEXT = "capacity.json", "capacity.txt"
+EXIT_CODES = {"found": OK, "not_kept": MISSED, "cannot_tell": MISSED, "client_limited": INVALID}
+
+
+def content(
+    question: Question, explored: Explored, answer: Answer, confirmed: list[Confirmed], **more: Any
+) -> dict[str, Any]:
+    """The object of capacity.json; ``more`` are keys that others fill in. Rates in requests/s, times in seconds."""
+    data = {
+        "schema_version": SCHEMA_VERSION,
+        "name": question.plan.name,
+        "in": "rps",
+        **_outcome(question, explored, answer),
+        "interval": interval_json(answer.interval),
+        "confidence": CONFIDENCE,
+        "arrivals": question.settings.arrivals,
+        "cache": "warm" if question.warm else "fresh",
+        "seed": explored.waves[0].plan.seed if explored.waves else question.plan.seed,
+        "precision_asked": question.settings.precision,
+        "time_asked_s": question.settings.time_s,
+        "load_s": explored.load_s,
+        "workers": explored.workers,
+        "limits": [
+            {**_limit(limit, answer), **_at_low(place, confirmed, question)}
+            for place, limit in enumerate(question.limits)
+        ],
+        "curve": curve(explored.rows, question.limits),
+        "stretches": [_stretch(row) for row in explored.rows],
+        "islands": [{"low": each.low, "high": each.high} for each in answer.islands],
+        "memory": _memory(answer),
+        "windows": None,
+        "resources": None,
+        "where_time_went": None,
+        "tokens": None,
+        "payloads": None,
+        "waves": _waves(explored, confirmed),
+        "confirmation": [each.to_json(question) for each in confirmed],
+        "twin": None,
+        "users": None,
+        "suspended": None,
+        **more,
+    }
+    return {**data, "headline": headline(data)}
+
+
+def save(folder: Path, data: dict[str, Any]) -> None:
+    """Write capacity.json and capacity.txt; BenchmarkError where they cannot be written."""
+    try:
+        write_json(folder / FILE, data)
+        replace_file(folder / TEXT, to_text(data, str(folder)))
+    except OSError as error:
+        raise BenchmarkError(f"{folder}: cannot be written ({error.strerror or error}).", "Free some space.") from None
+
+
+def is_capacity(folder: Path) -> bool:
+    """Tells whether it is the folder of a search."""
+    return is_file(folder / FILE)
+
+
+def load(folder: Path) -> tuple[dict[str, Any], str]:
+    """The content of capacity.json and its text; BenchmarkError for what is none."""
+    data = read_json(folder / FILE)
+    try:
+        return data, to_text(data, str(folder))
+    except UNREADABLE as error:
+        raise foreign(folder / FILE, error) from None
+
+
+def interval_json(interval: Interval | None) -> dict[str, float] | None:
+    """Its ends."""
+    return None if interval is None else {"low": interval.low, "high": interval.high}
+
+
+def _outcome(question: Question, explored: Explored, answer: Answer) -> dict[str, Any]:
+    """The outcome, its exit code and what goes with it; an interrupt goes before all else."""
+    outcome: str = answer.outcome
+    reason, at_least, code = answer.reason, None, EXIT_CODES.get(answer.outcome, MISSED)
+    if outcome != "found" and answer.at_least is not None:
+        at_least = {"rate": answer.at_least, "reason": reason}
+    if outcome == "at_least":
+        reached = question.settings.max_rps is not None
+        code = OK if reached else MISSED
+    if explored.client_limit is not None and outcome != "found":
+        outcome, reason, code = "client_limited", explored.client_limit, INVALID
+        at_least = at_least and {**at_least, "reason": reason}
+    if explored.interrupted:
+        outcome, code = "interrupted", INTERRUPTED
+    return {
+        "outcome": outcome,
+        "exit_code": code,
+        "rate": answer.rate,
+        "limit": answer.limit,
+        "at_least": at_least,
+        "reason": reason,
+    }
+
+
+def _limit(limit: Limit, answer: Answer) -> dict[str, Any]:
+    found = next((each for each in answer.estimates if each.limit == limit.expression), None)
+    return {
+        "expression": limit.expression,
+        "metric": limit.metric,
+        "allowed": limit.allowed,
+        "bound": limit.bound_s,
+        "unit": "share" if limit.bound_s is None else "s",
+        "rate": None if found is None else found.rate,
+        "interval": None if found is None else interval_json(found.interval),
+        "slope": None if found is None else found.slope,
+        "dispersion": None if found is None else found.dispersion,
+        "kept_everywhere": found is not None and found.kept_everywhere,
+    }
+
+
+def _at_low(place: int, confirmed: list[Confirmed], question: Question) -> dict[str, Any]:
+    """The limit's value at the interval's lower end, from the last wave there."""
+    row = confirmed[-1].to_json(question)["limits"][place] if confirmed else {"value": None, "text": ""}
+    return {"at_low": row["value"], "at_low_text": row["text"]}
+
+
+def _stretch(row: Row) -> dict[str, Any]:
+    stretch, times = row.stretch, row.counted.times
+    by_limit = zip(*(each.counts for each in stretch.slices), strict=True)
+    totals = [tuple(map(sum, zip(*pairs, strict=True))) for pairs in by_limit]
+    return {
+        "number": stretch.number,
+        "wave": row.wave,
+        "purpose": stretch.purpose,
+        "rate": stretch.rate,
+        "start_s": stretch.start_s,
+        "end_s": stretch.end_s,
+        "sent": sum(each.sent for each in stretch.slices),
+        "answered": sum(each.answered for each in stretch.slices),
+        "failed": row.counted.failed,
+        "share_over": [over / of if of else None for of, over in totals],
+        "p50": None if times is None else times.percentile(50),
+        "p99": None if times is None else times.percentile(99),
+        "in_flight": stretch.in_flight,
+        "void": stretch.void,
+        "direction": stretch.purpose if stretch.purpose in ("below", "above") else None,
+        "tokens_per_s": None,
+        "labels": None,
+        "metrics": {},
+    }
+
+
+def _memory(answer: Answer) -> dict[str, Any] | None:
+    if answer.memory is None:
+        return None
+
+    def side(estimate: Estimate) -> dict[str, Any]:
+        return {"rate": estimate.rate, "interval": interval_json(estimate.interval)}
+
+    return {"below": side(answer.memory.below), "above": side(answer.memory.above), "differ": True}
+
+
+def _waves(explored: Explored, confirmed: list[Confirmed]) -> dict[str, list[str]]:
+    def names(of: list[Any]) -> list[str]:
+        return [each.run_dir.path.name for each in of if each.run_dir is not None]
+
+    return {
+        "exploration": names(explored.waves),
+        "confirmation": names([each.wave for each in confirmed if not each.soak]),
+        "soak": names([each.wave for each in confirmed if each.soak]),
+    }

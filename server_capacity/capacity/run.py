@@ -1,0 +1,64 @@
+"""The search for a capacity from its question to its answer, step by step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.engine.launch import resolve
+from inference_benchmarker.engine.processes import counting_interrupts
+from inference_benchmarker.errors import refuse
+from inference_benchmarker.wave.run_dir import make_stamped_folder
+from server_capacity.capacity.confirmation import confirm
+from server_capacity.capacity.exploration import explore
+from server_capacity.capacity.result import content, save
+from server_capacity.search.estimate import answer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from server_capacity.capacity.confirmation import Confirmed
+    from server_capacity.capacity.exploration import Explored
+    from server_capacity.capacity.question import Question
+    from server_capacity.capacity.waves import Waves
+    from server_capacity.search.answer import Answer
+
+MOST_CONFIRMATIONS = 2
+KIND = "capacity"
+
+
+def make_folder(question: Question) -> Path:
+    """``<UTC timestamp>_capacity/``; every cheap problem is raised before it is made, as one BenchmarkError."""
+    plan = question.exploration(1.0, question.plan.workers, question.plan.output_dir)
+    refuse([problem.text for problem in plan.problems()])
+    resolve(plan)
+    return make_stamped_folder(question.plan.output_dir, KIND)
+
+
+def find_capacity(question: Question, waves: Waves) -> dict[str, Any]:
+    """Search, confirm, and write down what was found: the object of ``capacity.json``.
+
+    KeyboardInterrupt where it was interrupted before anything was sent; later it ends with what is known.
+    """
+    with counting_interrupts() as interrupts:
+        explored = explore(question, waves)
+        found = _answer(question, explored)
+        save(waves.folder, content(question, explored, found, []))
+        confirmed: list[Confirmed] = []
+        while not explored.interrupted and len(confirmed) < MOST_CONFIRMATIONS and not interrupts.count:
+            wave = confirm(question, waves, found, explored.load_s, explored.workers)
+            if wave is None:
+                break
+            confirmed.append(wave)
+            explored.interrupted = wave.wave.interrupted
+            if wave.judgement != "fails":
+                break
+            explored.add(wave.wave, [wave.stage])
+            found = _answer(question, explored)
+        data = content(question, explored, found, confirmed)
+        save(waves.folder, data)
+        return data
+
+
+def _answer(question: Question, explored: Explored) -> Answer:
+    """The answer, from what was counted by when requests were due."""
+    return answer(question.limits, question.settings, explored.stretches)
