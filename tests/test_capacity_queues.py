@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tests.performance.capacity import truths
+from server_capacity.search.answer import Answer, Interval
+from server_capacity.search.settings import Settings
+from tests.performance.capacity import driver, easy_way, results, truths
 from tests.performance.capacity.endpoints import ENDPOINTS, Endpoint, family, times
 from tests.performance.capacity.oracle import oracle
 from tests.performance.capacity.queues import Queue, Rules
@@ -112,6 +114,65 @@ def test_the_oracle_knows_the_slope_of_one_exponential_server(tmp_path: Path, mo
     # ln share = -(mu - rate) x bound: its slope over ln rate is rate x bound.
     assert found.slope == pytest.approx(53.95 * 0.1, rel=0.15)
     assert 0.15 < found.score / 53.95 < 0.35
+
+
+def test_a_search_that_is_played_has_every_request_in_one_slice() -> None:
+    played = driver.play(ENDPOINTS["exact"], Settings(time_s=20.0), 1)
+    stretches = played.stretches
+    assert [stretch.start_s for stretch in stretches[1:]] == [stretch.end_s for stretch in stretches[:-1]]
+    assert [stretch.before for stretch in stretches[1:]] == [stretch.rate for stretch in stretches[:-1]]
+    for stretch in stretches:
+        sent = sum(part.sent for part in stretch.slices)
+        assert sent == sum(part.counts[0].of for part in stretch.slices)
+        assert sent == pytest.approx(
+            stretch.rate * stretch.seconds, abs=6 * (1 + stretch.rate * stretch.seconds) ** 0.5
+        )
+    assert sum(stretch.seconds for stretch in stretches if stretch.rate) == pytest.approx(played.load_s)
+
+
+def test_the_client_voids_what_it_cannot_send() -> None:
+    played = driver.play(ENDPOINTS["exact"], Settings(time_s=20.0), 1, driver.Feed(client_most=50.0))
+    assert all(bool(stretch.void) == (stretch.rate > 50) for stretch in played.stretches)
+
+
+def test_what_comes_in_while_the_wave_runs_is_in_the_end_what_was_due() -> None:
+    wave = driver.Wave(ENDPOINTS["exponential"], seed=1)
+    pilot = driver.Pilot(wave, driver.Feed())
+    for number, rate in enumerate((100.0, 0.0, 300.0, 150.0)):
+        pilot.change(5.3 * number, rate, "near")
+        wave.send(rate, 5.3 * number, 5.3 * number + 5.3)
+    for now_s in range(60):
+        wave.settle(float(now_s))
+        pilot.feed(float(now_s))
+    live, exact = pilot.track.stretches(60.0), pilot.exactly(21.2)
+    for one, other in zip(live, exact, strict=True):
+        for place in (0, 1):
+            counted, due = ([part.counts[place] for part in each.slices] for each in (one, other))
+            assert sum(count.of for count in counted) == sum(count.of for count in due)
+            assert sum(count.over for count in counted) == sum(count.over for count in due)
+
+
+@pytest.mark.parametrize(
+    ("over", "of", "low", "high"), [(0, 0, 0.0, 1.0), (0, 100, 0.0, 0.037), (10, 100, 0.0552, 0.1744)]
+)
+def test_the_interval_of_the_easy_way_is_that_of_wilson(over: int, of: int, low: float, high: float) -> None:
+    assert easy_way.wilson(over, of) == pytest.approx((low, high), abs=1e-4)
+
+
+def test_the_easy_way_answers_from_its_trials() -> None:
+    trials = [easy_way.Trial(10, True, True), easy_way.Trial(20, False, False), easy_way.Trial(15, True, None)]
+    assert easy_way.answer(trials) == Answer("found", 15, Interval(10, 20))
+
+
+def test_results_are_kept_line_by_line(tmp_path: Path) -> None:
+    result = results.Result.of(
+        "exact", 1, 100.0, Answer("found", 98.0, Interval(95.0, 99.0), "p99<100ms"), load_s=180.0
+    )
+    file = tmp_path / "results.jsonl"
+    results.keep(file, result)
+    assert results.read(file) == {("exact", 1): result}
+    assert (result.covers, result.too_high, result.half, result.score) == (False, False, 2.0, 44.0)
+    assert results.misses([result]) == "  exact seed 1: found, 95.00 to 99.00, truth 100.00"
 
 
 def test_the_same_seed_draws_the_same_endpoint() -> None:

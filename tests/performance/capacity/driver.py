@@ -15,12 +15,9 @@ from server_capacity.search.track import Track
 from tests.performance.capacity.queues import Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from server_capacity.search.answer import Answer
-    from server_capacity.search.limits import Limit
     from server_capacity.search.settings import Settings
     from tests.performance.capacity.endpoints import Endpoint
 
@@ -61,14 +58,14 @@ class _Stage:
     void: str
 
 
-class _Wave:
+class Wave:
     """Requests in order of arrival, and the endpoint that answers them."""
 
-    def __init__(self, endpoint: Endpoint, limits: Sequence[Limit], seed: int) -> None:
+    def __init__(self, endpoint: Endpoint, seed: int) -> None:
         self._queue = Queue(endpoint.rules, seed)
         self._random = np.random.default_rng([seed, 1])
         self._even = endpoint.arrivals == "constant"
-        self._limits = limits
+        self._limits = endpoint.limits
         self.at: Floats = np.empty(65536)
         self.done: Floats = np.full(65536, np.inf)
         self.count = 0
@@ -110,10 +107,10 @@ class _Wave:
         return tuple(counts)
 
 
-class _Pilot:
-    """The wave's stages, and what the feed has brought of them."""
+class Pilot:
+    """A wave's stages, and what the feed has brought of them."""
 
-    def __init__(self, wave: _Wave, feed: Feed) -> None:
+    def __init__(self, wave: Wave, feed: Feed) -> None:
         self._wave = wave
         self._feed = feed
         self.stages: list[_Stage] = []
@@ -150,15 +147,22 @@ class _Pilot:
         ids = np.concatenate([self._open, new])
         answered = np.abs(wave.done[ids]) < end_s
         self._open, ids = ids[~answered], ids[answered]
-        firsts = np.array([stage.first for stage in self.stages])
-        stages = np.searchsorted(firsts, ids, side="right") - 1
-        of_new = np.searchsorted(firsts, new, side="right") - 1
-        for number in np.union1d(stages, of_new):
-            mine = ids[stages == number]
-            start, end = self._part(int(number), start_s, end_s)
-            count = int(np.count_nonzero(of_new == number))
-            self.track.add(int(number), Slice(start, end, count, len(mine), wave.counts(mine)))
+        for number in self._stages_of(ids, start_s):
+            stage = self.stages[number]
+            last = self.stages[number + 1].first if number + 1 < len(self.stages) else wave.count
+            mine = ids[(ids >= stage.first) & (ids < last)]
+            count = max(0, min(sent, last) - max(self._sent, stage.first))
+            if count or len(mine) or number + 1 == len(self.stages):
+                start, end = self._part(number, start_s, end_s)
+                self.track.add(number, Slice(start, end, count, len(mine), wave.counts(mine)))
         self._sent = sent
+
+    def _stages_of(self, ids: NDArray[np.int64], start_s: float) -> range:
+        """The stages that have a part in a slice: from that of its first answer on."""
+        first = len(self.stages) - 1
+        while first > 0 and (self.stages[first].start_s > start_s or (len(ids) and self.stages[first].first > ids[0])):
+            first -= 1
+        return range(first, len(self.stages))
 
     def _part(self, number: int, start_s: float, end_s: float) -> tuple[float, float]:
         """The slice's part within its stage; all of it where answers came after the stage's end."""
@@ -201,8 +205,8 @@ def play(endpoint: Endpoint, settings: Settings, seed: int, feed: Feed | None = 
     spent = time.process_time()
     search = Search(endpoint.limits, settings)
     spent = time.process_time() - spent
-    wave = _Wave(endpoint, endpoint.limits, seed)
-    pilot = _Pilot(wave, feed)
+    wave = Wave(endpoint, seed)
+    pilot = Pilot(wave, feed)
     pilot.change(0.0, search.first_rate, search.purpose)
     now_s = load_s = 0.0
     rate = search.first_rate

@@ -12,7 +12,6 @@ from tests.performance.capacity.queues import Queue
 from tests.performance.capacity.truths import kept, share_over
 
 if TYPE_CHECKING:
-    from server_capacity.search.answer import Interval
     from server_capacity.search.limits import Limit
     from tests.performance.capacity.endpoints import Endpoint
 
@@ -27,11 +26,6 @@ class Oracle:
     score: float
     slope: float
     share_sd: float
-
-
-def interval_score(interval: Interval, truth: float) -> float:
-    """The width of a 95% interval, and 40 times what it misses the truth by; requests/s."""
-    return interval.width + 40 * max(0.0, interval.low - truth, truth - interval.high)
 
 
 def holding(endpoint: Endpoint) -> Limit:

@@ -98,11 +98,18 @@ def truth(endpoint: Endpoint) -> float:
     return min(first_crossing(endpoint, limit) for limit in endpoint.limits)
 
 
+def with_truth(endpoint: Endpoint) -> Endpoint:
+    """The same endpoint with its truth, of a server that remembers the one before it grows."""
+    if endpoint.truth is not None:
+        return endpoint
+    fresh = replace(endpoint, rules=replace(endpoint.rules, most_servers=0))
+    [found] = kept(f"truth-{endpoint.name}", repr((fresh.rules, fresh.limits)), lambda: [truth(fresh)])
+    return replace(endpoint, truth=found)
+
+
 def of_family(seed: int) -> Endpoint:
     """A random endpoint with its truth."""
-    endpoint = family(seed)
-    [found] = kept(f"family-{seed}", repr((endpoint.rules, endpoint.limits)), lambda: [truth(endpoint)])
-    return replace(endpoint, truth=found)
+    return with_truth(family(seed))
 
 
 def kept(name: str, key: str, make: Callable[[], Sequence[float]]) -> list[float]:
