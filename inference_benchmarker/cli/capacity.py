@@ -14,8 +14,10 @@ from inference_benchmarker.cli.terminal import how_far, print_report, say, say_n
 from inference_benchmarker.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from inference_benchmarker.plan.server_limit import ServerLimit
     from server_capacity.capacity.waves import Waves
 
 _DESCRIPTION = """\
@@ -48,7 +50,7 @@ def run(arguments: list[str]) -> int:
         how_far(quiet=options["quiet"]),
     ):
         folder = make_folder(question)
-        data = find_capacity(question, _waves(options, folder))
+        data = find_capacity(question, _waves(options, folder, question.plan.server_limits))
     if options["json"]:
         import json
 
@@ -69,12 +71,12 @@ def capacity_parser() -> Parser:
     )
 
 
-def _waves(options: dict[str, Any], folder: Path) -> Waves:
+def _waves(options: dict[str, Any], folder: Path, limits: Sequence[ServerLimit]) -> Waves:
     """Whoever runs the waves, with a view of each and the metrics of those that confirm."""
     from server_capacity.capacity.waves import Waves
 
     tell = say_nothing if options["quiet"] else say
-    sources = sources_of(options["endpoint_config"])
+    sources = sources_of(options["endpoint_config"], limits)
     follower = follower_of(sources)
 
     def begin() -> None:

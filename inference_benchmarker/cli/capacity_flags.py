@@ -7,13 +7,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.flags import Flag, Reading, Table, parse_number, read_flags, table_for
-from inference_benchmarker.cli.wave_flags import WAVE_FLAGS
+from inference_benchmarker.cli.wave_flags import NO_CONFIG, WAVE_FLAGS, parts_of_plan
 from inference_benchmarker.engine.endpoint import source_problems
 from inference_benchmarker.errors import BenchmarkError, Problem, refuse
 from inference_benchmarker.host import usable_cores
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
-from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE
 from inference_benchmarker.units import MAX_SECONDS
 from server_capacity.capacity.question import Question
@@ -179,9 +178,11 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
     asked = given.values["workers_asked"] or AUTO
     settings = Settings(**given.of(Settings))
     load = OpenLoop(Decimal(1), settings.arrivals, steered=True)
-    parts = {**given.of(WavePlan), "retries": Retries(**given.of(Retries)), "workers": 1 if asked == AUTO else asked}
+    parts = {**parts_of_plan(given), "workers": 1 if asked == AUTO else asked}
     plan = WavePlan(load, Bounds(), **parts)
     problems += given.told([*plan.problems(), *_problems(given, settings)])
+    if plan.server_limits and options["endpoint_config"] is None:
+        problems.append(NO_CONFIG.format(plan.server_limits[0].expression))
     limits = _limits(plan, problems)
     if problems:
         problems += source_problems(plan.factories_file, plan.locust_file)

@@ -26,12 +26,12 @@ def run(arguments: list[str]) -> int:
     from inference_benchmarker.wave.run_dir import RunDir
     from server_capacity.aiperf.export import AiperfResult
 
-    sources = sources_of(options.endpoint_config, afterwards=True)
     if RunDir(options.dir).is_of_the_original:
         return _of_the_original(RunDir(options.dir), as_json=options.json)
     run_dir = RunDir.find(options.dir)
     result = AiperfResult.load(run_dir.aiperf) or _cut_off(run_dir)
     wave = None if result is not None and not run_dir.has_wave else store.load(options.dir)
+    sources = sources_of(options.endpoint_config, wave.plan.server_limits if wave else (), afterwards=True)
     if wave is not None and sources:
         wave = print_with_metrics(wave, sources, {"json": options.json, "quiet": False})
     elif wave is not None and not options.json:

@@ -11,24 +11,29 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.cli.terminal import print_report, say, say_nothing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from inference_benchmarker.facts.instances import Followed
     from inference_benchmarker.facts.server_metric import Interval, ServerLog, ServerMetric, Source
     from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.plan.server_limit import ServerLimit
     from inference_benchmarker.wave.run_dir import RunDir
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.follower import Follower
 
 
-def sources_of(config: str | None, *, afterwards: bool = False) -> list[Source]:
-    """The configuration's sources; ``afterwards``: those that can be asked about the past, so not metrics pages."""
+def sources_of(config: str | None, limits: Sequence[ServerLimit] = (), *, afterwards: bool = False) -> list[Source]:
+    """The configuration's sources, asked for the metrics of ``limits``, too.
+
+    ``afterwards``: those that can be asked about the past, so not metrics pages.
+    """
     if config is None:
         return []
-    from server_capacity.config import load_config, make_sources
+    from server_capacity.config import load_config, make_sources, with_limits
 
-    blocks = [block for block in load_config(config) if not (afterwards and "scrape_url" in block)]
+    loaded = with_limits(load_config(config), limits, config)
+    blocks = [block for block in loaded if not (afterwards and "scrape_url" in block)]
     return make_sources(blocks, os.environ)
 
 

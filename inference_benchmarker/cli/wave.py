@@ -70,7 +70,7 @@ def run(arguments: list[str]) -> int:
         aiperf_stage(aiperf, plan, options) as stage,
         how_far(quiet=options["quiet"]),
     ):
-        sources = sources_of(options["endpoint_config"])
+        sources = sources_of(options["endpoint_config"], plan.server_limits)
         if stage is None:
             return _exit_code(_offered(plan, sources, options, last=True))
         wave = None if stage.options.only else _offered(stage.plan, sources, options, last=False)

@@ -22,18 +22,20 @@ from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.retries import Backoff, Retries
+from inference_benchmarker.plan.server_limit import ServerLimit, is_server_limit
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.redact import redact
 
 _LISTS = ("goodput", "stages")
 _OF_A_PLAN = (WavePlan, Bounds, OpenLoop, ClosedLoop, Replay, Retries)
+NO_CONFIG = "--slo {}: give the --endpoint-config that says where the server's metrics are."
 _OF_A_REPLAY = ("speed", "window", "replay_column")
 _NOT_INTERACTIVE = ("stages", "replay", "concurrency", "quiet")
 
 
-def _slo(_: str, text: str) -> Slo:
-    return Slo.parse(text)
+def _slo(_: str, text: str) -> Slo | ServerLimit:
+    return ServerLimit.parse(text) if is_server_limit(text) else Slo.parse(text)
 
 
 def _stage(_: str, text: str) -> Stage:
@@ -172,7 +174,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--slo",
                 "EXPR",
-                "a limit, repeatable: p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99",
+                "a limit, repeatable: p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99, "
+                "server.CPUUtilization<70%",
                 _slo,
                 sets="slos",
                 repeatable=True,
@@ -224,8 +227,9 @@ def make_plan(options: dict[str, Any], problems: list[str], *, endpoint_needed: 
     lists = {name: [text for given in options[name] or () for text in given.split(",")] for name in _LISTS}
     several = {name: texts or None for name, texts in lists.items()}
     given = read_flags(_flags_of_a_plan(), {**options, **several}, problems)
-    several_parts = {**given.of(WavePlan), "retries": Retries(**given.of(Retries))}
-    plan = WavePlan(_load(options, given, problems), Bounds(**given.of(Bounds)), **several_parts)
+    plan = WavePlan(_load(options, given, problems), Bounds(**given.of(Bounds)), **parts_of_plan(given))
+    if plan.server_limits and options["endpoint_config"] is None:
+        problems.append(NO_CONFIG.format(plan.server_limits[0].expression))
     problems += given.told(plan.problems(endpoint_needed=endpoint_needed))
     if problems:
         from inference_benchmarker.engine.endpoint import source_problems
@@ -233,6 +237,15 @@ def make_plan(options: dict[str, Any], problems: list[str], *, endpoint_needed: 
         problems += source_problems(plan.factories_file, plan.locust_file)
     refuse(problems)
     return plan
+
+
+def parts_of_plan(given: Reading) -> dict[str, Any]:
+    """The fields of a plan that flags give, but for its load and bounds."""
+    limits = given.values["slos"] or ()
+    slos = tuple(limit for limit in limits if isinstance(limit, Slo))
+    of_server = tuple(limit for limit in limits if isinstance(limit, ServerLimit))
+    retries = Retries(**given.of(Retries))
+    return {**given.of(WavePlan), "slos": slos, "server_limits": of_server, "retries": retries}
 
 
 def _flags_of_a_plan() -> list[Flag]:

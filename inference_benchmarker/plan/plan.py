@@ -18,6 +18,7 @@ from inference_benchmarker.plan.pacing import schedule_of
 from inference_benchmarker.plan.problems import problems_of_files, problems_of_values
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.retries import Retries
+from inference_benchmarker.plan.server_limit import ServerLimit, is_server_limit
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.redact import redact
@@ -25,6 +26,8 @@ from inference_benchmarker.units import NS
 from inference_benchmarker.version import SCHEMA_VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from inference_benchmarker.plan.replay import Recording
 
 DEFAULT_MAX_IN_FLIGHT = 10_000
@@ -56,6 +59,7 @@ class WavePlan:
     seed: int | None = None
     success_threshold: float = SUCCESS_THRESHOLD
     slos: tuple[Slo, ...] = field(default=())
+    server_limits: tuple[ServerLimit, ...] = field(default=())
     goodput: tuple[RequestLimit, ...] = field(default=())
     port: int | None = None
     ui: bool = False
@@ -131,7 +135,8 @@ class WavePlan:
         if isinstance(self.load, OpenLoop):
             data["load"]["replay"] = None if self.load.replay is None else self.load.replay.to_json()
         data["retries"] = self.retries.to_json()
-        data["slos"] = [slo.expression for slo in self.slos]
+        del data["server_limits"]
+        data["slos"] = [slo.expression for slo in self.slos] + [limit.expression for limit in self.server_limits]
         data["goodput"] = [limit.expression for limit in self.goodput]
         return {"schema_version": SCHEMA_VERSION, **_plain(data)}
 
@@ -156,7 +161,7 @@ class WavePlan:
             values["load"] = ClosedLoop(**load)
         bounds = values.pop("bounds")
         values["bounds"] = Bounds(_decimal(bounds["duration_s"]), bounds["num_requests"])
-        values["slos"] = tuple(Slo.parse(text) for text in values["slos"])
+        values["slos"], values["server_limits"] = limits_of(values["slos"])
         values["goodput"] = tuple(map(RequestLimit.parse, values.get("goodput", ())))  # older plans have none
         for key in ("warmup_s", "drain_timeout_s", "request_timeout_s"):
             values[key] = _decimal(values[key])
@@ -180,6 +185,13 @@ class WavePlan:
     def with_seed(self, seed: int) -> WavePlan:
         """The same plan with its seed settled."""
         return replace(self, seed=seed)
+
+
+def limits_of(texts: Iterable[str]) -> tuple[tuple[Slo, ...], tuple[ServerLimit, ...]]:
+    """The limits of ``--slo``: on what the client measures, and on metrics of the server."""
+    listed = list(texts)
+    ours = tuple(Slo.parse(text) for text in listed if not is_server_limit(text))
+    return ours, tuple(ServerLimit.parse(text) for text in listed if is_server_limit(text))
 
 
 def _stages(rows: list[dict[str, str]]) -> tuple[Stage, ...]:

@@ -29,7 +29,7 @@ _SENTENCES = {
 
 
 def headline(summary: Summary, verdict: Verdict) -> str:
-    """``VALID: 1,000 of 1,000 answered, p99 21 ms``; ``INVALID, client-limited: ...``.
+    """``VALID: 1,000 of 1,000 answered, p99 21 ms``; ``INVALID, client-limited: ...``; ``PENDING: ...``.
 
     Nothing that is said of an answer is said where there was none: then why there was none comes first.
     """
@@ -87,6 +87,7 @@ def _causes(summary: Summary, verdict: Verdict) -> Iterator[str]:
     yield from map(_with_limit, invalid[:MOST_CAUSES])
     yield from _blamed([finding for finding in findings if finding not in invalid[:MOST_CAUSES]], verdict.limited_by)
     yield from (f"not recovered: {finding.measured}" for finding in findings if finding.code == "not_recovered")
+    yield from (f"{limit} waits for the server's metrics" for limit in verdict.pending)
     missed = [finding for finding in findings if finding.severity == "missed"]
     if not summary.ledger.ok:  # that no request succeeded says it
         missed = []

@@ -20,6 +20,7 @@ from inference_benchmarker.verdict.client.limits_found import limited_by, limits
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.missed_time import MissedTime, missed_time
 from inference_benchmarker.verdict.recovery import recovery_findings
+from inference_benchmarker.verdict.server_findings import server_limit_findings, waiting_limits
 from inference_benchmarker.verdict.thresholds import threshold_findings
 from inference_benchmarker.wording import counted, percent_text
 
@@ -35,11 +36,15 @@ LEAST_SENT_SHARE = 0.99
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The findings and what follows from them. ``missed``: where instances were followed, when limits were missed."""
+    """The findings and what follows from them. ``missed``: where instances were followed, when limits were missed.
+
+    ``pending``: the limits that wait for the server's metrics.
+    """
 
     findings: tuple[Finding, ...]
     interrupted: bool = False
     missed: MissedTime | None = None
+    pending: tuple[str, ...] = ()
 
     @property
     def valid(self) -> bool:
@@ -48,7 +53,9 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """VALID or INVALID."""
+        """VALID or INVALID; PENDING where the numbers are valid, and a limit waits for the server's metrics."""
+        if self.valid and self.pending:
+            return "PENDING"
         return "VALID" if self.valid else "INVALID"
 
     @property
@@ -58,12 +65,13 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """130 interrupted, 3 INVALID, 1 a threshold missed, 0 neither."""
+        """130 interrupted, 3 INVALID, 1 a threshold missed or not known yet, 0 neither."""
         if self.interrupted:
             return INTERRUPTED
         if not self.valid:
             return INVALID
-        return MISSED if any(finding.severity == "missed" for finding in self.findings) else OK
+        missed = self.pending or any(finding.severity == "missed" for finding in self.findings)
+        return MISSED if missed else OK
 
     def to_json(self) -> dict[str, Any]:
         """The verdict's part of summary.json."""
@@ -83,6 +91,7 @@ def judge(facts: WaveFacts, summary: Summary) -> Verdict:
         *_load_findings(facts),
         *limits_found(facts, summary),
         *threshold_findings(facts, summary),
+        *server_limit_findings(facts),
         *recovery_findings(summary),
         *_sample_findings(facts, summary),
         *_metric_findings(facts),
@@ -90,7 +99,8 @@ def judge(facts: WaveFacts, summary: Summary) -> Verdict:
     ]
     nothing = facts.ledger.sent > 0 and facts.ledger.ok == 0
     found.sort(key=lambda finding: _rank(finding, nothing=nothing))
-    return Verdict(tuple(found), facts.interrupted, missed_time(facts) if facts.instances else None)
+    missed = missed_time(facts) if facts.instances else None
+    return Verdict(tuple(found), facts.interrupted, missed, waiting_limits(facts))
 
 
 def _rank(finding: Finding, *, nothing: bool) -> int:

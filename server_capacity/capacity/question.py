@@ -1,4 +1,4 @@
-"""The question that a search answers: the endpoint, the limits, and how far to go. Light: nothing is loaded that sends."""
+"""The question that a search answers: the endpoint, the limits, how far to go. Light: it loads nothing that sends."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Question:
         """The plan of an adaptive wave that begins at a rate; its limits are the search's, so it has none itself."""
         load = OpenLoop(offerable(rate), self.settings.arrivals, steered=True)
         plan = replace(self.plan, load=load, bounds=Bounds(), workers=workers, output_dir=folder)
-        return replace(plan, slos=(), success_threshold=0.0, name=self._named("exploration"))
+        return replace(plan, slos=(), server_limits=(), success_threshold=0.0, name=self._named("exploration"))
 
     def confirmation(self, rate: float, seconds: float, workers: int, folder: Path) -> WavePlan:
         """The plan of an ordinary wave at one rate, with every limit."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from inference_benchmarker.facts.instances import Followed, InstanceSource
-    from tests.bench import Bench
+    from tests.bench import Bench, Finished
 
 
 @pytest.mark.process
@@ -34,12 +34,15 @@ def test_a_wave_tells_what_its_server_did(bench: Bench) -> None:
         (folder / "config.json").write_text(json.dumps([cloudwatch_block("AWS/SageMaker", metrics, period=1, lag=1)]))
         wave = bench.run(
             *("--client-rps", 50, "--obs-time", 4, "--warmup", 1, "--endpoint-config", "config.json"),
+            *("--slo", "server.CPUUtilization<90%"),
             target=endpoint,
             environment=endpoint.aws_environment,
             folder=folder,
         )
         log = endpoint.arrivals()
     found = {metric["name"]: metric for metric in wave.summary["server_metrics"]}
+    _limit_was_waited_for_and_kept(wave)
+    assert found["CPUUtilization"]["asked"], "the configuration does not name it, the limit does"
     assert found["Invocations"]["statistics"] == {"Sum": 250}, "the warm-up reached the server, too"
     p99_us = found["ModelLatency"]["statistics"]["p99"]
     assert p99_us == pytest.approx(metrics_truth.true_p99_us(found["ModelLatency"], log), rel=0.01)
@@ -54,7 +57,13 @@ def test_a_wave_tells_what_its_server_did(bench: Bench) -> None:
     assert stored == {"schema_version": 1, "metrics": wave.summary["server_metrics"], "logs": []}
     assert wave.summary["server_logs"] is None, "nothing failed"
     assert Wave.load(wave.folder).to_json() == wave.summary
-    assert (wave.folder / "summary.txt").read_text().splitlines()[:-1] == wave.out.splitlines()[:-1]
+    assert (wave.folder / "summary.txt").read_text().splitlines()[1:-1] == wave.out.splitlines()[1:-1]
+
+
+def _limit_was_waited_for_and_kept(wave: Finished) -> None:
+    printed, stored = (text.partition("\n")[0] for text in (wave.out, (wave.folder / "summary.txt").read_text()))
+    waiting = "server.CPUUtilization<90% waits for the server's metrics; "
+    assert printed == stored.replace("VALID: ", f"PENDING: {waiting}")
 
 
 @pytest.mark.process

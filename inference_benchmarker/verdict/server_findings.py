@@ -1,0 +1,40 @@
+"""The limits on server metrics that a wave missed, and those that are waited for. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.text import one_line
+from inference_benchmarker.verdict.finding import Finding
+from inference_benchmarker.verdict.server.limits_kept import held_against
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.verdict.server.limits_kept import Held
+
+_MOST_OF_A_REASON = 300
+
+
+def waiting_limits(facts: WaveFacts) -> tuple[str, ...]:
+    """The limits on metrics that nobody has read yet."""
+    return () if facts.server_metrics is not None else tuple(limit.expression for limit in facts.plan.server_limits)
+
+
+def server_limit_findings(facts: WaveFacts) -> Iterator[Finding]:
+    """The limits that were missed; of those that were read, what the server did not tell keeps none."""
+    for limit in facts.plan.server_limits if facts.server_metrics is not None else ():
+        held = held_against(limit, facts.server_metrics or ())
+        if not held.kept:
+            yield Finding("slo_missed", "missed", _measured(held), limit.expression, _advice(held))
+
+
+def _measured(held: Held) -> str:
+    return f"{held.limit.name} {held.text if held.kept is not None else 'not measured'}"
+
+
+def _advice(held: Held) -> str:
+    if held.kept is None:
+        return f"{one_line(held.reason, _MOST_OF_A_REASON)}."
+    return "Find the rate that keeps it with benchmark capacity and this limit, or scale the endpoint."

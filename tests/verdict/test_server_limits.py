@@ -1,0 +1,108 @@
+"""Limits on server metrics, held against what the server told of a wave."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from inference_benchmarker.facts.server_metric import Hardware, ServerMetric
+from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.server_limit import ServerLimit
+from inference_benchmarker.report.headline import headline
+from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.verdict.server.limits_kept import held_against
+from inference_benchmarker.verdict.verdict import judge
+from tests.waves import observe, on_time, open_plan
+
+if TYPE_CHECKING:
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+
+FOUR_CORES = Hardware("ml.m5.xlarge", 1, 4, 0)
+
+
+def metric(
+    name: str, namespace: str | None, values: dict[str, float | None], unit: str | None = None, hardware: bool = False
+) -> ServerMetric:
+    stream = "cloudwatch" if namespace and "/" in namespace else "prometheus"
+    of = FOUR_CORES if hardware else None
+    return ServerMetric(stream, name, values, unit=unit, namespace=namespace, hardware=of)
+
+
+CPU = metric("CPUUtilization", "/aws/sagemaker/Endpoints", {"Average": 268.0, "Maximum": 312.0}, "Percent", True)
+NOBODY_KNOWS = replace(CPU, hardware=None)
+LATENCY = metric("ModelLatency", "AWS/SageMaker", {"Average": 20_000.0, "p99": 199_000.0}, "Microseconds")
+QUEUE = metric("queue_length", "vllm", {"Average": 3.5, "Maximum": 9.0}, "Count")
+CACHE = metric("kv_cache_use", "vllm", {"Average": 0.85}, "Ratio")
+QUERY = metric("errors", None, {"Value": 0.2})
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "kept", "said"),
+    [
+        ("server.CPUUtilization<70%", CPU, True, "67%"),
+        ("server.CPUUtilization<67%", CPU, False, "67%"),
+        ("server.CPUUtilization<=0.67", CPU, True, "67%"),
+        ("server.CPUUtilization.Maximum<70%", CPU, False, "78%"),
+        ("server.ModelLatency.p99<200ms", LATENCY, True, "0.199 s"),
+        ("server.ModelLatency<0.02s", LATENCY, False, "0.02 s"),
+        ("server.queue_length<4", QUEUE, True, "3.5"),
+        ("server.queue_length.Maximum<4", QUEUE, False, "9"),
+        ("server.kv_cache_use<90%", CACHE, True, "85%"),
+        ("server.kv_cache_use<0.8", CACHE, False, "85%"),
+        ("server.errors<1", QUERY, True, "0.2"),
+        ("server.errors>=1", QUERY, False, "0.2"),
+    ],
+)
+def test_a_limit_is_held_against_the_whole_or_the_number(text: str, row: ServerMetric, kept: bool, said: str) -> None:
+    held = held_against(ServerLimit.parse(text), [row])
+    assert held.kept is kept
+    assert held.text == said
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "why"),
+    [
+        ("server.CPUUtilization<70%", NOBODY_KNOWS, "InstanceType"),
+        ("server.CPUUtilization<70", CPU, "write 70%"),
+        ("server.CPUUtilization<70ms", CPU, "is no time"),
+        ("server.CPUUtilization.p99<70%", CPU, "has no p99, only Average, Maximum"),
+        ("server.queue_length<70%", QUEUE, "not known what of queue_length is 100%"),
+        ("server.GPUUtilization<70%", CPU, "nothing of GPUUtilization, only of CPUUtilization"),
+        ("server.CPUUtilization<70%", replace(CPU, complete=False, reason="late"), "late"),
+        ("server.CPUUtilization<70%", replace(CPU, statistics={"Average": None}, reason="none came"), "none came"),
+    ],
+)
+def test_what_cannot_be_told_keeps_no_limit_and_says_why(text: str, row: ServerMetric, why: str) -> None:
+    held = held_against(ServerLimit.parse(text), [row])
+    assert held.kept is None
+    assert why in held.reason
+
+
+@pytest.mark.parametrize(("text", "worst"), [("server.gpu_use<90%", 0.95), ("server.gpu_use>=20%", 0.3)])
+def test_of_several_gpus_each_must_keep_it(text: str, worst: float) -> None:
+    rows = [metric("gpu_use", "dcgm", {"Average": value}, "Ratio") for value in (0.5, 0.95, 0.3)]
+    assert held_against(ServerLimit.parse(text), rows).value == worst
+
+
+def limited(*texts: str) -> WaveFacts:
+    plan = open_plan("100", server_limits=tuple(map(ServerLimit.parse, texts)))
+    return observe(plan, on_time(plan))
+
+
+def test_a_limit_waits_for_its_metric_and_then_holds_or_not() -> None:
+    facts = limited("server.CPUUtilization<70%", "server.CPUUtilization.Maximum<70%")
+    waiting = judge(facts, summarise(facts))
+    assert (waiting.word, waiting.exit_code, waiting.findings) == ("PENDING", 1, ())
+    assert headline(summarise(facts), waiting).startswith("PENDING: server.CPUUtilization<70% waits for the server's")
+    told = replace(facts, server_metrics=(CPU,))
+    final = judge(told, summarise(told))
+    assert (final.word, final.exit_code) == ("VALID", 1)
+    assert [finding.measured for finding in final.findings] == ["CPUUtilization 78%"]
+
+
+def test_limits_survive_a_plan_file() -> None:
+    plan = limited("server.CPUUtilization<70%").plan
+    assert plan.to_json()["slos"] == ["server.CPUUtilization<70%"]
+    assert WavePlan.from_json(plan.to_json()) == plan
