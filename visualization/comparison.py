@@ -298,6 +298,6 @@ def _conditions(plan: WavePlan) -> tuple[str, ...]:
     offered = (
         f"{load.text.replace(' requests', '')} {load.arrivals if load.replay is None else 'recorded'}"
         if isinstance(load, OpenLoop)
-        else f"{load.concurrency} in flight"
+        else load.text
     )
     return offered, f"{plan.workers} workers", f"{plan.warmup_s.normalize():f} s of warm-up"

@@ -152,7 +152,8 @@ def _finding(finding: Mapping[str, Any]) -> str:
 def _offered(load: Mapping[str, Any], stages: Any) -> str:
     """The load of plan.json; of the stages in summary.json the lowest and the highest rate."""
     if load.get("kind") != "open":
-        return f"{load.get('concurrency')} in flight"
+        think, users = load.get("think"), load.get("concurrency")
+        return f"{users} users who think {think}" if think else f"{users} in flight"
     if not isinstance(stages, list) or not stages:
         return f"{load.get('rate')}/s, {load.get('arrivals')}"
     rates = [rate for stage in stages for name in ("from_rps", "to_rps") if (rate := number(stage, name)) is not None]

@@ -97,7 +97,8 @@ def headline(plan: WavePlan) -> str:
     if isinstance(plan.load, OpenLoop):
         what = f"Sending {plan.load.text}"
     else:
-        what = f"Keeping {plan.load.concurrency:,} requests in flight"
+        users = f"Requests of {plan.load.text}"
+        what = users if plan.load.has_users else f"Keeping {plan.load.concurrency:,} requests in flight"
     bounds = []
     if plan.bounds.duration_s is not None:
         bounds.append(f"for {round(plan.bounds.duration_s, 3).normalize():f} s")

@@ -25,6 +25,7 @@ from inference_benchmarker.plan.retries import Backoff, Retries
 from inference_benchmarker.plan.server_limit import ServerLimit, is_server_limit
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
+from inference_benchmarker.plan.think import Think
 from inference_benchmarker.redact import redact
 
 _LISTS = ("goodput", "stages")
@@ -40,6 +41,10 @@ def _slo(_: str, text: str) -> Slo | ServerLimit:
 
 def _stage(_: str, text: str) -> Stage:
     return Stage.parse(text)
+
+
+def _think(_: str, text: str) -> Think:
+    return Think.parse(text)
 
 
 def _backoff(_: str, text: str) -> Backoff:
@@ -109,6 +114,14 @@ WAVE_FLAGS = table_for(
                 sets="steered",
             ),
             Flag("--concurrency", "C", "closed loop instead: exactly C requests in flight", parse_int),
+            Flag(
+                "--think-time",
+                "TIME",
+                "with --concurrency, C users who think between an answer and their next request: 5s, exponential:5s, "
+                "uniform:2s..8s, lognormal:5s:0.5",
+                _think,
+                sets="think",
+            ),
             Flag("--arrivals", "KIND", "spacing of the open loop: {default} (default) or poisson"),
             Flag("--seed", "N", "seed of everything drawn (default: a new one, noted in summary.json)", parse_int),
             Flag("--obs-time", "S", "send for S seconds", parse_decimal, sets="duration_s"),
@@ -270,6 +283,10 @@ def _load(options: dict[str, Any], given: Reading, problems: list[str]) -> OpenL
         both = [flag for flag, name in others.items() if options[name] is not None]
         problems += [f"Give either --concurrency or {flag}, not both." for flag in both]
         return ClosedLoop(**{"concurrency": 1, **given.of(ClosedLoop)})
+    if options["think_time"] is not None:
+        problems.append(
+            "--think-time is for --concurrency: in the open loop requests arrive whether or not users think."
+        )
     if options["stages"] is not None:
         others = {"--client-rps": "client_rps", "--obs-time": "obs_time"}
         problems += [f"Give either --stages or {flag}, not both." for flag, name in others.items() if options[name]]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from inference_benchmarker.engine.packages import pip_line
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.pacing import uniform
+from inference_benchmarker.plan.drawing import uniform
 from inference_benchmarker.records.error_key import class_name, error_text
 
 if TYPE_CHECKING:

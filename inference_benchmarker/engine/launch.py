@@ -46,8 +46,9 @@ def run_wave(
 ) -> Wave:
     """Run one wave and return it, stored in its run directory. ``calibration``: what one found, to be kept with it.
 
-    ``pilot`` changes the rate of a plan whose load is ``steered``; the plan of the wave that is returned has what was
-    offered as its stages. ``beside``: what runs beside the wave, and may write into its directory meanwhile.
+    ``pilot`` changes the rate, or the number of users, of a plan whose load is ``steered``; the plan of the wave that
+    is returned has what was offered as its stages or populations. ``beside``: what runs beside the wave, and may write
+    into its directory meanwhile.
 
     Raises BenchmarkError, before any load is sent, for a plan or a factories file that cannot work;
     KeyboardInterrupt if interrupted before the wave began. Later interrupts end the wave early and it is
@@ -205,11 +206,11 @@ def _store(wave: Wave, made: tuple[int, int], live: Live) -> Wave:
 
 
 def _pilot_problems(plan: WavePlan, pilot: Pilot | None) -> list[str]:
-    steered = isinstance(plan.load, OpenLoop) and plan.load.is_steered
+    steered = plan.load.is_steered
     if steered and pilot is None:
         return ["A load that is steered has no end of its own: give run_wave a pilot, or the load no steered=True."]
     if pilot is not None and not steered:
-        return ["A pilot changes the rate of a load that is steered: give it OpenLoop(rate, steered=True)."]
+        return ["A pilot changes a load that is steered: give it OpenLoop(rate, steered=True), or a ClosedLoop so."]
     return []
 
 

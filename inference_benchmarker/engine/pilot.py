@@ -1,17 +1,18 @@
-"""Whoever changes the rate of a wave while it runs: a person at the keys, or a search for the capacity."""
+"""Whoever changes the load of a wave while it runs: a person at the keys, or a search for the capacity."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol
 
 from inference_benchmarker.plan.exact import take_exactly
+from inference_benchmarker.plan.load import MAX_CONCURRENCY
 from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE
-from inference_benchmarker.plan.steering import can_be_offered
+from inference_benchmarker.plan.steering import can_be_offered, can_be_present
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from decimal import Decimal
 
     from inference_benchmarker.wave.spool_state import SpoolState
 
@@ -34,6 +35,26 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
+class Users:
+    """An order: so many users of a closed loop from now on, 0 for a pause. ValueError for a number there cannot be.
+
+    New ones begin as if they had been thinking for long; those who are too many leave, who thinks at once and others
+    with their answer.
+    """
+
+    number: int
+
+    def __post_init__(self) -> None:
+        if not can_be_present(Decimal(self.number)):
+            raise ValueError(f"there must be a whole number of users, {MAX_CONCURRENCY:,} at most, not {self.number}")
+
+    @property
+    def command(self) -> str:
+        """The line that the primary understands."""
+        return f"users {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """An order: the wave is over as planned. Nothing more is sent, and what is in flight is waited for."""
 
@@ -43,7 +64,7 @@ class End:
         return "end"
 
 
-Order = Rate | End
+Order = Rate | Users | End
 
 
 class Pilot(Protocol):

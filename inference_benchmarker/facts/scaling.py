@@ -103,7 +103,7 @@ def rises(plan: WavePlan) -> list[Rise]:
     """When the load rose, by the plan: at the beginning, and where a stage has a higher rate than the one before."""
     load, begin = plan.load, -plan.warmup_ns / NS
     if not isinstance(load, OpenLoop):
-        return [Rise(begin, f"{load.concurrency:,} requests in flight")]
+        return [Rise(begin, load.text if load.has_users else f"{load.concurrency:,} requests in flight")]
     if load.replay is not None:
         return [Rise(0.0, load.text)]
     if not load.stages:

@@ -107,6 +107,11 @@ class WaveFacts:
         """Tells whether arrivals were independent of completions."""
         return isinstance(self.plan.load, OpenLoop)
 
+    @property
+    def paced(self) -> bool:
+        """Tells whether it is known before when an arrival is due: in the open loop, and where users think."""
+        return isinstance(self.plan.load, OpenLoop) or self.plan.load.has_users
+
 
 def reconcile_ledgers(
     plan: WavePlan, reported: list[Ledger], lost: set[int], stopped_at_ns: int | None

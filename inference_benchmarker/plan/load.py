@@ -12,6 +12,7 @@ from inference_benchmarker.errors import Problem
 from inference_benchmarker.plan.exact import take_exactly
 from inference_benchmarker.plan.replay import Recording, Replay  # noqa: TC001 - a stored plan is held against its types
 from inference_benchmarker.plan.stage import LEAST_RATE, LEAST_SECONDS, MAX_RATE, Stage
+from inference_benchmarker.plan.think import Think  # noqa: TC001 - as those of a replay
 from inference_benchmarker.units import MAX_SECONDS, NS
 
 if TYPE_CHECKING:
@@ -175,16 +176,64 @@ class OpenLoop:
 
 
 @dataclass(frozen=True, slots=True)
+class Population:
+    """So many users of a closed loop for ``duration_s`` seconds; 0 is a pause."""
+
+    users: int
+    duration_s: Decimal
+
+    def __post_init__(self) -> None:
+        take_exactly(self, "duration_s")
+
+
+@dataclass(frozen=True, slots=True)
 class ClosedLoop:
-    """Exactly ``concurrency`` requests in flight: the next one goes out when one completes."""
+    """``concurrency`` users, each of whom sends a request, waits for its answer, thinks, and sends the next.
+
+    Without ``think`` exactly so many requests are in flight, and with it at most. The concurrency of a ``steered`` load
+    is the first one: it may be changed while the wave runs, which needs no bound. Once it is over, ``populations`` are
+    those that there were.
+    """
 
     concurrency: int
+    think: Think | None = None
+    steered: bool = False
+    populations: tuple[Population, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "populations", tuple(self.populations))
+
+    @property
+    def is_steered(self) -> bool:
+        """Tells whether its concurrency may be changed while the wave runs, and is not known as a whole."""
+        return self.steered and not self.populations
+
+    @property
+    def length_s(self) -> Decimal | None:
+        """The seconds that its populations lasted; None where something else ends the wave."""
+        return sum((each.duration_s for each in self.populations), Decimal()) if self.populations else None
+
+    @property
+    def has_users(self) -> bool:
+        """Tells whether its requests come from users who think, or whose number changes."""
+        return self.think is not None or self.steered
+
+    @property
+    def text(self) -> str:
+        """``8 in flight``, or ``8 users who think exponential:5s``."""
+        if not self.has_users:
+            return f"{self.concurrency:,} in flight"
+        users = "1 user" if self.concurrency == 1 else f"{self.concurrency:,} users"
+        first = " at first" if self.steered else ""
+        return f"{users}{first}{f' who think {self.think.text}' if self.think else ''}"
 
     def problems(self) -> Iterator[Problem]:
         """Everything that is wrong with it."""
         if not 1 <= self.concurrency <= MAX_CONCURRENCY:
             text = f"--concurrency must be from 1 to {MAX_CONCURRENCY:,}, not {self.concurrency}."
             yield Problem(("concurrency",), text)
+        if self.think is not None:
+            yield from (Problem(("think",), f"--think-time: {text}") for text in self.think.problems())
 
 
 @dataclass(frozen=True, slots=True)

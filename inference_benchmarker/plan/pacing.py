@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
 
 _CHUNK = 1 << 12
-_MASK = (1 << 64) - 1
 
 
 class Arrival(NamedTuple):
@@ -243,15 +242,3 @@ class ClosedStripe:
     def stop(self, at_ns: int) -> None:
         """Hand out no arrival from this instant on."""
         self._end_ns = min(self._end_ns, at_ns)
-
-
-def uniform(seed: int, index: int) -> float:
-    """A number in [0, 1) that depends on the seed and the arrival alone, so any worker draws it alike.
-
-    The mixing function is SplitMix64's finaliser (Steele, Lea, Flood: Fast splittable pseudorandom number
-    generators, OOPSLA 2014).
-    """
-    z = (seed * 0x9E3779B97F4A7C15 + (index + 1) * 0xBF58476D1CE4E5B9) & _MASK
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
-    return ((z ^ (z >> 31)) >> 11) / (1 << 53)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import Problem, refuse
 from inference_benchmarker.plan.exact import exact, take_exactly
-from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
+from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Population
 from inference_benchmarker.plan.pacing import schedule_of
 from inference_benchmarker.plan.problems import problems_of_files, problems_of_values
 from inference_benchmarker.plan.replay import Replay
@@ -21,6 +21,7 @@ from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.server_limit import ServerLimit, is_server_limit
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
+from inference_benchmarker.plan.think import Think
 from inference_benchmarker.redact import redact
 from inference_benchmarker.units import NS
 from inference_benchmarker.version import SCHEMA_VERSION
@@ -74,7 +75,7 @@ class WavePlan:
         for field_name in ("factories_file", "locust_file", "output_dir"):
             if isinstance(value := getattr(self, field_name), str):
                 object.__setattr__(self, field_name, Path(value))
-        if isinstance(self.load, OpenLoop) and self.bounds.duration_s is None and self.load.length_s is not None:
+        if self.bounds.duration_s is None and self.load.length_s is not None:
             object.__setattr__(self, "bounds", replace(self.bounds, duration_s=self.load.length_s))
 
     def problems(self, *, endpoint_needed: bool = True) -> list[Problem]:
@@ -134,6 +135,8 @@ class WavePlan:
         data["load"] = {"kind": kind, **data["load"]}
         if isinstance(self.load, OpenLoop):
             data["load"]["replay"] = None if self.load.replay is None else self.load.replay.to_json()
+        else:
+            data["load"]["think"] = None if self.load.think is None else self.load.think.text
         data["retries"] = self.retries.to_json()
         del data["server_limits"]
         data["slos"] = [slo.expression for slo in self.slos] + [limit.expression for limit in self.server_limits]
@@ -158,7 +161,13 @@ class WavePlan:
                 load.get("steered", False),  # older plans have none
             )
         else:
-            values["load"] = ClosedLoop(**load)
+            think = load.get("think")  # older plans have none, and no populations
+            values["load"] = ClosedLoop(
+                load["concurrency"],
+                None if think is None else Think.parse(think),
+                load.get("steered", False),
+                tuple(Population(row["users"], exact(row["duration_s"])) for row in load.get("populations", ())),
+            )
         bounds = values.pop("bounds")
         values["bounds"] = Bounds(_decimal(bounds["duration_s"]), bounds["num_requests"])
         values["slos"], values["server_limits"] = limits_of(values["slos"])

@@ -53,7 +53,7 @@ def problems_of_files(plan: WavePlan, *, endpoint_needed: bool) -> Iterator[Prob
 
 def _bounds_problems(plan: WavePlan) -> Iterator[Problem]:
     """A load that is steered ends when it is told to, so it needs no bound."""
-    if not isinstance(plan.load, OpenLoop) or not plan.load.is_steered:
+    if not plan.load.is_steered:
         yield from plan.bounds.problems()
     elif plan.bounds.num_requests is not None:
         text = "--interactive: a rate that changes has no known number of requests: leave --num-requests out."
@@ -155,19 +155,22 @@ def _process_problems(plan: WavePlan) -> Iterator[Problem]:
         text = f"--max-in-flight must be at least one a worker ({plan.workers}), not {plan.max_in_flight}."
         yield Problem(("max_in_flight", "workers"), text)
     if isinstance(plan.load, ClosedLoop):
-        yield from _closed_loop_problems(plan, plan.load.concurrency)
+        yield from _closed_loop_problems(plan, plan.load)
     if plan.seed is not None and not 0 <= plan.seed < 2**63:
         yield Problem(("seed",), f"--seed must be a whole number from 0 to 2^63 - 1, not {plan.seed}.")
 
 
-def _closed_loop_problems(plan: WavePlan, concurrency: int) -> Iterator[Problem]:
-    if 1 <= concurrency < plan.workers:
+def _closed_loop_problems(plan: WavePlan, load: ClosedLoop) -> Iterator[Problem]:
+    if 1 <= load.concurrency < plan.workers and not load.steered:
         text = (
-            f"--concurrency {concurrency} cannot be split over {plan.workers} workers: "
-            f"use --workers {concurrency} or fewer."
+            f"--concurrency {load.concurrency} cannot be split over {plan.workers} workers: "
+            f"use --workers {load.concurrency} or fewer."
         )
         yield Problem(("concurrency", "workers"), text)
-    if plan.max_in_flight is not None:
+    if load.has_users and plan.locust_file is not None:
+        text = "--think-time is for a factories file; the users of a --locust-file think by their wait_time."
+        yield Problem(("think", "locust_file"), text)
+    if plan.max_in_flight is not None and not load.steered:
         text = "--max-in-flight caps an open loop; with --concurrency the cap is the concurrency."
         yield Problem(("max_in_flight",), text)
 

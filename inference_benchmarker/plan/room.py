@@ -43,7 +43,7 @@ def room(plan: WavePlan) -> Room | None:
     if plan.counts_requests:
         return _counted(plan)
     load, number = plan.load, plan.bounds.num_requests
-    most = None if isinstance(load, OpenLoop) and load.is_steered else TokenBucket.of(plan).most_arrivals()
+    most = None if load.is_steered else TokenBucket.of(plan).most_arrivals()
     if most is None:
         return None
     if isinstance(load, OpenLoop):
@@ -55,8 +55,7 @@ def room(plan: WavePlan) -> Room | None:
 
 def _counted(plan: WavePlan) -> Room | None:
     """The room for counts: it grows with the length of the wave, not with its requests."""
-    steered = isinstance(plan.load, OpenLoop) and plan.load.is_steered
-    most, seconds = None if steered else TokenBucket.of(plan).most_arrivals(), plan.expected_s
+    most, seconds = None if plan.load.is_steered else TokenBucket.of(plan).most_arrivals(), plan.expected_s
     if most is None or seconds is None:
         return None
     spool, slowest = COUNTED_BYTES * plan.workers * seconds, (REPORTED_BYTES + STORED_BYTES) * MOST_SLOWEST

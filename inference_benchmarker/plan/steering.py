@@ -1,4 +1,4 @@
-"""A rate that is changed while the wave runs, and what a wave has offered so, as stages. Pure."""
+"""A load that is changed while the wave runs, and what a wave has offered so, as stages or populations. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
+from inference_benchmarker.plan.load import MAX_CONCURRENCY, ClosedLoop, OpenLoop, Population
 from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE, Stage
 from inference_benchmarker.units import NS
 
@@ -21,7 +21,10 @@ MS = NS // 1000
 
 @dataclass(frozen=True, slots=True)
 class RateChange:
-    """A new rate (requests/s, exact) and from when on it holds: ns after wave start, a whole millisecond."""
+    """A new rate (requests/s, exact) and from when on it holds: ns after wave start, a whole millisecond.
+
+    In a closed loop it is the number of users.
+    """
 
     at_ns: int
     rate: Decimal
@@ -30,6 +33,11 @@ class RateChange:
 def can_be_offered(rate: Decimal) -> bool:
     """Tells whether a stage may have this rate; 0 is a pause."""
     return rate.is_finite() and (rate == 0 or LEAST_RATE <= rate <= MAX_RATE)
+
+
+def can_be_present(users: Decimal) -> bool:
+    """Tells whether a closed loop may have so many users; 0 is a pause."""
+    return users.is_finite() and users == int(users) and 0 <= users <= MAX_CONCURRENCY
 
 
 def rate_at(load: OpenLoop | ClosedLoop, changes: Iterable[RateChange], at_ns: int) -> float | None:
@@ -41,22 +49,29 @@ def rate_at(load: OpenLoop | ClosedLoop, changes: Iterable[RateChange], at_ns: i
 
 
 def as_offered(plan: WavePlan, changes: Iterable[RateChange], end_ns: int) -> WavePlan:
-    """The plan of a steered wave that ended then, with what was offered as its stages. Another plan stays as it is.
+    """The plan of a steered wave that ended then, with what was offered as its stages or populations.
 
-    The end is the whole millisecond that is not before ``end_ns``.
+    Another plan stays as it is. The end is the whole millisecond that is not before ``end_ns``.
     """
-    if not isinstance(plan.load, OpenLoop) or not plan.load.is_steered:
+    if not plan.load.is_steered:
         return plan
-    end = whole_ms(max(end_ns, 1))
-    starts, rates = [0], [plan.load.rate]
+    end, first = whole_ms(max(end_ns, 1)), plan.load.rate if isinstance(plan.load, OpenLoop) else plan.load.concurrency
+    starts, rates = [0], [Decimal(first)]
     for change in changes:
         if change.at_ns < end:
             starts.append(change.at_ns)
             rates.append(change.rate)
-    lengths = (Decimal(stop - start) / NS for start, stop in zip(starts, [*starts[1:], end], strict=True))
-    stages = tuple(Stage(rate, rate, length) for rate, length in zip(rates, lengths, strict=True))
-    load = OpenLoop(arrivals=plan.load.arrivals, stages=stages, steered=True)
-    return replace(plan, load=load, bounds=replace(plan.bounds, duration_s=None))
+    lengths = [Decimal(stop - start) / NS for start, stop in zip(starts, [*starts[1:], end], strict=True)]
+    return replace(plan, load=_over(plan.load, rates, lengths), bounds=replace(plan.bounds, duration_s=None))
+
+
+def _over(load: OpenLoop | ClosedLoop, rates: list[Decimal], lengths: list[Decimal]) -> OpenLoop | ClosedLoop:
+    """A steered load that is over: its rates or numbers of users, and the seconds that each was in force."""
+    pairs = zip(rates, lengths, strict=True)
+    if isinstance(load, ClosedLoop):
+        return replace(load, populations=tuple(Population(int(users), length) for users, length in pairs))
+    stages = tuple(Stage(rate, rate, length) for rate, length in pairs)
+    return OpenLoop(arrivals=load.arrivals, stages=stages, steered=True)
 
 
 def whole_ms(at_ns: int) -> int:

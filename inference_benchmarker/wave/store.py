@@ -18,7 +18,6 @@ from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
 from inference_benchmarker.facts.wave_facts import Window
 from inference_benchmarker.files import is_file, replace_file
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
-from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.check import RecordsCheck
 from inference_benchmarker.records.columns import Records
@@ -80,7 +79,7 @@ def _save_rest(wave: Wave, run_dir: RunDir) -> Wave:
     wave = wave.stored_in(run_dir)
     if wave.counts is not None:
         write_counts(run_dir.counts, wave.counts)
-    if isinstance(wave.plan.load, OpenLoop) and wave.plan.load.steered:
+    if wave.plan.load.steered:
         write_json(run_dir.plan, {**read_json(run_dir.plan), **wave.plan.public_json()})
     replace_file(run_dir.timeline, timeline(wave))
     if wave.instances:

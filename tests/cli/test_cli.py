@@ -152,6 +152,7 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
             [*STAGED, "5:3s, 0..2000000:0s"],
             ["--stages: stage 2 (0..2000000:0s): a rate", "--stages: stage 2 (0..2000000"],
         ),
+        ([*GOOD, "--think-time", "5s"], ["--think-time is for --concurrency"]),
         ([*STAGED, "5:3s", "--concurrency", "2"], ["Give either --concurrency or --stages, not both."]),
         ([*STAGED, "a=5:3s", "--slo", "b:p99<1s"], ["--slo b:p99<1s: there is no stage b; the stages are a."]),
         ([*GOOD, "--slo", "b:p99<1s"], ["--slo b:p99<1s: there is no stage b; there are no --stages."]),

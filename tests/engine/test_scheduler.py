@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
 import gevent
 
+from inference_benchmarker.engine.worker.population import PopulationScheduler
 from inference_benchmarker.engine.worker.requests import Requests
 from inference_benchmarker.engine.worker.scheduler import HANG_NS, ClosedLoopScheduler, OpenLoopScheduler, Scheduler
 from inference_benchmarker.plan.load import Bounds, ClosedLoop
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
+from inference_benchmarker.plan.population import PopulationStripe
+from inference_benchmarker.plan.think import Think
 from inference_benchmarker.records.record import BatchWriter
 
 if TYPE_CHECKING:
@@ -187,24 +191,24 @@ def test_a_closed_loop_warms_up_below_zero_and_starts_the_window_at_index_zero()
 
 def test_what_waits_for_a_rate_ends_nothing_and_goes_on_when_it_changes() -> None:
     requests = Recorder(lambda _: None)
+    asked: list[tuple[int, Decimal, int]] = []
+
+    def go_on(at_ns: int, rate: Decimal, index: int) -> Iterator[tuple[int, int]]:
+        asked.append((at_ns, rate, index))
+        return iter([(2, 30 * MS), (3, 40 * MS), (4, 60 * MS)])
+
     first = [Arrival(0, 0), Arrival(1, 5 * MS), Arrival(2, NEVER)]
-    scheduler = OpenLoopScheduler(requests, iter(first), 10, NEVER, steered=True)
+    scheduler = OpenLoopScheduler(requests, iter(first), 10, NEVER, go_on)
     scheduler.start(monotonic_ns())
     gevent.sleep(0.02)
     assert not scheduler.exhausted.is_set()
-    asked: list[int] = []
-
-    def go_on(index: int) -> Iterator[Arrival]:
-        asked.append(index)
-        return iter([Arrival(2, 30 * MS), Arrival(3, 40 * MS), Arrival(4, 60 * MS)])
-
-    scheduler.change(go_on)
+    scheduler.change(25 * MS, Decimal(100))
     scheduler.stop(50 * MS)
     with gevent.Timeout(20):
         scheduler.exhausted.wait()
     scheduler.close()
     gevent.sleep(0)
-    assert asked == [2]
+    assert asked == [(25 * MS, Decimal(100), 2)]
     assert [arrival.index for arrival, _ in requests.taken] == [0, 1, 2, 3]
     assert all(now >= arrival.due for arrival, now in requests.taken)
 
@@ -212,7 +216,66 @@ def test_what_waits_for_a_rate_ends_nothing_and_goes_on_when_it_changes() -> Non
 def test_a_steered_wave_with_a_bound_lasts_until_it() -> None:
     """Its next arrival is beyond the bound, but a change could bring one before it."""
     requests = Recorder(lambda _: None)
-    scheduler = OpenLoopScheduler(requests, iter([Arrival(0, 0), Arrival(1, NEVER)]), 10, 40 * MS, steered=True)
+    first = iter([Arrival(0, 0), Arrival(1, NEVER)])
+    scheduler = OpenLoopScheduler(requests, first, 10, 40 * MS, lambda *_: iter(()))
     run(scheduler, requests)
     assert monotonic_ns() - requests.t0 >= 40 * MS
     assert [arrival.index for arrival, _ in requests.taken] == [0]
+
+
+def users(requests: Requests, number: int, think: str, bounds: Bounds, *, steered: bool = False) -> PopulationScheduler:
+    """The users of one worker, who think."""
+    bucket = TokenBucket(ClosedLoop(number, Think.parse(think), steered=steered), bounds)
+    return PopulationScheduler(requests, PopulationStripe(bucket, 0), 100, steered=steered)
+
+
+def test_users_think_between_an_answer_and_their_next_request() -> None:
+    running: list[int] = []
+
+    def work(_: Arrival) -> None:
+        running.append(requests.in_flight)
+        gevent.sleep(0.002)
+
+    requests = Recorder(work)
+    run(users(requests, 5, "20ms", Bounds(num_requests=42)), requests)
+    assert [arrival.index for arrival, _ in requests.taken] == list(range(42))
+    assert max(running) <= 5
+    assert len(requests.slots) <= 5
+    dues = [arrival.due for arrival, _ in requests.taken]
+    assert dues == sorted(dues)
+    assert dues[-1] >= 7 * 22 * MS, "8 rounds of 5 and 2 more"
+    assert all(now >= arrival.due for arrival, now in requests.taken)
+
+
+def test_users_who_think_stop_when_their_time_is_over() -> None:
+    requests = Recorder(lambda _: None)
+    scheduler = users(requests, 3, "5ms", Bounds(Decimal("0.05")))
+    run(scheduler, requests)
+    assert 3 <= len(requests.taken) <= 33
+    assert all(arrival.due < 50 * MS for arrival, _ in requests.taken)
+    assert scheduler.drain_from() == 50 * MS
+
+
+def test_the_number_of_users_is_changed_while_they_run() -> None:
+    requests = Recorder(lambda _: gevent.sleep(0.001))
+    scheduler = users(requests, 2, "10ms", Bounds(), steered=True)
+    scheduler.start(monotonic_ns())
+    scheduler.change(50 * MS, Decimal(0))
+    scheduler.change(90 * MS, Decimal(4))
+    gevent.sleep(0.08)
+    assert not scheduler.exhausted.is_set()
+    assert scheduler.drain_from() is None
+    scheduler.stop(120 * MS)
+    with gevent.Timeout(20):
+        scheduler.exhausted.wait()
+    scheduler.close()
+    dues = [arrival.due for arrival, _ in requests.taken]
+    assert not [due for due in dues if 50 * MS <= due < 90 * MS]
+    assert len([due for due in dues if due < 50 * MS]) >= 2
+    assert len([due for due in dues if due >= 90 * MS]) >= 4
+
+
+def test_users_who_neither_wait_nor_think_let_others_run() -> None:
+    requests = Recorder(lambda _: None)
+    run(users(requests, 3, "0s", Bounds(num_requests=5_000)), requests)
+    assert len(requests.taken) == 5_000

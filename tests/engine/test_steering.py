@@ -6,7 +6,7 @@ import json
 import signal
 from bisect import bisect_right
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from random import Random
@@ -16,44 +16,19 @@ import psutil
 import pytest
 
 from inference_benchmarker import BenchmarkError, Bounds, OpenLoop, Wave, WavePlan, run_wave
-from inference_benchmarker.engine.live import Nobody
 from inference_benchmarker.engine.pilot import End, Order, Rate
 from inference_benchmarker.plan.pacing import TokenBucket
-from tests.bench import FACTORIES, NS, OF_A_BUSY_MACHINE, SENDER, Bench
+from tests.bench import FACTORIES, OF_A_BUSY_MACHINE, SENDER, Bench
 from tests.parts import in_memory
+from tests.steered import Script, Watching
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from inference_benchmarker.plan.load import Arrivals
-    from inference_benchmarker.wave.spool_state import SpoolState
 
 pytestmark = pytest.mark.process
-
-
-@dataclass
-class Script:
-    """Gives each order when its time has come: seconds after wave start."""
-
-    orders_at: list[tuple[float, Order]]
-    act: dict[int, Callable[[], None]] = field(default_factory=dict)
-    given: int = 0
-
-    def orders(self, _: SpoolState, now_ns: int) -> list[Order]:
-        found = []
-        while self.given < len(self.orders_at) and self.orders_at[self.given][0] * NS <= now_ns:
-            self.act.get(self.given, lambda: None)()
-            found.append(self.orders_at[self.given][1])
-            self.given += 1
-        return found
-
-
-class Watching(Nobody):
-    """Keeps what the view of a wave is shown."""
-
-    def update(self, spool_state: SpoolState, now_ns: int) -> None:  # noqa: ARG002 - as Live has it
-        self.spool_state = spool_state
 
 
 @pytest.fixture

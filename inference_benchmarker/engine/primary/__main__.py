@@ -1,8 +1,8 @@
 """The primary process: brings the workers together, starts the wave for all at one instant, spools their reports.
 
-Standard input carries one JSON line (what to run), then commands of the parent: ``rate R`` and ``end`` for a wave that
-is steered, ``stop``, ``abort``, ``lost N`` and ``ping``, which is answered; its end means that the parent is gone. What
-the parent must know goes to it as JSON lines.
+Standard input carries one JSON line (what to run), then commands of the parent: ``rate R`` or ``users N`` and ``end``
+for a wave that is steered, ``stop``, ``abort``, ``lost N`` and ``ping``, which is answered; its end means that the
+parent is gone. What the parent must know goes to it as JSON lines.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Primary:
                 self._tell("alive")
             elif words[0] == "lost":
                 self._lose(int(words[1]))
-            elif words[0] == "rate":
+            elif words[0] in ("rate", "users"):
                 self._change_rate(words[1])
             elif words[0] == "end":
                 self._broadcast_stop(PLANNED, abort=False)
@@ -306,7 +306,7 @@ class Primary:
         self._changed.set()
 
     def _change_rate(self, text: str) -> None:
-        """Another rate, as the parent's pilot asks: written down before any worker hears of it."""
+        """Another rate or number of users, as the parent's pilot asks: written down before any worker hears of it."""
         if self._t0 is None or self._stop_at is not None:
             return
         try:

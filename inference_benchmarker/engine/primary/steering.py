@@ -1,12 +1,12 @@
-"""The primary's part of a rate that changes: when a change comes into force, and that it is written down first."""
+"""The primary's part of a load that changes: when a change comes into force, and that it is written down first."""
 
 from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.plan.load import MAX_STAGES, OpenLoop
-from inference_benchmarker.plan.steering import MS, RateChange, can_be_offered, whole_ms
+from inference_benchmarker.plan.load import MAX_STAGES, ClosedLoop
+from inference_benchmarker.plan.steering import MS, RateChange, can_be_offered, can_be_present, whole_ms
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
@@ -16,12 +16,13 @@ LEAD_NS = 110 * MS
 
 
 class Steering:
-    """The changes of a wave's rate so far."""
+    """The changes of a wave's rate so far, or of its number of users."""
 
     def __init__(self, plan: WavePlan) -> None:
         load = plan.load
-        self._steered = isinstance(load, OpenLoop) and load.is_steered
-        self._rate = load.rate if isinstance(load, OpenLoop) else Decimal(0)
+        self._steered = load.is_steered
+        self._in_users = isinstance(load, ClosedLoop)
+        self._rate = Decimal(load.concurrency) if isinstance(load, ClosedLoop) else load.rate
         self._end_ns = plan.bounds.duration_ns
         self._stages = 1
         self._last_ns = 0
@@ -31,7 +32,7 @@ class Steering:
 
         ValueError with the reason where it cannot be.
         """
-        rate = _rate(text)
+        rate = _users(text) if self._in_users else _rate(text)
         at = max(whole_ms(now_ns + LEAD_NS), self._last_ns + MS)
         if not self._steered:
             raise ValueError("the rate of this wave is settled")
@@ -49,10 +50,19 @@ class Steering:
 
 
 def _rate(text: str) -> Decimal:
-    try:
-        rate = Decimal(text)
-    except InvalidOperation:
-        rate = Decimal("NaN")
-    if not can_be_offered(rate):
+    if not can_be_offered(rate := _number(text)):
         raise ValueError(f"{text} requests/s cannot be offered")
     return rate
+
+
+def _users(text: str) -> Decimal:
+    if not can_be_present(users := _number(text)):
+        raise ValueError(f"there cannot be {text} users")
+    return users
+
+
+def _number(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return Decimal("NaN")

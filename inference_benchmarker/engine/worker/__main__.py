@@ -38,6 +38,7 @@ from inference_benchmarker.engine.locust_runtime import (
     set_up_logging,
 )
 from inference_benchmarker.engine.locust_sockets import connect_with
+from inference_benchmarker.engine.worker.population import PopulationScheduler
 from inference_benchmarker.engine.worker.process import (
     end_with_parent,
     free_descriptors,
@@ -54,6 +55,7 @@ from inference_benchmarker.host import die_with_parent
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.population import PopulationStripe
 from inference_benchmarker.records.counting import CountWriter
 from inference_benchmarker.records.record import BatchWriter
 from inference_benchmarker.redact import secret_values
@@ -76,7 +78,6 @@ class Worker:
         self._target = target
         self._row_of = row_of(plan, target.endpoint, run_dir)  # opened before the wave begins, for it takes a while
         self._bucket = TokenBucket.of(plan)
-        self._stripe = self._bucket.open_stripe(number) if isinstance(plan.load, OpenLoop) else None
         self._changes = 0
         self._writer = _writer(plan)
         if isinstance(plan.load, OpenLoop):
@@ -168,14 +169,11 @@ class Worker:
         self._started.set()
 
     def _on_change(self, msg: Any, **_: Any) -> None:
-        """Another rate from an instant on. One that is over already is heard too late, and the ledger says so."""
+        """Another rate or number of users from then on. What is over already is heard too late, says the ledger."""
         at, rate = msg.data["at"], Decimal(msg.data["rate"])
-        assert self._stripe is not None
-        assert isinstance(self._scheduler, OpenLoopScheduler)
         self._note_if_late(at)
         self._writer.feed.add_stage(at)
-        changed = partial(self._stripe.changed, at, rate)
-        self._scheduler.change(lambda first: starmap(Arrival, changed(first)))
+        self._scheduler.change(at, rate)
         self._changes += 1
 
     def _note_if_late(self, at: int) -> None:
@@ -215,10 +213,14 @@ class Worker:
     def _make_scheduler(self, cap: int) -> Scheduler:
         plan = self.plan
         if isinstance(plan.load, OpenLoop):
-            assert self._stripe is not None
-            arrivals = starmap(Arrival, self._stripe.arrivals())
-            end, steered = self._bucket.end_ns, plan.load.is_steered
-            return OpenLoopScheduler(self._requests, arrivals, cap, end, steered=steered)
+            stripe = self._bucket.open_stripe(self.number)
+            changed = stripe.changed if plan.load.is_steered else None
+            arrivals = starmap(Arrival, stripe.arrivals())
+            return OpenLoopScheduler(self._requests, arrivals, cap, self._bucket.end_ns, changed)
+        if plan.load.has_users:
+            users = PopulationStripe(self._bucket, self.number)
+            most = cap if plan.load.steered else self._bucket.stripe(self.number).arrivals
+            return PopulationScheduler(self._requests, users, most, steered=plan.load.is_steered)
         kinds = self._requests.closed_kinds(plan.load.concurrency)[self.number :: plan.workers]
         return ClosedLoopScheduler(self._requests, self._bucket.stripe(self.number), plan.warmup_ns, kinds)
 

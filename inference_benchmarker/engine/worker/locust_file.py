@@ -19,7 +19,7 @@ from locust.util.load_locustfile import load_locustfile
 from inference_benchmarker.engine.endpoint import describe_error
 from inference_benchmarker.engine.worker.requests import AbandonedError, Requests, RequestTimeout
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.pacing import uniform
+from inference_benchmarker.plan.drawing import uniform
 from inference_benchmarker.records.response import MAX_COUNT
 
 if TYPE_CHECKING:

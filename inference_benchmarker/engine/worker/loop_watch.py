@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from gevent.hub import Hub
 from gevent.monkey import get_original
 
+from inference_benchmarker.engine.worker.alarm import Alarm
 from inference_benchmarker.engine.worker.requests import Requests
-from inference_benchmarker.engine.worker.scheduler import Alarm
 
 if TYPE_CHECKING:
     from types import FrameType

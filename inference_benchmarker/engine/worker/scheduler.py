@@ -1,24 +1,26 @@
 """The arrival scheduler: hands each arrival to a request greenlet at the instant it is due.
 
-The open loop waits on one absolute timerfd, watched by the hub at the highest priority, because gevent's own
-timers round up to whole milliseconds. A arrival is never sent early; a late one is sent late and its lag shows.
+It waits on an alarm that rings at the instant. An arrival is never sent early; a late one is sent late and its lag
+shows.
 """
 
 from __future__ import annotations
 
 import logging
+from itertools import starmap
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 import gevent
 from gevent.event import Event
 
+from inference_benchmarker.engine.worker.alarm import Alarm
 from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.plan.pacing import Arrival, ClosedStripe
-from inference_benchmarker.timerfd import TimerFd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from decimal import Decimal
 
     from inference_benchmarker.engine.worker.requests import Requests
 
@@ -28,47 +30,6 @@ NEVER_NS = (1 << 63) - 1
 HANG_NS = 600_000_000_000  # ten minutes: how long a closed loop without a time bound waits for any request
 
 logger = logging.getLogger(__name__)
-
-
-class Alarm:
-    """Calls back in the hub at an absolute instant, to some tens of microseconds where there is a timerfd."""
-
-    def __init__(self, callback: Callable[[], None]) -> None:
-        self._callback = callback
-        loop = gevent.get_hub().loop
-        self._timer = TimerFd() if TimerFd.available else None
-        self._at = 0
-        self._left = False
-        if self._timer is None:
-            self._watcher = loop.timer(0.0)
-        else:
-            self._watcher = loop.io(self._timer.fileno(), 1, priority=loop.MAXPRI)
-            self._watcher.start(callback)
-
-    def arm(self, monotonic: int) -> None:
-        """Call back at this instant of ``monotonic_ns()``, or at once if it has passed."""
-        if self._left:
-            return
-        if self._timer is not None:
-            self._timer.arm(monotonic)
-            return
-        self._at = monotonic
-        self._watcher.stop()
-        gevent.get_hub().loop.update_now()
-        delay = max(0, monotonic - monotonic_ns()) / 1e9
-        self._watcher = gevent.get_hub().loop.timer(delay)
-        self._watcher.start(self._callback)
-
-    def leave(self) -> None:
-        """Call back no more in this process; its timer is another's, too, and stays as it is."""
-        self._watcher.stop()
-        self._left = True
-
-    def stop(self) -> None:
-        """Call back no more."""
-        if self._timer is not None and not self._left:
-            self._timer.disarm()
-        self._watcher.stop()
 
 
 class Scheduler:
@@ -87,6 +48,10 @@ class Scheduler:
 
     def stop(self, at_ns: int) -> None:
         """Send nothing that is due at or after this instant (ns after wave start)."""
+        raise NotImplementedError
+
+    def change(self, at_ns: int, rate: Decimal) -> None:
+        """From then on (ns after wave start) another rate, requests/s, or so many users. Of a steered load."""
         raise NotImplementedError
 
     def drain_from(self) -> int | None:
@@ -108,52 +73,22 @@ class Scheduler:
         slot.greenlet.start()
 
 
-class OpenLoopScheduler(Scheduler):
-    """Arrivals independent of completions: a pool of slots that grows up to a cap; beyond it arrivals are dropped."""
+class PooledScheduler(Scheduler):
+    """Arrivals from an alarm clock, served by a pool of slots that grows up to a cap; beyond it they are dropped."""
 
-    def __init__(
-        self, requests: Requests, arrivals: Iterator[Arrival], cap: int, stop_ns: int, *, steered: bool = False
-    ) -> None:
+    def __init__(self, requests: Requests, cap: int) -> None:
         super().__init__(requests)
-        self._steered = steered
-        self._arrivals = arrivals
-        self._arrival: Arrival | None = next(arrivals, None)
         self._cap = cap
-        self._stop_ns = stop_ns
         self._t0 = 0
         self._idle: list[list[Slot]] = [[] for _ in range(requests.kinds)]
         self._hub = gevent.get_hub()
         self._alarm = Alarm(self._on_alarm)
         self.dispatch_errors = 0
-        for number in range(min(cap, PREGROWN)):
-            self._new_slot(number % requests.kinds, None)
 
     def start(self, t0: int) -> None:
         """Begin; the first alarm is the first arrival's."""
         self._t0 = self.requests.t0 = t0
         self._arm()
-
-    def change(self, arrivals_from: Callable[[int], Iterator[Arrival]]) -> None:
-        """Go on with other arrivals: those from the index on that is the next to be handed over."""
-        assert self._arrival is not None, "a steered stripe always has one that waits"
-        self._arrivals = arrivals_from(self._arrival.index)
-        self._arrival = next(self._arrivals)
-        self._arm()
-
-    def stop(self, at_ns: int) -> None:
-        """Send nothing that is due at or after this instant; no change follows."""
-        self._steered = False
-        self._stop_ns = min(self._stop_ns, at_ns)
-        self._arm()
-
-    def drain_from(self) -> int | None:
-        """The last arrival's due time, once there are no more."""
-        return self._last_arrival if self.exhausted.is_set() else None
-
-    def leave(self) -> None:
-        """No arrival is due before the end of time."""
-        super().leave()
-        self._arrival = None if self._arrival is None else Arrival(self._arrival.index, NEVER_NS)
 
     def close(self) -> None:
         """End the idle slots."""
@@ -173,19 +108,14 @@ class OpenLoopScheduler(Scheduler):
 
     def _dispatch(self) -> None:
         """Hand over every due arrival, at most a quantum of them."""
-        now = monotonic_ns() - self._t0
-        for _ in range(QUANTUM):
-            arrival = self._arrival
-            if arrival is None or arrival.due >= self._stop_ns:
-                return
-            if arrival.due > now:
-                now = monotonic_ns() - self._t0  # handing over took time
-                if arrival.due > now:
-                    return
-            self._arrival = next(self._arrivals, None)
-            self._hand_over(arrival)
+        raise NotImplementedError
 
-    def _hand_over(self, arrival: Arrival) -> None:
+    def _arm(self) -> None:
+        """Set the alarm to what comes next, or tell that nothing does."""
+        raise NotImplementedError
+
+    def _hand_over(self, arrival: Arrival) -> bool:
+        """Let a slot serve an arrival; False where it was dropped."""
         kind = self.requests.kind(arrival.index) if self.requests.kinds > 1 else 0
         idle = self._idle[kind]
         self._last_arrival = arrival.due
@@ -193,8 +123,10 @@ class OpenLoopScheduler(Scheduler):
             idle.pop().greenlet.switch(arrival)
         elif len(self.requests.slots) < self._cap:
             self._new_slot(kind, arrival)
-        elif arrival.index >= 0:
-            self.requests.ledger.dropped += 1
+        else:
+            self.requests.ledger.dropped += arrival.index >= 0
+            return False
+        return True
 
     def _new_slot(self, kind: int, arrival: Arrival | None) -> None:
         slot = Slot(kind)
@@ -219,6 +151,63 @@ class OpenLoopScheduler(Scheduler):
                 continue
             if arrival.__class__ is Arrival or (arrival is None and self.closing):
                 return arrival
+
+
+class OpenLoopScheduler(PooledScheduler):
+    """Arrivals independent of completions. ``changed``: how a stripe of a steered load goes on, see ``OpenStripe``."""
+
+    def __init__(
+        self,
+        requests: Requests,
+        arrivals: Iterator[Arrival],
+        cap: int,
+        stop_ns: int,
+        changed: Callable[[int, Decimal, int], Iterator[tuple[int, int]]] | None = None,
+    ) -> None:
+        super().__init__(requests, cap)
+        self._changed = changed
+        self._steered = changed is not None
+        self._arrivals = arrivals
+        self._arrival: Arrival | None = next(arrivals, None)
+        self._stop_ns = stop_ns
+        for number in range(min(cap, PREGROWN)):
+            self._new_slot(number % requests.kinds, None)
+
+    def change(self, at_ns: int, rate: Decimal) -> None:
+        """Go on with other arrivals: those from the index on that is the next to be handed over."""
+        assert self._changed is not None
+        assert self._arrival is not None, "a steered stripe always has one that waits"
+        self._arrivals = starmap(Arrival, self._changed(at_ns, rate, self._arrival.index))
+        self._arrival = next(self._arrivals)
+        self._arm()
+
+    def stop(self, at_ns: int) -> None:
+        """Send nothing that is due at or after this instant; no change follows."""
+        self._steered = False
+        self._stop_ns = min(self._stop_ns, at_ns)
+        self._arm()
+
+    def drain_from(self) -> int | None:
+        """The last arrival's due time, once there are no more."""
+        return self._last_arrival if self.exhausted.is_set() else None
+
+    def leave(self) -> None:
+        """No arrival is due before the end of time."""
+        super().leave()
+        self._arrival = None if self._arrival is None else Arrival(self._arrival.index, NEVER_NS)
+
+    def _dispatch(self) -> None:
+        now = monotonic_ns() - self._t0
+        for _ in range(QUANTUM):
+            arrival = self._arrival
+            if arrival is None or arrival.due >= self._stop_ns:
+                return
+            if arrival.due > now:
+                now = monotonic_ns() - self._t0  # handing over took time
+                if arrival.due > now:
+                    return
+            self._arrival = next(self._arrivals, None)
+            self._hand_over(arrival)
 
     def _arm(self) -> None:
         arrival = self._arrival

@@ -18,7 +18,7 @@ class Slot:
 
     Where clients try again: which ``attempt`` of its arrival it is, from 0 on; whether ``again`` to try after it, with
     the payload and label that are ``kept``; and the instants when the arrival was due, ``arrived``, and ``until`` which
-    all attempts may take.
+    all attempts may take. In a closed loop of users who think: the ``index`` of the arrival that it served last.
     """
 
     __slots__ = (
@@ -31,6 +31,7 @@ class Slot:
         "failure",
         "greenlet",
         "handed",
+        "index",
         "kept",
         "kind",
         "label",
@@ -49,7 +50,7 @@ class Slot:
         self.handed: Arrival | None = None
         self.take: Callable[[], Arrival | None]
         self.arrival: Arrival | None = None
-        self.attempt = self.arrived = self.until = 0
+        self.attempt = self.arrived = self.until = self.index = 0
         self.again = False
         self.kept: tuple[Any, int] | None = None
         self.begin(None, 0)

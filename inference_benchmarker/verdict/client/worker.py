@@ -75,7 +75,7 @@ def _lag(records: Records) -> Int64:
 def _is_late(evidence: Evidence) -> bool:
     """Tells whether the schedule lag is above its limit."""
     lag = evidence.summary.lag
-    return evidence.facts.open_loop and lag is not None and lag.percentile(99) > lag_limit_s(evidence.summary)
+    return evidence.facts.paced and lag is not None and lag.percentile(99) > lag_limit_s(evidence.summary)
 
 
 def _lag_advice(evidence: Evidence) -> str:
@@ -137,7 +137,7 @@ def _worker_cpu(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _loop_blocked(evidence: Evidence) -> Iterator[Finding]:
-    """In the closed loop this is what the schedule lag is in the open one, so it makes the wave INVALID there.
+    """It stands for the schedule lag where nothing is paced, and makes the wave INVALID there.
 
     Where no worker ever had two requests in flight, nothing of the endpoint's waited while one of them computed.
     """
@@ -147,7 +147,7 @@ def _loop_blocked(evidence: Evidence) -> Iterator[Finding]:
     if worst is not None and delay > limit and (_is_late(evidence) or most_in_flight(evidence.facts) > 1):
         yield Finding(
             "loop_blocked",
-            "warning" if evidence.facts.open_loop else "invalid",
+            "warning" if evidence.facts.paced else "invalid",
             f"p{percent} {duration_text(delay, limit)} until the event loop comes round{_culprit(evidence, worst)}",
             duration_text(limit),
             _block_advice(evidence, worst),
