@@ -1,0 +1,86 @@
+"""The block ``twin`` of capacity.json: fitted, judged, and asked. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from server_capacity.twin.fit import Refused, fit
+from server_capacity.twin.misfit import judge
+from server_capacity.twin.twin import bounds
+from server_capacity.twin.what_if import what_if
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from server_capacity.search.limits import Limit
+    from server_capacity.twin.misfit import Misfit
+    from server_capacity.twin.trace import Floats, Trace
+    from server_capacity.twin.twin import Arrivals, Twin
+
+_LIKE = 0.05  # of the mean
+
+
+def block(
+    exploration: Sequence[Trace],
+    confirmation: Sequence[tuple[float, Trace]],
+    limits: Sequence[Limit],
+    arrivals: Arrivals = "poisson",
+) -> dict[str, object]:
+    """The twin of the exploration's waves, judged on the confirmation waves (rate and trace of each).
+
+    ``fits`` false and a ``reason`` where the endpoint is no such queue or no confirmation wave was foretold; the keys
+    are those of ``capacity.json``, the rates requests/s.
+    """
+    twin = fit(exploration)
+    if isinstance(twin, Refused):
+        return {**_EMPTY, "reason": twin.reason}
+    judged = [(rate, judge(twin, wave, limits)) for rate, wave in confirmation]
+    described = {**_EMPTY, **_described(twin), "misfit": judged[-1][1].to_json() if judged else None}
+    if reason := _unconfirmed(judged, limits):
+        return {**described, "reason": reason}
+    estimate = twin.capacity(limits, arrivals)
+    if estimate is None or estimate.rate is None:
+        return {**described, "reason": "by the model no rate keeps the limits"}
+    return {
+        **described,
+        "fits": True,
+        "limit": estimate.limit,
+        "rate": estimate.rate,
+        "interval": {"low": estimate.low, "high": estimate.high},
+        "confirmed_at": judged[-1][0],
+        "what_if": what_if(twin, next(bound for bound in bounds(limits) if bound.limit == estimate.limit)),
+    }
+
+
+_EMPTY: dict[str, object] = dict.fromkeys(
+    (
+        *("reason", "servers", "service", "overhead_s", "batch", "misfit"),
+        *("limit", "rate", "interval", "confirmed_at", "what_if"),
+    )
+) | {"fits": False}
+
+
+def _described(twin: Twin) -> dict[str, object]:
+    services = twin.services_s
+    mean, cv = float(services.mean()), float(services.std() / services.mean())
+    service = {"kind": _kind(services), "mean": mean, "cv": cv}
+    return {"servers": twin.servers, "service": service, "overhead_s": twin.overhead_s}
+
+
+def _kind(services: Floats) -> str:
+    """Constant or exponential where it is nearly that, else as measured."""
+    ranks = np.linspace(0.05, 0.95, 19)
+    values, mean = np.quantile(services, ranks), services.mean()
+    if np.abs(values / mean - 1).max() < _LIKE:
+        return "constant"
+    return "exponential" if np.abs(values / mean + np.log1p(-ranks)).mean() < _LIKE else "as measured"
+
+
+def _unconfirmed(judged: Sequence[tuple[float, Misfit]], limits: Sequence[Limit]) -> str:
+    if not bounds(limits):
+        return "no limit is on the time until an answer ends, which is all that the model has"
+    if not judged:
+        return "no confirmation wave has judged it"
+    return next((f"at {rate:g}/s {misfit.reason}" for rate, misfit in judged if not misfit.fits), "")

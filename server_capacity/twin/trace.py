@@ -1,0 +1,44 @@
+"""A wave as the twin sees it: when each request came, and how long its answer took. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """All requests of one wave in the order in which they were due, one value of each array for each.
+
+    ``due_s``: seconds after wave start. ``response_s``: from due to the end of the answer, NaN where none came.
+    ``ok``: whether it was a good one. ``stage``: the number of the stretch in which it was due.
+    No request may be left out, whether its stretch counts or not: it was in the queue.
+    """
+
+    due_s: Floats
+    response_s: Floats
+    ok: Flags
+    stage: NDArray[np.int64]
+
+    @property
+    def answered(self) -> Flags:
+        """True where an answer came, good or not."""
+        return np.isfinite(self.response_s)
+
+    @property
+    def ends_s(self) -> Floats:
+        """When each answer ended, seconds after wave start; infinity where none came."""
+        return np.where(self.answered, self.due_s + self.response_s, np.inf)
+
+    def part(self, first: int, last: int) -> Trace:
+        """Its requests from ``first`` up to before ``last``."""
+        cut = slice(first, last)
+        return Trace(self.due_s[cut], self.response_s[cut], self.ok[cut], self.stage[cut])
