@@ -11,10 +11,11 @@ from inference_benchmarker.cli.config_file import with_config
 from inference_benchmarker.cli.embedded import embedded_endpoint
 from inference_benchmarker.cli.server_metrics import beside, follower_of, sources_of, with_metrics
 from inference_benchmarker.cli.terminal import how_far, print_report, say, say_nothing, search_view
+from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from inference_benchmarker.plan.server_limit import ServerLimit
@@ -51,6 +52,7 @@ def run(arguments: list[str]) -> int:
     ):
         folder = make_folder(question)
         data = find_capacity(question, _waves(options, folder, question.plan.server_limits))
+        _draw(folder, say_nothing if options["quiet"] else say)
     if options["json"]:
         import json
 
@@ -58,6 +60,19 @@ def run(arguments: list[str]) -> int:
     else:
         print_report(to_text(data, str(folder)))
     return int(data["exit_code"])
+
+
+def _draw(folder: Path, tell: Callable[[str], None]) -> None:
+    """Write page and pictures into the folder; without them the answer stands all the same."""
+    from visualization.capacity import read_capacities
+    from visualization.series import make_figures, write_report
+
+    try:
+        figures = make_figures((), None, read_capacities([folder], {}))
+        for _ in write_report(figures, ("html", "png"), folder, say_nothing, "capacity"):
+            pass
+    except BenchmarkError as error:
+        tell(str(error))
 
 
 def capacity_parser() -> Parser:
