@@ -46,8 +46,7 @@ class Endpoint:
 
     def __init__(self, config: EndpointConfig, loop: asyncio.AbstractEventLoop) -> None:
         self._queue = QueueModel(config.rules, service_times(config))
-        self._cache = BodyCache(config.cache_size)
-        self._cached_part = 1 / config.cache_speedup
+        self._cache = BodyCache(config.cache_size, config.cache_speedup)
         self._next_fate = fates(config)
         self._error_status = config.error_status
         self._is_gzip = config.gzip
@@ -159,8 +158,7 @@ class Endpoint:
     def _offer(self, request: Request, pieces: int) -> Job | None:
         """Its job, or None where the queue is full; what the cache has takes a part of its time."""
         digest = self._cache.digest(request.body)
-        part = self._cached_part if self._cache.has(digest) else 1.0
-        job = self._queue.offer(request.complete_ns, pieces, part)
+        job = self._queue.offer(request.complete_ns, pieces, self._cache.part(digest))
         if job is not None:
             self._cache.keep(digest)
         return job
