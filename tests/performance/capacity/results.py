@@ -35,17 +35,17 @@ class Result:
     islands: int
     remembers: bool
     load_s: float
-    python_s: float
+    cpu_s: float
 
     @classmethod
     def of(
-        cls, endpoint: str, seed: int, truth: float, answer: Answer, *, load_s: float = 0.0, python_s: float = 0.0
+        cls, endpoint: str, seed: int, truth: float, answer: Answer, *, load_s: float = 0.0, cpu_s: float = 0.0
     ) -> Self:
         """An answer beside the truth."""
         low, high = (answer.interval.low, answer.interval.high) if answer.interval else (None, None)
         remembers, islands = answer.memory is not None, len(answer.islands)
         found = (answer.outcome, answer.rate, low, high, answer.at_least, answer.limit, islands, remembers)
-        return cls(endpoint, seed, truth, *found, round(load_s, 2), round(python_s, 5))
+        return cls(endpoint, seed, truth, *found, round(load_s, 2), round(cpu_s, 5))
 
     @property
     def covers(self) -> bool:
@@ -77,7 +77,7 @@ class Result:
 
 
 HEAD = """\
-      endpoint    of  covers   lower  score /   bias / half  error   half-  no    load  Python
+      endpoint    of  covers   lower  score /   bias / half  error   half-  no    load    CPU
                            end above  oracle    mean median median   width inter.    s      ms"""
 
 
@@ -99,7 +99,7 @@ def line(results: Sequence[Result], reference: float | None) -> str:
         f"{100 * _median(errors) / truth:+6.1f}% {100 * half / truth:6.2f}%",
         f"{count - len(found):4d}",
         f"{statistics.fmean(result.load_s for result in results):6.0f}",
-        f"{1e3 * statistics.fmean(result.python_s for result in results):6.0f}",
+        f"{1e3 * statistics.fmean(result.cpu_s for result in results):6.0f}",
     )
     return " ".join(cells)
 

@@ -51,7 +51,7 @@ def made(task: Task) -> Result:
         played = play(endpoint, task.settings, task.seed, task.feed)
     except ArithmeticError as error:
         return Result.of(*given, Answer("cannot_tell", limit=repr(error)))
-    return Result.of(*given, played.answer, load_s=played.load_s, python_s=played.python_s)
+    return Result.of(*given, played.answer, load_s=played.load_s, cpu_s=played.cpu_s)
 
 
 def all_results(tasks: Iterable[Task], file: Path | None, processes: int) -> list[Result]:
