@@ -37,8 +37,10 @@ def names(blocks: Blocks) -> Iterator[str]:
 
 
 def _names(block: dict[str, Any]) -> list[str]:
-    items = [each.name for preset in preset_names(block) for each in (*PRESETS[preset], *RATIOS.get(preset, ()))]
-    return [*block.get("queries", {}), *block.get("metrics", {}), *items]
+    presets = preset_names(block)
+    items = [each.name for preset in presets for each in PRESETS[preset]]
+    ratios = [each.name for preset in presets for each in RATIOS.get(preset, ())]
+    return [*block.get("queries", {}), *block.get("metrics", {}), *items, *ratios]
 
 
 def _is_metric(name: str) -> bool:
