@@ -25,7 +25,6 @@ COMMANDS = (
     "client rps-saturation",
     "client limits",
     "endpoint",
-    "endpoints clean",
 )
 _UNTITLED = ("options", "positional arguments")
 _HEAD = """\

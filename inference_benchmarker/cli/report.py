@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.aiperf import print_aiperf
 from inference_benchmarker.cli.arguments import Parser
 from inference_benchmarker.cli.server_metrics import print_with_metrics, sources_of
-from inference_benchmarker.cli.terminal import how_far, print_wave, say
+from inference_benchmarker.cli.terminal import how_far, print_report, print_wave, say
 from inference_benchmarker.exit_codes import OK, worst_exit_code
 from inference_benchmarker.memory import give_back_large_blocks
 
@@ -22,6 +23,10 @@ def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     options = report_parser().parse_args(arguments)
     give_back_large_blocks()
+    from server_capacity.capacity.folder import is_capacity
+
+    if is_capacity(options.dir):
+        return _of_a_search(options.dir, as_json=options.json)
     from inference_benchmarker.wave import store
     from inference_benchmarker.wave.run_dir import RunDir
     from server_capacity.aiperf.export import AiperfResult
@@ -65,6 +70,18 @@ def _of_the_original(run_dir: RunDir, *, as_json: bool) -> int:
     say(f"{run_dir.path} {ORIGIN} What its aiperf measured is told by today's default target:")
     print_aiperf(None, export[0], as_json=as_json)
     return export[0].exit_code
+
+
+def _of_a_search(folder: Path, *, as_json: bool) -> int:
+    """The answer of a search for a capacity, as it was found."""
+    from server_capacity.capacity.folder import load
+
+    data, text = load(folder)
+    if as_json:
+        print(json.dumps(data, indent=2), flush=True)
+    else:
+        print_report(text)
+    return int(data["exit_code"])
 
 
 def _cut_off(run_dir: RunDir) -> AiperfResult | None:

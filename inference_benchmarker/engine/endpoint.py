@@ -59,13 +59,17 @@ class PayloadFactory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A loaded factories file. Exactly one of ``payloads`` and ``build`` is set; ``build`` may take a recorded row."""
+    """A loaded factories file. Exactly one of ``payloads`` and ``build`` is set; ``build`` may take a recorded row.
+
+    ``first``: the place of the payload that arrival 0 sends.
+    """
 
     invoke: Callable[[Any], Any]
     payloads: Sequence[Any] | None = None
     build: Callable[..., Any] | None = None
     label: Callable[[Any], str] | None = None
     cumulative_weights: tuple[float, ...] | None = None
+    first: int = 0
 
     @property
     def takes_row(self) -> bool:
@@ -73,10 +77,10 @@ class Endpoint:
         return self.build is not None and _accepts(self.build, {})
 
     def choose(self, seed: int, index: int) -> int:
-        """Which pre-computed payload arrival ``index`` sends: ``index mod n``, or drawn by weight."""
+        """Which pre-computed payload arrival ``index`` sends: ``first + index mod n``, or drawn by weight."""
         assert self.payloads is not None
         if self.cumulative_weights is None:
-            return index % len(self.payloads)
+            return (self.first + index) % len(self.payloads)
         total = self.cumulative_weights[-1]
         return bisect_right(self.cumulative_weights, uniform(seed, index) * total, hi=len(self.payloads) - 1)
 

@@ -41,7 +41,8 @@ class WavePlan:
     """One bounded load at one operating point. Seconds are decimals, counts are integers.
 
     ``records``: whether the record of each request is kept (``all``), or requests are counted and only the slowest
-    ones' records are kept (``none``).
+    ones' records are kept (``none``). ``first_payload``: the place in the list of pre-computed payloads of the one that
+    arrival 0 sends, so that waves in a row need not repeat any.
     """
 
     load: OpenLoop | ClosedLoop
@@ -66,6 +67,7 @@ class WavePlan:
     ui: bool = False
     sample_client_hw: bool = False
     records: str = ALL
+    first_payload: int = 0
     debug: bool = False
     output_dir: Path = Path(".tmp")
     name: str | None = None

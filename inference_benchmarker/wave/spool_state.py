@@ -130,6 +130,12 @@ class SpoolState:
         return RecordParts(source) if len(source.lengths) > 1 else source.read(0, ())
 
     @property
+    def payloads(self) -> int | None:
+        """The number of pre-computed payloads; None where they are built, or nobody told."""
+        found = None if self.start is None else self.start.get("payloads")
+        return found if type(found) is int and found > 0 else None
+
+    @property
     def ledger(self) -> Ledger:
         """The workers' own counts, added up."""
         return sum((worker.ledger for worker in self.workers), Ledger())

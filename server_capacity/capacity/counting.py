@@ -104,7 +104,7 @@ class _Counts:
         counts = cls(edges, limits)
         streams, goodput = Streams.of(wave.records), wave.plan.goodput
         columns = (*_COLUMNS, *(_OF_STREAMS if streams.any else ()), *limit_columns(goodput))
-        for part in wave.records.parts(*columns):
+        for part in wave.records.parts(*dict.fromkeys(columns)):
             counts._add(part, goodput, streams)
         return counts
 

@@ -1,20 +1,15 @@
-"""``capacity.json``: what a search found, as programs read it, and the folder in which it stands."""
+"""The object of ``capacity.json``: what a search found, as programs read it. Pure."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
-from inference_benchmarker.files import is_file, replace_file
-from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
 from inference_benchmarker.version import SCHEMA_VERSION
 from server_capacity.capacity.curve import curve
-from server_capacity.capacity.text import headline, to_text
+from server_capacity.capacity.text import headline
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from server_capacity.capacity.confirmation import Confirmed
     from server_capacity.capacity.exploration import Explored, Row
     from server_capacity.capacity.question import Question
@@ -22,7 +17,6 @@ if TYPE_CHECKING:
     from server_capacity.search.limits import Limit
 
 CONFIDENCE = 0.95
-FILE, TEXT = "capacity.json", "capacity.txt"
 EXIT_CODES = {"found": OK, "not_kept": MISSED, "cannot_tell": MISSED, "client_limited": INVALID}
 
 
@@ -65,29 +59,6 @@ def content(
         **more,
     }
     return {**data, "headline": headline(data)}
-
-
-def save(folder: Path, data: dict[str, Any]) -> None:
-    """Write capacity.json and capacity.txt; BenchmarkError where they cannot be written."""
-    try:
-        write_json(folder / FILE, data)
-        replace_file(folder / TEXT, to_text(data, str(folder)))
-    except OSError as error:
-        raise BenchmarkError(f"{folder}: cannot be written ({error.strerror or error}).", "Free some space.") from None
-
-
-def is_capacity(folder: Path) -> bool:
-    """Tells whether it is the folder of a search."""
-    return is_file(folder / FILE)
-
-
-def load(folder: Path) -> tuple[dict[str, Any], str]:
-    """The content of capacity.json and its text; BenchmarkError for what is none."""
-    data = read_json(folder / FILE)
-    try:
-        return data, to_text(data, str(folder))
-    except UNREADABLE as error:
-        raise foreign(folder / FILE, error) from None
 
 
 def interval_json(interval: Interval | None) -> dict[str, float] | None:

@@ -10,7 +10,8 @@ from inference_benchmarker.errors import refuse
 from inference_benchmarker.wave.run_dir import make_stamped_folder
 from server_capacity.capacity.confirmation import confirm
 from server_capacity.capacity.exploration import explore
-from server_capacity.capacity.result import content, save
+from server_capacity.capacity.folder import save
+from server_capacity.capacity.result import content
 from server_capacity.search.estimate import answer
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def find_capacity(question: Question, waves: Waves) -> dict[str, Any]:
     with counting_interrupts() as interrupts:
         explored = explore(question, waves)
         found = _answer(question, explored)
-        save(waves.folder, content(question, explored, found, []))
+        save(waves.folder, content(question, explored, found, [], payloads=payloads(waves)))
         confirmed: list[Confirmed] = []
         while not explored.interrupted and len(confirmed) < MOST_CONFIRMATIONS and not interrupts.count:
             wave = confirm(question, waves, found, explored.load_s, explored.workers)
@@ -54,9 +55,16 @@ def find_capacity(question: Question, waves: Waves) -> dict[str, Any]:
                 break
             explored.add(wave.wave, [wave.stage])
             found = _answer(question, explored)
-        data = content(question, explored, found, confirmed)
+        data = content(question, explored, found, confirmed, payloads=payloads(waves))
         save(waves.folder, data)
         return data
+
+
+def payloads(waves: Waves) -> dict[str, Any] | None:
+    """Tells how often each pre-computed payload was sent; None where they are built for each request."""
+    if waves.payloads is None:
+        return None
+    return {"count": waves.payloads, "sent_each": waves.sent / waves.payloads, "repeated": waves.sent > waves.payloads}
 
 
 def _answer(question: Question, explored: Explored) -> Answer:

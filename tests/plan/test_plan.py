@@ -54,6 +54,7 @@ plans = st.builds(
     goodput=limits.map(lambda texts: tuple(map(RequestLimit.parse, texts))),
     port=st.integers(1, 65535),
     ui=st.booleans(),
+    first_payload=st.integers(0, 10**9),
     name=st.none() | texts,
 )
 

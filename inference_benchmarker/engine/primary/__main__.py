@@ -206,7 +206,8 @@ class Primary:
         for member in self.members:
             member.last_report = t0
         port, most = self.runner.server.port, caps(self.plan, self.members)
-        self._spool.event(event="start", t0=t0, wall_ns=wall, caps=most, port=port, host=self._host)
+        known = {"caps": most, "port": port, "host": self._host, "payloads": self.members[0].payloads}
+        self._spool.event(event="start", t0=t0, wall_ns=wall, **known)
         self.shape.hand_out(t0, dict(zip((member.client_id for member in self.members), most, strict=True)))
         self._t0 = t0
         self._tell("started", t0=t0)

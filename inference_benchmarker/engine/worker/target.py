@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,8 @@ class Target:
     def _load(self, plan: WavePlan) -> None:
         if plan.locust_file is None:
             assert plan.factories_file is not None
-            self.endpoint = endpoint.load(plan.factories_file, plan.endpoint_name, with_rows=_replays(plan))
+            loaded = endpoint.load(plan.factories_file, plan.endpoint_name, with_rows=_replays(plan))
+            self.endpoint = replace(loaded, first=plan.first_payload)
             return
         from inference_benchmarker.engine.worker.locust_file import load_users
 

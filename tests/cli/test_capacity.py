@@ -1,0 +1,151 @@
+"""``benchmark capacity``: flags, exit codes and files; one search of a real endpoint, judged by what it saw."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker import cli
+from inference_benchmarker.cli.capacity import capacity_parser
+from inference_benchmarker.cli.capacity_flags import make_question, without_others
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.version import SCHEMA_VERSION
+from server_capacity.capacity.folder import save
+from tests.bench import FACTORIES, SENDER, factories
+from tests.capacities import found
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from server_capacity.capacity.question import Question
+    from tests.bench import Bench
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f.py").write_text(factories("return None"))
+
+
+def question(arguments: str) -> Question:
+    rest, problems = without_others(["--factories-file", "f.py", *shlex.split(arguments)])
+    options, more = capacity_parser().parsed(rest)
+    return make_question({**options, "config": None}, [*problems, *more])
+
+
+def problems(arguments: str) -> list[str]:
+    with pytest.raises(BenchmarkError) as raised:
+        question(arguments)
+    return str(raised.value).splitlines()
+
+
+def test_flags_become_the_question() -> None:
+    asked = question(
+        "--slo p99<200ms --slo ttft.p90<1s --goodput latency<1s --time 2m --precision 5% --max-rps 500 --start-rps 2 "
+        "--soak 30m --cache warm --workers 3 --seed 7 --arrivals constant --name x"
+    )
+
+    settings = asked.settings
+    assert (settings.time_s, settings.precision, settings.max_rps, settings.start_rps) == (120, 0.05, 500, 2)
+    assert settings.arrivals == "constant"
+    assert [limit.expression for limit in asked.limits] == ["p99<200ms", "ttft.p90<1s", "success>=0.95"]
+    assert (asked.soak_s, asked.warm, asked.plan.workers, asked.most_workers) == (1800, True, 3, 3)
+    assert (asked.plan.seed, asked.plan.name) == (7, "x")
+    assert len(asked.plan.goodput) == 1
+
+
+def test_what_is_not_given_has_its_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(6)), raising=False)
+
+    asked = question("")
+
+    assert (asked.settings.arrivals, asked.settings.time_s, asked.settings.precision) == ("poisson", None, None)
+    assert (asked.plan.workers, asked.most_workers) == (1, 6)
+    assert (asked.soak_s, asked.warm) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--client-rps 5", ["--client-rps is not for a search"]),
+        ("--stages 5:3s --obs-time 3", ["--stages is not for a search", "--obs-time is not for a search"]),
+        ("--concurrency=4", ["--concurrency is not for a search"]),
+        (
+            "--replay x.csv --records none --interactive",
+            ["--replay is not", "--records is not", "--interactive is not"],
+        ),
+        ("--slo mean<1s", ["--slo 'mean<1s' is no limit"]),
+        ("--slo 5", ["--slo '5' is not a limit"]),
+        ("--time 1s", ["--time must be from 5 to"]),
+        ("--precision 500%", ["--precision must be from 0.1% to 100%"]),
+        ("--precision x", ["--precision must be a number"]),
+        ("--start-rps 20 --max-rps 10", ["--start-rps must not be above --max-rps"]),
+        ("--max-rps 0", ["--max-rps must be from"]),
+        ("--cache hot", ["--cache must be fresh or warm"]),
+        ("--workers many", ["--workers must be a whole number or auto"]),
+        ("--arrivals even", ["--arrivals must be constant or poisson"]),
+        ("--slo goodput>=0.9", ["--slo goodput>=0.9: say what a good request is"]),
+    ],
+)
+def test_everything_wrong_is_said_at_once(arguments: str, said: list[str]) -> None:
+    lines = problems(arguments)
+
+    assert all(any(line.startswith(start) for line in lines) for start in said), lines
+
+
+def test_bad_input_is_exit_code_2_and_makes_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["capacity", "--factories-file", "none.py", "--output-dir", "out"]) == 2
+    assert "none.py" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def stored(folder: Path, **more: Any) -> Path:
+    folder.mkdir()
+    save(folder, {"schema_version": SCHEMA_VERSION, **found(**more)})
+    return folder
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 130])
+def test_report_prints_a_search_again(tmp_path: Path, capsys: pytest.CaptureFixture[str], code: int) -> None:
+    folder = stored(tmp_path / "x_capacity", exit_code=code)
+
+    assert cli.main(["report", str(folder)]) == code
+    assert capsys.readouterr().out == (folder / "capacity.txt").read_text()
+    assert cli.main(["report", str(folder), "--json"]) == code
+    assert json.loads(capsys.readouterr().out)["rate"] == 174.13
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"schema_version": 99}', '{"schema_version": 1}', '{"schema_version": 1, "outcome": "won"}'],
+)
+def test_a_forged_file_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    folder = stored(tmp_path / "x_capacity")
+    (folder / "capacity.json").write_text(text)
+
+    assert cli.main(["report", str(folder)]) == 2
+    error = capsys.readouterr().err
+    assert "capacity.json" in error
+    assert "Traceback" not in error
+
+
+@pytest.mark.process
+def test_a_search_ends_where_it_may_go_no_higher(bench: Bench) -> None:
+    folder = bench.folder()
+    (folder / "sender.py").write_text(SENDER)
+    (folder / "f.py").write_text(FACTORIES)
+    with bench.endpoint(service="none") as endpoint:
+        flags = "--max-rps 40 --start-rps 40 --time 6 --workers 1 --slo p99<5s --output-dir runs --json --quiet"
+        line = ["capacity", "--factories-file", "f.py", *flags.split()]
+        done = bench.run(*line, factories=None, target=endpoint, folder=folder)
+        seen = endpoint.arrivals()["id"]
+
+    told = json.loads(done.out)
+    assert (done.code, told["outcome"], told["exit_code"]) == (0, "at_least", 0)
+    assert told["at_least"]["rate"] == 40
+    assert sum(row["sent"] for row in told["stretches"]) == len(seen) == len(set(seen))
+    (made,) = (folder / "runs").glob("*_capacity")
+    assert (made / told["waves"]["exploration"][0] / "requests.parquet").is_file()

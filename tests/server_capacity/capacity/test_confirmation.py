@@ -1,0 +1,64 @@
+"""A confirmation is judged by more than its plain share: bursts make a check at the very capacity a coin toss."""
+
+from __future__ import annotations
+
+import pytest
+
+from inference_benchmarker.plan.slo import Slo
+from server_capacity.capacity.confirmation import LEAST_S, judge, length_s
+from server_capacity.capacity.question import Question, offerable
+from server_capacity.search.answer import Answer, Estimate, Interval
+from server_capacity.search.limits import Limit, limits_of
+from server_capacity.search.settings import Settings
+from tests.waves import open_plan
+
+P99 = Limit("p99<100ms", "response_time", 0.01, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("of", "over", "dispersion", "judgement"),
+    [
+        (10_000, 0, 1.0, "holds"),
+        (10_000, 100, 1.0, "holds"),
+        (10_000, 115, 1.0, "cannot_tell"),  # 1.5 standard errors of independent requests
+        (10_000, 130, 1.0, "fails"),
+        (10_000, 130, 100.0, "cannot_tell"),  # in bursts it is chance
+        (10_000, 400, 100.0, "fails"),
+        (36, 0, 1.0, "cannot_tell"),  # p99 of 36 requests
+        (36, 30, 1.0, "fails"),
+        (0, 0, 1.0, "cannot_tell"),
+    ],
+)
+def test_only_what_bursts_do_not_explain_fails(of: int, over: int, dispersion: float, judgement: str) -> None:
+    assert judge(P99, of, over, dispersion) == judgement
+
+
+def test_a_limit_that_allows_nothing_holds_without_any_over_it() -> None:
+    all_ok = Limit("success>=100%", "success", 0.0)
+
+    assert judge(all_ok, 50, 0) == "holds"
+    assert judge(all_ok, 50, 1) == "fails"
+
+
+def answer(dispersion: float) -> Answer:
+    interval = Interval(168.0, 180.0)
+    estimate = Estimate("p99<100ms", 174.0, interval, 26.0, dispersion)
+    return Answer("found", 174.0, interval, "p99<100ms", estimates=(estimate,))
+
+
+@pytest.mark.parametrize(("dispersion", "seconds"), [(1.0, LEAST_S), (5.0, 11.9), (250.0, 20.0)])
+def test_a_confirmation_is_as_long_as_its_bursts_ask_for_and_its_search_allows(
+    dispersion: float, seconds: float
+) -> None:
+    limits = limits_of([Slo.parse("p99<100ms")], 0.95)
+    question = Question(open_plan(), limits, Settings(time_s=60.0), 1)
+
+    assert length_s(question, answer(dispersion), 168.0, 60.0) == pytest.approx(seconds, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [(173.96, "174"), (0.21347, "0.2135"), (18_432.7, "18430"), (0.0, "0"), (1e-9, "0.000001"), (2e6, "1000000")],
+)
+def test_a_rate_is_offered_to_four_digits(rate: float, text: str) -> None:
+    assert f"{offerable(rate):f}" == text

@@ -1,0 +1,144 @@
+"""The pilot between the live feed and the search: slices go in, rates come out, and the client is watched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from inference_benchmarker.engine.pilot import End, Rate
+from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.plan.steering import RateChange
+from inference_benchmarker.records.feed import Feed
+from inference_benchmarker.records.histogram import Histogram
+from inference_benchmarker.records.record import Ledger
+from inference_benchmarker.units import NS
+from server_capacity.capacity.counting import Counted
+from server_capacity.capacity.pilot import CapacityPilot
+from server_capacity.capacity.question import Question
+from server_capacity.search.limits import limits_of
+from server_capacity.search.settings import Settings
+from server_capacity.search.stretch import Stretch
+from tests.waves import MS, open_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from server_capacity.search.search import Moment, Search
+
+LIMITS = limits_of([Slo.parse("p99<100ms")], 0.95)
+STEP_NS = NS // 10
+
+
+@dataclass
+class Scripted:
+    """A search that gives its orders one after the other, each when its time has come; and notes what it was told."""
+
+    script: list[tuple[float, str, float | Literal["end"]]]
+    purpose: str = "grow"
+    moments: list[Any] = field(default_factory=list)
+
+    def order(self, moment: Moment) -> float | Literal["end"] | None:
+        self.moments.append(moment)
+        if not self.script or moment.now_s < self.script[0][0]:
+            return None
+        _, self.purpose, order = self.script.pop(0)
+        return order
+
+
+@dataclass
+class World:
+    """A wave of one worker in made-up time: what is sent is answered within its second, ``late_ms`` behind schedule."""
+
+    late_ms: Callable[[float], float] = lambda _: 0.0
+    rate: Decimal = Decimal(10)
+    changes: list[RateChange] = field(default_factory=list)
+    orders: list[Any] = field(default_factory=list)
+    feed: Feed = field(default_factory=Feed)
+    whole_seconds: int = 0
+    ledger: Ledger = field(default_factory=Ledger)
+    workers: list[Any] = field(default_factory=lambda: [SimpleNamespace(at=0, use={})])
+
+    def run(self, pilot: CapacityPilot, seconds: float) -> None:
+        for now_ns in range(0, int(seconds * NS), STEP_NS):
+            if now_ns and now_ns % NS == 0:
+                self._second(now_ns // NS - 1)
+            for order in pilot.orders(cast("Any", self), now_ns):
+                self.orders.append((now_ns / NS, order))
+                if isinstance(order, Rate):
+                    self.rate = order.rps
+                    self.changes.append(RateChange(now_ns + STEP_NS, order.rps))
+
+    def _second(self, second: int) -> None:
+        sent = int(self.rate)
+        self.whole_seconds = second + 1
+        if sent:
+            times = Histogram.of([20 * MS] * sent).to_json()
+            lag = Histogram.of([int(self.late_ms(float(self.rate)) * MS)] * sent).to_json()
+            cell = {"sent": sent, "ok": sent, "latency": times, "response_time": times, "lag": lag}
+            self.feed.merge([{"s": second, "n": len(self.changes), **cell}], [])
+
+
+def flown(world: World, script: list[tuple[float, str, float | Literal["end"]]], seconds: float = 20) -> Any:
+    search = Scripted(script)
+    question = Question(open_plan(), LIMITS, Settings(time_s=60.0), 1)
+    pilot = CapacityPilot(cast("Search", search), question, world.rate)
+    world.run(pilot, seconds)
+    return SimpleNamespace(search=search, pilot=pilot, orders=world.orders)
+
+
+def test_orders_become_rates_and_each_change_a_stretch() -> None:
+    world = World()
+
+    found = flown(world, [(4, "near", 17.3), (8, "drain", 0.0), (10, "grow", 12.0), (14, "", "end")])
+
+    assert [order for _, order in world.orders] == [Rate(Decimal("17.3")), Rate(Decimal(0)), Rate(Decimal(12)), End()]
+    stretches = found.search.moments[-1].stretches
+    assert [stretch.rate for stretch in stretches] == [10, 17.3, 0, 12]
+    assert [stretch.purpose for stretch in stretches] == ["grow", "near", "drain", "grow"]
+    sent = sum(piece.sent for stretch in stretches for piece in stretch.slices)
+    assert sent == world.feed.total().sent - int(world.rate) * (world.whole_seconds - 14)
+
+
+def test_the_same_rate_once_more_is_another_stretch() -> None:
+    world = World()
+
+    flown(world, [(4, "near", 10.0)])
+
+    assert [order.rps for _, order in world.orders] == [Decimal("10.01")]
+
+
+def test_a_late_client_voids_its_stretch_and_is_tried_again_after_a_pause() -> None:
+    world = World(late_ms=lambda rate: 50.0 if rate > 100 else 0.0)
+
+    found = flown(world, [(4, "grow", 200.0)])
+
+    rates = [order.rps for _, order in world.orders if isinstance(order, Rate)]
+    assert rates == [Decimal(200), Decimal(0), Decimal(200)]
+    assert isinstance(world.orders[-1][1], End)
+    assert found.pilot.client_limit is not None
+    assert "the client was the limit" in found.pilot.client_limit
+    named = found.pilot.named(Counted(Stretch(1, 200.0, 4.0, 6.0, (), ""), 0, None))
+    assert (named.stretch.purpose, named.stretch.void) == ("grow", found.pilot.client_limit)
+
+
+def test_a_hiccup_voids_one_stretch_and_the_search_goes_on() -> None:
+    late = iter([0.0, 0.0, 0.0, 0.0, 50.0])
+    world = World(late_ms=lambda _: next(late, 0.0))
+
+    found = flown(world, [(15, "near", 20.0), (18, "", "end")])
+
+    assert found.pilot.client_limit is None
+    assert [bool(each.void) for each in found.search.moments[-1].stretches] == [True, False, False, False]
+    assert isinstance(world.orders[-1][1], End)
+
+
+def test_arrivals_that_found_no_place_are_the_clients_limit() -> None:
+    world = World()
+    world.ledger.dropped = 3
+
+    found = flown(world, [(4, "grow", 20.0)], seconds=3)
+
+    assert found.pilot.client_limit is None
+    assert "3 arrivals found no place" in found.pilot.named(Counted(Stretch(0, 10, 0, 1, (), ""), 0, None)).stretch.void
