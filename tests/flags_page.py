@@ -25,6 +25,7 @@ COMMANDS = (
     "client rps-saturation",
     "client limits",
     "endpoint",
+    "endpoints clean",
 )
 _UNTITLED = ("options", "positional arguments")
 _HEAD = """\

@@ -50,6 +50,7 @@ other commands (each with --help):
   benchmark --compare BASE NEW what changed between two runs; a gate for pipelines
   benchmark client             what this machine can send: worker-saturation, rps-saturation, limits
   benchmark endpoint           the embedded endpoint alone, to try things against
+  benchmark endpoints clean    put back what commands that were killed left changed
 
 exit codes: 0 valid and every limit met, 1 a limit was missed, 2 bad input,
             3 INVALID (the client could not offer the load, or a process was lost), 130 interrupted

@@ -205,8 +205,9 @@ def _notes(found: Found) -> Iterator[str]:
     if payloads and payloads.get("repeated") and found.get("cache") != "warm":
         each = f"{payloads['sent_each']:,.0f} times"
         yield f"The {counted(payloads['count'], 'payload', 'payloads')} were sent {each} each: a cache would flatter."
-    if found.get("suspended"):
-        yield "Scaling was suspended for the search and put back."
+    if suspended := found.get("suspended"):
+        back = "put back" if suspended.get("put_back") else "is NOT put back yet: `benchmark endpoints clean` does it"
+        yield f"Scaling was suspended for the search, and {back}."
 
 
 def _model(found: Found) -> Iterator[str]:

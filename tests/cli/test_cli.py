@@ -191,8 +191,8 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
             ["chekc"],
             [
                 "There is no command 'chekc'. Did you mean check? "
-                "Commands are factory, check, capacity, replay, report, metrics, client, endpoint, --plot, --compare; "
-                "a wave is told by flags."
+                "Commands are factory, check, capacity, replay, report, metrics, client, endpoint, endpoints, "
+                "--plot, --compare; a wave is told by flags."
             ],
         ),
         (["facory", "x"], ["There is no command 'facory'. Did you mean factory? Commands"]),

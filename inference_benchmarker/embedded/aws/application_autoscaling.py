@@ -1,7 +1,7 @@
 """Application Auto Scaling's API over the autoscaler: scalable targets, scaling policies and activities.
 
 Where it differs from AWS: it scales the instances of this endpoint's variant only, by target tracking only, on the
-invocations per instance or on one metric that CloudWatch has here.
+invocations per instance or on one metric that CloudWatch has here. Nothing is scheduled.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ class ApplicationAutoScaling:
             "DescribeScalingPolicies": self._describe_policies,
             "DeleteScalingPolicy": self._delete_policy,
             "DescribeScalingActivities": self._describe_activities,
+            "DescribeScheduledActions": self._describe_schedules,
         }
         self.service = Service("application-autoscaling", operations)
 
@@ -124,6 +125,9 @@ class ApplicationAutoScaling:
         found = filtered(reversed(self._autoscaler.activities), request)
         told = [_described_activity(activity) for activity in found if every or activity.reason is None]
         return page_of("ScalingActivities", told, request, _MOST)
+
+    def _describe_schedules(self, request: dict[str, Any], _: Caller) -> dict[str, Any]:
+        return page_of("ScheduledActions", [], request, _MOST)
 
     def _target(self, request: dict[str, Any]) -> Target:
         resource = Resource.parse(request)

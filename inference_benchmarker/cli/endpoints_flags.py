@@ -1,0 +1,32 @@
+"""The words of `benchmark endpoints`: its help, and that of each of its commands."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, cast
+
+from inference_benchmarker.plan.plan import WavePlan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OUTPUT_DIR = cast("Path", next(each.default for each in fields(WavePlan) if each.name == "output_dir"))
+"""Where commands leave their folders unless told otherwise."""
+
+ENDPOINTS_HELP = """\
+usage: benchmark endpoints clean [DIR]
+
+Endpoints that other commands change or make for a while.
+
+  clean   put back what commands left changed that were killed together with their keepers
+
+Each has --help.
+"""
+CLEAN_DESCRIPTION = """\
+Puts back what commands changed and left so, as they were killed together with the keeper that puts it back: each
+change's undo stands in the cleanup.json of their folder. Asks nothing; a second time there is nothing to do.
+"""
+CLEAN_EPILOG = """\
+exit codes: 0 nothing is left, 1 something could not be put back (how to do so by hand is printed), or a process that
+            runs holds it, 2 a cleanup.json that cannot be trusted, 130 interrupted
+"""

@@ -1,0 +1,55 @@
+"""``benchmark endpoints clean``: undoes what commands left behind that were killed together with their keepers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.exit_codes import BAD_INPUT, MISSED, OK, worst_exit_code
+from server_capacity.keeper.cleanup_file import NAME, CleanupFile, HeldError, left_in, read
+from server_capacity.keeper.putting_back import put_back, told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+PATIENCE_S = 10.0
+"""Somebody waits, who can try again."""
+
+
+def clean(folder: Path, say: Callable[[str], None], patience_s: float = PATIENCE_S) -> int:
+    """Undo what is left in a folder's cleanup file, or in those of the folders in it; say each, and give the exit code.
+
+    A file that cannot be trusted is said and left alone.
+    """
+    codes: list[int] = []
+    for each in _folders(folder):
+        try:
+            if left_in(read(each)):
+                codes.append(_clean_one(each, say, patience_s))
+        except HeldError as error:
+            say(str(error))
+            codes.append(MISSED)
+        except BenchmarkError as error:
+            say(str(error))
+            codes.append(BAD_INPUT)
+    if not codes:
+        say(f"Nothing is left to put back in {folder}.")
+    return worst_exit_code(OK, *codes)
+
+
+def _clean_one(folder: Path, say: Callable[[str], None], patience_s: float) -> int:
+    with CleanupFile.taken(folder) as cleanup:
+        numbers = left_in(cleanup.entries)
+        done = put_back(cleanup, patience_s)
+        for number in numbers:
+            say(f"{folder.name}: {told(cleanup.entries[number])}")
+    return OK if done else MISSED
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    """Those with a cleanup file: the folder itself, or the ones in it, the oldest first. A link leads to none."""
+    if (folder / NAME).exists():
+        yield folder
+    else:
+        yield from sorted(path.parent for path in folder.glob(f"*/{NAME}") if not path.parent.is_symlink())

@@ -1,0 +1,224 @@
+"""The list of what must be put back: on disk before a change, one process's, and trusted only where it was made."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import stat
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inference_benchmarker.errors import BenchmarkError
+from server_capacity.keeper import putting_back
+from server_capacity.keeper.cleanup_file import LOCK, NAME, CleanupFile, HeldError, left_in, read
+from server_capacity.keeper.performing import GoneError, NotDoneError
+from server_capacity.keeper.putting_back import put_back, told
+from server_capacity.keeper.undo import Call, CommandLine, undo_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from server_capacity.keeper.undo import Undo
+
+PARAMETERS = {"ServiceNamespace": "sagemaker", "ResourceId": "endpoint/it's/variant/a b", "SuspendedState": {"a": True}}
+CALL = Call("application-autoscaling", "register_scalable_target", PARAMETERS, "us-east-1")
+
+
+def commands(*words: str) -> list[CommandLine]:
+    return [CommandLine((word,)) for word in words]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """One with a file that holds a call and a command line."""
+    folder = tmp_path / "search"
+    folder.mkdir()
+    with CleanupFile.taken(folder) as cleanup:
+        cleanup.hold("scaling", CALL, "1")
+        cleanup.hold("endpoint", CommandLine(("rm", "a b")), None)
+    return folder
+
+
+class TestUndo:
+    @settings(max_examples=30)
+    @given(st.lists(st.text(st.characters(exclude_characters="\0"), max_size=9), min_size=1, max_size=3))
+    def test_a_command_line_comes_back_from_json_and_from_a_shell(self, arguments: list[str]) -> None:
+        undo = CommandLine(tuple(arguments))
+        assert undo_of(json.loads(json.dumps(undo.to_json()))) == undo
+        assert shlex.split(undo.by_hand) == arguments
+
+    def test_a_call_comes_back_from_json_and_from_the_line_to_be_pasted(self) -> None:
+        assert undo_of(json.loads(json.dumps(CALL.to_json()))) == CALL
+        program, service, operation, _, region, _, parameters = shlex.split(CALL.by_hand)
+        assert (program, service, operation, region) == (
+            "aws",
+            "application-autoscaling",
+            "register-scalable-target",
+            "us-east-1",
+        )
+        assert json.loads(parameters) == PARAMETERS
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"operation": "deregister_scalable_target"},
+            {"service": "sagemaker", "operation": "delete_endpoint"},
+            {"parameters": {**PARAMETERS, "MinCapacity": 0}},
+            {"parameters": [1]},
+            {"region": "us-east-1 --endpoint-url x"},
+            {"region": None},
+            {"more": 1},
+        ],
+    )
+    def test_a_call_that_this_tool_does_not_write_is_refused(self, changed: dict[str, Any]) -> None:
+        with pytest.raises((ValueError, TypeError)):
+            undo_of({**CALL.to_json(), **changed})
+
+    @pytest.mark.parametrize("data", [None, [], {}, {"command": []}, {"command": "rm x"}, {"command": ["a", 1]}])
+    def test_what_is_no_undo_is_refused(self, data: Any) -> None:
+        with pytest.raises((ValueError, TypeError)):
+            undo_of(data)
+
+
+class TestFile:
+    def test_what_is_held_is_on_disk_for_its_owner_alone(self, folder: Path) -> None:
+        assert stat.S_IMODE((folder / NAME).stat().st_mode) == 0o600
+        entries = read(folder)
+        assert [(each.what, each.undo, each.account, each.state) for each in entries] == [
+            ("scaling", CALL, "1", "held"),
+            ("endpoint", CommandLine(("rm", "a b")), None, "held"),
+        ]
+        assert left_in(entries) == [1, 0]
+        assert [each["by_hand"] for each in json.loads((folder / NAME).read_text())["entries"]][1] == "rm 'a b'"
+
+    def test_one_process_holds_it_at_a_time(self, folder: Path) -> None:
+        with CleanupFile.taken(folder), pytest.raises(HeldError, match="a process that runs holds cleanup"):
+            CleanupFile.taken(folder).__enter__()
+        with CleanupFile.taken(folder) as cleanup:
+            assert len(cleanup.entries) == 2
+
+    def test_a_copy_is_not_run(self, folder: Path, tmp_path: Path) -> None:
+        """As from an archive: everything is the user's own, and nobody else can write it."""
+        shutil.copytree(folder, tmp_path / "copy")
+        with pytest.raises(BenchmarkError, match="was not written where it lies"):
+            read(tmp_path / "copy")
+        folder.rename(tmp_path / "moved")
+        assert len(read(tmp_path / "moved")) == 2
+
+    def test_one_that_others_can_write_is_not_run(self, folder: Path) -> None:
+        for mode in (0o620, 0o602):
+            (folder / NAME).chmod(mode)
+            with pytest.raises(BenchmarkError, match="can be written by others"):
+                read(folder)
+
+    def test_one_of_another_user_is_not_run(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(os, "geteuid", lambda: 4711)
+        with pytest.raises(BenchmarkError, match="belongs to another user"):
+            read(folder)
+
+    def test_a_link_is_not_followed(self, folder: Path) -> None:
+        (folder / NAME).rename(folder / "elsewhere")
+        (folder / NAME).symlink_to("elsewhere")
+        with pytest.raises(BenchmarkError, match="symbolic link"):
+            read(folder)
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            list,
+            lambda data: {"lock": data["lock"]},
+            lambda data: {**data, "entries": [1]},
+            lambda data: {**data, "entries": [{**data["entries"][0], "state": "new"}]},
+            lambda data: {**data, "entries": [{**data["entries"][0], "undo": {"service": "sagemaker"}}]},
+        ],
+    )
+    def test_what_is_not_as_ours_is_a_sentence(self, folder: Path, damage: Any) -> None:
+        path = folder / NAME
+        path.write_text(json.dumps(damage(json.loads(path.read_text()))))
+        with pytest.raises(BenchmarkError, match="cannot be read as a file of this tool"):
+            read(folder)
+
+    def test_nothing_is_changed_where_the_file_could_not_be_read_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("server_capacity.keeper.cleanup_file.OWNER_ONLY", 0o666)
+        before = os.umask(0)
+        try:
+            with CleanupFile.taken(tmp_path) as cleanup, pytest.raises(BenchmarkError, match="written by others"):
+                cleanup.hold("scaling", CALL, None)
+        finally:
+            os.umask(before)
+
+    def test_a_folder_that_takes_no_lock_is_a_sentence(self, tmp_path: Path) -> None:
+        (tmp_path / LOCK).symlink_to("anywhere")
+        with pytest.raises(BenchmarkError, match="cannot be opened"):
+            CleanupFile.taken(tmp_path).__enter__()
+
+
+class TestPuttingBack:
+    @pytest.fixture
+    def tried(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """The undos in the order of their attempts. What each does is told by its name."""
+        tried: list[str] = []
+
+        def undo(action: Undo, account: str | None) -> None:
+            name = action.by_hand
+            tried.append(name)
+            if name == "gone":
+                raise GoneError
+            if name == "denied":
+                raise NotDoneError("not allowed", final=True)
+            if name == "broken":
+                raise ZeroDivisionError("ours")
+            if name == "down" or (name == "slow" and tried.count(name) < 3):
+                raise NotDoneError("no connection", final=False)
+
+        monkeypatch.setattr(putting_back, "perform_undo", undo)
+        return tried
+
+    def test_the_last_change_comes_first_and_no_failure_keeps_another(self, tmp_path: Path, tried: list[str]) -> None:
+        now = [0.0]
+
+        def sleep(seconds: float) -> None:
+            now[0] += seconds
+
+        with CleanupFile.taken(tmp_path) as cleanup:
+            for command in commands("first", "slow", "down", "broken", "denied", "gone", "last"):
+                cleanup.hold(command.by_hand, command, None)
+            assert not put_back(cleanup, 10, lambda: now[0], sleep)
+            assert list(dict.fromkeys(tried)) == ["last", "gone", "denied", "broken", "down", "slow", "first"]
+        assert now[0] < 10
+        entries = read(tmp_path)
+        assert [(each.state, each.reason) for each in entries] == [
+            ("undone", None),
+            ("undone", None),
+            ("held", "no connection"),
+            ("held", "ZeroDivisionError: ours"),
+            ("held", "not allowed"),
+            ("gone", None),
+            ("undone", None),
+        ]
+        assert told(entries[4]) == "denied: could NOT be put back: not allowed. By hand:\n  denied"
+
+    def test_what_takes_its_time_is_tried_again_and_what_is_undone_is_not(
+        self, tmp_path: Path, tried: list[str]
+    ) -> None:
+        with CleanupFile.taken(tmp_path) as cleanup:
+            for command in commands("first", "slow"):
+                cleanup.hold(command.by_hand, command, None)
+            assert put_back(cleanup, 10, lambda: 0.0, lambda _: None)
+            assert put_back(cleanup)
+        assert tried == ["slow", "slow", "slow", "first"]
+
+    def test_a_disk_that_is_full_keeps_nothing_from_being_undone(self, tmp_path: Path, tried: list[str]) -> None:
+        with CleanupFile.taken(tmp_path) as cleanup:
+            for command in commands("first", "last"):
+                cleanup.hold(command.by_hand, command, None)
+            (tmp_path / LOCK).unlink()
+            assert put_back(cleanup)
+        assert tried == ["last", "first"]

@@ -1,0 +1,176 @@
+"""The scaling of an endpoint is suspended and put back, whoever is killed in between."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+
+from inference_benchmarker import cli
+from inference_benchmarker.errors import BenchmarkError
+from server_capacity.keeper import performing
+from server_capacity.keeper.cleanup_file import NAME, CleanupFile, read
+from server_capacity.keeper.performing import NotDoneError, perform
+from server_capacity.keeper.scaling import active_scaling, resources, suspended_scaling
+from server_capacity.keeper.undo import Call, CommandLine
+from tests import scaled
+from tests.scaled import BEFORE, BLOCKS, SUSPENDED, VARIANT, Scaled, await_end, keeper_of, register, search
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def one() -> Iterator[Scaled]:
+    with scaled.scaled() as one:
+        yield one
+
+
+@pytest.fixture(autouse=True)
+def _aws(one: Scaled, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in one.endpoint.aws_environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", one.endpoint.url)  # which does not know it
+    register(one.scaling)
+
+
+def test_a_block_names_variants_and_inference_components() -> None:
+    component = {"Dimensions": [{"Name": "InferenceComponentName", "Value": "c"}]}
+    instance = {"Dimensions": [*BLOCKS[0]["Dimensions"], {"Name": "InstanceId", "Value": "i"}]}
+    assert resources([*BLOCKS, instance, {"url": "http://prometheus"}, component]) == [
+        "endpoint/demo/variant/AllTraffic",
+        "inference-component/c",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "active"),
+    [
+        ({}, True),
+        ({"SuspendedState": SUSPENDED}, False),
+        ({"SuspendedState": {**SUSPENDED, "DynamicScalingInSuspended": False}}, True),
+        ({"SuspendedState": {**SUSPENDED, "ScheduledScalingSuspended": False}}, False),
+        ({"MinCapacity": 1, "MaxCapacity": 1}, False),
+    ],
+)
+def test_scaling_is_active_where_the_number_may_change(one: Scaled, changed: dict[str, Any], active: bool) -> None:
+    one.scaling.register_scalable_target(**{**VARIANT, **changed})
+    said: list[str] = []
+    found = active_scaling(BLOCKS, said.append)
+    assert [re.findall(r"demo/variant/AllTraffic \(policy thirty-a-second; 1 to 3\)", each) for each in found] == (
+        [["demo/variant/AllTraffic (policy thirty-a-second; 1 to 3)"]] if active else []
+    )
+    assert all("--suspend-scaling" in each for each in found)
+    assert said == []
+
+
+def test_nobody_is_asked_of_an_endpoint_that_is_not_named(tmp_path: Path) -> None:
+    assert active_scaling([{"url": "http://prometheus"}], pytest.fail) == []
+    with pytest.raises(BenchmarkError, match="--suspend-scaling needs to know whose"):
+        suspended_scaling([], tmp_path, print).__enter__()
+
+
+def test_who_may_not_ask_is_told_and_does_not_suspend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_APPLICATION_AUTO_SCALING", "http://127.0.0.1:9")
+    said: list[str] = []
+    assert active_scaling(BLOCKS, said.append) == []
+    assert "Nobody knows whether the endpoint scales while it is searched: " in said[0]
+    with pytest.raises(BenchmarkError, match="--suspend-scaling: "):
+        suspended_scaling(BLOCKS, tmp_path, print).__enter__()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("keeper_dies", [False, True])
+def test_scaling_is_suspended_meanwhile_and_then_as_it_was(one: Scaled, tmp_path: Path, keeper_dies: bool) -> None:
+    said: list[str] = []
+    with suppress(ZeroDivisionError), suspended_scaling(BLOCKS, tmp_path, said.append) as told:
+        assert one.state == SUSPENDED
+        written = json.loads((tmp_path / NAME).read_text())
+        (held,) = written["entries"]
+        assert held["state"] == "held"
+        assert held["undo"]["parameters"] == {**VARIANT, "SuspendedState": BEFORE}
+        if keeper_dies:
+            psutil.Process(written["who"]["process"]).kill()
+        raise ZeroDivisionError
+    assert one.state == BEFORE
+    assert told is not None
+    assert told["put_back"]
+    assert [each.state for each in read(tmp_path)] == ["undone"]
+    assert said == [
+        "Suspended for the search: endpoint/demo/variant/AllTraffic (policy thirty-a-second; 1 to 3).",
+        *(["The keeper was killed; this command puts back what it held."] if keeper_dies else []),
+        "scaling of endpoint/demo/variant/AllTraffic: is as it was before.",
+    ]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("with_keeper", [False, True])
+def test_a_command_that_is_killed_leaves_nothing_behind(
+    one: Scaled, tmp_path: Path, with_keeper: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "search"
+    folder.mkdir()
+    with search(one.endpoint, folder) as program:
+        assert program.stdout is not None
+        assert b"Suspended" in program.stdout.readline()
+        keeper = keeper_of(program)
+        assert keeper is not None
+        if with_keeper:
+            keeper.kill()
+        program.kill()
+    await_end(keeper)
+    if with_keeper:
+        assert one.state == SUSPENDED
+        assert cli.main(["endpoints", "clean", str(tmp_path)]) == 0
+        assert capsys.readouterr().out == "search: scaling of endpoint/demo/variant/AllTraffic: is as it was before.\n"
+    assert one.state == BEFORE
+    assert cli.main(["endpoints", "clean", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == f"Nothing is left to put back in {tmp_path}.\n"
+
+
+def test_what_cannot_be_put_back_is_printed_to_be_pasted(
+    one: Scaled, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is touched in another account, as with the credentials of another profile."""
+    undo = Call("application-autoscaling", "register_scalable_target", {**VARIANT, "SuspendedState": SUSPENDED}, "us-1")
+    with CleanupFile.taken(tmp_path) as cleanup:
+        cleanup.hold("scaling", undo, "another")
+        assert cli.main(["endpoints", "clean", str(tmp_path)]) == 1
+    assert "a process that runs holds cleanup.json" in capsys.readouterr().out
+    for here in ("123456789012", "(not known)"):
+        if here == "(not known)":
+            assert one.state == BEFORE
+            one.scaling.deregister_scalable_target(**VARIANT)
+        assert cli.main(["endpoints", "clean", str(tmp_path)]) == 1
+        reason = f"it was changed in AWS account another, and these credentials are of {here}"
+        told = f"could NOT be put back: {reason}. By hand:\n  aws application-autoscaling register-scalable-target "
+        assert told in capsys.readouterr().out
+    monkeypatch.setattr(performing, "_account_of_credentials", lambda _: "another")
+    assert cli.main(["endpoints", "clean", str(tmp_path)]) == 0
+    assert "is gone, so nothing is left to put back" in capsys.readouterr().out
+
+
+def test_a_file_that_is_not_trusted_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / NAME).write_text("{}")
+    assert cli.main(["endpoints", "clean", str(tmp_path)]) == 2
+    assert cli.main(["endpoints", "clean", str(tmp_path / "nowhere")]) == 2
+    assert cli.main(["endpoints", "wipe"]) == 2
+    told = capsys.readouterr()
+    assert "cannot be read as a file of this tool" in told.out
+    assert "is no folder" in told.err
+
+
+def test_a_command_line_is_run_without_a_shell(tmp_path: Path) -> None:
+    perform(CommandLine((sys.executable, "-c", "import sys; open(sys.argv[1], 'w')", str(tmp_path / "a; b"))))
+    assert [path.name for path in tmp_path.iterdir()] == ["a; b"]
+    with pytest.raises(NotDoneError, match="it ended with 3: broken"):
+        perform(CommandLine((sys.executable, "-c", "import sys; print('broken', file=sys.stderr); sys.exit(3)")))
+    with pytest.raises(NotDoneError, match="it could not be started"):
+        perform(CommandLine((str(tmp_path / "nothing"),)))
