@@ -126,6 +126,14 @@ ENDPOINT_FLAGS = table_for(
                 sets="cool_down_s",
             ),
             Flag(
+                "--burst",
+                "S",
+                "seconds of service that can be given at full speed beyond the baseline; 0: without end",
+                parse_number,
+                sets="burst_s",
+            ),
+            Flag("--burst-baseline", "F", "share of full speed that is left, and is saved up when idle", parse_number),
+            Flag(
                 "--pause-every",
                 "S",
                 "seconds from one pause of all servers to the next, as for a collection of garbage; 0: none",

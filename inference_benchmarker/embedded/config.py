@@ -24,6 +24,7 @@ _SECONDS = (
     "cold_start_s",
     "slow_start_s",
     "cool_down_s",
+    "burst_s",
     "pause_every_s",
     "pause_s",
     "publication_delay_s",
@@ -58,7 +59,8 @@ class EndpointConfig:
     from the first request on, and the first ``slow_start_requests``, takes ``slow_start_factor`` times as long, or
     evenly less and less (``slow_start_gradual``). Both begin anew after ``cool_down_s`` without a request; 0: never.
     Every ``pause_every_s`` from the first request on, all servers stand still for ``pause_s``, as for a collection of
-    garbage.
+    garbage. The servers can serve ``burst_s`` seconds of service at full speed, and as much as ``burst_baseline`` of
+    their time allows; without anything saved up they go at that share of their speed; 0: always at full speed.
 
     Of the requests accepted, each by a draw of its own from ``seed``,
     ``error_share`` get ``error_status`` after their service, ``close_share`` see the connection close within the
@@ -107,6 +109,8 @@ class EndpointConfig:
     slow_start_factor: float = 3.0
     slow_start_gradual: bool = False
     cool_down_s: float = 0.0
+    burst_s: float = 0.0
+    burst_baseline: float = 0.2
     pause_every_s: float = 0.0
     pause_s: float = 0.0
     tokens: int = 20
@@ -151,6 +155,8 @@ class EndpointConfig:
             slow_start_factor=self.slow_start_factor,
             slow_start_gradual=self.slow_start_gradual,
             cool_ns=round(self.cool_down_s * NS),
+            burst_ns=round(self.burst_s * NS),
+            burst_baseline=self.burst_baseline,
             pause_every_ns=round(self.pause_every_s * NS),
             pause_ns=round(self.pause_s * NS),
         )
@@ -215,10 +221,11 @@ class EndpointConfig:
         ]
 
     def _wrong_numbers(self) -> list[tuple[str, str]]:
-        allowed = dict.fromkeys(_SECONDS, (0, 1e6)) | dict.fromkeys(_FACTORS, (1, 1e6))
-        allowed |= {"cv": (0, 1e3), "time_factor": (1, 600)} | dict.fromkeys((*_FATES, "slow_share"), (0, 1))
+        allowed = dict.fromkeys(_SECONDS, (0.0, 1e6)) | dict.fromkeys(_FACTORS, (1.0, 1e6))
+        allowed |= {"cv": (0, 1e3), "time_factor": (1, 600), "burst_baseline": (0.001, 1)}
+        allowed |= dict.fromkeys((*_FATES, "slow_share"), (0, 1))
         return [
-            (name, f"is {value!r}: it must be from {low} to {high:g}")
+            (name, f"is {value!r}: it must be from {low:g} to {high:g}")
             for name, (low, high) in allowed.items()
             if type(value := getattr(self, name)) not in (int, float)
             or not (math.isfinite(value) and low <= value <= high)

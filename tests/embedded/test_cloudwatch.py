@@ -236,6 +236,8 @@ def test_the_hardware_follows_from_the_servers(servers: int, instances: int, kin
     busy = utilization(config, 0.5)
     assert busy["CPUUtilization"] == 50 * servers / instances
     assert busy["GPUUtilization"] == 40 * gpus
+    growing = EndpointConfig(servers=4, most_servers=8)
+    assert (instance_type(growing), utilization(growing, 0.5)["CPUUtilization"]) == ("ml.g5.2xlarge", 400)
     assert "GPUUtilization" not in utilization(EndpointConfig(instance_type="ml.m5.xlarge"), 0.5)
 
 

@@ -546,6 +546,8 @@ def test_everything_wrong_with_a_configuration_is_said_at_once() -> None:
             cache_size=-1,
             cache_speedup=0.5,
             cool_down_s=-1,
+            burst_s=-1,
+            burst_baseline=0,
         )
     wrong = (
         "servers",
@@ -575,6 +577,8 @@ def test_everything_wrong_with_a_configuration_is_said_at_once() -> None:
         "cache_size",
         "cache_speedup",
         "cool_down_s",
+        "burst_s",
+        "burst_baseline",
     )
     assert [name for name in wrong if f"{name.strip()} is" not in str(error.value)] == []
     with pytest.raises(BenchmarkError, match="more than 1 together"):

@@ -272,6 +272,8 @@ memories: st.SearchStrategy[dict[str, Any]] = st.just({}) | st.fixed_dictionarie
         "slow_start_gradual": st.booleans(),
         "slow_start_factor": st.just(2.5),
         "cool_ns": st.integers(0, 100),
+        "burst_ns": st.integers(0, 500),
+        "burst_baseline": st.just(0.25),
     }
 )
 rules_of = st.builds(lambda order, *more: order | more[0] | more[1], orders | batches, disturbances, memories)

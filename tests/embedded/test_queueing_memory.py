@@ -164,6 +164,25 @@ def test_who_was_alone_for_long_begins_anew() -> None:
     assert [job.service_ns for job in served(model, jobs)] == [35, 30, 10, 10, 35, 30]
 
 
+def test_a_burst_lasts_until_what_was_saved_up_is_spent() -> None:
+    model = queue(1, 10, burst_ns=25, burst_baseline=0.25)
+    jobs = accepted(model, [0, 20, 40, 50, 200])
+    # 25 are saved up; 15, 20 - 10 and 15 - 10 are left after three; 7.5 are less than 10; idle until 200.
+    assert [job.service_ns for job in served(model, jobs)] == [10, 10, 10, 40, 10]
+
+
+@pytest.mark.parametrize("discipline", ["fifo", "lifo"])
+def test_without_anything_saved_up_the_capacity_is_the_baseline_s(discipline: str) -> None:
+    """4 servers of 10 ms at a quarter of their speed: 100/s. A burst of 3 s lasts for 1 s: it earns 1 and spends 4."""
+    model = queue(4, 10 * MS, discipline=discipline, burst_ns=3000 * MS, burst_baseline=0.25)
+    finished = []
+    for number in range(4000):
+        model.offer(number * MS)
+        finished += [number for _ in model.take_ready(number * MS)]
+    assert sum(at < 900 for at in finished) == pytest.approx(4 * 90, abs=5)
+    assert sum(2000 <= at < 3000 for at in finished) == pytest.approx(100, abs=5)
+
+
 def test_the_part_of_a_service_that_is_left_to_do() -> None:
     model = queue(1, [100, 200, 300])
     jobs = [job for part in (1.0, 0.25, 0.1) if (job := model.offer(0, part=part))]

@@ -12,6 +12,7 @@ from collections import deque
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.embedded.queueing.credits import BurstCredits
 from inference_benchmarker.embedded.queueing.job import Job
 from inference_benchmarker.embedded.queueing.pool import Pool
 from inference_benchmarker.embedded.queueing.standstills import Standstills
@@ -40,6 +41,7 @@ class QueueModel:
         self._clock = WorkClock()
         self._pool = Pool(rules)
         self._warmth = Warmth(rules)
+        self._credits = BurstCredits(rules)
         self._standstills = Standstills(rules.pause_every_ns, rules.pause_ns)
         self._waiting: deque[Job] = deque()
         self._take = self._waiting.pop if rules.discipline == "lifo" else self._waiting.popleft
@@ -205,6 +207,7 @@ class QueueModel:
     def _begin(self, batch: list[Job]) -> None:
         clock = self._clock
         service = self._warmth.length(max(job.service_ns for job in batch), clock.now_ns)
+        service = self._credits.length(service, clock.now_ns, self.servers)
         self._warmth.started(len(batch))
         self._services += 1
         clock.regroup()

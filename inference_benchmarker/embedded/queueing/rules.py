@@ -27,6 +27,9 @@ class Rules:
     ``slow_start_factor`` times as long; where that is ``slow_start_gradual``, the factor falls evenly to 1 meanwhile.
     All of this begins anew with an arrival before which nobody was there for ``cool_ns``; 0: never. From the first
     arrival on, all servers stand still for ``pause_ns`` every ``pause_every_ns``; 0: never.
+
+    ``burst_ns`` of service can be saved up, of which each server earns ``burst_baseline`` of the time; a service that
+    begins with less saved up takes 1 / ``burst_baseline`` times as long. 0: none does.
     """
 
     servers: int
@@ -44,5 +47,7 @@ class Rules:
     slow_start_factor: float = 1.0
     slow_start_gradual: bool = False
     cool_ns: int = 0
+    burst_ns: int = 0
+    burst_baseline: float = 1.0
     pause_every_ns: int = 0
     pause_ns: int = 0
