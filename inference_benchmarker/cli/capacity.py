@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.arguments import Parser, command_parser
 from inference_benchmarker.cli.capacity_flags import CAPACITY_FLAGS, fill_in_demo, make_question, without_others
 from inference_benchmarker.cli.config_file import with_config
 from inference_benchmarker.cli.embedded import embedded_endpoint
-from inference_benchmarker.cli.server_metrics import beside, follower_of, sources_of, with_metrics
+from inference_benchmarker.cli.server_metrics import beside, blocks_of, follower_of, sources_of, with_metrics
 from inference_benchmarker.cli.terminal import how_far, print_report, say, say_nothing, search_view
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from inference_benchmarker.plan.server_limit import ServerLimit
+    from server_capacity.capacity.question import Question
     from server_capacity.capacity.waves import Waves
 
 _DESCRIPTION = """\
@@ -43,15 +44,13 @@ def run(arguments: list[str]) -> int:
         fill_in_demo(options)
     question = make_question(options, [*problems, *found, *wrong])
     give_back_large_blocks()
-    from server_capacity.capacity.run import find_capacity, make_folder
     from server_capacity.capacity.text import to_text
 
     with (
         embedded_endpoint(publish_interval_s=1) if options["demo"] else nullcontext(),
         how_far(quiet=options["quiet"]),
     ):
-        folder = make_folder(question)
-        data = find_capacity(question, _waves(options, folder, question.plan.server_limits))
+        folder, data = _searched(question, options)
         _draw(folder, say_nothing if options["quiet"] else say)
     if options["json"]:
         import json
@@ -60,6 +59,38 @@ def run(arguments: list[str]) -> int:
     else:
         print_report(to_text(data, str(folder)))
     return int(data["exit_code"])
+
+
+def _searched(question: Question, options: dict[str, Any]) -> tuple[Path, dict[str, Any]]:
+    """The folder of a search and what stands in its ``capacity.json``; meanwhile nobody scales the endpoint."""
+    from server_capacity.capacity.folder import save
+    from server_capacity.capacity.run import find_capacity, make_folder
+    from server_capacity.keeper.scaling import active_scaling, suspended_scaling
+
+    blocks = blocks_of(options["endpoint_config"])
+    suspends = options["suspend_scaling"]
+    refuse([] if suspends else active_scaling(blocks, say))
+    folder = make_folder(question)
+    with (
+        _removed_if_empty(folder),
+        suspended_scaling(blocks, folder, say) if suspends else nullcontext() as suspended,
+    ):
+        data = find_capacity(question, _waves(options, folder, question.plan.server_limits))
+    if suspended is not None:
+        data["suspended"] = suspended
+        save(folder, data)
+    return folder, data
+
+
+@contextmanager
+def _removed_if_empty(folder: Path) -> Iterator[None]:
+    """Leave no folder of a search that could not begin."""
+    try:
+        yield
+    except (BenchmarkError, KeyboardInterrupt):
+        with suppress(OSError):
+            folder.rmdir()
+        raise
 
 
 def _draw(folder: Path, tell: Callable[[str], None]) -> None:

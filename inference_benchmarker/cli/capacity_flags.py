@@ -129,7 +129,15 @@ CAPACITY_FLAGS: Table = table_for(
             "load_timeout",
             "max_in_flight",
         ),
-        "server metrics": _of_a_wave("endpoint_config"),
+        "server metrics": [
+            *_of_a_wave("endpoint_config"),
+            Flag(
+                "--suspend-scaling",
+                None,
+                "suspend the scaling of the variants and inference components that --endpoint-config names, and put it "
+                "back in every case (default: an endpoint that scales is refused)",
+            ),
+        ],
         "processes and output": [
             Flag(
                 "--workers",
@@ -183,6 +191,8 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
     problems += given.told([*plan.problems(), *_problems(given, settings)])
     if plan.server_limits and options["endpoint_config"] is None:
         problems.append(NO_CONFIG.format(plan.server_limits[0].expression))
+    if options["suspend_scaling"] and options["endpoint_config"] is None:
+        problems.append("--suspend-scaling needs --endpoint-config FILE: its blocks name the variant.")
     limits = _limits(plan, problems)
     if problems:
         problems += source_problems(plan.factories_file, plan.locust_file)

@@ -37,6 +37,15 @@ def sources_of(config: str | None, limits: Sequence[ServerLimit] = (), *, afterw
     return make_sources(blocks, os.environ)
 
 
+def blocks_of(config: str | None) -> list[dict[str, Any]]:
+    """The configuration's blocks."""
+    if config is None:
+        return []
+    from server_capacity.config import load_config
+
+    return load_config(config)
+
+
 def say_warnings(config: str | None, sources: list[Source], plan: WavePlan) -> None:
     """Say while it costs nothing yet what will probably bring nothing; only the user knows, so nothing ends."""
     for source in sources:

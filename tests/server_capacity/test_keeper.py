@@ -13,17 +13,21 @@ import pytest
 
 from inference_benchmarker import cli
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.packaged import demo_factories
 from server_capacity.keeper import performing
 from server_capacity.keeper.cleanup_file import NAME, CleanupFile, read
 from server_capacity.keeper.performing import NotDoneError, perform
 from server_capacity.keeper.scaling import active_scaling, resources, suspended_scaling
 from server_capacity.keeper.undo import Call, CommandLine
 from tests import scaled
+from tests.capacities import found
 from tests.scaled import BEFORE, BLOCKS, SUSPENDED, VARIANT, Scaled, await_end, keeper_of, register, search
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from server_capacity.capacity.waves import Waves
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +137,32 @@ def test_a_command_that_is_killed_leaves_nothing_behind(
     assert one.state == BEFORE
     assert cli.main(["endpoints", "clean", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"Nothing is left to put back in {tmp_path}.\n"
+
+
+@pytest.mark.process
+def test_a_search_of_an_endpoint_that_scales_is_refused_or_suspends_that(
+    one: Scaled, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find(_question: object, waves: Waves) -> dict[str, Any]:
+        assert one.state == SUSPENDED
+        assert (waves.folder / NAME).is_file()
+        return found()
+
+    monkeypatch.setattr("server_capacity.capacity.run.find_capacity", find)
+    monkeypatch.setattr("inference_benchmarker.cli.capacity._draw", lambda *_: None)
+    config, output = tmp_path / "variant.json", tmp_path / "output"
+    config.write_text(json.dumps([{**BLOCKS[0], "Metrics": ["CPUUtilization"], "Statistics": [["Average"]]}]))
+    search = ["capacity", "--factories-file", str(demo_factories()), "--slo", "p99<1s", "--output-dir", str(output)]
+    assert cli.main([*search, "--endpoint-config", str(config)]) == 2
+    assert capsys.readouterr().err.startswith("benchmark: It would be scaled while it is searched: endpoint/demo/")
+    assert cli.main([*search, "--suspend-scaling"]) == 2
+    assert "--suspend-scaling needs --endpoint-config FILE" in capsys.readouterr().err
+    assert not output.exists()
+    assert cli.main([*search, "--endpoint-config", str(config), "--suspend-scaling", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["suspended"]["put_back"]
+    (folder,) = output.iterdir()
+    assert json.loads((folder / "capacity.json").read_text())["suspended"]["put_back"]
+    assert one.state == BEFORE
 
 
 def test_what_cannot_be_put_back_is_printed_to_be_pasted(
