@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.units import NS
-from inference_benchmarker.verdict.client.worker import CPU_LIMIT, LAG_FLOOR_S, LAG_SHARE_OF_LATENCY
+from inference_benchmarker.verdict.client.worker import CPU_LIMIT, LAG_FLOOR_S, LAG_SHARE_OF_LATENCY, SCHEDULE_LAG
 from inference_benchmarker.wording import duration_text, percent_text
 
 if TYPE_CHECKING:
     from inference_benchmarker.records.feed import Cell
     from inference_benchmarker.wave.spool_state import SpoolState
+    from inference_benchmarker.wave.wave import Wave
     from server_capacity.capacity.question import Question
 
 LATE_SHARE = 0.01
@@ -22,12 +23,33 @@ LEAST_CPU_S = 3.0
 """Seconds over which a worker's CPU is looked at: a report is half a second old."""
 
 
+def lag_limit_s(question: Question, median_s: float) -> float:
+    """The lag that is too much beside answers of this median, and beside the limits."""
+    usual = max(LAG_FLOOR_S, LAG_SHARE_OF_LATENCY * median_s)
+    bounds = [limit.bound_s for limit in question.limits if limit.bound_s is not None]
+    if not bounds:
+        return usual
+    return min(max(usual, LAG_SHARE_OF_BOUND * min(bounds)), max(MOST_SHARE_OF_BOUND * min(bounds), LEAST_LIMIT_S))
+
+
+def spoilt(question: Question, wave: Wave) -> str:
+    """Why an ordinary wave tells nothing of its endpoint, in the words of its findings; empty where it does."""
+    lag, typical = wave.summary.lag, wave.summary.ttft or wave.summary.latency
+    for finding in wave.verdict.findings:
+        if finding.severity != "invalid":
+            continue
+        if finding.code != SCHEDULE_LAG or lag is None or typical is None:
+            return finding.measured
+        if lag.percentile(99) > lag_limit_s(question, typical.percentile(50)):
+            return f"schedule lag {finding.measured}"
+    return ""
+
+
 class ClientWatch:
     """Watches the client through the stretches of a wave; ``begin`` when another one does."""
 
     def __init__(self, question: Question) -> None:
-        bounds = [limit.bound_s for limit in question.limits if limit.bound_s is not None]
-        self._bound_s = min(bounds, default=None)
+        self._question = question
         self._dropped = self._late_changes = 0
         self._cpu: list[tuple[int, float]] = []
 
@@ -47,21 +69,12 @@ class ClientWatch:
             return late
         return self._busy(spool_state) if seconds >= LEAST_CPU_S else ""
 
-    def limit_s(self, cell: Cell) -> float:
-        """The lag that is too much beside the answers of some requests."""
-        typical = cell.times.get("ttft") or cell.times.get("latency")
-        median = 0.0 if typical is None else typical.percentile(50) or 0.0
-        usual = max(LAG_FLOOR_S, LAG_SHARE_OF_LATENCY * median)
-        if self._bound_s is None:
-            return usual
-        most = max(MOST_SHARE_OF_BOUND * self._bound_s, LEAST_LIMIT_S)
-        return min(max(usual, LAG_SHARE_OF_BOUND * self._bound_s), most)
-
     def _late(self, cell: Cell) -> str:
         lag = cell.times.get("lag")
         if lag is None or not lag.count:
             return ""
-        limit_s = self.limit_s(cell)
+        typical = cell.times.get("ttft") or cell.times.get("latency")
+        limit_s = lag_limit_s(self._question, 0.0 if typical is None else typical.percentile(50) or 0.0)
         late = lag.count - round((lag.share_below(limit_s) or 0.0) * lag.count)
         if late < max(LEAST_LATE, LATE_SHARE * lag.count):
             return ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from inference_benchmarker.wording import duration_text, percent_text
+from server_capacity.capacity.client_limit import spoilt
 from server_capacity.capacity.counting import counted
 
 if TYPE_CHECKING:
@@ -29,17 +30,21 @@ USUAL_DISPERSION = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """A wave at one rate, held against the limits. ``judgements``: one for each limit; ``soak``: it was a long one."""
+    """A wave at one rate, held against the limits.
+
+    ``judgements``: one for each limit; ``spoilt``: why it tells nothing, or empty; ``soak``: it was a long one.
+    """
 
     wave: Wave
     stage: Counted
     judgements: tuple[Judgement, ...]
+    spoilt: str = ""
     soak: bool = False
 
     @property
     def judgement(self) -> Judgement:
-        """The worst of them; a wave in which the client was the limit tells nothing."""
-        if not self.wave.verdict.valid:
+        """The worst of them; of a wave that is spoilt none counts."""
+        if self.spoilt:
             return "cannot_tell"
         order: tuple[Judgement, ...] = ("fails", "cannot_tell", "holds")
         return min(self.judgements, key=order.index)
@@ -53,6 +58,7 @@ class Confirmed:
             "seconds": self.stage.stretch.seconds,
             "soak": self.soak,
             "verdict": self.judgement,
+            "spoilt": self.spoilt,
             "exit_code": self.wave.verdict.exit_code,
             "limits": [_limit_row(self.wave, question, limit, each) for limit, each in limits],
             "server_metrics": {each.name: each.statistics for each in self.wave.server_metrics or ()},
@@ -70,7 +76,7 @@ def confirm(question: Question, waves: Waves, answer: Answer, load_s: float, wor
     stage = replace(stage, stretch=replace(stage.stretch, purpose="confirm"))
     limits = enumerate(question.limits)
     judged = (judge(limit, *_totals(stage, place), _spread(answer, limit)) for place, limit in limits)
-    return Confirmed(wave, stage, tuple(judged), soak=question.soak_s is not None)
+    return Confirmed(wave, stage, tuple(judged), spoilt(question, wave), soak=question.soak_s is not None)
 
 
 def length_s(question: Question, answer: Answer, rate: float, load_s: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.plan.load import OpenLoop
 from server_capacity.capacity.counting import counted
 from server_capacity.capacity.pilot import CapacityPilot
 from server_capacity.capacity.question import offerable
@@ -51,6 +52,11 @@ class Explored:
         """Those that an answer may be taken from: of a wave that another one followed, not what the client spoilt."""
         last = self.rows[-1].wave if self.rows else ""
         return tuple(row.stretch for row in self.rows if not row.stretch.void or row.wave == last)
+
+    @property
+    def adaptive(self) -> list[Wave]:
+        """The waves whose rate changed."""
+        return [wave for wave in self.waves if isinstance(wave.plan.load, OpenLoop) and wave.plan.load.steered]
 
     @property
     def next_place(self) -> tuple[int, float]:

@@ -11,7 +11,9 @@ from inference_benchmarker.wave.run_dir import make_stamped_folder
 from server_capacity.capacity.confirmation import confirm
 from server_capacity.capacity.exploration import explore
 from server_capacity.capacity.folder import save
+from server_capacity.capacity.modelling import twin_of
 from server_capacity.capacity.result import content
+from server_capacity.capacity.windows import soak_of, windows_of
 from server_capacity.search.estimate import answer
 
 if TYPE_CHECKING:
@@ -55,7 +57,16 @@ def find_capacity(question: Question, waves: Waves) -> dict[str, Any]:
                 break
             explored.add(wave.wave, [wave.stage])
             found = _answer(question, explored)
-        data = content(question, explored, found, confirmed, payloads=payloads(waves))
+        data = content(
+            question,
+            explored,
+            found,
+            confirmed,
+            payloads=payloads(waves),
+            windows=windows_of(confirmed, question.limits),
+            soak=soak_of(confirmed, question.limits),
+            twin=twin_of(question, explored.adaptive, confirmed) if confirmed else None,
+        )
         save(waves.folder, data)
         return data
 

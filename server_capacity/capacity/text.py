@@ -157,7 +157,7 @@ def _value(value: float | None, unit: str | None) -> str:
 
 def _confidence(found: Found) -> Iterator[str]:
     """Windows and confirmation waves that speak for it, and all that makes it less sure."""
-    yield from (f"{INDENT}{line}" for line in (*_windows(found), *_confirmations(found), *_notes(found)))
+    yield from (f"{INDENT}{line}" for line in (*_windows(found), *_confirmations(found), *_soak(found), *_notes(found)))
 
 
 def _windows(found: Found) -> Iterator[str]:
@@ -174,7 +174,18 @@ def _confirmations(found: Found) -> Iterator[str]:
         values = [f"{each['expression']} with {each['text']}" for each in wave.get("limits") or [] if each.get("text")]
         soaked = "Soaked" if wave.get("soak") else "Confirmed"
         first = f"{soaked} at {rate} for {length}: {_HOLDS.get(wave['verdict'], wave['verdict'])}"
+        if wave.get("spoilt"):
+            first, values = f"{first}, for this client was the limit", [wave["spoilt"]]
         yield from _listed(first, values)
+
+
+def _soak(found: Found) -> Iterator[str]:
+    drift = (found.get("soak") or {}).get("drift")
+    if drift and drift.get("clear"):
+        first, last = (duration_text(drift[end]) for end in ("first", "last"))
+        yield f"It drifted: the median went from {first} to {last} during the soak."
+    elif drift:
+        yield "It did not drift during the soak."
 
 
 def _listed(first: str, items: Sequence[str]) -> Iterator[str]:

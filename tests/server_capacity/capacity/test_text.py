@@ -95,3 +95,13 @@ def test_of_many_stretches_the_longest_are_shown() -> None:
 
     assert "99 grow" in text
     assert "… and 76 shorter ones, in capacity.json" in text
+
+
+def test_a_soak_tells_whether_it_drifted_and_a_spoilt_wave_why() -> None:
+    drift = {"first": 0.02, "last": 0.031, "clear": True}
+
+    assert "the median went from 20 ms to 31 ms" in to_text(found(soak={"drift": drift}))
+    assert "did not drift" in to_text(found(soak={"drift": {**drift, "clear": False}}))
+    assert "drift" not in to_text(found(soak={"drift": None}))
+    wave = {"rate": 168.0, "seconds": 20.0, "verdict": "cannot_tell", "spoilt": "schedule lag p99 40 ms"}
+    assert "it cannot tell, for this client was the limit" in to_text(found(confirmation=[wave]))

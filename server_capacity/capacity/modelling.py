@@ -1,0 +1,51 @@
+"""The twin of what was measured: its traces, from the records of the waves, and its part of capacity.json."""
+
+from __future__ import annotations
+
+import traceback
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.units import NS
+from server_capacity.twin.block import block
+from server_capacity.twin.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.wave.wave import Wave
+    from server_capacity.capacity.confirmation import Confirmed
+    from server_capacity.capacity.question import Question
+
+_COLUMNS = ("index", "attempt", "due", "done", "outcome")
+
+
+def twin_of(question: Question, explorations: Sequence[Wave], confirmed: Sequence[Confirmed]) -> dict[str, Any]:
+    """The twin fitted on the adaptive waves and judged on the ordinary ones; why there is none, where there is none."""
+    if question.plan.retries.retries:
+        return {"fits": False, "reason": "clients that try again send more than arrives"}
+    try:
+        seen = [trace(wave) for wave in explorations]
+        unseen = [(each.stage.stretch.rate, trace(each.wave)) for each in confirmed if not each.spoilt]
+        return dict(block(seen, unseen, question.limits, question.settings.arrivals))
+    except Exception as error:  # a fault of ours keeps its traceback, and the search its answer
+        traceback.print_exc()
+        return {"fits": False, "reason": f"making it failed ({type(error).__name__})"}
+
+
+def trace(wave: WaveFacts) -> Trace:
+    """All requests of a wave in the order in which they were due."""
+    load = wave.plan.load
+    assert isinstance(load, OpenLoop)
+    starts = [0, *accumulate(stage.duration_ns for stage in load.stages)][: max(len(load.stages), 1)]
+    parts = list(wave.records.parts(*_COLUMNS))
+    due = np.concatenate([np.zeros(0, np.int64), *(part.int("due") for part in parts)])
+    done = np.concatenate([np.zeros(0, np.int64), *(part.int("done") for part in parts)])
+    ok = np.concatenate([np.zeros(0, bool), *(part.outcome("ok") for part in parts)])
+    left = np.concatenate([np.zeros(0, bool), *(part.outcome("abandoned") for part in parts)])
+    response = np.where(left, np.nan, (done - due) / NS)
+    return Trace(due / NS, response, ok, np.searchsorted(starts, due, "right") - 1)
