@@ -108,7 +108,7 @@ class QueueModel:
         ``ps`` the others take that over. As many times as many may be there when requests pile up.
         """
         self._advance(now_ns)
-        self._warmth.resize(self._pool.resize(servers))
+        self._warmth.resize(self._pool.resize(servers, self._services))
         self._happen()
 
     def busy(self, now_ns: int) -> int:
@@ -169,13 +169,14 @@ class QueueModel:
         self._pass_time(now_ns)
 
     def _pass_time(self, at: int) -> None:
-        self._clock.pass_time(at, self._services, self._busy(), self._pool.room, stands=self._stands())
+        if at > self._clock.now_ns:
+            self._clock.pass_time(at, self._services, self._busy(), self._pool.room, stands=self._stands())
 
     def _next(self) -> int:
         """The next instant at which something happens while nobody arrives."""
-        clock = self._clock
-        at = min(self._standstills.next_ns(clock.now_ns), self._pool.next_ns(self._services))
-        if self._stands():
+        clock, standstills = self._clock, self._standstills
+        at = min(standstills.due_ns, self._pool.due_ns)
+        if clock.now_ns < standstills.until_ns:
             return at
         if self._serving:
             work = self._serving[0][0] - clock.work_ns
@@ -185,11 +186,12 @@ class QueueModel:
         return at
 
     def _happen(self) -> None:
-        clock = self._clock
-        self._standstills.happen(clock.now_ns)
-        if more := self._pool.happen(clock.now_ns, self._services):
+        clock, standstills, pool = self._clock, self._standstills, self._pool
+        if standstills.due_ns <= clock.now_ns:
+            standstills.happen(clock.now_ns)
+        if pool.due_ns <= clock.now_ns and (more := pool.happen(clock.now_ns, self._services)):
             self._warmth.resize(more)
-        if self._stands():
+        if clock.now_ns < standstills.until_ns:
             return
         self._take_up()
         while self._serving and self._serving[0][0] <= clock.work_ns:
@@ -206,9 +208,8 @@ class QueueModel:
 
     def _begin(self, batch: list[Job]) -> None:
         clock = self._clock
-        service = self._warmth.length(max(job.service_ns for job in batch), clock.now_ns)
+        service = self._warmth.length(max(job.service_ns for job in batch), clock.now_ns, len(batch))
         service = self._credits.length(service, clock.now_ns, self.servers)
-        self._warmth.started(len(batch))
         self._services += 1
         clock.regroup()
         for job in batch:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Pool:
-    """``servers`` of them, at most ``room``; one is added at a time.
+    """``servers`` of them, at most ``room``; one is added at a time. At ``due_ns`` one may come or go.
 
     The last one goes when for ``rules.grow_keep_ns`` the others were enough: fewer than ``servers`` were at work at
     any time of it.
@@ -21,20 +21,16 @@ class Pool:
         self.servers = self._base = rules.servers
         self.room = max(rules.servers, rules.most_servers)
         self._rules = rules
-        self._due_ns = NEVER
+        self.due_ns = NEVER
+        self._comes_ns = NEVER
         # Since when each added server is one more than there are services, as long as it is.
         self._spare_since: list[int] = []
 
     def pile_up(self, now_ns: int, queued: int) -> None:
         """So many requests wait: where they are too many, another server is on its way."""
-        if queued > self._rules.grow_queue and self.servers < self.room and self._due_ns == NEVER:
-            self._due_ns = now_ns + self._rules.grow_delay_ns
-
-    def next_ns(self, services: int) -> int:
-        """The next instant at which a server comes, or goes if there are so many services until then."""
-        if self._spare_since and services < self.servers:
-            return min(self._due_ns, self._spare_since[-1] + self._rules.grow_keep_ns)
-        return self._due_ns
+        if queued > self._rules.grow_queue and self.servers < self.room and self._comes_ns == NEVER:
+            self._comes_ns = now_ns + self._rules.grow_delay_ns
+            self.due_ns = min(self.due_ns, self._comes_ns)
 
     def happen(self, now_ns: int, services: int) -> int:
         """Let servers come and go whose time it is; returns how many more there are now."""
@@ -44,10 +40,11 @@ class Pool:
         ):
             self._spare_since.pop()
             self.servers -= 1
-        if self._due_ns <= now_ns:
-            self._due_ns = NEVER
+        if self._comes_ns <= now_ns:
+            self._comes_ns = NEVER
             self._spare_since.append(now_ns)
             self.servers += 1
+        self._look_ahead(services)
         return self.servers - before
 
     def ended(self, now_ns: int, services: int) -> None:
@@ -55,8 +52,9 @@ class Pool:
         added = services - self._base
         if 0 <= added < len(self._spare_since):
             self._spare_since[added] = now_ns
+            self._look_ahead(services)
 
-    def resize(self, base: int) -> int:
+    def resize(self, base: int, services: int) -> int:
         """That many are always there from now on, and as many times as many may be; returns how many more there are."""
         before, rules = self.servers, self._rules
         self._base = base
@@ -64,5 +62,12 @@ class Pool:
         del self._spare_since[self.room - base :]
         self.servers = base + len(self._spare_since)
         if self.servers >= self.room:
-            self._due_ns = NEVER
+            self._comes_ns = NEVER
+        self._look_ahead(services)
         return self.servers - before
+
+    def _look_ahead(self, services: int) -> None:
+        is_spare = self._spare_since and services < self.servers
+        self.due_ns = (
+            min(self._comes_ns, self._spare_since[-1] + self._rules.grow_keep_ns) if is_spare else self._comes_ns
+        )

@@ -17,6 +17,7 @@ class Warmth:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._cold = 0
+        self._is_slow = False
         self._begun = 0
         self._since_ns: int | None = None
         self._empty_since_ns = 0
@@ -26,6 +27,7 @@ class Warmth:
         cool_ns = self._rules.cool_ns
         if self._since_ns is None or (cool_ns and now_ns - self._empty_since_ns >= cool_ns):
             self._since_ns, self._begun, self._cold = now_ns, 0, servers
+            self._is_slow = True
 
     def empty(self, now_ns: int) -> None:
         """The last request that was there has ended."""
@@ -35,26 +37,24 @@ class Warmth:
         """So many servers are new and cold; those that go, where it is less than 0, are cold ones first."""
         self._cold = max(0, self._cold + more)
 
-    def length(self, service_ns: int, now_ns: int) -> int:
-        """The length of a service of ``service_ns`` that begins now, on a cold server as long as there is one."""
-        slow = self._slow(now_ns)
-        if slow:
-            service_ns = round(service_ns * (1 + (self._rules.slow_start_factor - 1) * slow))
+    def length(self, service_ns: int, now_ns: int, requests: int) -> int:
+        """The length of a service that so many requests begin now, on a cold server as long as there is one."""
+        if self._is_slow:
+            service_ns = self._slowed(service_ns, now_ns)
+            self._begun += requests
         if self._cold:
             self._cold -= 1
             service_ns += self._rules.cold_start_ns
         return service_ns
 
-    def started(self, requests: int) -> None:
-        """That many requests began their service."""
-        self._begun += requests
-
-    def _slow(self, now_ns: int) -> float:
-        """The part of the slow start that is left, from 1 at its beginning to 0 when it is over."""
+    def _slowed(self, service_ns: int, now_ns: int) -> int:
+        """The length in the slow start, of which a part from 1 to 0 is left."""
         rules = self._rules
         assert self._since_ns is not None
         left = max(_left(self._begun, rules.slow_start_requests), _left(now_ns - self._since_ns, rules.slow_start_ns))
-        return left if rules.slow_start_gradual else float(left > 0)
+        self._is_slow = left > 0
+        part = left if rules.slow_start_gradual else float(self._is_slow)
+        return round(service_ns * (1 + (rules.slow_start_factor - 1) * part))
 
 
 def _left(done: int, of: int) -> float:

@@ -32,8 +32,6 @@ class WorkClock:
     def pass_time(self, at_ns: int, services: int, busy: int, room: int, *, stands: bool) -> None:
         """Nothing happens up to then, while ``busy`` of ``room`` servers are at work on so many services."""
         passed = at_ns - self.now_ns
-        if passed <= 0:
-            return
         self.busy_ns += passed * busy
         self.server_ns += passed * max(busy, room)
         if not stands:
