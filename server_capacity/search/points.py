@@ -1,10 +1,9 @@
-"""A stretch as one limit sees it: requests, those over it, and the bursts in which they came. Pure."""
+"""A stretch as one limit sees it: requests, those over it, in blocks. Pure."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,16 +14,18 @@ if TYPE_CHECKING:
 
 SMALL_CHANGE = 0.25
 FORGOTTEN = 3.0
+BLOCK_RELAXATIONS = 3.0
+SATURATED = 0.3  # the share over from which a stretch is one burst
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """``rate``: the one that the queue felt; ``bursts``: how many separate times there were requests over."""
+    """``rate``: the one that the queue felt; ``blocks``: of parts long enough to be independent, requests over."""
 
     rate: float
     of: int
     over: int
-    bursts: int
+    blocks: tuple[int, ...]
 
     @property
     def share(self) -> float:
@@ -52,7 +53,7 @@ def _point(stretch: Stretch, limit: int, relaxation_s: float) -> Point | None:
     if not of:
         return None
     felt = 0.0
-    if small and relaxation_s > 0:
+    if small and 0 < relaxation_s < stretch.seconds / 2:
         felt = sum(
             part.counts[limit].of
             * change
@@ -60,8 +61,14 @@ def _point(stretch: Stretch, limit: int, relaxation_s: float) -> Point | None:
             for part in parts
         )
     over = sum(part.counts[limit].over for part in parts)
-    return Point(stretch.rate * math.exp(felt / of), of, over, _bursts(parts, limit))
+    blocks = _blocks(parts, limit, BLOCK_RELAXATIONS * relaxation_s) if over < SATURATED * of else (over,)
+    return Point(stretch.rate * math.exp(felt / of), of, over, blocks)
 
 
-def _bursts(parts: Sequence[Slice], limit: int) -> int:
-    return sum(1 for over, _ in groupby(parts, key=lambda part: part.counts[limit].over > 0) if over)
+def _blocks(parts: Sequence[Slice], limit: int, least_s: float) -> tuple[int, ...]:
+    """Requests over in equal parts of at least so many seconds each, or in all."""
+    count = max(1, min(len(parts), int((parts[-1].end_s - parts[0].start_s) / max(least_s, 1e-9))))
+    over = [0] * count
+    for place, part in enumerate(parts):
+        over[place * count // len(parts)] += part.counts[limit].over
+    return tuple(over)

@@ -1,0 +1,74 @@
+"""Distributions of counts that come in bursts: Poisson mixed by a gamma, or by an inverse Gaussian. Pure.
+
+Both are compound Poisson processes, so that blocks of any length agree. Of the second, many bursts are short and a few
+very long, as where a queue hovers near a limit; of the first they are more alike. ``beyond`` is the variance over the
+mean, less 1. Each gives the log-likelihood of all of a point's blocks, up to what the parameters do not change.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from inference_benchmarker.records.columns import Floats
+
+_NODES = np.linspace(-42.0, 14.0, 141)  # of a table over the logarithm of a parameter
+
+
+def negative_binomial(blocks: Sequence[int], log_mean: Floats, beyond: Floats) -> Floats:
+    """Poisson mixed by a gamma of shape mean / beyond."""
+    log_shape = log_mean - np.log(beyond)
+    over = sum(blocks)
+    log_dispersion = np.log1p(beyond)
+    likelihood = over * (np.log(beyond) - log_dispersion) - len(blocks) * np.exp(log_shape) * log_dispersion
+    if over:
+        counts = np.array([count for count in blocks if count])[:, None]
+        shapes = np.exp(_NODES)
+        rising = (_log_gamma(counts + shapes) - _log_gamma(shapes)).sum(axis=0)
+        likelihood = likelihood + np.interp(log_shape, _NODES, rising)
+    return np.asarray(likelihood)
+
+
+def inverse_gaussian(blocks: Sequence[int], log_mean: Floats, beyond: Floats) -> Floats:
+    """Poisson mixed by an inverse Gaussian of variance mean x beyond."""
+    root = np.sqrt(1.0 + 2.0 * beyond)
+    shape = np.exp(log_mean) / beyond
+    counts = [count for count in blocks if count]
+    likelihood = (
+        len(blocks) * shape - (len(blocks) - len(counts)) * shape * root + sum(counts) * (log_mean - np.log(root))
+    )
+    if counts:
+        # The table is of what is left of a hyperbola, because its steep part would not bear being interpolated.
+        middle = float(np.mean(counts))
+        bent = len(counts) * np.hypot(middle, np.exp(_NODES))
+        table = sum(_log_bessel(count, np.exp(_NODES)) for count in counts) + bent
+        argument = shape * root
+        likelihood = likelihood + np.interp(np.log(argument), _NODES, np.asarray(table))
+        likelihood += 0.5 * len(counts) * np.log(argument * 2 / math.pi) - len(counts) * np.hypot(middle, argument)
+    return np.asarray(likelihood)
+
+
+def _log_bessel(count: int, x: Floats) -> Floats:
+    """The logarithm of the Bessel function K of order ``count`` - 1/2 at x, by the uniform expansion, exact up to 1."""
+    if count <= 1:
+        return np.asarray(0.5 * np.log(math.pi / (2.0 * x)) - x)
+    order = count - 0.5
+    ratio = x / order
+    root = np.sqrt(1.0 + ratio * ratio)
+    cosine = 1.0 / root
+    first = -(3.0 * cosine - 5.0 * cosine**3) / (24.0 * order)
+    second = (81.0 * cosine**2 - 462.0 * cosine**4 + 385.0 * cosine**6) / (1152.0 * order**2)
+    exponent = order * (root + np.log(ratio / (1.0 + root)))
+    return np.asarray(0.5 * np.log(math.pi / (2.0 * order * root)) - exponent + np.log1p(first + second))
+
+
+def _log_gamma(x: Floats) -> Floats:
+    """By Stirling's series at x + 8, good to 1e-9 for x > 0."""
+    far = x + 8.0
+    series = (far - 0.5) * np.log(far) - far + 0.5 * math.log(2 * math.pi) + 1 / (12 * far) - 1 / (360 * far**3)
+    return np.asarray(series - sum(np.log(x + step) for step in range(8)))
