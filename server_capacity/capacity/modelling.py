@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import traceback
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.units import NS
 from server_capacity.twin.block import block
 from server_capacity.twin.trace import Trace
@@ -39,13 +37,10 @@ def twin_of(question: Question, explorations: Sequence[Wave], confirmed: Sequenc
 
 def trace(wave: WaveFacts) -> Trace:
     """All requests of a wave in the order in which they were due."""
-    load = wave.plan.load
-    assert isinstance(load, OpenLoop)
-    starts = [0, *accumulate(stage.duration_ns for stage in load.stages)][: max(len(load.stages), 1)]
     parts = list(wave.records.parts(*_COLUMNS))
     due = np.concatenate([np.zeros(0, np.int64), *(part.int("due") for part in parts)])
     done = np.concatenate([np.zeros(0, np.int64), *(part.int("done") for part in parts)])
     ok = np.concatenate([np.zeros(0, bool), *(part.outcome("ok") for part in parts)])
     left = np.concatenate([np.zeros(0, bool), *(part.outcome("abandoned") for part in parts)])
     response = np.where(left, np.nan, (done - due) / NS)
-    return Trace(due / NS, response, ok, np.searchsorted(starts, due, "right") - 1)
+    return Trace(due / NS, response, ok)

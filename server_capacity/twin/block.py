@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inference_benchmarker.advance import tell
 from server_capacity.twin.fit import Refused, fit
 from server_capacity.twin.misfit import judge
 from server_capacity.twin.twin import bounds
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from server_capacity.twin.twin import Arrivals, Twin
 
 _LIKE = 0.05  # of the mean
+_TOLD, _STEPS = "A queueing model of the endpoint", 4
+_KEYS = (
+    *("fits", "reason", "servers", "service", "overhead_s", "batch", "misfit"),
+    *("limit", "rate", "interval", "confirmed_at", "what_if"),
+)
+_EMPTY: dict[str, object] = {**dict.fromkeys(_KEYS), "fits": False}
 
 
 def block(
@@ -30,17 +37,39 @@ def block(
 ) -> dict[str, object]:
     """The twin of the exploration's waves, judged on the confirmation waves (rate and trace of each).
 
-    ``fits`` false and a ``reason`` where the endpoint is no such queue or no confirmation wave was foretold; the keys
-    are those of ``capacity.json``, the rates requests/s.
+    ``fits`` false and a ``reason`` where the endpoint is no such queue or a confirmation wave was not foretold; the
+    keys are those of ``capacity.json``, the rates requests/s.
     """
+    try:
+        return _block(exploration, confirmation, limits, arrivals)
+    finally:
+        tell(_TOLD, _STEPS, _STEPS)
+
+
+def refused(reason: str) -> dict[str, object]:
+    """The block where there is no twin."""
+    return {**_EMPTY, "reason": reason}
+
+
+def _block(
+    exploration: Sequence[Trace],
+    confirmation: Sequence[tuple[float, Trace]],
+    limits: Sequence[Limit],
+    arrivals: Arrivals,
+) -> dict[str, object]:
+    if not bounds(limits):
+        return refused("no limit is on the time until an answer ends, which is all that the model has")
     twin = fit(exploration)
+    tell(_TOLD, 1, _STEPS)
     if isinstance(twin, Refused):
-        return {**_EMPTY, "reason": twin.reason}
+        return refused(twin.reason)
     judged = [(rate, judge(twin, wave, limits)) for rate, wave in confirmation]
+    tell(_TOLD, 2, _STEPS)
     described = {**_EMPTY, **_described(twin), "misfit": judged[-1][1].to_json() if judged else None}
-    if reason := _unconfirmed(judged, limits):
+    if reason := _unconfirmed(judged):
         return {**described, "reason": reason}
     estimate = twin.capacity(limits, arrivals)
+    tell(_TOLD, 3, _STEPS)
     if estimate is None or estimate.rate is None:
         return {**described, "reason": "by the model no rate keeps the limits"}
     return {
@@ -52,14 +81,6 @@ def block(
         "confirmed_at": judged[-1][0],
         "what_if": what_if(twin, next(bound for bound in bounds(limits) if bound.limit == estimate.limit)),
     }
-
-
-_EMPTY: dict[str, object] = dict.fromkeys(
-    (
-        *("reason", "servers", "service", "overhead_s", "batch", "misfit"),
-        *("limit", "rate", "interval", "confirmed_at", "what_if"),
-    )
-) | {"fits": False}
 
 
 def _described(twin: Twin) -> dict[str, object]:
@@ -78,9 +99,7 @@ def _kind(services: Floats) -> str:
     return "exponential" if np.abs(values / mean + np.log1p(-ranks)).mean() < _LIKE else "as measured"
 
 
-def _unconfirmed(judged: Sequence[tuple[float, Misfit]], limits: Sequence[Limit]) -> str:
-    if not bounds(limits):
-        return "no limit is on the time until an answer ends, which is all that the model has"
+def _unconfirmed(judged: Sequence[tuple[float, Misfit]]) -> str:
     if not judged:
         return "no confirmation wave has judged it"
     return next((f"at {rate:g}/s {misfit.reason}" for rate, misfit in judged if not misfit.fits), "")

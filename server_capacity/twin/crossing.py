@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 _SEED = 16  # any: the same twin gives the same answer
 _LOADS = 1 - np.geomspace(0.97, 0.004, 18)  # of what keeps all servers busy
-_MOST = 0.998
-_COARSE = Effort(queues=256, warm=512, arrivals=1024)
-_OFFSETS = np.array([-0.02, 0.0, 0.02])
+_NEAR = 0.02  # of a rate, or a share of what it leaves to saturation: rates beside it
+_BESIDE = np.array([-1.0, 0.0, 1.0])
 _STATE = 1 << 14  # cells of a simulation's state: about what a processor's cache holds
 SAMPLE = 2_500_000  # arrivals at each rate
 _GROUPS = 8
@@ -39,51 +38,64 @@ def crossing(
 ) -> Crossing:
     """The rate at which a share ``allowed`` of requests takes longer than ``bound_s``; ``sample``: arrivals at each."""
     fitted, most = variants.first(), float(variants.most[0])
-    rates = most * _LOADS
-    shares = shares_over(fitted, rates, bound_s, _COARSE, even=even, seed=_SEED).mean(axis=(1, 2))
+    coarse = Effort(max(16, _STATE // (fitted.servers * len(_LOADS))), 256, 1024)
+    shares = shares_over(fitted, _LOADS, bound_s, coarse, even=even, seed=_SEED).mean(axis=(1, 2))
     if shares[0] > allowed:
         return Crossing(None)
     if shares[-1] <= allowed:
         return Crossing(most, 0.0, tuple(variants.most / most))
-    rate = where(rates, shares, allowed)
-    near = most * np.minimum(rate / most * (1 + 2 * _OFFSETS), _MOST)
+    load = where(_LOADS, shares, allowed)
     for seed, part in ((_SEED + 1, 6), (_SEED + 2, 1)):
-        effort = _effort(fitted.servers, len(near), rate / most, sample // part)
+        near = _beside(load, 2 if part > 1 else 1)
+        effort = _effort(fitted.servers, len(near), load, sample // part)
         found = shares_over(fitted, near, bound_s, effort, even=even, seed=seed)
-        rate = float(np.exp(_line(near, found.mean(axis=(1, 2)), allowed)))
-        near, found_at = most * np.minimum(rate / most * (1 + _OFFSETS), _MOST), near
-    groups = [_line(found_at, part.mean(axis=(1, 2)), allowed) for part in np.array_split(found, _GROUPS, axis=2)]
-    varied = _varied(variants, near, bound_s, allowed, even=even, sample=sample // 8)
-    return Crossing(rate, float(np.std(groups, ddof=1) / _GROUPS**0.5), varied)
+        load = _crossed(near, found.mean(axis=(1, 2)), allowed)
+    varied = _varied(variants, _beside(load), bound_s, allowed, even=even, sample=sample // 8)
+    return Crossing(most * load, _error(near, found, allowed), varied)
 
 
 def where(rates: Floats, shares: Floats, allowed: float) -> float:
     """The rate at which shares that rise, and of which the last is above it, first rise above what is allowed."""
     first = max(1, int(np.argmax(shares > allowed)))
-    return float(np.exp(_line(rates[first - 1 : first + 1], shares[first - 1 : first + 1], allowed)))
+    return _crossed(rates[first - 1 : first + 1], shares[first - 1 : first + 1], allowed)
+
+
+def _beside(load: float, times: float = 1.0) -> Floats:
+    """The load, and one below and one above it."""
+    load = min(load, 0.998)
+    return load * (1 + times * min(_NEAR, (1 - load) / 4) * _BESIDE)
+
+
+def _error(loads: Floats, shares: Floats, allowed: float) -> float:
+    """The standard error of the load, as a share of it: the jackknife over groups of queues."""
+    groups = np.array_split(np.arange(shares.shape[2]), _GROUPS)
+    means = [np.delete(shares, group, axis=2).mean(axis=(1, 2)) for group in groups]
+    logs = np.log([_crossed(loads, mean, allowed) for mean in means])
+    return float(np.sqrt((_GROUPS - 1) * logs.var()))
 
 
 def _varied(
-    variants: Variants, rates: Floats, bound_s: float, allowed: float, *, even: bool, sample: int
+    variants: Variants, loads: Floats, bound_s: float, allowed: float, *, even: bool, sample: int
 ) -> tuple[float, ...]:
     """The rate of each variant over that of the first, with the same random numbers."""
     if len(variants.services_s) == 1:
         return (1.0,)
-    effort = _effort(variants.servers, len(rates) * len(variants.services_s), rates[1] / variants.most[0], sample)
-    found = shares_over(variants, rates, bound_s, effort, even=even, seed=_SEED + 3).mean(axis=2)
-    logs = np.array([_line(rates, shares, allowed) for shares in found.T])
-    return tuple(np.exp(logs - logs[0]))
+    effort = _effort(variants.servers, len(loads) * len(variants.services_s), loads[1], sample)
+    found = shares_over(variants, loads, bound_s, effort, even=even, seed=_SEED + 3).mean(axis=2)
+    rates = np.array([_crossed(loads, shares, allowed) for shares in found.T]) * variants.most
+    return tuple(rates / rates[0])
 
 
 def _effort(servers: int, columns: int, load: float, sample: int) -> Effort:
-    """Long enough for a queue under such a load: 5 relaxation times pass before anything is counted."""
-    queues = max(16, _STATE // (servers * columns))
-    warm = int(min(20_000, 5 * load / (1 - load**0.5) ** 2)) + 64
-    return Effort(queues, warm, max(warm, sample // queues))
+    """Long enough for a queue under such a load; of many servers less is simulated, as less of it is chance."""
+    queues = max(8, _STATE // (servers * columns))
+    relaxation = load / (1 - load**0.5) ** 2
+    warm = int(min(6_000, 2 * relaxation)) + 64
+    return Effort(queues, warm, max(warm, int(sample * min(1.0, 4 / servers)) // queues))
 
 
-def _line(rates: Floats, shares: Floats, allowed: float) -> float:
-    """The logarithm of the rate at which a straight line through the logarithms crosses."""
+def _crossed(rates: Floats, shares: Floats, allowed: float) -> float:
+    """The rate at which a straight line through the logarithms crosses."""
     x, y = np.log(rates), np.log(np.maximum(shares, 1e-9))
     slope, level = np.polyfit(x - x.mean(), y, 1)
-    return float(x.mean() + (np.log(allowed) - level) / max(slope, 0.1))
+    return float(np.exp(x.mean() + (np.log(allowed) - level) / max(slope, 0.1)))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from server_capacity.twin.trace import Floats, Trace
 
 SERVERS_AT_MOST = 128
-_SKETCH, _CLOSE = 20_000, 200_000  # requests that are looked at for every number of servers, and for the likely ones
+_SKETCH, _CLOSE = 10_000, 200_000  # requests that are looked at for every number of servers, and for the likely ones
 _FAILED = 0.001
 _APART = 0.03  # as a share of a service, beyond chance: what the services of two groups may differ
 _IMPOSSIBLE = 0.01
@@ -54,21 +54,21 @@ def _likeliest(waves: Sequence[Trace]) -> Line | None:
 
 def _best(lines: Lines, servers: range) -> Line | None:
     found = [line for number in servers if (line := lines.of(number)).tells]
-    return min(found, key=lambda line: line.disagreement() + line.impossible(), default=None)
+    return min(found, key=lambda line: line.disagreement + line.impossible, default=None)
 
 
 def _no_line(line: Line) -> str:
-    if line.impossible() > _IMPOSSIBLE:
+    if line.impossible > _IMPOSSIBLE:
         return (
-            f"{line.impossible():.0%} of requests overtook others, as with last come, first served, "
+            f"{line.impossible:.0%} of requests overtook others, as with last come, first served, "
             "with shared servers, or with several lines behind a router"
         )
-    services, waited = line.services_s(), line.waited
+    services, waited = line.services_s, line.waited
     chance = _SIGMAS * _spread(services) * (1 / waited.sum() + 1 / (~waited).sum()) ** 0.5 / 2
-    if line.disagreement() > _APART + chance:
+    if line.disagreement > _APART + chance:
         return (
             "no number of servers explains both the answers of requests that waited and those of others "
-            f"(the nearest, {line.servers}, is {line.disagreement():.0%} off), "
+            f"(the nearest, {line.servers}, is {line.disagreement:.0%} off), "
             "as with batches, shared servers or workers that come and go"
         )
     queue = waited & (line.wait_s > np.median(line.wait_s[waited]))
@@ -76,7 +76,7 @@ def _no_line(line: Line) -> str:
 
 
 def _changing(line: Line) -> str:
-    services = line.services_s()
+    services = line.services_s
     half = len(services) // 2
     return _different(services[:half], services[half:], "services took {:.0%} {} in the second half of the exploration")
 
@@ -91,7 +91,7 @@ def _different(one: Floats, other: Floats, sentence: str) -> str:
 
 def _together(line: Line) -> str:
     """Services that are long at the same time, as in a pause of the whole server, are not drawn independently."""
-    services = line.services_s()
+    services = line.services_s
     size = max(50, 8 * line.servers)
     blocks = services[: len(services) // size * size].reshape(-1, size)
     if len(blocks) < 10 or _spread(services) < 2 * _APART:

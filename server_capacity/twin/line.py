@@ -8,6 +8,8 @@ of those that did not alike.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,9 +29,9 @@ _PIECES = 40
 _LOW = slice(1, 60)  # low ranks tell a shift best: upper ones spread
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Line:
-    """The waves as ``servers`` servers explain them. ``time_s``: of each request its service where it ``waited``.
+    """The waves as ``servers`` servers explain them. ``time_s``: of each request its service where it waited.
 
     Where it did not, its service and the overhead: the constant part of an answer outside the servers.
     ``wait_s``: how long it waited.
@@ -39,11 +41,11 @@ class Line:
     time_s: Floats
     wait_s: Floats
 
-    def part(self, chosen: Flags | Numbers | slice) -> Line:
+    def part(self, chosen: Numbers) -> Line:
         """Its chosen requests."""
         return Line(self.servers, self.time_s[chosen], self.wait_s[chosen])
 
-    @property
+    @cached_property
     def waited(self) -> Flags:
         """True of those that waited."""
         return self.wait_s > 0
@@ -51,29 +53,36 @@ class Line:
     @property
     def tells(self) -> bool:
         """True where enough requests waited, and enough did not."""
-        return bool(self.waited.sum() >= _LEAST and (~self.waited).sum() >= _LEAST)
+        number = int(np.count_nonzero(self.waited))
+        return min(number, len(self.waited) - number) >= _LEAST
 
+    @cached_property
     def overhead_s(self) -> float:
         """The time that those took longer that did not wait, by their lower ranks; never below zero."""
-        waited, alone = self._ranks()
+        waited, alone = self._ranks
         spread = np.gradient(waited, _RANKS) ** 2 * _RANKS * (1 - _RANKS)
-        weight = 1 / (spread + (0.01 * waited.mean()) ** 2)[_LOW]
+        weight = 1 / (spread + (0.01 * waited.mean()) ** 2 + 1e-18)[_LOW]
         return max(0.0, float(np.average((alone - waited)[_LOW], weights=weight)))
 
+    @cached_property
     def services_s(self) -> Floats:
         """The service of each request, seconds; none is below zero."""
-        return np.maximum(np.where(self.waited, self.time_s, self.time_s - self.overhead_s()), 0)
+        return np.maximum(np.where(self.waited, self.time_s, self.time_s - self.overhead_s), 0)
 
+    @cached_property
     def disagreement(self) -> float:
         """The distance of the services of those that waited from the others, as a share of their mean."""
-        waited, alone = self._ranks()
-        return float(np.abs(alone - self.overhead_s() - waited).mean() / waited.mean())
+        waited, alone = self._ranks
+        mean = float(waited.mean())
+        return float(np.abs(alone - self.overhead_s - waited).mean()) / mean if mean > 0 else inf
 
+    @cached_property
     def impossible(self) -> float:
         """The share of those that waited whose service would end before it began."""
         late = self.time_s[self.waited]
         return float((late < -0.05 * late.mean()).mean())
 
+    @cached_property
     def _ranks(self) -> tuple[Floats, Floats]:
         return np.quantile(self.time_s[self.waited], _RANKS), np.quantile(self.time_s[~self.waited], _RANKS)
 

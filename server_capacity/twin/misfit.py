@@ -99,7 +99,7 @@ def responses(twin: Twin, due_s: Floats) -> NDArray[np.float32]:
     which = np.arange(_REPEATS) % len(variants.services_s)
     services = variants.services_s.astype(np.float32)
     gaps = np.diff(due_s, prepend=due_s[:1]).astype(np.float32)
-    queues = Queues(twin.servers, (_REPEATS,))
+    queues = Queues(np.zeros((twin.servers, _REPEATS), np.float32))
     found = np.empty((len(due_s), _REPEATS), np.float32)
     for number, gap in enumerate(gaps):
         queues.let_pass(gap)

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class Queues:
-    """``servers`` servers in each of as many queues as ``shape`` has cells; first come, first served.
+    """Queues of as many servers as ``left`` has rows, one queue for each cell of a row; first come, first served.
 
-    Times may be in any unit, the same one everywhere.
+    ``left``: the work that each server has at the beginning. Times may be in any unit, the same one everywhere.
     """
 
-    def __init__(self, servers: int, shape: tuple[int, ...]) -> None:
-        # The work left of each server, the least first. Relative to the last arrival: small numbers stay exact.
-        self._left = np.zeros((servers, *shape), np.float32)
+    def __init__(self, left: Floats) -> None:
+        # The least first. Relative to the last arrival: small numbers stay exact.
+        self._left = np.sort(left, axis=0)
         self._next = np.empty_like(self._left)
 
     def arrive(self, service: Floats) -> Floats:

@@ -57,14 +57,17 @@ class Effort:
     arrivals: int
 
 
-def shares_over(variants: Variants, rates: Floats, bound_s: float, effort: Effort, *, even: bool, seed: int) -> Floats:
-    """The share of requests over ``bound_s`` at each rate (requests/s), by rate, variant and queue."""
+def shares_over(variants: Variants, loads: Floats, bound_s: float, effort: Effort, *, even: bool, seed: int) -> Floats:
+    """The share of requests over ``bound_s`` at each load, by load, variant and queue.
+
+    ``loads``: rates as a share of what keeps all servers of a variant busy.
+    """
     draws = np.random.default_rng(seed)
     services = variants.services_s.astype(np.float32)
     bounds = (bound_s - variants.overhead_s).astype(np.float32)[:, None]
-    seconds = (1 / rates).astype(np.float32)[:, None, None]
-    queues = Queues(variants.servers, (len(rates), len(services), effort.queues))
-    over = np.zeros((len(rates), len(services), effort.queues), np.int32)
+    seconds = (1 / (loads[:, None] * variants.most)).astype(np.float32)[..., None]
+    queues = Queues(_beginning(variants, loads, effort.queues, draws, even=even))
+    over = np.zeros((len(loads), len(services), effort.queues), np.int32)
     for start in range(0, effort.warm + effort.arrivals, _AT_ONCE):
         gaps, picks = _draw(draws, effort.queues, even=even)
         for step, (gap, pick) in enumerate(zip(gaps, picks, strict=True), start):
@@ -74,6 +77,25 @@ def shares_over(variants: Variants, rates: Floats, bound_s: float, effort: Effor
                 over += total > bounds
     counted = -(-(effort.warm + effort.arrivals) // _AT_ONCE) * _AT_ONCE - effort.warm
     return over / counted
+
+
+def _beginning(
+    variants: Variants, loads: Floats, queues: int, draws: np.random.Generator, *, even: bool
+) -> NDArray[np.float32]:
+    """The work that servers have in the long run, about: what is far from it takes long to pass near saturation.
+
+    In heavy traffic waits are exponential; Sakasegawa's approximation tells how many wait.
+    """
+    mean, spread = variants.services_s.mean(axis=1), variants.services_s.std(axis=1)
+    load = loads[:, None, None]
+    scale = (mean * ((spread / mean) ** 2 + (not even)) / (2 * variants.servers))[:, None] / (1 - load)
+    delayed = draws.random(queues) < load ** (2 * (variants.servers + 1)) ** 0.5
+    wait = delayed * scale * draws.standard_exponential(queues)
+    busy = draws.random((variants.servers, 1, 1, queues)) < np.where(delayed, 1.0, load)
+    services = np.moveaxis(variants.services_s[:, draws.integers(0, _RANKS, (variants.servers, queues))], 1, 0)
+    left = draws.random((variants.servers, 1, 1, queues)) * services[:, None]
+    found: NDArray[np.float32] = (wait + busy * left).astype(np.float32)
+    return found
 
 
 def _draw(draws: np.random.Generator, queues: int, *, even: bool) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

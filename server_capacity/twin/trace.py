@@ -19,14 +19,13 @@ class Trace:
     """All requests of one wave in the order in which they were due, one value of each array for each.
 
     ``due_s``: seconds after wave start. ``response_s``: from due to the end of the answer, NaN where none came.
-    ``ok``: whether it was a good one. ``stage``: the number of the stretch in which it was due.
-    No request may be left out, whether its stretch counts or not: it was in the queue.
+    ``ok``: whether it was a good one. No request may be left out, whether its stretch counts or not: it was in the
+    queue.
     """
 
     due_s: Floats
     response_s: Floats
     ok: Flags
-    stage: NDArray[np.int64]
 
     @property
     def answered(self) -> Flags:
@@ -41,4 +40,4 @@ class Trace:
     def part(self, first: int, last: int) -> Trace:
         """Its requests from ``first`` up to before ``last``."""
         cut = slice(first, last)
-        return Trace(self.due_s[cut], self.response_s[cut], self.ok[cut], self.stage[cut])
+        return Trace(self.due_s[cut], self.response_s[cut], self.ok[cut])

@@ -3,7 +3,8 @@
 Quiet the machine first: every figure includes what else it does. The exit code is 1 where a figure falls
 short. Two run only where they are named: real_servers installs 2 GB, and soak takes half an hour.
 
-``python -m tests.performance capacity`` has options of its own: searches for the capacity of simulated endpoints.
+``python -m tests.performance capacity`` has options of its own: searches for the capacity of simulated endpoints;
+so has ``capacity-twin``: queueing models that are fitted on such searches.
 """
 
 from __future__ import annotations
@@ -80,6 +81,11 @@ def main() -> None:
         from tests.performance.capacity import searches
 
         searches.main(sys.argv[2:])
+        return
+    if sys.argv[1:2] == ["capacity-twin"]:
+        from tests.performance.capacity import twins
+
+        twins.main(sys.argv[2:])
         return
     parser = argparse.ArgumentParser(prog="python -m tests.performance", description=__doc__)
     parser.add_argument(

@@ -35,7 +35,7 @@ def arrivals(seed: int, rates: tuple[float, ...] = RATES, seconds: float = 6) ->
 
 
 def trace(due: Floats, ends: Floats) -> Trace:
-    return Trace(due, ends - due, np.ones(len(due), bool), np.zeros(len(due), np.int64))
+    return Trace(due, ends - due, np.ones(len(due), bool))
 
 
 def fifo(due: Floats, services: Floats, servers: int, overhead: float = 0.001) -> Trace:

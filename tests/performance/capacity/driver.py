@@ -41,12 +41,16 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of a search. ``load_s``: seconds of load; ``cpu_s``: of the search and the simulation."""
+    """What came of a search. ``load_s``: seconds of load; ``cpu_s``: of the search and the simulation.
+
+    ``wave``: its requests, and their answers.
+    """
 
     answer: Answer
     stretches: tuple[Stretch, ...]
     load_s: float
     cpu_s: float
+    wave: Wave
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,4 +237,4 @@ def play(endpoint: Endpoint, settings: Settings, seed: int, feed: Feed | None = 
     wave.settle(np.inf)
     stretches = pilot.exactly(now_s)
     found = answer(endpoint.limits, settings, stretches)
-    return Played(found, stretches, load_s, time.process_time() - began)
+    return Played(found, stretches, load_s, time.process_time() - began, wave)
