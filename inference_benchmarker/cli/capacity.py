@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -9,17 +10,17 @@ from inference_benchmarker.cli.arguments import Parser, command_parser
 from inference_benchmarker.cli.capacity_flags import CAPACITY_FLAGS, fill_in_demo, make_question, without_others
 from inference_benchmarker.cli.config_file import with_config
 from inference_benchmarker.cli.embedded import embedded_endpoint
-from inference_benchmarker.cli.server_metrics import beside, blocks_of, follower_of, sources_of, with_metrics
+from inference_benchmarker.cli.server_metrics import blocks_of, say_warnings
 from inference_benchmarker.cli.terminal import how_far, print_report, say, say_nothing, search_view
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from inference_benchmarker.plan.server_limit import ServerLimit
     from server_capacity.capacity.question import Question
+    from server_capacity.capacity.server_side import ServerSide
     from server_capacity.capacity.waves import Waves
 
 _DESCRIPTION = """\
@@ -46,12 +47,13 @@ def run(arguments: list[str]) -> int:
     give_back_large_blocks()
     from server_capacity.capacity.text import to_text
 
+    tell = say_nothing if options["quiet"] else say
     with (
         embedded_endpoint(publish_interval_s=1) if options["demo"] else nullcontext(),
         how_far(quiet=options["quiet"]),
     ):
-        folder, data = _searched(question, options)
-        _draw(folder, say_nothing if options["quiet"] else say)
+        folder, data = _searched(question, options, tell)
+        _draw(folder, tell)
     if options["json"]:
         import json
 
@@ -61,21 +63,22 @@ def run(arguments: list[str]) -> int:
     return int(data["exit_code"])
 
 
-def _searched(question: Question, options: dict[str, Any]) -> tuple[Path, dict[str, Any]]:
+def _searched(question: Question, options: dict[str, Any], tell: Callable[[str], None]) -> tuple[Path, dict[str, Any]]:
     """The folder of a search and what stands in its ``capacity.json``; meanwhile nobody scales the endpoint."""
     from server_capacity.capacity.folder import save
     from server_capacity.capacity.run import find_capacity, make_folder
     from server_capacity.keeper.scaling import active_scaling, suspended_scaling
 
-    blocks = blocks_of(options["endpoint_config"])
+    blocks = blocks_of(options["endpoint_config"], question.plan.server_limits)
     suspends = options["suspend_scaling"]
     refuse([] if suspends else active_scaling(blocks, say))
+    server = _server(blocks, question, options, tell)
     folder = make_folder(question)
     with (
         _removed_if_empty(folder),
         suspended_scaling(blocks, folder, say) if suspends else nullcontext() as suspended,
     ):
-        data = find_capacity(question, _waves(options, folder, question.plan.server_limits))
+        data = find_capacity(question, _waves(options, folder, server, tell))
     if suspended is not None:
         data["suspended"] = suspended
         save(folder, data)
@@ -117,23 +120,26 @@ def capacity_parser() -> Parser:
     )
 
 
-def _waves(options: dict[str, Any], folder: Path, limits: Sequence[ServerLimit]) -> Waves:
-    """Whoever runs the waves, with a view of each and the metrics of those that confirm."""
+def _server(
+    blocks: list[dict[str, Any]], question: Question, options: dict[str, Any], tell: Callable[[str], None]
+) -> ServerSide:
+    """Whoever is asked about the server; what will probably bring nothing is said now."""
+    from server_capacity.capacity.server_side import ServerSide
+
+    server = ServerSide(blocks, os.environ, question.plan.server_limits, tell)
+    if not options["quiet"]:
+        say_warnings(options["endpoint_config"], server.sources, None)
+    return server
+
+
+def _waves(options: dict[str, Any], folder: Path, server: ServerSide, tell: Callable[[str], None]) -> Waves:
+    """Whoever runs the waves, with a view of each."""
     from server_capacity.capacity.waves import Waves
-
-    tell = say_nothing if options["quiet"] else say
-    sources = sources_of(options["endpoint_config"], limits)
-    follower = follower_of(sources)
-
-    def begin() -> None:
-        for source in sources:
-            source.begin()
 
     return Waves(
         folder,
         say=tell,
         live=lambda plan, pilot: search_view(plan, None if pilot is None else pilot.progress, quiet=options["quiet"]),
-        metered=lambda wave: with_metrics(wave, sources, follower, tell) if sources else wave,
-        begin=begin,
-        beside=beside(follower),
+        server=server,
+        announce=say_nothing if options["json"] else lambda line: print_report(f"{line}\n\n"),
     )

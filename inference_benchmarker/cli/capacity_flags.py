@@ -170,10 +170,12 @@ def without_others(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 def fill_in_demo(options: dict[str, Any]) -> None:
     """Values of the demo for what is not given."""
-    from inference_benchmarker.packaged import demo_factories
+    from inference_benchmarker.packaged import demo_factories, demo_metrics
 
     if options["factories_file"] is None and options["locust_file"] is None:
         options["factories_file"] = str(demo_factories())
+    if options["endpoint_config"] is None:
+        options["endpoint_config"] = str(demo_metrics())
     for name, value in _DEMO.items():
         if options[name] is None and not (name == "time" and options["precision"] is not None):
             options[name] = value

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.instances import Followed
     from inference_benchmarker.facts.server_metric import Interval, ServerLog, ServerMetric, Source
-    from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.plan.server_limit import ServerLimit
     from inference_benchmarker.wave.run_dir import RunDir
     from inference_benchmarker.wave.wave import Wave
@@ -28,28 +27,30 @@ def sources_of(config: str | None, limits: Sequence[ServerLimit] = (), *, afterw
 
     ``afterwards``: those that can be asked about the past, so not metrics pages.
     """
-    if config is None:
+    blocks = [block for block in blocks_of(config, limits) if not (afterwards and "scrape_url" in block)]
+    if not blocks:
         return []
-    from server_capacity.config import load_config, make_sources, with_limits
+    from server_capacity.config import make_sources
 
-    loaded = with_limits(load_config(config), limits, config)
-    blocks = [block for block in loaded if not (afterwards and "scrape_url" in block)]
     return make_sources(blocks, os.environ)
 
 
-def blocks_of(config: str | None) -> list[dict[str, Any]]:
-    """The configuration's blocks."""
+def blocks_of(config: str | None, limits: Sequence[ServerLimit]) -> list[dict[str, Any]]:
+    """The configuration's blocks, and in them the metrics of ``limits``; none without a configuration."""
     if config is None:
         return []
-    from server_capacity.config import load_config
+    from server_capacity.config import load_config, with_limits
 
-    return load_config(config)
+    return with_limits(load_config(config), limits, config)
 
 
-def say_warnings(config: str | None, sources: list[Source], plan: WavePlan) -> None:
-    """Say while it costs nothing yet what will probably bring nothing; only the user knows, so nothing ends."""
+def say_warnings(config: str | None, sources: list[Source], seconds: float | None) -> None:
+    """Say while it costs nothing yet what will probably bring nothing to a wave of that length (None: nobody knows).
+
+    Only the user knows, so nothing ends.
+    """
     for source in sources:
-        for warning in source.warnings(plan.expected_s):
+        for warning in source.warnings(seconds):
             say(f"{config}: {warning}")
 
 

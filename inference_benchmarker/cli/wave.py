@@ -146,7 +146,7 @@ def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], *, 
     if plan.recording is not None:
         live.say(f"{plan.recording.rows:,} arrivals were recorded: {plan.recording.found}.")
     if not options["quiet"]:
-        say_warnings(options["endpoint_config"], sources, plan)
+        say_warnings(options["endpoint_config"], sources, plan.expected_s)
     calibration = _calibration(plan, live) if options["calibrate"] else None
     with counting_interrupts():  # a wave that was measured is printed, whatever is pressed meanwhile
         for source in sources:

@@ -6,11 +6,13 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from inference_benchmarker.verdict.server.limits_kept import held_against
 from inference_benchmarker.wording import duration_text, percent_text
 from server_capacity.capacity.client_limit import spoilt
 from server_capacity.capacity.counting import counted
 
 if TYPE_CHECKING:
+    from inference_benchmarker.verdict.server.limits_kept import Held
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.capacity.counting import Counted
     from server_capacity.capacity.question import Question
@@ -24,6 +26,8 @@ LEAST_S, SHARE_OF_LOAD = 10.0, 1 / 3
 WANTED_ERROR = 0.5
 """A confirmation is long enough for this standard error of the share over a limit, over the share that is allowed."""
 CLEARLY = 2.0
+SURELY_OVER = 0.03
+"""By more than this share of its limit a server's metric is over it, whatever the buckets that it was read from."""
 USUAL_DISPERSION = 20.0
 """The variance of counts over a limit, times that of independent requests, where the search does not tell."""
 
@@ -43,11 +47,18 @@ class Confirmed:
 
     @property
     def judgement(self) -> Judgement:
-        """The worst of them; of a wave that is spoilt none counts."""
+        """The worst of them, those on server metrics included; of a wave that is spoilt none counts."""
         if self.spoilt:
             return "cannot_tell"
         order: tuple[Judgement, ...] = ("fails", "cannot_tell", "holds")
-        return min(self.judgements, key=order.index)
+        return min((*self.judgements, *(judgement for _, judgement in self.of_server)), key=order.index)
+
+    @property
+    def of_server(self) -> list[tuple[Held, Judgement]]:
+        """The limits on server metrics, held against what was told of the wave; none while nothing was."""
+        metrics = self.wave.server_metrics
+        limits = self.wave.plan.server_limits if metrics is not None else ()
+        return [(held, _on_server(held)) for held in (held_against(limit, metrics or ()) for limit in limits)]
 
     def to_json(self, question: Question) -> dict[str, Any]:
         """Its part of capacity.json."""
@@ -60,7 +71,10 @@ class Confirmed:
             "verdict": self.judgement,
             "spoilt": self.spoilt,
             "exit_code": self.wave.verdict.exit_code,
-            "limits": [_limit_row(self.wave, question, limit, each) for limit, each in limits],
+            "limits": [
+                *(_limit_row(self.wave, question, limit, each) for limit, each in limits),
+                *(_server_row(held, judgement) for held, judgement in self.of_server),
+            ],
             "server_metrics": {each.name: each.statistics for each in self.wave.server_metrics or ()},
         }
 
@@ -70,7 +84,7 @@ def confirm(question: Question, waves: Waves, answer: Answer, load_s: float, wor
     if answer.interval is None or answer.interval.low <= 0:
         return None
     rate = answer.interval.low
-    seconds = question.soak_s or length_s(question, answer, rate, load_s)
+    seconds = question.soak_s or max(length_s(question, answer, rate, load_s), waves.server.least_s)
     wave = waves.confirm(question.confirmation(rate, seconds, workers, waves.folder))
     stage = counted(wave, question.limits)[0]
     stage = replace(stage, stretch=replace(stage.stretch, purpose="confirm"))
@@ -103,6 +117,24 @@ def judge(limit: Limit, of: int, over: int, dispersion: float = USUAL_DISPERSION
         return "holds"
     error = math.sqrt(max(dispersion, 1.0) * limit.allowed / of) if of else math.inf
     return "fails" if share > limit.allowed + CLEARLY * error else "cannot_tell"
+
+
+def _on_server(held: Held) -> Judgement:
+    """A value that is hardly over its limit may be noise of its few buckets."""
+    if held.kept is None:
+        return "cannot_tell"
+    return "holds" if held.kept else "fails" if held.excess > SURELY_OVER else "cannot_tell"
+
+
+def _server_row(held: Held, judgement: Judgement) -> dict[str, Any]:
+    return {
+        "expression": held.limit.expression,
+        "value": held.told,
+        "text": held.text,
+        "met": judgement == "holds",
+        "verdict": judgement,
+        "reason": "" if held.kept is not None else held.reason,
+    }
 
 
 def _totals(stage: Counted, place: int) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from server_capacity.search.stretch import Slice
 from server_capacity.search.track import Track
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from inference_benchmarker.engine.pilot import Order
     from inference_benchmarker.wave.spool_state import SpoolState
@@ -43,7 +43,8 @@ class CapacityPilot:
 
     ``earlier``: the stretches of waves before this one; ``place``: the number and the instant (seconds) with which this
     one goes on. A stretch in which the client was the limit is tried again once; then the wave ends, and
-    ``client_limit`` says why (None: it is not why).
+    ``client_limit`` says why (None: it is not why). ``moved``: why the stretch that runs counts for nothing by what its
+    server's instances do, or nothing.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class CapacityPilot:
         place: tuple[int, float] = (0, 0.0),
     ) -> None:
         self.client_limit: str | None = None
+        self.moved: Callable[[], str] = str
         self._purposes = {0: search.purpose}
         self._voids: dict[int, str] = {}
         self._search, self._question, self._earlier = search, question, tuple(earlier)
@@ -133,12 +135,13 @@ class CapacityPilot:
             self._track.add(self._number + stage, Slice(start_s, end_s, cell.sent, answered, counts))
 
     def _look_at_client(self, spool_state: SpoolState, now_ns: int) -> None:
-        """Void the stretch in which the client was the limit."""
+        """Void the stretch in which the client was the limit, or the server's instances changed."""
         reason = self._watch.reason(spool_state, self._stage, now_ns / NS - self._starts_s[-1])
-        if reason and self._stage not in self._voids:
-            self._voids[self._stage] = reason
-            self._track.void(reason)
-            self._in_a_row += 1
+        void = reason or self.moved()
+        if void and self._stage not in self._voids:
+            self._voids[self._stage] = void
+            self._track.void(void)
+            self._in_a_row += bool(reason)
             if self._in_a_row == MOST_VOIDS:
                 self.client_limit = reason
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.version import SCHEMA_VERSION
+from server_capacity.capacity.afterwards import generated_in, take_in
 from server_capacity.capacity.curve import curve
 from server_capacity.capacity.text import headline
 
@@ -24,6 +25,8 @@ def content(
     question: Question, explored: Explored, answer: Answer, confirmed: list[Confirmed], **more: Any
 ) -> dict[str, Any]:
     """The object of capacity.json; ``more`` are keys that others fill in. Rates in requests/s, times in seconds."""
+    told = take_in(question.plan.server_limits, explored, confirmed)
+    output = generated_in(explored)
     data = {
         "schema_version": SCHEMA_VERSION,
         "name": question.plan.name,
@@ -41,13 +44,17 @@ def content(
         "limits": [
             {**_limit(limit, answer), **_at_low(place, confirmed, question)}
             for place, limit in enumerate(question.limits)
-        ],
+        ]
+        + told.limit_rows(confirmed),
         "curve": curve(explored.rows, question.limits),
-        "stretches": [_stretch(row) for row in explored.rows],
+        "stretches": [
+            {**_stretch(row), **told.of_stretch(row.stretch.number), **output[row.stretch.number].to_json()}
+            for row in explored.rows
+        ],
         "islands": [{"low": each.low, "high": each.high} for each in answer.islands],
         "memory": _memory(answer),
         "windows": None,
-        "resources": None,
+        "resources": told.resources(question.plan.server_limits, answer.interval.low if answer.interval else None),
         "where_time_went": None,
         "tokens": None,
         "payloads": None,
@@ -132,9 +139,6 @@ def _stretch(row: Row) -> dict[str, Any]:
         "in_flight": stretch.in_flight,
         "void": stretch.void,
         "direction": stretch.purpose if stretch.purpose in ("below", "above") else None,
-        "tokens_per_s": None,
-        "labels": None,
-        "metrics": {},
     }
 
 

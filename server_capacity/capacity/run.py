@@ -8,6 +8,7 @@ from inference_benchmarker.engine.launch import resolve
 from inference_benchmarker.engine.processes import counting_interrupts
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.wave.run_dir import make_stamped_folder
+from server_capacity.capacity.afterwards import disturbed_confirmations, take_in, waited, with_limits_of_server
 from server_capacity.capacity.confirmation import confirm
 from server_capacity.capacity.exploration import explore
 from server_capacity.capacity.folder import save
@@ -17,8 +18,10 @@ from server_capacity.capacity.windows import soak_of, windows_of
 from server_capacity.search.estimate import answer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from inference_benchmarker.engine.processes import Interrupts
     from server_capacity.capacity.confirmation import Confirmed
     from server_capacity.capacity.exploration import Explored
     from server_capacity.capacity.question import Question
@@ -46,17 +49,10 @@ def find_capacity(question: Question, waves: Waves) -> dict[str, Any]:
         explored = explore(question, waves)
         found = _answer(question, explored)
         save(waves.folder, content(question, explored, found, [], payloads=payloads(waves)))
-        confirmed: list[Confirmed] = []
-        while not explored.interrupted and len(confirmed) < MOST_CONFIRMATIONS and not interrupts.count:
-            wave = confirm(question, waves, found, explored.load_s, explored.workers)
-            if wave is None:
-                break
-            confirmed.append(wave)
-            explored.interrupted = wave.wave.interrupted
-            if wave.judgement != "fails":
-                break
-            explored.add(wave.wave, [wave.stage])
-            found = _answer(question, explored)
+        confirmed = _confirmed(question, waves, explored, found, interrupts)
+        found = _answer(question, explored, confirmed)
+        if waves.server.sources:
+            found, confirmed = _with_server(question, waves, explored, confirmed, interrupts)
         data = content(
             question,
             explored,
@@ -78,6 +74,58 @@ def payloads(waves: Waves) -> dict[str, Any] | None:
     return {"count": waves.payloads, "sent_each": waves.sent / waves.payloads, "repeated": waves.sent > waves.payloads}
 
 
-def _answer(question: Question, explored: Explored) -> Answer:
-    """The answer, from what was counted by when requests were due."""
-    return answer(question.limits, question.settings, explored.stretches)
+def _confirmed(
+    question: Question, waves: Waves, explored: Explored, found: Answer, interrupts: Interrupts
+) -> list[Confirmed]:
+    """The waves at the lower end; one that fails joins the evidence, and there is another one, further down."""
+    confirmed: list[Confirmed] = []
+    while not explored.interrupted and len(confirmed) < MOST_CONFIRMATIONS and not interrupts.count:
+        wave = confirm(question, waves, found, explored.load_s, explored.workers)
+        if wave is None:
+            break
+        confirmed.append(wave)
+        explored.interrupted = wave.wave.interrupted
+        if wave.judgement != "fails":
+            break
+        explored.add(wave.wave, [wave.stage])
+        found = _answer(question, explored, confirmed)
+    return confirmed
+
+
+def _with_server(
+    question: Question, waves: Waves, explored: Explored, confirmed: list[Confirmed], interrupts: Interrupts
+) -> tuple[Answer, list[Confirmed]]:
+    """The answer and the confirmations once the server's metrics are there.
+
+    A limit on them that gives out first is confirmed once, too: no search can wait for CloudWatch at each step.
+    """
+    for again in (True, False):
+        if waves.server.waits:
+            early = _answer(question, explored, confirmed)
+            waves.announce(content(question, explored, early, confirmed, pending=True)["headline"])
+        confirmed = waited(waves.server, explored, confirmed, interrupts)
+        found = _answer(question, explored, confirmed, final=True)
+        confirmed = disturbed_confirmations(confirmed, explored)
+        names = {limit.expression for limit in question.plan.server_limits}
+        if not again or found.limit not in names or explored.interrupted or interrupts.count:
+            break
+        if any(each.stage.stretch.rate <= (found.rate or 0.0) for each in confirmed):
+            break
+        wave = confirm(question, waves, found, explored.load_s, explored.workers)
+        if wave is None:
+            break
+        confirmed.append(wave)
+        explored.interrupted = wave.wave.interrupted
+    return found, confirmed
+
+
+def _answer(
+    question: Question, explored: Explored, confirmed: Sequence[Confirmed] = (), *, final: bool = False
+) -> Answer:
+    """The answer, from what was counted by when requests were due, and what the server told.
+
+    Until it is the ``final`` one, limits on metrics that have not come yet are left open.
+    """
+    told = take_in(question.plan.server_limits, explored, confirmed)
+    found = answer(question.limits, question.settings, explored.stretches)
+    return with_limits_of_server(found, told.estimates if final else told.known)

@@ -56,9 +56,12 @@ class ServerEstimate:
         return None if self.line is None else self.line.at(rate)
 
 
-def server_estimates(limits: Iterable[ServerLimit], measured: Measured) -> list[ServerEstimate]:
-    """Each limit's estimate: of several instances or GPUs, of the one that reaches it first."""
-    return [_estimate(limit, measured) for limit in limits]
+def server_estimates(limits: Iterable[ServerLimit], measured: Measured | None) -> list[ServerEstimate]:
+    """Each limit's estimate: of several instances or GPUs, of the one that reaches it first.
+
+    ``measured`` None: nothing was told.
+    """
+    return [_estimate(limit, measured) if measured else _unknown(limit, "the server told nothing") for limit in limits]
 
 
 def resources(measured: Measured, limits: Iterable[ServerLimit], low: float) -> dict[str, Any] | None:

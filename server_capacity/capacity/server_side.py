@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.facts.server_metric import collected
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.instances import add_line
-from server_capacity.capacity.completions import Completions
-from server_capacity.capacity.server_limits import Measured
-from server_capacity.capacity.server_points import Span
-from server_capacity.capacity.standing_still import Standing, disturbances
+from server_capacity.capacity.server_points import DEFAULT_PERIOD_S
+from server_capacity.capacity.standing_still import Standing
 from server_capacity.cloudwatch.instances import by_samples
 from server_capacity.config import make_sources
 from server_capacity.follower import Follower
@@ -50,8 +48,10 @@ class ServerSide:
         say: Callable[[str], None] = print,
     ) -> None:
         self.limits = tuple(limits)
-        self._prompt = make_sources([block for block in blocks if block["stream"] not in LATE], environment)
-        self._late = make_sources([block for block in blocks if block["stream"] in LATE], environment)
+        late = [block for block in blocks if block["stream"] in LATE]
+        self._prompt = make_sources([block for block in blocks if block not in late], environment)
+        self._late = make_sources(late, environment)
+        self._late_blocks = late if limits else ()
         self._say = say
         self._follower = Follower([], None)
         self._standing = Standing()
@@ -60,6 +60,11 @@ class ServerSide:
     def sources(self) -> list[Source]:
         """Everybody who is asked."""
         return [*self._prompt, *self._late]
+
+    @property
+    def least_s(self) -> float:
+        """The length of a confirmation wave in which a whole bucket lies of every limit's metric, seconds."""
+        return 2.0 * max((block.get("Period", DEFAULT_PERIOD_S) for block in self._late_blocks), default=0.0)
 
     @property
     def waits(self) -> bool:
@@ -112,11 +117,3 @@ class ServerSide:
         except OSError as error:
             self._say(f"The server's metrics could not be stored ({error.strerror or error}).")
         return wave
-
-
-def measured(waves: Sequence[Wave], spans: Mapping[int, Span], steady: Sequence[Wave]) -> Measured:
-    """A search's waves as limits on metrics see them. ``spans``: of the stretches; ``steady``: confirmation waves."""
-    rows = tuple(row for wave in waves for row in wave.server_metrics or ())
-    whole = tuple(Span(interval.start, interval.end) for interval in (wave.interval() for wave in steady))
-    spoilt = tuple(each.span for each in disturbances(waves))
-    return Measured(rows, Completions.of(waves), (*spans.values(), *whole), whole, spoilt)

@@ -64,19 +64,21 @@ def disturbances(waves: Sequence[WaveFacts]) -> list[Disturbance]:
 
 
 class Standing:
-    """Watches the live count of instances while a wave runs: the first one is the one that is measured."""
+    """Watches the live count of instances while a wave runs."""
 
     def __init__(self) -> None:
-        self._first: dict[str, float] = {}
+        self._last: list[float] = []
 
     def see(self, latest: Iterable[LiveMetric]) -> str:
         """Why the stretch that runs counts for nothing, by a follower's latest counts; empty where it does."""
-        for each in latest:
-            if each.name == "instances" and self._first.setdefault(each.name, each.value) != each.value:
-                return _said(self._first[each.name], each.value)
-            if each.name == "asked for":
-                return f"the number of instances changed: {each.value:g} were asked for"
-        return ""
+        listed = list(latest)
+        counts = [each.value for each in listed if each.name == "instances"]
+        before, self._last = self._last or counts, counts or self._last
+        asked = [each.value for each in listed if each.name == "asked for"]
+        if asked:
+            return f"the number of instances changes: {asked[0]:g} are asked for"
+        changed = [pair for pair in zip(before, counts, strict=False) if pair[0] != pair[1]]
+        return _said(*changed[0]) if changed else ""
 
 
 def _end(wave: WaveFacts) -> float:

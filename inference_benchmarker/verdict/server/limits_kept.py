@@ -38,15 +38,27 @@ class Held:
         return self.limit.met(self.value, self.bound)
 
     @property
+    def excess(self) -> float:
+        """By how much the value is beyond the bound, as a share of it; below 0 where it is kept."""
+        if self.value is None or not self.bound:
+            return 0.0 if self.value is None or self.kept else 1.0
+        return (self.value / self.bound - 1) * (1 if self.limit.is_upper else -1)
+
+    @property
+    def told(self) -> float | None:
+        """The value in the unit of the limit: a share, seconds or a number."""
+        if self.value is None or not self.bound:
+            return self.value
+        return self.value * self.limit.limit / self.bound
+
+    @property
     def text(self) -> str:
         """62.1% of a limit on a share, else the value with its unit."""
-        if self.value is None or self.bound is None:
+        if self.told is None or self.bound is None:
             return "not known"
-        if self.limit.unit == "s":
-            return f"{self.value * self.limit.limit / self.bound:.4g} s" if self.bound else f"{self.value:.4g}"
         if is_share(self.limit, self.metric):
-            return f"{100 * self.value * self.limit.limit / self.bound:.3g}%" if self.bound else f"{self.value:.3g}"
-        return f"{self.value:.4g}"
+            return f"{100 * self.told:.3g}%"
+        return f"{self.told:.4g}{' s' if self.limit.unit == 's' else ''}"
 
 
 def held_against(limit: ServerLimit, metrics: Iterable[ServerMetric]) -> Held:
@@ -61,7 +73,7 @@ def held_against(limit: ServerLimit, metrics: Iterable[ServerMetric]) -> Held:
     unknown = [each for each in found if each.kept is None]
     if unknown:
         return unknown[0]
-    return max(found, key=_excess)
+    return max(found, key=lambda held: held.excess)
 
 
 def statistic_of(limit: ServerLimit, metric: ServerMetric) -> str:
@@ -121,10 +133,3 @@ def _held(limit: ServerLimit, row: ServerMetric) -> Held:
 def _no_statistic(row: ServerMetric, statistic: str) -> str:
     told: Sequence[str] = list(row.statistics)
     return f"{row.name} has no {statistic}, only {', '.join(told)}"
-
-
-def _excess(held: Held) -> float:
-    """The distance beyond the limit; below 0 where it is kept."""
-    assert held.value is not None
-    assert held.bound is not None
-    return (held.value - held.bound) if held.limit.is_upper else (held.bound - held.value)
