@@ -78,9 +78,12 @@ class Keeper:
 
         Whoever interrupts the waiting does not interrupt the keeper.
         """
+        ended_before = self._process.poll() is not None
         code = self._end()
         if not self._has_folder:
             return
+        if ended_before and code in (ALL_PUT_BACK, SOME_LEFT):
+            self._say("The keeper was told to end while it was needed, and put back what it held then.")
         try:
             if code not in (ALL_PUT_BACK, SOME_LEFT):
                 self._put_back_itself()

@@ -102,7 +102,9 @@ def suspended_scaling(
     try:
         with keeper:
             active = _found(named)
-            if active:
+            if not active:
+                say("No scaling is active, so none is suspended.")
+            else:
                 told = {"targets": [_described(target) for target in active], "put_back": None}
             for target in active:
                 _suspend(target, keeper)

@@ -6,9 +6,6 @@ The same configuration is asked of moto's server, where moto can answer, and of 
 from __future__ import annotations
 
 import math
-import re
-import subprocess
-import sys
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -23,6 +20,7 @@ from inference_benchmarker.embedded.running import EndpointConfig, start
 from inference_benchmarker.facts.server_metric import Interval
 from server_capacity.cloudwatch import check_block, make_source
 from tests.fake_cloudwatch import alone, cloudwatch_block
+from tests.moto_server import moto_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,17 +48,10 @@ TOTAL_US = 4300 * 50 + 3000 * 140 + 2940 * 160 + 60 * 900 + 4700 * 150
 
 @pytest.fixture(scope="module")
 def moto() -> Iterator[str]:
-    """The server of moto in a process of its own: it patches what it is imported beside."""
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        try:
-            told = (re.search(r"Running on (http://\S+)", line) for line in process.stderr)
-            url = next(found[1] for found in told if found)
-            create_endpoint(session().client("sagemaker", endpoint_url=url))
-            yield url
-        finally:
-            process.kill()
+    """The server of moto, with an endpoint."""
+    with moto_server() as url:
+        create_endpoint(session().client("sagemaker", endpoint_url=url))
+        yield url
 
 
 @pytest.fixture(scope="module")

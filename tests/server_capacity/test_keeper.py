@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import boto3
 import psutil
 import pytest
 
@@ -17,10 +20,12 @@ from inference_benchmarker.packaged import demo_factories
 from server_capacity.keeper import performing
 from server_capacity.keeper.cleanup_file import NAME, CleanupFile, read
 from server_capacity.keeper.performing import NotDoneError, perform
+from server_capacity.keeper.putting_back import put_back
 from server_capacity.keeper.scaling import active_scaling, resources, suspended_scaling
 from server_capacity.keeper.undo import Call, CommandLine
 from tests import scaled
 from tests.capacities import found
+from tests.moto_server import moto_server
 from tests.scaled import BEFORE, BLOCKS, SUSPENDED, VARIANT, Scaled, await_end, keeper_of, register, search
 
 if TYPE_CHECKING:
@@ -91,8 +96,16 @@ def test_who_may_not_ask_is_told_and_does_not_suspend(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("keeper_dies", [False, True])
-def test_scaling_is_suspended_meanwhile_and_then_as_it_was(one: Scaled, tmp_path: Path, keeper_dies: bool) -> None:
+@pytest.mark.parametrize(
+    ("number", "told_of_it"),
+    [
+        (signal.SIGKILL, "The keeper was killed; this command puts back what it held."),
+        (signal.SIGTERM, "The keeper was told to end while it was needed, and put back what it held then."),
+    ],
+)
+def test_a_keeper_that_is_ended_leaves_nothing_behind(
+    one: Scaled, tmp_path: Path, number: int, told_of_it: str
+) -> None:
     said: list[str] = []
     with suppress(ZeroDivisionError), suspended_scaling(BLOCKS, tmp_path, said.append) as told:
         assert one.state == SUSPENDED
@@ -100,8 +113,10 @@ def test_scaling_is_suspended_meanwhile_and_then_as_it_was(one: Scaled, tmp_path
         (held,) = written["entries"]
         assert held["state"] == "held"
         assert held["undo"]["parameters"] == {**VARIANT, "SuspendedState": BEFORE}
-        if keeper_dies:
-            psutil.Process(written["who"]["process"]).kill()
+        keeper = psutil.Process(written["who"]["process"])
+        keeper.send_signal(number)
+        await_end(keeper)
+        assert one.state == (SUSPENDED if number == signal.SIGKILL else BEFORE)
         raise ZeroDivisionError
     assert one.state == BEFORE
     assert told is not None
@@ -109,7 +124,7 @@ def test_scaling_is_suspended_meanwhile_and_then_as_it_was(one: Scaled, tmp_path
     assert [each.state for each in read(tmp_path)] == ["undone"]
     assert said == [
         "Suspended for the search: endpoint/demo/variant/AllTraffic (policy thirty-a-second; 1 to 3).",
-        *(["The keeper was killed; this command puts back what it held."] if keeper_dies else []),
+        told_of_it,
         "scaling of endpoint/demo/variant/AllTraffic: is as it was before.",
     ]
 
@@ -195,6 +210,36 @@ def test_a_file_that_is_not_trusted_is_left_alone(tmp_path: Path, capsys: pytest
     told = capsys.readouterr()
     assert "cannot be read as a file of this tool" in told.out
     assert "is no folder" in told.err
+
+
+@pytest.mark.slow
+@pytest.mark.process
+def test_motos_scaling_is_suspended_and_put_back_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two variants; one has a schedule and nothing that it could do but by that."""
+    other = {**VARIANT, "ResourceId": "endpoint/demo/variant/Other"}
+    names = [{"Name": "EndpointName", "Value": "demo"}, {"Name": "VariantName", "Value": "Other"}]
+    blocks: list[dict[str, Any]] = [*BLOCKS, {"Dimensions": names}]
+
+    def states() -> list[dict[str, bool]]:
+        targets = scaling.describe_scalable_targets(ServiceNamespace="sagemaker")["ScalableTargets"]
+        return [each["SuspendedState"] for each in sorted(targets, key=lambda target: str(target["ResourceId"]))]
+
+    with moto_server() as url:
+        for service in ("APPLICATION_AUTO_SCALING", "STS"):
+            monkeypatch.setenv(f"AWS_ENDPOINT_URL_{service}", url)
+        scaling = boto3.client("application-autoscaling")
+        register(scaling)
+        scaling.register_scalable_target(**other, MinCapacity=2, MaxCapacity=2, SuspendedState=BEFORE)
+        action = {"ScalableTargetAction": {"MinCapacity": 1}, "Schedule": "rate(1 hour)"}
+        scaling.put_scheduled_action(**other, **action, ScheduledActionName="nightly")
+        said: list[str] = []
+        with suspended_scaling(blocks, tmp_path, said.append):
+            assert states() == [SUSPENDED, SUSPENDED]
+        assert states() == [BEFORE, BEFORE]
+        assert "endpoint/demo/variant/Other (schedule nightly; 2 to 2)" in said[1]
+        with CleanupFile.taken(tmp_path) as cleanup:
+            cleanup.entries[:] = [replace(each, state="held", account="another") for each in cleanup.entries]
+            assert not put_back(cleanup)
 
 
 def test_a_command_line_is_run_without_a_shell(tmp_path: Path) -> None:

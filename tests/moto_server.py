@@ -1,0 +1,25 @@
+"""The server of moto in a process of its own: it patches what it is imported beside."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def moto_server() -> Iterator[str]:
+    """Its address."""
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            told = (re.search(r"Running on (http://\S+)", line) for line in process.stderr)
+            yield next(found[1] for found in told if found)
+        finally:
+            process.kill()
