@@ -73,8 +73,8 @@ def _refusal(code: str, status: int, readable: str) -> str:
     return ""
 
 
-def client_failure(error: Exception, client: Any) -> Failure:
-    """The meaning of botocore's own error: mostly that nobody was reached."""
+def client_failure(error: Exception, client: Any, failed: str = "CloudWatch could not be asked") -> Failure:
+    """The meaning of botocore's own error: mostly that nobody was reached; else it says what ``failed``."""
     from botocore.exceptions import ConnectionError as NoConnection
     from botocore.exceptions import HTTPClientError
 
@@ -83,7 +83,7 @@ def client_failure(error: Exception, client: Any) -> Failure:
         address, region = client.meta.endpoint_url, client.meta.region_name
         text = redact(f"no connection to {address}: check network, proxy and region {region} ({said})")
         return Failure(text, final=True, every_call=True)
-    return Failure(f"CloudWatch could not be asked ({type(error).__name__}: {said})", final=True)
+    return Failure(f"{failed} ({type(error).__name__}: {said})", final=True)
 
 
 def without_results(page: dict[str, Any]) -> NoResultsError:
@@ -122,7 +122,7 @@ def call_failure(error: Exception, client: Any, permission: str) -> Failure:
         text = f"{refusal} ({said})" if refusal else f"{permission} was answered with {said}"
         return Failure(text, final=status < 500, every_call=bool(refusal))
     if isinstance(error, BotoCoreError):
-        return replace(client_failure(error, client), final=False)
+        return replace(client_failure(error, client, f"{permission} could not be called"), final=False)
     text = f"the answer of {client.meta.endpoint_url} is none of AWS's ({type(error).__name__})"
     return Failure(redact(text), final=False)
 
