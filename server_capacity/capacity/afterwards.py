@@ -17,6 +17,7 @@ from server_capacity.capacity.generation import generated
 from server_capacity.capacity.server_limits import Measured, resources, server_estimates
 from server_capacity.capacity.server_points import Span, courses, stretch_values
 from server_capacity.capacity.standing_still import disturbances, voids
+from server_capacity.capacity.utilisation import SAME_RATE
 from server_capacity.search.answer import Answer, Interval
 
 if TYPE_CHECKING:
@@ -105,6 +106,13 @@ def disturbed_confirmations(confirmed: Sequence[Confirmed], explored: Explored) 
     disturbed = disturbances(all_waves(explored, confirmed))
     spoilt = voids({number: _whole(each.wave) for number, each in enumerate(confirmed)}, disturbed)
     return [replace(each, spoilt=each.spoilt or spoilt.get(number, "")) for number, each in enumerate(confirmed)]
+
+
+def at_answer(confirmed: Sequence[Confirmed]) -> list[Wave]:
+    """The waves at the interval's lower end: the last one that nothing spoilt, and those at about its rate."""
+    told = [each for each in confirmed if not each.spoilt]
+    rates = [each.stage.stretch.rate for each in told]
+    return [each.wave for each, rate in zip(told, rates, strict=True) if abs(rate / rates[-1] - 1) < SAME_RATE]
 
 
 def with_limits_of_server(answer: Answer, estimates: Iterable[ServerEstimate]) -> Answer:

@@ -7,29 +7,24 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.records import arrow
-from inference_benchmarker.summary.goodput import limit_columns, meets
 from inference_benchmarker.summary.samples import Streams, samples
 from inference_benchmarker.summary.tally import Tally
 from inference_benchmarker.units import NS
+from server_capacity.capacity.judging import columns_of, judged, timed_rows
 from server_capacity.search.stretch import Count, Slice, Stretch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.plan.slo import RequestLimit
     from inference_benchmarker.records.columns import Floats, Int64, Mask, Records
     from inference_benchmarker.summary.distribution import Distribution
-    from inference_benchmarker.summary.samples import Sample
     from server_capacity.search.limits import Limit
 
 SLICE_S = 1.0
-_COLUMNS = ("index", "attempt", "due", "sent", "done", "build_ns", "outcome")
-_OF_STREAMS = ("first_token", "last_token", "chunks", "tokens_out", "gaps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +98,7 @@ class _Counts:
         """Goes through the records once."""
         counts = cls(edges, limits)
         streams, goodput = Streams.of(wave.records), wave.plan.goodput
-        columns = (*_COLUMNS, *(_OF_STREAMS if streams.any else ()), *limit_columns(goodput))
-        for part in wave.records.parts(*dict.fromkeys(columns)):
+        for part in wave.records.parts(*columns_of(streams, goodput)):
             counts._add(part, goodput, streams)
         return counts
 
@@ -126,9 +120,9 @@ class _Counts:
         self.in_flight += np.searchsorted(np.sort(part.int("sent")), self.edges) - np.searchsorted(done, self.edges)
         times = dict(samples(part, open_loop=True, streams=streams))
         if self._metric in times:
-            self._add_times(place, inside, *_measured(part, times[self._metric]))
+            self._add_times(place, inside, *timed_rows(part, times[self._metric]))
         for limit, pair in zip(self._limits, self.pairs, strict=True):
-            for rows, over in _held_against(part, limit, goodput, times):
+            for rows, over in judged(part, limit, goodput, times):
                 pair[0] += self._counted(place[rows], inside[rows])
                 pair[1] += self._counted(place[rows], inside[rows] & over)
 
@@ -140,34 +134,3 @@ class _Counts:
 
     def _counted(self, place: Int64, where: Mask) -> Int64:
         return np.bincount(place[where], minlength=len(self.sent))
-
-
-def _held_against(
-    part: Records, limit: Limit, goodput: Sequence[RequestLimit], times: Mapping[str, Sample]
-) -> Iterator[tuple[Int64, Mask]]:
-    """The rows of what a limit speaks of, and which of them are over it."""
-    if limit.metric == "goodput":
-        rows = np.flatnonzero(part.lasts)
-        yield rows, ~meets(part, goodput)[rows]
-    elif limit.bound_s is None:
-        yield np.arange(len(part)), ~part.outcome("ok")
-    elif limit.metric in times:
-        yield from _timed(part, limit, times[limit.metric])
-
-
-def _measured(part: Records, sample: Sample) -> tuple[Int64, Floats]:
-    """The row of each time, and the time in seconds; a request has as many as it has gaps."""
-    rows = np.flatnonzero(sample.measured_in)
-    if len(rows) != len(sample.measured):
-        lengths = arrow.numbers(pc.list_value_length(part.table.column("gaps")))
-        rows = np.repeat(rows, lengths[rows])
-    return rows, sample.measured
-
-
-def _timed(part: Records, limit: Limit, sample: Sample) -> Iterator[tuple[Int64, Mask]]:
-    """The row of each time that counts, and whether it is over; an age counts once it is over."""
-    assert limit.bound_s is not None
-    rows, seconds = _measured(part, sample)
-    yield rows, seconds >= limit.bound_s if limit.strict else seconds > limit.bound_s
-    old = np.flatnonzero(sample.aged_in)[sample.ages >= limit.bound_s]
-    yield old, np.ones(len(old), bool)

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.version import SCHEMA_VERSION
-from server_capacity.capacity.afterwards import generated_in, take_in
+from server_capacity.capacity.afterwards import at_answer, generated_in, take_in
+from server_capacity.capacity.counting import shown_metric
 from server_capacity.capacity.curve import curve
+from server_capacity.capacity.kinds import tokens_at_answer
 from server_capacity.capacity.text import headline
+from server_capacity.capacity.where_time_went import where_time_went
 
 if TYPE_CHECKING:
     from server_capacity.capacity.confirmation import Confirmed
@@ -27,6 +30,8 @@ def content(
     """The object of capacity.json; ``more`` are keys that others fill in. Rates in requests/s, times in seconds."""
     told = take_in(question.plan.server_limits, explored, confirmed)
     output = generated_in(explored)
+    points, low = curve(explored.rows, question.limits), answer.interval.low if answer.interval else None
+    at_low = at_answer(confirmed)
     data = {
         "schema_version": SCHEMA_VERSION,
         "name": question.plan.name,
@@ -46,7 +51,7 @@ def content(
             for place, limit in enumerate(question.limits)
         ]
         + told.limit_rows(confirmed),
-        "curve": curve(explored.rows, question.limits),
+        "curve": points,
         "stretches": [
             {**_stretch(row), **told.of_stretch(row.stretch.number), **output[row.stretch.number].to_json()}
             for row in explored.rows
@@ -54,9 +59,9 @@ def content(
         "islands": [{"low": each.low, "high": each.high} for each in answer.islands],
         "memory": _memory(answer),
         "windows": None,
-        "resources": told.resources(question.plan.server_limits, answer.interval.low if answer.interval else None),
-        "where_time_went": None,
-        "tokens": None,
+        "resources": told.resources(question.plan.server_limits, low),
+        "where_time_went": where_time_went(points, low, at_low, shown_metric(question.limits)),
+        "tokens": tokens_at_answer(at_low, question.limits) if at_low else None,
         "payloads": None,
         "waves": _waves(explored, confirmed),
         "confirmation": [each.to_json(question) for each in confirmed],

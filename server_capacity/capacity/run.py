@@ -100,7 +100,7 @@ def _with_server(
     A limit on them that gives out first is confirmed once, too: no search can wait for CloudWatch at each step.
     """
     for again in (True, False):
-        if waves.server.waits:
+        if waves.server.waits and again:
             early = _answer(question, explored, confirmed)
             waves.announce(content(question, explored, early, confirmed, pending=True)["headline"])
         confirmed = waited(waves.server, explored, confirmed, interrupts)

@@ -94,7 +94,7 @@ def _resource(course: Course, measured: Measured, limit: ServerLimit | None, low
         "of": course.row.dimensions,
         "resource": resource_of(course.row),
         "statistic": course.statistic,
-        "idle": line.idle / whole,
+        "idle": max(line.idle, 0.0) / whole,
         "demand_s": line.demand / whole,
         "at_low": line.at(low) / whole,
         "limit": None if bound is None else bound / whole,

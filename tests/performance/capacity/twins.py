@@ -144,4 +144,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(line(endpoint, twins), flush=True)
             if options.reasons:
                 print(reasons(twins), flush=True)
-
