@@ -63,6 +63,7 @@ SHORTER = (
     (re.compile(r"--warmup \d+"), "--warmup 0.2"),
     (re.compile(r"^obs-time = \d+", re.MULTILINE), "obs-time = 0.5"),
     (re.compile(r"duration_s=\d+"), "duration_s=0.5"),
+    (re.compile(r"^(benchmark capacity .*)$"), r"\1 --time 5 --start-rps 20 --max-rps 20"),
     (re.compile(r"^\./benchmark --demo$"), "./benchmark --demo --obs-time 0.5 --warmup 0.2 --sample-client-hw"),
 )
 
@@ -131,6 +132,8 @@ class Result:
     @property
     def machine_was_slow(self) -> bool:
         """Whether this machine was too busy for the schedule or a time limit, which says nothing of a page."""
+        if self.code == INVALID and "the client was the limit" in self.out:
+            return True
         if self.code == INVALID:
             return not OF_A_BUSY_MACHINE.isdisjoint(self.findings)
         return self.code == MISSED and "slo_missed: success" not in self.out and "slo_missed" in self.findings

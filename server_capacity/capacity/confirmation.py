@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.verdict.server.limits_kept import Held
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.capacity.counting import Counted
+    from server_capacity.capacity.exploration import Explored
     from server_capacity.capacity.question import Question
     from server_capacity.capacity.waves import Waves
     from server_capacity.search.answer import Answer
@@ -79,13 +80,13 @@ class Confirmed:
         }
 
 
-def confirm(question: Question, waves: Waves, answer: Answer, load_s: float, workers: int) -> Confirmed | None:
+def confirm(question: Question, waves: Waves, answer: Answer, explored: Explored) -> Confirmed | None:
     """A wave at the lower end of the answer's interval; None where the answer has none."""
     if answer.interval is None or answer.interval.low <= 0:
         return None
     rate = answer.interval.low
-    seconds = question.soak_s or max(length_s(question, answer, rate, load_s), waves.server.least_s)
-    wave = waves.confirm(question.confirmation(rate, seconds, workers, waves.folder))
+    seconds = question.soak_s or max(length_s(question, answer, rate, explored.load_s), waves.server.least_s)
+    wave = waves.confirm(question.confirmation(rate, seconds, explored.workers, waves.folder))
     stage = counted(wave, question.limits)[0]
     stage = replace(stage, stretch=replace(stage.stretch, purpose="confirm"))
     limits = enumerate(question.limits)

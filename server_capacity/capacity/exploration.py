@@ -38,10 +38,12 @@ class Row:
 class Explored:
     """Everything that was measured by now, the waves in their order.
 
-    ``client_limit``: why no higher rate could be offered, with all workers that there may be; or None.
+    ``warming``: the waves before, which sent each payload once. ``client_limit``: why no higher rate could be offered,
+    with all workers that there may be; or None.
     """
 
     workers: int
+    warming: list[Wave] = field(default_factory=list)
     waves: list[Wave] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     client_limit: str | None = None

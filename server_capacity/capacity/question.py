@@ -37,16 +37,17 @@ class Question:
         """The plan of an adaptive wave that begins at a rate; its limits are the search's, so it has none itself."""
         load = OpenLoop(offerable(rate), self.settings.arrivals, steered=True)
         plan = replace(self.plan, load=load, bounds=Bounds(), workers=workers, output_dir=folder)
-        return replace(plan, slos=(), server_limits=(), success_threshold=0.0, name=self._named("exploration"))
+        return replace(plan, slos=(), server_limits=(), success_threshold=0.0, name=self.named("exploration"))
 
     def confirmation(self, rate: float, seconds: float, workers: int, folder: Path) -> WavePlan:
         """The plan of an ordinary wave at one rate, with every limit."""
         load = OpenLoop(offerable(rate), self.settings.arrivals)
         bounds = Bounds(Decimal(f"{seconds:.3f}"))
         plan = replace(self.plan, load=load, bounds=bounds, workers=workers, output_dir=folder)
-        return replace(plan, name=self._named(f"{offerable(rate):f}/s"))
+        return replace(plan, name=self.named(f"{offerable(rate):f}/s"))
 
-    def _named(self, what: str) -> str:
+    def named(self, what: str) -> str:
+        """The name of a wave of the search in reports."""
         return what if self.plan.name is None else f"{self.plan.name}, {what}"
 
 

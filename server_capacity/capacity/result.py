@@ -162,7 +162,8 @@ def _waves(explored: Explored, confirmed: list[Confirmed]) -> dict[str, list[str
         return [each.run_dir.path.name for each in of if each.run_dir is not None]
 
     return {
-        "exploration": names(explored.waves),
+        "warming": names(explored.warming),
+        "exploration": names(explored.adaptive),
         "confirmation": names([each.wave for each in confirmed if not each.soak]),
         "soak": names([each.wave for each in confirmed if each.soak]),
     }

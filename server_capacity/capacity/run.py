@@ -14,6 +14,7 @@ from server_capacity.capacity.exploration import explore
 from server_capacity.capacity.folder import save
 from server_capacity.capacity.modelling import twin_of
 from server_capacity.capacity.result import content
+from server_capacity.capacity.warming import warm
 from server_capacity.capacity.windows import soak_of, windows_of
 from server_capacity.search.estimate import answer
 
@@ -43,28 +44,32 @@ def make_folder(question: Question) -> Path:
 def find_capacity(question: Question, waves: Waves) -> dict[str, Any]:
     """Search, confirm, and write down what was found: the object of ``capacity.json``.
 
-    KeyboardInterrupt where it was interrupted before anything was sent; later it ends with what is known.
+    KeyboardInterrupt where it was interrupted before anything was measured; later it ends with what is known.
     """
     with counting_interrupts() as interrupts:
+        warming = warm(question, waves) if question.warm else []
         explored = explore(question, waves)
+        explored.warming = warming
         found = _answer(question, explored)
         save(waves.folder, content(question, explored, found, [], payloads=payloads(waves)))
         confirmed = _confirmed(question, waves, explored, found, interrupts)
         found = _answer(question, explored, confirmed)
         if waves.server.sources:
             found, confirmed = _with_server(question, waves, explored, confirmed, interrupts)
-        data = content(
-            question,
-            explored,
-            found,
-            confirmed,
-            payloads=payloads(waves),
-            windows=windows_of(confirmed, question.limits),
-            soak=soak_of(confirmed, question.limits),
-            twin=twin_of(question, explored.adaptive, confirmed) if confirmed else None,
-        )
+        data = content(question, explored, found, confirmed, **_evidence(question, waves, explored, confirmed))
         save(waves.folder, data)
         return data
+
+
+def _evidence(question: Question, waves: Waves, explored: Explored, confirmed: Sequence[Confirmed]) -> dict[str, Any]:
+    """The keys of capacity.json that are computed from the waves beside the answer."""
+    modelled = confirmed and not explored.interrupted
+    return {
+        "payloads": payloads(waves),
+        "windows": windows_of(confirmed, question.limits),
+        "soak": soak_of(confirmed, question.limits),
+        "twin": twin_of(question, explored.adaptive, confirmed) if modelled else None,
+    }
 
 
 def payloads(waves: Waves) -> dict[str, Any] | None:
@@ -80,7 +85,7 @@ def _confirmed(
     """The waves at the lower end; one that fails joins the evidence, and there is another one, further down."""
     confirmed: list[Confirmed] = []
     while not explored.interrupted and len(confirmed) < MOST_CONFIRMATIONS and not interrupts.count:
-        wave = confirm(question, waves, found, explored.load_s, explored.workers)
+        wave = confirm(question, waves, found, explored)
         if wave is None:
             break
         confirmed.append(wave)
@@ -111,7 +116,7 @@ def _with_server(
             break
         if any(each.stage.stretch.rate <= (found.rate or 0.0) for each in confirmed):
             break
-        wave = confirm(question, waves, found, explored.load_s, explored.workers)
+        wave = confirm(question, waves, found, explored)
         if wave is None:
             break
         confirmed.append(wave)

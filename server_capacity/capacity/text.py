@@ -215,7 +215,8 @@ def _notes(found: Found) -> Iterator[str]:
     payloads = found.get("payloads")
     if payloads and payloads.get("repeated") and found.get("cache") != "warm":
         each = f"{payloads['sent_each']:,.0f} times"
-        yield f"The {counted(payloads['count'], 'payload', 'payloads')} were sent {each} each: a cache would flatter."
+        which = counted(payloads["count"], "payload was", "payloads were")
+        yield f"The {which} sent {each} each: a cache would flatter."
     if suspended := found.get("suspended"):
         back = "put back" if suspended.get("put_back") else "is NOT put back yet: `benchmark endpoints clean` does it"
         yield f"Scaling was suspended for the search, and {back}."

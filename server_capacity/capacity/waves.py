@@ -43,6 +43,10 @@ class Waves:
         pilot.moved = self.server.moved
         return self._run(plan, pilot)
 
+    def warm(self, plan: WavePlan) -> Wave:
+        """An ordinary wave of which nothing is measured."""
+        return self._run(plan)
+
     def confirm(self, plan: WavePlan) -> Wave:
         """An ordinary wave."""
         return self._run(plan)

@@ -1,0 +1,126 @@
+"""The outcome, the exit code and the object of capacity.json, from what was measured."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from inference_benchmarker.plan.load import ClosedLoop
+from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.wave.wave import Wave
+from server_capacity.capacity.counting import counted
+from server_capacity.capacity.exploration import Explored
+from server_capacity.capacity.question import Question
+from server_capacity.capacity.result import content
+from server_capacity.capacity.text import to_text
+from server_capacity.capacity.warming import warm
+from server_capacity.capacity.waves import Waves
+from server_capacity.search.answer import Answer, Estimate, Interval
+from server_capacity.search.limits import limits_of
+from server_capacity.search.settings import Settings
+from tests.waves import observe, on_time, open_plan, staged
+
+LIMITS = limits_of([Slo.parse("p99<100ms")], 0.95)
+FOUND = Answer("found", 18.0, Interval(15.0, 21.0), "p99<100ms", estimates=(Estimate("p99<100ms", 18.0),))
+
+
+def question(**more: Any) -> Question:
+    return Question(open_plan(), LIMITS, Settings(time_s=60.0, **more), 1)
+
+
+def explored(void: str = "") -> Explored:
+    """Two stages and a pause between them, in which every request took 20 ms."""
+    plan = staged("10:2s,0:1s,20:2s")
+    facts = observe(plan, on_time(plan))
+    wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
+    found = Explored(1)
+    stages = counted(wave, LIMITS)
+    found.add(wave, [replace(stage, stretch=replace(stage.stretch, void=void)) for stage in stages])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("answer", "limited", "interrupted", "outcome", "code"),
+    [
+        (FOUND, None, False, "found", 0),
+        (FOUND, "lag", False, "found", 0),  # the answer lies below what the client could do
+        (FOUND, None, True, "interrupted", 130),
+        (Answer("at_least", at_least=20.0, reason="most"), None, False, "at_least", 0),
+        (Answer("cannot_tell", at_least=20.0, reason="time"), "lag", False, "client_limited", 3),
+        (Answer("cannot_tell", reason="36 requests"), None, False, "cannot_tell", 1),
+        (Answer("not_kept", reason="missed at 1/s"), None, False, "not_kept", 1),
+    ],
+)
+def test_the_outcome_and_its_exit_code(
+    answer: Answer, limited: str | None, interrupted: bool, outcome: str, code: int
+) -> None:
+    seen = explored()
+    seen.client_limit, seen.interrupted = limited, interrupted
+
+    data = content(question(max_rps=20.0), seen, answer, [])
+
+    assert (data["outcome"], data["exit_code"]) == (outcome, code)
+    assert to_text(data).startswith(data["headline"])
+    json.dumps(data, allow_nan=False)
+
+
+def test_at_least_without_a_bound_of_the_users_is_no_success() -> None:
+    assert content(question(), explored(), Answer("at_least", at_least=20.0), [])["exit_code"] == 1
+
+
+def test_stretches_and_curve_tell_what_was_measured() -> None:
+    data = content(question(), explored(), FOUND, [])
+
+    assert [(row["rate"], row["sent"], row["answered"]) for row in data["stretches"]] == [
+        (10, 20, 20),
+        (0, 0, 0),
+        (20, 40, 40),
+    ]
+    assert [(point["rate"], point["sent"], point["success"]) for point in data["curve"]] == [(10, 20, 1), (20, 40, 1)]
+    assert data["curve"][0]["p99"] == pytest.approx(0.02)
+    assert data["load_s"] == 4
+
+
+def test_what_counts_for_nothing_is_no_point_of_the_curve() -> None:
+    data = content(question(), explored(void="the client was the limit"), FOUND, [])
+
+    assert data["curve"] == []
+    assert {row["void"] for row in data["stretches"]} == {"the client was the limit"}
+
+
+def test_another_wave_goes_on_with_clock_and_numbers() -> None:
+    seen, more = explored(), explored()
+    seen.add(more.waves[0], [row.counted for row in more.rows])
+
+    assert [row.stretch.number for row in seen.rows] == list(range(6))
+    assert [row.stretch.start_s for row in seen.rows] == [0, 2, 3, 5, 7, 8]
+    assert seen.rows[3].stretch.slices[0].start_s == 5
+
+
+class Sending(Waves):
+    """Waves that send everything, of an endpoint with so many payloads."""
+
+    plans: list[Any]
+    known: int | None
+
+    def warm(self, plan: Any) -> Any:
+        self.plans.append(plan)
+        self.payloads, self.sent = self.known, self.sent + plan.bounds.num_requests
+        return SimpleNamespace(interrupted=False, ledger=SimpleNamespace(sent=plan.bounds.num_requests))
+
+
+@pytest.mark.parametrize(("payloads", "sent"), [(None, [1]), (1, [1]), (3, [1, 2]), (100, [1, 99])])
+def test_warming_sends_each_payload_once(payloads: int | None, sent: list[int]) -> None:
+    waves = cast("Any", Sending)(
+        folder=open_plan().output_dir, say=lambda _: None, server=None, live=None, announce=None
+    )
+    waves.plans, waves.known = [], payloads
+
+    warm(replace(question(), plan=open_plan(max_in_flight=5, slos=(Slo.parse("response_time.p99<1s"),))), waves)
+
+    assert [plan.bounds.num_requests for plan in waves.plans] == sent
+    assert all(isinstance(plan.load, ClosedLoop) and not plan.problems_of_values() for plan in waves.plans)
