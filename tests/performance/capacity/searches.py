@@ -7,8 +7,10 @@ oracle's, the bias over the half-width.
 from __future__ import annotations
 
 import argparse
-from concurrent.futures import ProcessPoolExecutor
+import math
+import time
 from dataclasses import dataclass, replace
+from multiprocessing import Pool
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,23 +56,30 @@ def made(task: Task) -> Result:
     return Result.of(*given, played.answer, load_s=played.load_s, cpu_s=played.cpu_s)
 
 
-def all_results(tasks: Iterable[Task], file: Path | None, processes: int) -> list[Result]:
-    """Of all tasks, in order; those in the file are taken from there, the others added to it."""
-    known = results.read(file)
+def all_results(tasks: Iterable[Task], options: argparse.Namespace) -> dict[str, list[Result]]:
+    """By endpoint, in order; those in the file are taken from there, the others added to it while there is time."""
+    known = results.read(options.results)
     tasks = list(tasks)
     todo = [task for task in tasks if (task.endpoint.name, task.seed) not in known]
-    for result in _made(todo, processes):
+    ends = time.monotonic() + 60 * options.minutes
+    for result in _made(todo, options.processes):
         known[result.endpoint, result.seed] = result
-        results.keep(file, result)
-    return [known[task.endpoint.name, task.seed] for task in tasks]
+        results.keep(options.results, result)
+        if time.monotonic() > ends:
+            break
+    found: dict[str, list[Result]] = {}
+    for task in tasks:
+        if (task.endpoint.name, task.seed) in known:
+            found.setdefault(task.endpoint.name, []).append(known[task.endpoint.name, task.seed])
+    return found
 
 
 def _made(tasks: Sequence[Task], processes: int) -> Iterable[Result]:
     if processes == 1:
         yield from map(made, tasks)
         return
-    with ProcessPoolExecutor(processes) as pool:
-        yield from pool.map(made, tasks, chunksize=8)
+    with Pool(processes) as pool:
+        yield from pool.imap(made, tasks)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -84,6 +93,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--time", type=float, default=180.0, metavar="S", help="of load (default: 180)")
     parser.add_argument("--feed-delay", type=float, default=1.0, metavar="S", help="until an answer is known")
     parser.add_argument("--processes", type=int, default=1, metavar="N")
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, metavar="N", help="what is not made by then is left out"
+    )
     parser.add_argument("--misses", action="store_true", help="list each interval without the truth")
     parser.add_argument("--results", type=Path, metavar="FILE", help="a line of JSON for each; those in it are kept")
     return parser.parse_args(arguments)
@@ -102,20 +114,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _print_table(options: argparse.Namespace) -> None:
     settings, feed = Settings(time_s=options.time), Feed(delay_s=options.feed_delay)
-    print(results.HEAD, flush=True)
-    for name in options.endpoint or SIX:
-        endpoint = ENDPOINTS[name]
-        tasks = [Task(endpoint, seed, settings, feed, options.easy_way) for seed in _seeds(options)]
-        found = all_results(tasks, options.results, options.processes)
-        print(results.line(found, oracle(endpoint, options.time).score), flush=True)
-        _print_misses(found, options)
+    endpoints = [ENDPOINTS[name] for name in options.endpoint or SIX]
+    tasks = (Task(each, seed, settings, feed, options.easy_way) for seed in _seeds(options) for each in endpoints)
+    found = all_results(tasks, options)
+    print(results.HEAD)
+    for name, mine in found.items():
+        print(results.line(mine, oracle(ENDPOINTS[name], options.time).score), flush=True)
+        _print_misses(mine, options)
 
 
 def _print_family(options: argparse.Namespace) -> None:
     settings, feed = Settings(time_s=options.time), Feed(delay_s=options.feed_delay)
     drawn = (of_family(seed) for seed in range(options.seed, options.seed + options.family))
-    tasks = [Task(endpoint, options.seed, settings, feed) for endpoint in drawn if endpoint.truth != float("inf")]
-    found = all_results(tasks, options.results, options.processes)
+    tasks = [Task(endpoint, options.seed, settings, feed) for endpoint in drawn if endpoint.truth != math.inf]
+    found = [result for mine in all_results(tasks, options).values() for result in mine]
     print(results.many("family", found))
     _print_misses(found, options)
 
@@ -125,7 +137,7 @@ def _print_scenarios(options: argparse.Namespace) -> None:
         if name in options.scenario or "all" in options.scenario:
             endpoint = replace(with_truth(scenario.endpoint), name=name)
             tasks = [Task(endpoint, seed, scenario.settings, scenario.feed) for seed in _seeds(options)]
-            found = all_results(tasks, options.results, options.processes)
+            found = all_results(tasks, options)[name]
             print(results.many(f"{name} ({scenario.title}; truth {endpoint.truth:.4g}/s)", found), flush=True)
             _print_misses(found, options)
 
