@@ -37,8 +37,9 @@ BEFORE = {
 
 SUSPENDED = dict.fromkeys(BEFORE, True)
 SEARCH = f"""
-import sys, time
+import signal, sys, time
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background has it ignored
 from server_capacity.keeper.scaling import suspended_scaling
 with suspended_scaling({BLOCKS!r}, Path(sys.argv[1]), print):
     time.sleep(60)

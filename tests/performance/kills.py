@@ -1,7 +1,8 @@
 """Kills at random instants: an endpoint's scaling is suspended by a program that is killed, or its keeper, or both.
 
 Afterwards the scaling must be as it was before: by itself where the keeper or the program lived on, and by
-``benchmark endpoints clean`` where nobody did. Instants are drawn over the program's life, most of which is its start.
+``benchmark endpoints clean`` where nobody did. Half of the instants are drawn over the program's life, most of which is
+its start, the others from the moment on at which the undo is on disk.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     Killing = Callable[[subprocess.Popen[bytes], psutil.Process | None], None]
 
 SECONDS_A_KILL = 2.0
+AFTER_UNDO_S = 1.0
+"""So long after its undo is on disk the change may be killed, which is being made then."""
+
 ORDERLY = 5
 """So many that nobody kills are timed first."""
 
@@ -57,8 +61,10 @@ def figures(seconds: float) -> list[Figure]:
         orderly = [_orderly(one, Path(folder) / f"orderly{number}") for number in range(ORDERLY)]
         until_suspended = median(first for first, _ in orderly)
         for number in range(round(seconds / SECONDS_A_KILL)):
-            at = chance.uniform(0, BEYOND * until_suspended)
-            _one(one, Path(folder) / f"{number}", KILLINGS[number % len(KILLINGS)], at, counts)
+            killing = KILLINGS[number // 2 % len(KILLINGS)]
+            after_undo = number % 2 == 1
+            at = chance.uniform(0, AFTER_UNDO_S if after_undo else BEYOND * until_suspended)
+            _one(one, Path(folder) / f"{number}", killing, counts, at=at, after_undo=after_undo)
     return [
         Figure("kills", counts.kills),
         Figure("of them while an undo was on disk", counts.held),
@@ -85,12 +91,15 @@ def _orderly(one: Scaled, folder: Path) -> tuple[float, float]:
         return suspended - begin, time.monotonic() - suspended
 
 
-def _one(one: Scaled, folder: Path, killing: Killing, at: float, counts: Counts) -> None:
-    """One program, killed so many seconds after its start."""
+def _one(one: Scaled, folder: Path, killing: Killing, counts: Counts, *, at: float, after_undo: bool) -> None:
+    """One program, killed so many seconds after its start, or after its undo is on disk."""
     folder.mkdir()
     register(one.scaling)
     begin = time.monotonic()
     with search(one.endpoint, folder) as program:
+        while after_undo and not (folder / NAME).exists():
+            time.sleep(0.002)
+            begin = time.monotonic()
         time.sleep(max(0.0, begin + at - time.monotonic()))
         counts.kills += 1
         counts.held += (folder / NAME).exists()
