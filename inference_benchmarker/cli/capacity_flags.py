@@ -7,11 +7,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.flags import Flag, Reading, Table, parse_number, read_flags, table_for
+from inference_benchmarker.cli.users_flags import RPS, USER_FLAGS, USERS, stray_flags, users_asked
 from inference_benchmarker.cli.wave_flags import NO_CONFIG, WAVE_FLAGS, parts_of_plan
 from inference_benchmarker.engine.endpoint import source_problems
 from inference_benchmarker.errors import BenchmarkError, Problem, refuse
 from inference_benchmarker.host import usable_cores
-from inference_benchmarker.plan.load import Bounds, OpenLoop
+from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE
 from inference_benchmarker.units import MAX_SECONDS
@@ -28,7 +29,7 @@ LEAST_TIME_S = 5.0
 NOT_HERE = {
     "--client-rps": "the search chooses the rate: bound it with --start-rps and --max-rps",
     "--stages": "the search chooses the rates itself: leave it out",
-    "--concurrency": "a capacity is a rate of arrivals: leave it out",
+    "--concurrency": "the search chooses the number of users: say --in users",
     "--obs-time": "say how long the search may send with --time",
     "--num-requests": "say how long the search may send with --time, or how near it must come with --precision",
     "--warmup": "each stretch leaves out what the one before it left: leave it out",
@@ -88,6 +89,13 @@ CAPACITY_FLAGS: Table = table_for(
         ],
         "limits": _of_a_wave("slo", "success_threshold", "goodput"),
         "search": [
+            Flag(
+                "--in",
+                "WHAT",
+                "rps (default): requests a second that arrive; or users: the most users of a closed loop",
+                _choice(RPS, USERS),
+            ),
+            *USER_FLAGS,
             Flag("--arrivals", "KIND", "poisson (default), as users arrive, or constant, which flatters"),
             Flag(
                 "--time",
@@ -187,25 +195,40 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
     given = read_flags(chain.from_iterable(CAPACITY_FLAGS.values()), {**options, "goodput": texts or None}, problems)
     asked = given.values["workers_asked"] or AUTO
     settings = Settings(**given.of(Settings))
-    load = OpenLoop(Decimal(1), settings.arrivals, steered=True)
+    load: OpenLoop | ClosedLoop = OpenLoop(Decimal(1), settings.arrivals, steered=True)
+    problems += stray_flags(options)
+    in_users = given.values["in"] == USERS
+    if in_users:
+        load, settings = users_asked(given, settings)
     parts = {**parts_of_plan(given), "workers": 1 if asked == AUTO else asked}
     plan = WavePlan(load, Bounds(), **parts)
     problems += given.told([*plan.problems(), *_problems(given, settings)])
+    if plan.server_limits and in_users:
+        problems.append(f"--slo {plan.server_limits[0].expression}: a search in users keeps no limit on the server.")
     if plan.server_limits and options["endpoint_config"] is None:
         problems.append(NO_CONFIG.format(plan.server_limits[0].expression))
     if options["suspend_scaling"] and options["endpoint_config"] is None:
         problems.append("--suspend-scaling needs --endpoint-config FILE: its blocks name the variant.")
-    limits = _limits(plan, problems)
+    limits = _limits(plan, problems, "latency" if in_users else "response_time")
     if problems:
         problems += source_problems(plan.factories_file, plan.locust_file)
     refuse(problems)
     most = max(usable_cores(), 1) if asked == AUTO else plan.workers
-    return Question(plan, limits, settings, most, given.values["soak_s"], given.values["cache"] == WARM)
+    return Question(
+        plan,
+        limits,
+        settings,
+        most,
+        given.values["soak_s"],
+        warm=given.values["cache"] == WARM,
+        in_users=in_users,
+        think=given.values["think"],
+    )
 
 
-def _limits(plan: WavePlan, problems: list[str]) -> Any:
+def _limits(plan: WavePlan, problems: list[str], bare: str) -> Any:
     try:
-        return limits_of(plan.slos, plan.success_threshold)
+        return limits_of(plan.slos, plan.success_threshold, bare)
     except BenchmarkError as error:
         problems.append(str(error))
         return ()

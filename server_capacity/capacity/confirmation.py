@@ -97,7 +97,7 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: Explored
 def length_s(question: Question, answer: Answer, rate: float, load_s: float) -> float:
     """As long as it takes to tell, by the bursts that the search saw; at most a third of the search's load."""
     wanted = [
-        _spread(answer, limit) / (limit.allowed * WANTED_ERROR**2 * rate)
+        _spread(answer, limit) / (limit.allowed * WANTED_ERROR**2 * question.requests_per_s(rate))
         for limit in question.limits
         if limit.expression == answer.limit and limit.allowed > 0
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.summary.samples import Streams, samples
 from inference_benchmarker.summary.tally import Tally
 from inference_benchmarker.units import NS
@@ -62,9 +62,13 @@ def counted(wave: WaveFacts, limits: Sequence[Limit]) -> list[Counted]:
 
 
 def _stages(wave: WaveFacts) -> tuple[list[float], list[tuple[int, int]]]:
-    """The rates that were offered, and from when to when (ns after wave start)."""
+    """The rates that were offered, or the numbers of users, and from when to when (ns after wave start)."""
     load, end = wave.plan.load, wave.window.planned_ns or wave.window.duration_ns
-    assert isinstance(load, OpenLoop)
+    if isinstance(load, ClosedLoop):
+        lengths = [(each.users, int(each.duration_s * NS)) for each in load.populations]
+        lengths = lengths or [(load.concurrency, max(end, 1))]
+        ends = [0, *accumulate(length for _, length in lengths)]
+        return [float(users) for users, _ in lengths], list(pairwise(ends))
     if not load.stages:
         return [float(load.rate)], [(0, max(end, 1))]
     ends = [0, *accumulate(stage.duration_ns for stage in load.stages)]

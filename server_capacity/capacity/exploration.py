@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import OpenLoop
 from server_capacity.capacity.counting import counted
+from server_capacity.capacity.in_users import search_of
 from server_capacity.capacity.pilot import CapacityPilot
-from server_capacity.capacity.question import offerable
-from server_capacity.search.search import Search
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,9 +79,9 @@ class Explored:
 
 def explore(question: Question, waves: Waves) -> Explored:
     """Search for the capacity; where a client with more workers may do more, the search goes on in another wave."""
-    search = Search(question.limits, question.settings)
+    search = search_of(question)
     found = Explored(question.plan.workers)
-    rate = offerable(search.first_rate)
+    rate = question.offerable(search.first_rate)
     while True:
         pilot = CapacityPilot(search, question, rate, found.stretches, found.next_place)
         wave = waves.explore(question.exploration(float(rate), found.workers, waves.folder), pilot)
@@ -95,7 +94,7 @@ def explore(question: Question, waves: Waves) -> Explored:
             return found
         found.workers = min(2 * found.workers, question.most_workers)
         clean = [stretch.rate for stretch in found.stretches if stretch.rate > 0 and not stretch.void]
-        rate = offerable(clean[-1] if clean else search.first_rate)
+        rate = question.offerable(clean[-1] if clean else search.first_rate)
         waves.say(f"{pilot.client_limit[:1].upper()}{pilot.client_limit[1:]}. It goes on with {found.workers} workers.")
 
 

@@ -26,6 +26,8 @@ def twin_of(question: Question, explorations: Sequence[Wave], confirmed: Sequenc
     """The twin fitted on the adaptive waves and judged on the ordinary ones; why there is none, where there is none."""
     if question.plan.retries.retries:
         return {"fits": False, "reason": "clients that try again send more than arrives"}
+    if question.in_users:
+        return {"fits": False, "reason": "it is made for arrivals at a rate, and users wait for their answers"}
     try:
         seen = [trace(wave) for wave in explorations]
         unseen = [(each.stage.stretch.rate, trace(each.wave)) for each in confirmed if not each.spoilt]

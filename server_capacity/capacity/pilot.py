@@ -6,12 +6,11 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
-from inference_benchmarker.engine.pilot import End, Rate
+from inference_benchmarker.engine.pilot import End
 from inference_benchmarker.units import NS
 from server_capacity.capacity.client_limit import ClientWatch
 from server_capacity.capacity.live_counts import counts_of
 from server_capacity.capacity.progress import progress_text
-from server_capacity.capacity.question import offerable
 from server_capacity.search.search import Moment
 from server_capacity.search.stretch import Slice
 from server_capacity.search.track import Track
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from server_capacity.capacity.question import Question
     from server_capacity.search.search import Search
     from server_capacity.search.stretch import Stretch
+    from server_capacity.search.users import UserSearch
 
 ASK_NS = NS // 5
 HEARD_NS = 2 * NS
@@ -34,8 +34,6 @@ MOST_VOIDS = 2
 DRAIN_NS = 5 * NS
 LATE_STAGES = 20
 """Answers of stretches before that many others come too late to steer by."""
-NUDGE = 1.001
-"""A stretch at the rate of the one before is a stage only where the rate differs."""
 
 
 class CapacityPilot:
@@ -49,7 +47,7 @@ class CapacityPilot:
 
     def __init__(
         self,
-        search: Search,
+        search: Search | UserSearch,
         question: Question,
         rate: Decimal,
         earlier: Sequence[Stretch] = (),
@@ -85,7 +83,7 @@ class CapacityPilot:
             self._ended = True
             return [End()]
         self._pending_ns = now_ns + HEARD_NS
-        return [Rate(offerable(float(rate) * NUDGE) if rate == self._rate else rate)]
+        return [self._question.order(rate, self._rate)]
 
     def named(self, stage: Counted) -> Counted:
         """A stage of this wave as it was counted, with its purpose and why it counts for nothing."""
@@ -96,7 +94,9 @@ class CapacityPilot:
     def progress(self, spool_state: SpoolState, now_ns: int) -> str:
         """The line of this moment for the live view."""
         stretches = self.moment(spool_state, now_ns).stretches
-        return progress_text(self._question.limits, stretches, self._question.settings.time_s)
+        return progress_text(
+            self._question.limits, stretches, self._question.settings.time_s, in_users=self._question.in_users
+        )
 
     def moment(self, spool_state: SpoolState, now_ns: int) -> Moment:
         """Everything that is known now, on the clock of the whole search."""
@@ -160,7 +160,7 @@ class CapacityPilot:
         if order is None or order == "end":
             return order
         self._in_a_row = 0
-        return offerable(order)
+        return self._question.offerable(order)
 
     def _tried_again(self, spool_state: SpoolState, now_ns: int) -> Decimal | None:
         """The rate whose stretch was void, once nothing is in flight any more."""

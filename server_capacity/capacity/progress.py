@@ -11,24 +11,26 @@ if TYPE_CHECKING:
     from server_capacity.search.stretch import Stretch
 
 
-def progress_text(limits: Sequence[Limit], stretches: Sequence[Stretch], time_s: float | None) -> str:
+def progress_text(
+    limits: Sequence[Limit], stretches: Sequence[Stretch], time_s: float | None, *, in_users: bool = False
+) -> str:
     """``34 of 60 s: 176/s (above), between 160 and 190/s``."""
     loads = [stretch for stretch in stretches if stretch.rate > 0]
     spent = sum(stretch.seconds for stretch in loads)
-    running = stretches[-1]
-    doing = f"{running.rate:,.4g}/s ({running.purpose})" if running.rate else "a pause until nothing is in flight"
+    running, unit = stretches[-1], " users" if in_users else "/s"
+    doing = f"{running.rate:,.4g}{unit} ({running.purpose})" if running.rate else "a pause until nothing is in flight"
     of = "" if time_s is None else f" of {time_s:.0f}"
-    return f"{spent:.0f}{of} s: {doing}{_between(limits, loads)}"
+    return f"{spent:.0f}{of} s: {doing}{_between(limits, loads, unit)}"
 
 
-def _between(limits: Sequence[Limit], loads: Sequence[Stretch]) -> str:
+def _between(limits: Sequence[Limit], loads: Sequence[Stretch], unit: str) -> str:
     ended = [stretch for stretch in loads[:-1] if not stretch.void]
     broken = [stretch.rate for stretch in ended if _breaks(limits, stretch)]
     most = min(broken, default=None)
     kept = [stretch.rate for stretch in ended if not _breaks(limits, stretch) and (most is None or stretch.rate < most)]
     if most is None:
-        return f", kept at {max(kept):,.4g}/s" if kept else ""
-    return f", between {max(kept, default=0):,.4g} and {most:,.4g}/s"
+        return f", kept at {max(kept):,.4g}{unit}" if kept else ""
+    return f", between {max(kept, default=0):,.4g} and {most:,.4g}{unit}"
 
 
 def _breaks(limits: Sequence[Limit], stretch: Stretch) -> bool:

@@ -6,15 +6,23 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.plan.load import Bounds, OpenLoop
+from inference_benchmarker.engine.pilot import Rate, Users
+from inference_benchmarker.plan.load import MAX_CONCURRENCY, Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from inference_benchmarker.engine.pilot import Order
     from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.plan.think import Think
     from server_capacity.search.limits import Limit
     from server_capacity.search.settings import Settings
+
+NUDGE = 1.001
+"""A stretch at the rate of the one before is a stage only where the rate differs."""
+WARMUP_THINKS, LONGEST_WARMUP_S = 2.0, 60.0
+LEAST_CYCLE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +32,7 @@ class Question:
     ``plan``: what is sent, and from how many workers at first; its rate and bounds are those of each wave.
     ``most_workers``: as many may be taken where the client is the limit. ``soak_s``: seconds for which the interval's
     lower end is confirmed, None for a usual confirmation. ``warm``: every payload is sent once before the search.
+    ``in_users``: rates are numbers of users of a closed loop, who ``think`` (None: not at all).
     """
 
     plan: WavePlan
@@ -32,19 +41,49 @@ class Question:
     most_workers: int
     soak_s: float | None = None
     warm: bool = False
+    in_users: bool = False
+    think: Think | None = None
 
     def exploration(self, rate: float, workers: int, folder: Path) -> WavePlan:
         """The plan of an adaptive wave that begins at a rate; its limits are the search's, so it has none itself."""
-        load = OpenLoop(offerable(rate), self.settings.arrivals, steered=True)
+        load = self.load(rate, steered=True)
         plan = replace(self.plan, load=load, bounds=Bounds(), workers=workers, output_dir=folder)
         return replace(plan, slos=(), server_limits=(), success_threshold=0.0, name=self.named("exploration"))
 
     def confirmation(self, rate: float, seconds: float, workers: int, folder: Path) -> WavePlan:
         """The plan of an ordinary wave at one rate, with every limit."""
-        load = OpenLoop(offerable(rate), self.settings.arrivals)
+        load = self.load(rate)
         bounds = Bounds(Decimal(f"{seconds:.3f}"))
         plan = replace(self.plan, load=load, bounds=bounds, workers=workers, output_dir=folder)
-        return replace(plan, name=self.named(f"{offerable(rate):f}/s"))
+        if isinstance(load, ClosedLoop):
+            settling = Decimal(f"{min(WARMUP_THINKS * self.think_s, LONGEST_WARMUP_S):.3f}")
+            plan = replace(plan, workers=min(workers, load.concurrency), max_in_flight=None, warmup_s=settling)
+        return replace(plan, name=self.named(f"{self.offerable(rate):f}{' users' if self.in_users else '/s'}"))
+
+    def load(self, rate: float, *, steered: bool = False) -> OpenLoop | ClosedLoop:
+        """The load at a rate, or of so many users."""
+        if self.in_users:
+            return ClosedLoop(max(1, int(self.offerable(rate))), self.think, steered=steered)
+        return OpenLoop(offerable(rate), self.settings.arrivals, steered=steered)
+
+    def offerable(self, rate: float) -> Decimal:
+        """The rate, or the number of users, that is nearest and that a wave can offer; 0 is a pause."""
+        return Decimal(min(round(rate), MAX_CONCURRENCY)) if self.in_users else offerable(rate)
+
+    def order(self, rate: Decimal, now: Decimal) -> Order:
+        """The order for a rate, or a number of users, while it is ``now``: for it to be a stage it must differ."""
+        if self.in_users:
+            return Users(int(rate) + (rate == now))
+        return Rate(offerable(float(rate) * NUDGE) if rate == now else rate)
+
+    def requests_per_s(self, rate: float) -> float:
+        """About the most requests/s that come of it."""
+        return rate / max(self.think_s, LEAST_CYCLE_S) if self.in_users else rate
+
+    @property
+    def think_s(self) -> float:
+        """The mean think time in seconds."""
+        return 0.0 if self.think is None else float(self.think.mean_s)
 
     def named(self, what: str) -> str:
         """The name of a wave of the search in reports."""

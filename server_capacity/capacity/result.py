@@ -9,6 +9,7 @@ from inference_benchmarker.version import SCHEMA_VERSION
 from server_capacity.capacity.afterwards import at_answer, generated_in, take_in
 from server_capacity.capacity.counting import shown_metric
 from server_capacity.capacity.curve import curve
+from server_capacity.capacity.in_users import users_json
 from server_capacity.capacity.kinds import tokens_at_answer
 from server_capacity.capacity.text import headline
 from server_capacity.capacity.where_time_went import where_time_went
@@ -35,11 +36,11 @@ def content(
     data = {
         "schema_version": SCHEMA_VERSION,
         "name": question.plan.name,
-        "in": "rps",
+        "in": "users" if question.in_users else "rps",
         **_outcome(question, explored, answer),
         "interval": interval_json(answer.interval),
         "confidence": CONFIDENCE,
-        "arrivals": question.settings.arrivals,
+        "arrivals": None if question.in_users else question.settings.arrivals,
         "cache": "warm" if question.warm else "fresh",
         "seed": explored.waves[0].plan.seed if explored.waves else question.plan.seed,
         "precision_asked": question.settings.precision,
@@ -59,14 +60,14 @@ def content(
         "islands": [{"low": each.low, "high": each.high} for each in answer.islands],
         "memory": _memory(answer),
         "windows": None,
-        "resources": told.resources(question.plan.server_limits, low),
+        "resources": None if question.in_users else told.resources(question.plan.server_limits, low),
         "where_time_went": where_time_went(points, low, at_low, shown_metric(question.limits)),
         "tokens": tokens_at_answer(at_low, question.limits) if at_low else None,
         "payloads": None,
         "waves": _waves(explored, confirmed),
         "confirmation": [each.to_json(question) for each in confirmed],
         "twin": None,
-        "users": None,
+        "users": users_json(question, answer, confirmed[-1].wave if confirmed else None),
         "suspended": None,
         **more,
     }

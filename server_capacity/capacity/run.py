@@ -12,11 +12,11 @@ from server_capacity.capacity.afterwards import disturbed_confirmations, take_in
 from server_capacity.capacity.confirmation import confirm
 from server_capacity.capacity.exploration import explore
 from server_capacity.capacity.folder import save
+from server_capacity.capacity.in_users import answer_of
 from server_capacity.capacity.modelling import twin_of
 from server_capacity.capacity.result import content
 from server_capacity.capacity.warming import warm
 from server_capacity.capacity.windows import soak_of, windows_of
-from server_capacity.search.estimate import answer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,5 +132,5 @@ def _answer(
     Until it is the ``final`` one, limits on metrics that have not come yet are left open.
     """
     told = take_in(question.plan.server_limits, explored, confirmed)
-    found = answer(question.limits, question.settings, explored.stretches)
+    found = answer_of(question, explored.stretches)
     return with_limits_of_server(found, told.estimates if final else told.known)

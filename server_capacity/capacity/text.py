@@ -107,7 +107,7 @@ def _at_least(found: Found) -> str:
 
 def _not_kept(found: Found) -> str:
     named = f" {found['limit']}" if found.get("limit") else " the limits"
-    return f"No rate keeps{named}: {_reason(found)}"
+    return f"No {'number of users' if found.get('in') == 'users' else 'rate'} keeps{named}: {_reason(found)}"
 
 
 def _cannot_tell(found: Found) -> str:
@@ -157,7 +157,8 @@ def _value(value: float | None, unit: str | None) -> str:
 
 def _confidence(found: Found) -> Iterator[str]:
     """Windows and confirmation waves that speak for it, and all that makes it less sure."""
-    yield from (f"{INDENT}{line}" for line in (*_windows(found), *_confirmations(found), *_soak(found), *_notes(found)))
+    told = (*_windows(found), *_confirmations(found), *_soak(found), *_law(found), *_notes(found))
+    yield from (f"{INDENT}{line}" for line in told)
 
 
 def _windows(found: Found) -> Iterator[str]:
@@ -186,6 +187,16 @@ def _soak(found: Found) -> Iterator[str]:
         yield f"It drifted: the median went from {first} to {last} during the soak."
     elif drift:
         yield "It did not drift during the soak."
+
+
+def _law(found: Found) -> Iterator[str]:
+    """The response time law N = X (R + Z), held against the wave that confirmed."""
+    law = (found.get("users") or {}).get("law")
+    if law:
+        times = f"({duration_text(law['r'])} + {duration_text(law['z'])} of thought)"
+        away = f"{percent_text(abs(law['over'] - 1))} {'more' if law['over'] > 1 else 'fewer'}"
+        yield f"The response time law: {law['x']:,.4g}/s x {times} is {law['n']:,.4g} users,"
+        yield f"  {away} than the {law['users']:,} there were."
 
 
 def _listed(first: str, items: Sequence[str]) -> Iterator[str]:

@@ -31,11 +31,14 @@ class Limit:
     strict: bool = True
 
     @classmethod
-    def of(cls, slo: Slo) -> Limit:
-        """The limit that an ``--slo`` is for a search. Raises BenchmarkError for what a search cannot keep."""
+    def of(cls, slo: Slo, bare: str = "response_time") -> Limit:
+        """The limit that an ``--slo`` is for a search; ``bare``: what a percentile of nothing named is of.
+
+        Raises BenchmarkError for what a search cannot keep.
+        """
         if slo.stat in ("success", "goodput"):
             return cls(slo.expression, slo.stat, float(1 - Decimal(str(slo.limit))))
-        metric = "response_time" if slo.metric == "default" else slo.metric
+        metric = bare if slo.metric == "default" else slo.metric
         if slo.stage or slo.op not in ("<", "<=") or metric not in TIMES or slo.stat[0] != "p":
             raise BenchmarkError(
                 f"--slo {slo.expression!r} is no limit that a capacity can be searched for.",
@@ -44,9 +47,9 @@ class Limit:
         return cls(slo.expression, metric, float(1 - Decimal(slo.stat[1:]) / 100), slo.limit, slo.op == "<")
 
 
-def limits_of(slos: Sequence[Slo], success_threshold: float) -> tuple[Limit, ...]:
+def limits_of(slos: Sequence[Slo], success_threshold: float, bare: str = "response_time") -> tuple[Limit, ...]:
     """All limits of a search; the success threshold is one where no ``--slo`` names success."""
-    limits = tuple(map(Limit.of, slos))
+    limits = tuple(Limit.of(slo, bare) for slo in slos)
     if any(limit.metric == "success" for limit in limits):
         return limits
     named = f"success>={success_threshold:g}"

@@ -12,6 +12,7 @@ from inference_benchmarker import cli
 from inference_benchmarker.cli.capacity import capacity_parser
 from inference_benchmarker.cli.capacity_flags import make_question, without_others
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.think import Think
 from inference_benchmarker.version import SCHEMA_VERSION
 from server_capacity.capacity.folder import save
 from tests.bench import FACTORIES, SENDER, factories
@@ -67,9 +68,26 @@ def test_what_is_not_given_has_its_default(monkeypatch: pytest.MonkeyPatch) -> N
     assert (asked.soak_s, asked.warm) == (None, False)
 
 
+def test_a_search_in_users_has_think_times_and_limits_latency() -> None:
+    asked = question("--in users --think-time exponential:2s --max-users 300 --start-users 5 --slo p99<200ms")
+    assert (asked.in_users, asked.think, asked.think_s) == (True, Think.parse("exponential:2s"), 2)
+    assert (asked.settings.max_rps, asked.settings.start_rps) == (300, 5)
+    assert [limit.metric for limit in asked.limits] == ["latency", "success"]
+    assert not question("--in rps").in_users
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        ("--think-time 5s --max-users 3", ["--think-time is for a search --in users", "--max-users is for a search"]),
+        ("--in users --max-rps 5 --arrivals poisson", ["--arrivals is not for a search in", "--max-rps is not for a"]),
+        (
+            "--in users --max-users 0 --think-time x",
+            ["--think-time 'x' is no time that a user thinks", "--max-users must be from 1"],
+        ),
+        ("--in users --slo response_time.p99<1s", ["--slo response_time.p99<1s: a closed loop has"]),
+        ("--in users --slo server.CPUUtilization<70%", ["--slo server.CPUUtilization<70%: a search in users"]),
+        ("--in bytes", ["--in must be rps or users"]),
         ("--client-rps 5", ["--client-rps is not for a search"]),
         ("--stages 5:3s --obs-time 3", ["--stages is not for a search", "--obs-time is not for a search"]),
         ("--concurrency=4", ["--concurrency is not for a search"]),

@@ -1,0 +1,80 @@
+"""A stretch of a closed loop cut into blocks so long that one tells little of the next. Pure."""
+
+from __future__ import annotations
+
+import math
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from server_capacity.search.stretch import Slice, Stretch
+
+BLOCK_CYCLES, LEAST_BLOCK_S = 2.0, 2.0
+LEFT_OUT_SMALL, LEFT_OUT_LARGE = 1.0, 2.0  # cycles after a change of the number of users
+SMALL_CHANGE = 0.25
+
+
+class Block(NamedTuple):
+    """Of so many users' ``of`` requests, those ``over`` a limit."""
+
+    users: float
+    of: int
+    over: int
+
+    @property
+    def share(self) -> float:
+        """Over the limit."""
+        return self.over / self.of if self.of else 0.0
+
+
+def response_s(stretch: Stretch) -> float:
+    """The mean time of an answer when the stretch ended, by Little's law; 0 where nothing was answered."""
+    answered = sum(part.answered for part in stretch.slices)
+    return stretch.in_flight * stretch.seconds / answered if answered else 0.0
+
+
+def cycle_s(stretches: Sequence[Stretch], think_s: float) -> float:
+    """The time from a user's request to the next one, as the last two stretches saw it."""
+    return think_s + max((response_s(stretch) for stretch in stretches[-2:] if stretch.rate > 0), default=0.0)
+
+
+def settled_blocks(stretches: Sequence[Stretch], limit: int, think_s: float) -> list[Block]:
+    """The blocks of each stretch that counts, for limit number ``limit``, without what the stretch before it left."""
+    found: list[Block] = []
+    for place, stretch in enumerate(stretches):
+        if stretch.rate > 0 and not stretch.void:
+            cycle = cycle_s(stretches[max(0, place - 1) : place + 1], think_s)
+            found += _blocks(stretch, limit, cycle)
+    return found
+
+
+def joined(blocks: Iterable[Block]) -> list[Block]:
+    """A block for each number of users, the fewest first."""
+    by_users = groupby(sorted(blocks), key=lambda block: block.users)
+    return [_sum(users, list(some)) for users, some in by_users]
+
+
+def _blocks(stretch: Stretch, limit: int, cycle: float) -> Iterator[Block]:
+    change = abs(math.log(stretch.before / stretch.rate)) if stretch.before > 0 else math.inf
+    cycles = LEFT_OUT_SMALL if change < SMALL_CHANGE else LEFT_OUT_LARGE
+    from_s = stretch.start_s + min(cycles * cycle, stretch.seconds / 2)
+    waiting: list[Slice] = []
+    for part in stretch.slices:
+        if part.start_s < from_s:
+            continue
+        waiting.append(part)
+        if part.end_s - waiting[0].start_s >= max(LEAST_BLOCK_S, BLOCK_CYCLES * cycle):
+            yield _block(stretch.rate, limit, waiting)
+            waiting = []
+    if waiting:
+        yield _block(stretch.rate, limit, waiting)
+
+
+def _block(users: float, limit: int, parts: Iterable[Slice]) -> Block:
+    return _sum(users, [Block(users, *part.counts[limit]) for part in parts])
+
+
+def _sum(users: float, blocks: Sequence[Block]) -> Block:
+    return Block(users, sum(block.of for block in blocks), sum(block.over for block in blocks))

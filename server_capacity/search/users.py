@@ -1,0 +1,179 @@
+"""The search in users of a closed loop: the largest population that keeps the limits. Pure.
+
+A population that is too large slows itself down, so nothing keeps growing; what a far too large one left is waited for.
+``rate`` of a stretch is its number of users here. Near the limit ln(share over) is about linear in ln(users).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+from server_capacity.search.answer import Answer, Estimate, Interval
+from server_capacity.search.blocks import Block, cycle_s, joined, settled_blocks
+from server_capacity.search.crossing import Crossing, crossing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from server_capacity.search.limits import Limit
+    from server_capacity.search.search import Moment
+    from server_capacity.search.settings import Settings
+    from server_capacity.search.stretch import Stretch
+
+GROW_TIMES, GROW_TIMES_SOME_OVER = 3.0, 1.5
+GROW_S, LEAST_ANSWERS = 3.0, 20
+BISECT_CYCLES, NEAR_CYCLES = 4.0, 8.0
+BISECT_S, NEAR_S = 4.0, 8.0
+NEAR_SHARE = 1 / 14
+CLEARLY_OVER, CLEARLY_TIMES = 6, 3.0
+NARROW = 1.35
+AWAY, MOST_AWAY = 0.5, 0.12
+DRAIN_TIMES = 2.0
+MOST_CHANGES = 900
+
+
+class UserSearch:
+    """Asked several times a second for the next number of users. ``purpose``: of the stretch that runs.
+
+    ``think_s``: the mean think time. ``settings``: rates are numbers of users.
+    """
+
+    def __init__(self, limits: Sequence[Limit], settings: Settings, think_s: float) -> None:
+        self.limits, self.settings, self.think_s = limits, settings, think_s
+        most = settings.max_rps or math.inf
+        self.first_rate = float(min(settings.start_rps or max(1, round(think_s)), most))
+        self.purpose = "grow"
+        self.client_most: float | None = None
+        self._changes = 0
+        self._above = False
+
+    def order(self, moment: Moment) -> float | Literal["end"] | None:
+        """The number of users from now on, the end, or None: as is."""
+        running = moment.stretches[-1]
+        cycle = cycle_s(moment.stretches, self.think_s)
+        most_s = self.settings.load_s(cycle)
+        load_s = sum(stretch.seconds for stretch in moment.stretches if stretch.rate > 0)
+        if load_s >= most_s or self._changes >= MOST_CHANGES:
+            return "end"
+        if not running.rate and moment.in_flight:
+            return None
+        if running.rate and not self._is_long_enough(running, cycle, most_s):
+            return None
+        found = [self.known(limit, place, moment.stretches) for place, limit in enumerate(self.limits)]
+        purpose, users = self._next(found, running)
+        if users * DRAIN_TIMES < running.rate and self.purpose != "drain":
+            purpose, users = "drain", 0.0
+        if purpose == "end" or self._is_precise(found):
+            return "end"
+        self._changes += 1
+        self.purpose = purpose
+        return users
+
+    def known(self, limit: Limit, place: int, stretches: Sequence[Stretch]) -> Known:
+        """The knowledge of one limit."""
+        return known_of(limit, settled_blocks(stretches, place, self.think_s))
+
+    def _is_long_enough(self, running: Stretch, cycle: float, most_s: float) -> bool:
+        answered = sum(part.answered for part in running.slices)
+        if self.purpose == "grow":
+            return running.seconds >= GROW_S and (answered >= LEAST_ANSWERS or running.seconds >= 2 * cycle)
+        if self.purpose == "bisect":
+            return running.seconds >= max(BISECT_S, BISECT_CYCLES * cycle)
+        return running.seconds >= max(NEAR_S, NEAR_CYCLES * cycle, NEAR_SHARE * most_s)
+
+    def _next(self, found: Sequence[Known], running: Stretch) -> tuple[str, float]:
+        broken = [each for each in found if each.broken is not None]
+        most = self.settings.max_rps or math.inf
+        if not broken:
+            if running.rate >= most:
+                return "end", running.rate
+            some = any(part.counts[place].over for part in running.slices for place in range(len(self.limits)))
+            grown = math.ceil(running.rate * (GROW_TIMES_SOME_OVER if some else GROW_TIMES))
+            return "grow", float(min(grown, most))
+        lowest = min(broken, key=lambda each: each.users)
+        if lowest.broken is not None and lowest.broken <= 1:
+            return "end", 1.0
+        if lowest.crossing is None:
+            return "bisect", float(max(1, round(lowest.users)))
+        self._above = not self._above
+        away = min(MOST_AWAY, AWAY / lowest.crossing.slope)
+        users = lowest.users * math.exp(away if self._above else -away)
+        return ("above" if self._above else "below"), float(min(max(1, round(users)), most))
+
+    def _is_precise(self, found: Sequence[Known]) -> bool:
+        if self.settings.precision is None or self.purpose not in ("above", "below"):
+            return False
+        fitted = [each for each in found if each.crossing is not None]
+        lowest = min(fitted, key=lambda each: each.users, default=None)
+        if lowest is None or lowest.crossing is None:
+            return False
+        return lowest.crossing.interval.width <= self.settings.precision * lowest.users
+
+
+class Known:
+    """Of one limit: the most users that kept it below the fewest that clearly broke it, and a fit between them."""
+
+    __slots__ = ("broken", "crossing", "kept", "name")
+
+    def __init__(self, name: str, kept: float, broken: float | None, fitted: Crossing | None) -> None:
+        self.name, self.kept, self.broken, self.crossing = name, kept, broken, fitted
+
+    @property
+    def users(self) -> float:
+        """The best guess so far; infinite where nothing broke the limit."""
+        if self.crossing is not None:
+            return self.crossing.at
+        return math.inf if self.broken is None else math.sqrt(max(self.kept, self.broken / 16) * self.broken)
+
+
+def known_of(limit: Limit, blocks: Sequence[Block]) -> Known:
+    """The knowledge that the blocks of all stretches give of a limit; it is fitted once its bracket is narrow."""
+    points = joined(blocks)
+    breaking = [
+        point.users
+        for point in points
+        if point.over >= min(CLEARLY_OVER, max(1.0, point.of)) and point.share > min(0.8, CLEARLY_TIMES * limit.allowed)
+    ]
+    broken = min(breaking, default=None)
+    below = [each.users for each in points if each.share <= limit.allowed and (broken is None or each.users < broken)]
+    kept = max(below, default=0.0)
+    if broken is None or kept * NARROW < broken:
+        return Known(limit.expression, kept, broken, None)
+    centre = math.sqrt(kept * broken)
+    near = [each for each in blocks if abs(math.log(each.users / centre)) < 0.35]
+    return Known(limit.expression, kept, broken, crossing(near, limit.allowed, centre))
+
+
+def answer_in_users(
+    limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], think_s: float
+) -> Answer:
+    """The final one; a number of users and its interval's lower end are rounded down, for nobody is half there."""
+    found = [known_of(limit, settled_blocks(stretches, place, think_s)) for place, limit in enumerate(limits)]
+    estimates = tuple(map(estimate_of, found))
+    lowest = min(zip(found, estimates, strict=True), key=lambda pair: pair[0].users, default=None)
+    tried = max((stretch.rate for stretch in stretches if not stretch.void), default=0.0)
+    if lowest is not None and lowest[0].broken is not None:
+        known, estimate = lowest
+        if known.broken is not None and known.broken <= 1:
+            reason = f"one user alone breaks {known.name}"
+            return Answer("not_kept", limit=known.name, reason=reason, estimates=estimates)
+        if known.kept < 1:
+            reason = f"{known.broken:.0f} users break {known.name}, and nothing smaller was seen to keep it"
+            return Answer("cannot_tell", limit=known.name, reason=reason, estimates=estimates)
+        return Answer("found", estimate.rate, estimate.interval, known.name, estimates=estimates)
+    if settings.max_rps is not None and tried >= settings.max_rps:
+        reason = f"every limit is kept at the most that was allowed, {settings.max_rps:g} users"
+        return Answer("at_least", at_least=tried, reason=reason, estimates=estimates)
+    return Answer("cannot_tell", at_least=tried or None, reason="no limit gave out in the time", estimates=estimates)
+
+
+def estimate_of(known: Known) -> Estimate:
+    """The estimate that is reported."""
+    if known.broken is None:
+        return Estimate(known.name, kept_everywhere=True)
+    if known.crossing is None:
+        return Estimate(known.name, math.floor(known.users), Interval(known.kept, known.broken))
+    fitted = known.crossing
+    interval = Interval(math.floor(fitted.interval.low), math.ceil(fitted.interval.high))
+    return Estimate(known.name, math.floor(fitted.at), interval, fitted.slope, fitted.dispersion)
