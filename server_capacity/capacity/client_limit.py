@@ -65,11 +65,12 @@ class ClientWatch:
             return f"the client was the limit: {ledger.dropped - self._dropped:,} arrivals found no place in flight"
         if ledger.late_changes > self._late_changes:
             return "the client was the limit: a worker heard of a change of the rate too late"
-        if late := self._late(spool_state.feed.stage(stage)):
+        if late := self.late(spool_state.feed.stage(stage)):
             return late
         return self._busy(spool_state) if seconds >= LEAST_CPU_S else ""
 
-    def _late(self, cell: Cell) -> str:
+    def late(self, cell: Cell) -> str:
+        """Why requests of a stretch were sent too late to count; empty where they were not."""
         lag = cell.times.get("lag")
         if lag is None or not lag.count:
             return ""

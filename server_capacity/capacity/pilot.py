@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from inference_benchmarker.engine.pilot import Order
+    from inference_benchmarker.records.feed import Feed
     from inference_benchmarker.wave.spool_state import SpoolState
     from server_capacity.capacity.counting import Counted
     from server_capacity.capacity.question import Question
@@ -68,12 +69,13 @@ class CapacityPilot:
         self._ended = False
         self._again: Decimal | None = None
         self._in_a_row = 0
+        self._feed: Feed | None = None
 
     def orders(self, spool_state: SpoolState, now_ns: int) -> list[Order]:
         """The orders of this moment, mostly none."""
         if self._ended or now_ns < self._next_ns:
             return []
-        self._next_ns = now_ns + ASK_NS
+        self._next_ns, self._feed = now_ns + ASK_NS, spool_state.feed
         self._take(spool_state)
         self._look_at_client(spool_state, now_ns)
         rate = self._wanted(spool_state, now_ns)
@@ -86,9 +88,14 @@ class CapacityPilot:
         return [self._question.order(rate, self._rate)]
 
     def named(self, stage: Counted) -> Counted:
-        """A stage of this wave as it was counted, with its purpose and why it counts for nothing."""
+        """A stage of this wave as it was counted, with its purpose and why it counts for nothing.
+
+        What the client did shortly before its end is known only now.
+        """
         number = stage.stretch.number
         purpose, void = self._purposes.get(number, self._search.purpose), self._voids.get(number, "")
+        if not void and self._feed is not None:
+            void = self._watch.late(self._feed.stage(number))
         return replace(stage, stretch=replace(stage.stretch, purpose=purpose, void=void))
 
     def progress(self, spool_state: SpoolState, now_ns: int) -> str:
@@ -153,7 +160,7 @@ class CapacityPilot:
             return None
         if self._again is not None:
             return self._tried_again(spool_state, now_ns)
-        if self._stage in self._voids:
+        if self._stage in self._voids and self._rate:
             self._again = self._rate
             return Decimal(0)
         order = self._search.order(self.moment(spool_state, now_ns))

@@ -142,3 +142,26 @@ def test_arrivals_that_found_no_place_are_the_clients_limit() -> None:
 
     assert found.pilot.client_limit is None
     assert "3 arrivals found no place" in found.pilot.named(Counted(Stretch(0, 10, 0, 1, (), ""), 0, None)).stretch.void
+
+
+def test_a_pause_that_counts_for_nothing_is_over_when_the_search_says_so() -> None:
+    world = World()
+    search = Scripted([(4, "drain", 0.0), (6, "near", 12.0), (9, "", "end")])
+    pilot = CapacityPilot(cast("Search", search), Question(open_plan(), LIMITS, Settings(time_s=60.0), 1), world.rate)
+    pilot.moved = lambda: "the instances changed" if world.rate == 0 else ""
+
+    world.run(pilot, 12)
+
+    assert [order for _, order in world.orders] == [Rate(Decimal(0)), Rate(Decimal(12)), End()]
+
+
+def test_the_last_second_of_a_stretch_is_judged_once_it_is_known() -> None:
+    world = World()
+    found = flown(world, [(4, "near", 20.0), (8, "", "end")], seconds=9)
+    slow = Histogram.of([50 * MS] * 20).to_json()
+    world.feed.merge([{"s": 8, "n": 1, "ok": 20, "latency": slow, "lag": slow}], [])
+
+    voids = [found.pilot.named(Counted(Stretch(n, 10.0, 0.0, 4.0, (), ""), 0, None)).stretch.void for n in (0, 1)]
+
+    assert voids[0] == ""
+    assert "late" in voids[1]
