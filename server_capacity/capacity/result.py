@@ -31,7 +31,7 @@ def content(
     """The object of capacity.json; ``more`` are keys that others fill in. Rates in requests/s, times in seconds."""
     told = take_in(question.plan.server_limits, explored, confirmed)
     output = generated_in(explored)
-    points, low = curve(explored.rows, question.limits), answer.interval.low if answer.interval else None
+    points, low = curve(explored.rows, question.limits), answer.interval.low if answer.interval else answer.at_least
     at_low = at_answer(confirmed)
     data = {
         "schema_version": SCHEMA_VERSION,

@@ -54,7 +54,7 @@ def find_capacity(question: Question, waves: Waves) -> dict[str, Any]:
         save(waves.folder, content(question, explored, found, [], payloads=payloads(waves)))
         confirmed = _confirmed(question, waves, explored, found, interrupts)
         found = _answer(question, explored, confirmed)
-        if waves.server.sources:
+        if waves.server.sources and not explored.interrupted and not interrupts.count:
             found, confirmed = _with_server(question, waves, explored, confirmed, interrupts)
         data = content(question, explored, found, confirmed, **_evidence(question, waves, explored, confirmed))
         save(waves.folder, data)

@@ -17,6 +17,7 @@ from inference_benchmarker.version import SCHEMA_VERSION
 from server_capacity.capacity.folder import save
 from tests.bench import FACTORIES, SENDER, factories
 from tests.capacities import found
+from tests.fake_cloudwatch import cloudwatch_block
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -155,10 +156,14 @@ def test_a_search_ends_where_it_may_go_no_higher(bench: Bench) -> None:
     folder = bench.folder()
     (folder / "sender.py").write_text(SENDER)
     (folder / "f.py").write_text(FACTORIES)
-    with bench.endpoint(service="none") as endpoint:
-        flags = "--max-rps 40 --start-rps 40 --time 6 --workers 1 --slo p99<5s --output-dir runs --json --quiet"
-        line = ["capacity", "--factories-file", "f.py", *flags.split()]
-        done = bench.run(*line, factories=None, target=endpoint, folder=folder)
+    config = [cloudwatch_block("AWS/SageMaker", {"Invocations": ["Sum"]}, period=1, lag=1)]
+    (folder / "config.json").write_text(json.dumps(config))
+    with bench.endpoint(servers=4, service_s=0.02, publish_interval_s=1) as endpoint:
+        flags = "--max-rps 40 --start-rps 20 --time 6 --workers 1 --slo p99<5s --output-dir runs --json --quiet"
+        limit = ["--endpoint-config", "config.json", "--slo", "server.CPUUtilization<50%"]
+        line = ["capacity", "--factories-file", "f.py", *flags.split(), *limit]
+        environment = endpoint.aws_environment
+        done = bench.run(*line, factories=None, target=endpoint, folder=folder, environment=environment)
         seen = endpoint.arrivals()["id"]
 
     told = json.loads(done.out)
@@ -167,3 +172,36 @@ def test_a_search_ends_where_it_may_go_no_higher(bench: Bench) -> None:
     assert sum(row["sent"] for row in told["stretches"]) == len(seen) == len(set(seen))
     (made,) = (folder / "runs").glob("*_capacity")
     assert (made / told["waves"]["exploration"][0] / "requests.parquet").is_file()
+    limit_row = told["limits"][-1]
+    assert limit_row["expression"] == "server.CPUUtilization<50%"
+    assert limit_row["rate"] == pytest.approx(100, rel=0.25), "4 servers of 20 ms are half busy then, far above 40/s"
+    cpu = next(row for row in told["resources"]["all"] if row["metric"] == "CPUUtilization")
+    assert cpu["at_low"] == pytest.approx(0.2, rel=0.25), "at 40/s"
+
+
+@pytest.mark.slow
+@pytest.mark.process
+def test_a_limit_on_the_servers_cpu_is_found_and_confirmed(bench: Bench) -> None:
+    """4 servers of 100 ms are busy for 60% of the time at 24/s, and keep p99 far above that."""
+    folder = bench.folder()
+    (folder / "sender.py").write_text(SENDER)
+    (folder / "f.py").write_text(FACTORIES)
+    config = [cloudwatch_block("AWS/SageMaker", {"Invocations": ["Sum"]}, period=1, lag=1)]
+    (folder / "config.json").write_text(json.dumps(config))
+    with bench.endpoint(servers=4, service_s=0.1, publish_interval_s=1, publication_delay_s=2) as endpoint:
+        flags = "--time 30 --workers 1 --slo p99<1s --output-dir runs --endpoint-config config.json"
+        line = ["capacity", "--factories-file", "f.py", *flags.split(), "--slo", "server.CPUUtilization<60%"]
+        environment = endpoint.aws_environment
+        search = bench.start(*line, factories=None, target=endpoint, folder=folder, environment=environment)
+        done = search.finish(timeout=200)
+    (made,) = (folder / "runs").glob("*_capacity")
+    told = json.loads((made / "capacity.json").read_text())
+    assert (told["outcome"], told["limit"]) == ("found", "server.CPUUtilization<60%")
+    assert told["rate"] == pytest.approx(24, rel=0.03)
+    assert told["interval"]["low"] <= 24 * 1.01
+    confirmed = told["confirmation"][-1]["limits"][-1]
+    share = told["confirmation"][-1]["rate"] * 0.1 / 4
+    assert confirmed["value"] == pytest.approx(share, rel=0.2), "as far as the arrivals of 10 s are the rate's"
+    lines = done.out.splitlines()
+    assert lines[0].startswith("PENDING: ")
+    assert lines[-2] == told["headline"]
