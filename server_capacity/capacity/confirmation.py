@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Judgement = Literal["holds", "fails", "cannot_tell"]
 
-LEAST_S, SHARE_OF_LOAD = 10.0, 1 / 3
+USUAL_S, SHORTEST_S, SHARE_OF_LOAD = 10.0, 2.0, 1 / 3
 WANTED_ERROR = 0.5
 """A confirmation is long enough for this standard error of the share over a limit, over the share that is allowed."""
 CLEARLY = 2.0
@@ -81,10 +81,10 @@ class Confirmed:
 
 
 def confirm(question: Question, waves: Waves, answer: Answer, explored: Explored) -> Confirmed | None:
-    """A wave at the lower end of the answer's interval; None where the answer has none."""
-    if answer.interval is None or answer.interval.low <= 0:
+    """A wave at the rate that is to be confirmed; None where there is none."""
+    rate = rate_to_confirm(answer)
+    if rate is None:
         return None
-    rate = answer.interval.low
     seconds = question.soak_s or max(length_s(question, answer, rate, explored.load_s), waves.server.least_s)
     wave = waves.confirm(question.confirmation(rate, seconds, explored.workers, waves.folder))
     stage = counted(wave, question.limits)[0]
@@ -94,6 +94,13 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: Explored
     return Confirmed(wave, stage, tuple(judged), spoilt(question, wave), soak=question.soak_s is not None)
 
 
+def rate_to_confirm(answer: Answer) -> float | None:
+    """The lower end of the interval; where every limit was kept at the most that may be tried, that."""
+    if answer.interval is not None and answer.interval.low > 0:
+        return answer.interval.low
+    return answer.at_least if answer.outcome == "at_least" else None
+
+
 def length_s(question: Question, answer: Answer, rate: float, load_s: float) -> float:
     """As long as it takes to tell, by the bursts that the search saw; at most a third of the search's load."""
     wanted = [
@@ -101,8 +108,8 @@ def length_s(question: Question, answer: Answer, rate: float, load_s: float) -> 
         for limit in question.limits
         if limit.expression == answer.limit and limit.allowed > 0
     ]
-    most = max(LEAST_S, SHARE_OF_LOAD * (question.settings.time_s or load_s))
-    return min(max([LEAST_S, *wanted]), most)
+    most = max(SHORTEST_S, SHARE_OF_LOAD * (question.settings.time_s or load_s))
+    return min(max([USUAL_S, *wanted]), most)
 
 
 def judge(limit: Limit, of: int, over: int, dispersion: float = USUAL_DISPERSION) -> Judgement:

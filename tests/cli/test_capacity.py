@@ -169,7 +169,11 @@ def test_a_search_ends_where_it_may_go_no_higher(bench: Bench) -> None:
     told = json.loads(done.out)
     assert (done.code, told["outcome"], told["exit_code"]) == (0, "at_least", 0)
     assert told["at_least"]["rate"] == 40
-    assert sum(row["sent"] for row in told["stretches"]) == len(seen) == len(set(seen))
+    (confirmed,) = told["confirmation"]
+    assert confirmed["rate"] == 40
+    sent = [json.loads(path.read_text())["ledger"]["sent"] for path in folder.glob("runs/*/*/summary.json")]
+    assert sum(row["sent"] for row in told["stretches"]) in sent
+    assert sum(sent) == len(seen) == len(set(seen))
     (made,) = (folder / "runs").glob("*_capacity")
     assert (made / told["waves"]["exploration"][0] / "requests.parquet").is_file()
     limit_row = told["limits"][-1]

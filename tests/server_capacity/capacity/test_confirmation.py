@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inference_benchmarker.plan.slo import Slo
-from server_capacity.capacity.confirmation import LEAST_S, judge, length_s
+from server_capacity.capacity.confirmation import USUAL_S, judge, length_s, rate_to_confirm
 from server_capacity.capacity.question import Question, offerable
 from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.limits import Limit, limits_of
@@ -46,7 +46,7 @@ def answer(dispersion: float) -> Answer:
     return Answer("found", 174.0, interval, "p99<100ms", estimates=(estimate,))
 
 
-@pytest.mark.parametrize(("dispersion", "seconds"), [(1.0, LEAST_S), (5.0, 11.9), (250.0, 20.0)])
+@pytest.mark.parametrize(("dispersion", "seconds"), [(1.0, USUAL_S), (5.0, 11.9), (250.0, 20.0)])
 def test_a_confirmation_is_as_long_as_its_bursts_ask_for_and_its_search_allows(
     dispersion: float, seconds: float
 ) -> None:
@@ -62,3 +62,10 @@ def test_a_confirmation_is_as_long_as_its_bursts_ask_for_and_its_search_allows(
 )
 def test_a_rate_is_offered_to_four_digits(rate: float, text: str) -> None:
     assert f"{offerable(rate):f}" == text
+
+
+def test_the_lower_end_is_confirmed_or_the_most_that_may_be_tried() -> None:
+    assert rate_to_confirm(answer(1.0)) == 168.0
+    assert rate_to_confirm(Answer("at_least", at_least=40.0)) == 40.0
+    assert rate_to_confirm(Answer("cannot_tell", at_least=40.0)) is None
+    assert rate_to_confirm(Answer("not_kept")) is None
