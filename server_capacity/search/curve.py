@@ -110,17 +110,17 @@ def _log_likelihood(point: Point, prior: Prior, rates: Floats, slopes: Floats, d
 def _log_prior(prior: Prior, x: Floats, slopes: Floats, dispersions: Floats) -> Floats:
     """At each rate, slope and dispersion."""
     log_slopes = np.log(slopes)[None, :]
-    wide = _normal(log_slopes, math.log(12.0), 1.1)
+    wide = _normal(log_slopes, math.log(10.0), 1.0)
     of_slope = np.broadcast_to(wide, (len(x), len(slopes)))
     of_rate = np.zeros((len(x), 1))
     if prior.most is not None and prior.bursty:
         load = np.minimum(np.exp(x) / prior.most, 1.0 / (1.0 + 0.5 * prior.most_sd))[:, None]
-        expected = np.log(0.85 * math.log(1 / prior.allowed) * load / (1.0 - load))
-        sd = np.minimum(1.1, np.hypot(0.4, prior.most_sd / (1.0 - load)))
+        expected = np.log(1.5 + 0.95 * math.log(1 / prior.allowed) * load / (1.0 - load))
+        sd = np.minimum(1.1, np.hypot(0.3 + 0.5 * (1.0 - load), prior.most_sd / (1.0 - load)))
         of_slope = 0.85 * _normal(log_slopes, expected, sd) + 0.15 * wide
         of_rate = -0.5 * (np.maximum(0.0, x - math.log(prior.most)) / prior.most_sd)[:, None] ** 2
-    times = (4.0 if prior.bursty else 0.6) * math.sqrt(prior.allowed / 0.01)
-    of_dispersion = _normal(np.log(dispersions), np.log1p(times * slopes)[:, None], 0.9)
+    times = (5.0 if prior.bursty else 0.6) * math.sqrt(prior.allowed / 0.01)
+    of_dispersion = _normal(np.log(dispersions), np.log1p(times * slopes)[:, None], 0.7)
     return np.asarray((of_rate + np.log(of_slope + 1e-30))[:, :, None] + np.log(of_dispersion + 1e-30)[None, :, :])
 
 

@@ -14,18 +14,22 @@ if TYPE_CHECKING:
 
 UNKNOWN_RELAXATION_ANSWERS = 20.0
 MOST_LOAD = 0.94
+LEAST_SD, LEAST_COUNT_SD = 0.03, 0.005
+CLEAR_BACKLOG = 0.05  # of what was sent, from which a stretch was at saturation all along
+CALM = 8  # stretches, of those at the lowest rates, that tell the time of an answer
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
     """``answer_s``: the mean time of an answer, by Little's law; ``most``: the rate completed when overloaded.
 
-    ``most`` is good to ``most_sd`` of itself.
+    ``most`` is good to ``most_sd`` of itself; ``count_sd`` is the part of it that more counting makes less.
     """
 
     answer_s: float = 0.0
     most: float | None = None
     most_sd: float = 0.0
+    count_sd: float = 0.0
 
     def relaxation_s(self, rate: float) -> float:
         """The time after which the queue has nearly forgotten the rate before: 1 / (most (1 - sqrt(load))^2)."""
@@ -70,9 +74,28 @@ def pace_of(stretches: Sequence[Stretch]) -> Pace:
     flows = [(stretch, flow) for stretch in stretches if (flow := flow_of(stretch)) is not None]
     if not flows:
         return Pace()
-    answer_s = median(flow.waiting / stretch.rate for stretch, flow in flows)
+    slowest = sorted(flows, key=lambda pair: pair[0].rate)[:CALM]
+    answer_s = _answer_s(stretches) or median(flow.waiting / stretch.rate for stretch, flow in slowest)
     full = [flow for stretch, flow in flows if flow.seconds > 2 * answer_s and overloaded(stretch, answer_s)]
-    completed, seconds = sum(flow.sent - flow.waiting for flow in full), sum(flow.seconds for flow in full)
+    full = [flow for flow in full if flow.waiting > CLEAR_BACKLOG * flow.sent] or full
+    completed = sum(flow.sent - flow.waiting for flow in full)
+    seconds = sum(flow.seconds - answer_s for flow in full)
     if completed <= 0:
         return Pace(answer_s)
-    return Pace(answer_s, completed / seconds, max(0.02, 1.0 / math.sqrt(completed)))
+    count_sd = max(LEAST_COUNT_SD, 1.0 / math.sqrt(completed))
+    return Pace(answer_s, completed / seconds, max(LEAST_SD, count_sd), count_sd)
+
+
+def _answer_s(stretches: Sequence[Stretch]) -> float | None:
+    """The time of a slow answer: of a few requests at first, none came until the pause that followed was over."""
+    if len(stretches) < 2 or stretches[1].rate > 0 or stretches[1].in_flight > 0:
+        return None
+    if not is_unanswered(stretches[0]):
+        return None
+    return stretches[0].seconds / 2 + stretches[1].seconds
+
+
+def is_unanswered(stretch: Stretch) -> bool:
+    """Tells whether something was sent, and no answer came while the stretch lasted."""
+    flow = flow_of(stretch)
+    return flow is not None and flow.waiting >= flow.sent

@@ -20,7 +20,7 @@ SATURATED = 0.3  # the share over from which a stretch is one burst
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """``rate``: the one that the queue felt; ``blocks``: of parts long enough to be independent, requests over."""
+    """Of a stretch at ``rate``; ``blocks``: requests over in parts that are long enough to be independent."""
 
     rate: float
     of: int
@@ -44,25 +44,16 @@ def points_of(stretches: Sequence[Stretch], limit: int, pace: Pace) -> list[Poin
 
 
 def _point(stretch: Stretch, limit: int, relaxation_s: float) -> Point | None:
-    """After a small change the queue is between two rates for a while; what follows a large one is left out."""
-    change = math.log(stretch.before / stretch.rate) if stretch.before > 0 else -math.inf
-    small = abs(change) < SMALL_CHANGE
+    """A large change is waited out; after small ones, up and down in turn, what the queue carries over evens out."""
+    small = stretch.before > 0 and abs(math.log(stretch.before / stretch.rate)) < SMALL_CHANGE
     from_s = stretch.start_s + (0.0 if small else min(FORGOTTEN * relaxation_s, stretch.seconds / 2))
     parts = [part for part in stretch.slices if part.start_s >= from_s - 1e-9]
     of = sum(part.counts[limit].of for part in parts)
     if not of:
         return None
-    felt = 0.0
-    if small and 0 < relaxation_s < stretch.seconds / 2:
-        felt = sum(
-            part.counts[limit].of
-            * change
-            * math.exp(-((part.start_s + part.end_s) / 2 - stretch.start_s) / relaxation_s)
-            for part in parts
-        )
     over = sum(part.counts[limit].over for part in parts)
     blocks = _blocks(parts, limit, BLOCK_RELAXATIONS * relaxation_s) if over < SATURATED * of else (over,)
-    return Point(stretch.rate * math.exp(felt / of), of, over, blocks)
+    return Point(stretch.rate, of, over, blocks)
 
 
 def _blocks(parts: Sequence[Slice], limit: int, least_s: float) -> tuple[int, ...]:

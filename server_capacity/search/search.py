@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from server_capacity.search.curve import COARSE
-from server_capacity.search.estimate import Known, known_of, lowest_of
-from server_capacity.search.pace import Pace, overloaded, pace_of
+from server_capacity.search.known import Known, known_of, lowest_of
+from server_capacity.search.pace import Pace, is_unanswered, overloaded, pace_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,10 +18,15 @@ if TYPE_CHECKING:
     from server_capacity.search.stretch import Stretch
 
 FIRST_RATE = 1.0
-GROW_TIMES, GROW_S = 2.0, 2.0
+GROW_TIMES, GROW_S = 2.0, 2.5
 FEW = 8.0  # requests/s below which the rate grows faster
 NEAR_S = 8.0
-LATE_S = 1.5
+LEAST_SENT = 20.0
+LONGEST_PAUSE_S = 300.0
+AT_MOST_S = 30.0
+ONE_AT_A_TIME = 0.5
+NARROW_STEP = 0.99
+LEAST_LOAD_S = 60.0
 BACKLOG, BACKLOG_ANSWERS = 10.0, 4.0
 AWAY, MOST_AWAY = 0.5, 0.1
 MOST_CHANGES = 900
@@ -52,7 +57,6 @@ class Search:
         self.client_most: float | None = None
         self._load_s = 0.0
         self._changes = 0
-        self._best = self.first_rate
         self._above = False
         self._paced, self._known_pace = -1, Pace()
 
@@ -61,64 +65,104 @@ class Search:
         running = moment.stretches[-1]
         if running.rate == 0:
             return self._after_pause(moment)
-        if self._load_s + running.seconds >= self.settings.load_s(0.0) or self._changes >= MOST_CHANGES:
+        load_s = self.settings.load_s(self._pace(moment).answer_s)
+        if self._load_s + running.seconds >= load_s or self._changes >= MOST_CHANGES:
             return "end"
+        if running.void:
+            return self._after_void(moment)
         if running.seconds >= 1.0 and overloaded(running, self._pace(moment).answer_s):
-            return self._change("drain", 0.0, running)
+            return self._change("drain", 0.0, moment)
         if running.seconds < self._least_s(running, moment):
             return None
-        if self.purpose == "grow":
-            return self._grow(moment)
-        return self._near(moment)
+        return self._next(moment)
 
     def _after_pause(self, moment: Moment) -> float | Literal["end"] | None:
         pause = moment.stretches[-1]
-        if moment.in_flight > 0 and pause.seconds < 30.0 + 10.0 * self._pace(moment).answer_s:
+        if moment.in_flight > 0 and pause.seconds < LONGEST_PAUSE_S + 10.0 * self._pace(moment).answer_s:
             return None
-        return self._near(moment)
+        return self._next(moment)
+
+    def _after_void(self, moment: Moment) -> float | Literal["end"] | None:
+        """Nothing that the client could not send is tried again; another stretch that does not count is."""
+        running = moment.stretches[-1]
+        if "client" not in running.void:
+            return self._next(moment) if running.seconds >= self._least_s(running, moment) else None
+        clean = [stretch.rate for stretch in moment.stretches if stretch.rate and not stretch.void]
+        self.client_most = max((rate for rate in clean if rate < running.rate), default=running.rate / 2)
+        return self._next(moment)
 
     def _least_s(self, running: Stretch, moment: Moment) -> float:
+        """A stretch is long enough for answers to come, and near the answer for the queue to be in many states."""
         pace = self._pace(moment)
         if self.purpose == "grow":
-            return max(GROW_S, LATE_S + 1.0, 3 * pace.answer_s)
-        return max(NEAR_S, min(8 * pace.relaxation_s(running.rate), self.settings.load_s(0.0) / 13))
+            return max(GROW_S, 3 * pace.answer_s)
+        longest = max(NEAR_S, self.settings.load_s(pace.answer_s) / 13)
+        wanted = max(8 * pace.relaxation_s(running.rate), 20 * pace.answer_s, LEAST_SENT / running.rate)
+        return max(NEAR_S, min(wanted, longest))
 
     def _pace(self, moment: Moment) -> Pace:
         if self._paced != len(moment.stretches):
             self._paced, self._known_pace = len(moment.stretches), pace_of(moment.stretches[:-1])
         return self._known_pace
 
-    def _grow(self, moment: Moment) -> float | Literal["end"]:
-        running = moment.stretches[-1]
-        if any(known.broken for known in known_of(self.limits, moment.stretches, COARSE)):
-            return self._near(moment)
-        most = self.settings.max_rps or math.inf
-        if running.rate >= most:
-            return "end"
-        times = GROW_TIMES**2 if running.rate < FEW else GROW_TIMES
-        return self._change("grow", min(running.rate * times, most), running)
-
-    def _near(self, moment: Moment) -> float | Literal["end"]:
-        running = moment.stretches[-1]
-        if moment.in_flight > BACKLOG + BACKLOG_ANSWERS * running.rate * self._pace(moment).answer_s:
-            return self._change("drain", 0.0, running)
-        lowest = lowest_of(known_of(self.limits, moment.stretches, COARSE))
+    def _next(self, moment: Moment) -> float | Literal["end"]:
+        """The next rate, by what is known of all limits; or a pause first, where a backlog is left."""
+        running, answer_s = moment.stretches[-1], pace_of(moment.stretches).answer_s
+        if len(moment.stretches) == 1 and is_unanswered(running):
+            return self._change("drain", 0.0, moment)
+        if running.rate > 0 and moment.in_flight > BACKLOG + BACKLOG_ANSWERS * running.rate * answer_s:
+            return self._change("drain", 0.0, moment)
+        lowest = lowest_of(known_of(self.limits, self.settings, moment.stretches, COARSE))
         if lowest.broken is None:
-            return self._change("grow", self._best * GROW_TIMES, running)
-        return self._change(*self._next(lowest), running)
+            return self._grow(moment, answer_s)
+        if self._is_over(lowest, answer_s) and self._is_precise(moment):
+            return "end"
+        return self._change(*self._closer(lowest), moment)
 
-    def _next(self, lowest: Known) -> tuple[str, float]:
+    def _grow(self, moment: Moment, answer_s: float) -> float | Literal["end"]:
+        clean = [stretch for stretch in moment.stretches if stretch.rate and not stretch.void]
+        answered = [stretch.rate for stretch in clean if not is_unanswered(stretch)]
+        best = max(answered, default=min(self.first_rate, 1.0 / max(answer_s, 1e-3)) / GROW_TIMES)
+        most = min(self.settings.max_rps or math.inf, self.client_most or math.inf)
+        if best >= most * 0.999:
+            at_most = sum(stretch.seconds for stretch in clean if stretch.rate >= most * 0.999)
+            return "end" if at_most >= AT_MOST_S else self._change("at most", most, moment)
+        times = GROW_TIMES**2 if best < FEW and best * answer_s < 1.0 else GROW_TIMES
+        return self._change("grow", min(best * times, most), moment)
+
+    def _is_over(self, lowest: Known, answer_s: float) -> bool:
+        """Tells whether no more needs to be known: a step that is narrow, the precision, or nothing that is kept."""
+        if lowest.broken is not None and not lowest.kept:
+            return lowest.broken * max(answer_s, 1e-3) < ONE_AT_A_TIME and lowest.broken <= self.first_rate
+        if lowest.step and lowest.broken is not None:
+            return lowest.kept >= NARROW_STEP * lowest.broken
+        precision = self.settings.precision
+        if lowest.fit is None or precision is None:
+            return False
+        return self._load_s >= LEAST_LOAD_S and lowest.fit.interval.width <= precision * lowest.fit.rate
+
+    def _is_precise(self, moment: Moment) -> bool:
+        """Tells whether the precision holds on the grid that the answer is taken from, too."""
+        precision = self.settings.precision
+        lowest = lowest_of(known_of(self.limits, self.settings, moment.stretches))
+        return precision is None or lowest.fit is None or lowest.fit.interval.width <= precision * lowest.fit.rate
+
+    def _closer(self, lowest: Known) -> tuple[str, float]:
+        """Bisecting until there is a fit; then from below and from above in turn, by a share of the slope's length."""
         fitted = lowest.fit
-        if fitted is None or lowest.broken is None:
-            return "bisect", lowest.rate
+        most = min(self.settings.max_rps or math.inf, self.client_most or math.inf)
+        if fitted is None:
+            return "bisect", min(lowest.rate, most)
         self._above = not self._above
         away = min(MOST_AWAY, max(AWAY / fitted.slope, AWAY * fitted.sd))
-        return ("above", fitted.rate * math.exp(away)) if self._above else ("below", fitted.rate * math.exp(-away))
+        purpose, rate = (
+            ("above", fitted.rate * math.exp(away)) if self._above else ("below", fitted.rate * math.exp(-away))
+        )
+        return purpose, min(rate, most)
 
-    def _change(self, purpose: str, rate: float, running: Stretch) -> float:
-        self._load_s += running.seconds if running.rate > 0 else 0.0
+    def _change(self, purpose: str, rate: float, moment: Moment) -> float:
+        running = moment.stretches[-1]
+        self._load_s += running.seconds if running.rate > 0 and not running.void else 0.0
         self._changes += 1
         self.purpose = purpose
-        if rate > 0 and not overloaded(running, self._known_pace.answer_s):
-            self._best = max(self._best, running.rate)
         return rate

@@ -1,0 +1,150 @@
+"""Of each limit the rates between which it gives out, and a fit there. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from server_capacity.search.answer import Interval
+from server_capacity.search.curve import FINE, Fit, Prior, Sizes, fit
+from server_capacity.search.pace import Pace, flow_of, overloaded, pace_of
+from server_capacity.search.points import points_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from server_capacity.search.limits import Limit
+    from server_capacity.search.points import Point
+    from server_capacity.search.settings import Settings
+    from server_capacity.search.stretch import Stretch
+
+KEEPS_UP = "keeps up"
+LEAST_OVER = 8
+KEEPS_UP_SLOPE = 5.0  # its stretches from above are so far above that the backlog is seen to grow
+REACH = 0.3  # of a fit to either side, in ln(rate)
+NARROW = 1.3  # a bracket's ends, one over the other
+STEP_FROM, STEP_LOW, STEP_HIGH, LEAST_BETWEEN = 0.9, 0.1, 10.0, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Of one limit: the highest rate that kept it below the lowest that clearly broke it, and a fit between them.
+
+    ``step``: nothing is over up to ``kept``, and most of all from ``broken`` on.
+    """
+
+    name: str
+    kept: float
+    broken: float | None
+    fit: Fit | None
+    step: bool = False
+
+    @property
+    def rate(self) -> float:
+        """The best guess so far; infinite where nothing broke the limit."""
+        if self.fit is not None:
+            return self.fit.rate
+        return math.inf if self.broken is None else math.sqrt(max(self.kept, self.broken / 4) * self.broken)
+
+
+def is_time(limit: Limit) -> bool:
+    """Tells whether a limit is on a time, which a backlog makes longer and longer."""
+    return limit.metric not in ("success", "goodput")
+
+
+def clearly_broken(point: Point, allowed: float) -> bool:
+    """Tells whether so many are over that short bursts do not explain it."""
+    expected = point.of * allowed
+    return point.over >= LEAST_OVER and point.over > min(expected + 6.0 * math.sqrt(expected), 0.8 * point.of)
+
+
+def known_of(
+    limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], sizes: Sizes = FINE
+) -> list[Known]:
+    """The knowledge of each limit, in their order, and of keeping up."""
+    even = settings.arrivals == "constant"
+    pace = pace_of(stretches)
+    counted = [stretch for stretch in stretches if stretch.rate > 0 and not stretch.void]
+    ceiling = min((stretch.rate for stretch in counted if overloaded(stretch, pace.answer_s)), default=None)
+    calm = [stretch for stretch in counted if not overloaded(stretch, pace.answer_s)]
+    found = []
+    for place, limit in enumerate(limits):
+        points = points_of(stretches, place, pace)
+        bracket = _bracket(limit, points, ceiling)
+        if even and is_step(points, limit.allowed, bracket):
+            found.append(_step(bracket, counted))
+        else:
+            found.append(_fitted(limit, points, bracket, pace, sizes))
+    return [*found, _keeping_up(pace, ceiling, calm)]
+
+
+def _bracket(limit: Limit, points: Sequence[Point], ceiling: float | None) -> Known:
+    breaking = [point.rate for point in points if clearly_broken(point, limit.allowed)]
+    broken = min([*breaking, *([ceiling] if ceiling and is_time(limit) else [])], default=None)
+    below = [point.rate for point in points if point.share <= limit.allowed and (not broken or point.rate < broken)]
+    return Known(limit.expression, max(below, default=0.0), broken, None)
+
+
+def is_step(points: Sequence[Point], allowed: float, bracket: Known) -> bool:
+    """Tells whether a share goes from nothing to far over the limit at once, as it can where arrivals are even."""
+    if bracket.broken is None:
+        return False
+    around = [point for point in points if STEP_FROM * bracket.kept <= point.rate <= bracket.broken]
+    between = sum(STEP_LOW * allowed < point.share < STEP_HIGH * allowed for point in around)
+    return between < LEAST_BETWEEN and not any(
+        point.rate > bracket.broken and point.share <= allowed for point in points
+    )
+
+
+def _step(bracket: Known, counted: Sequence[Stretch]) -> Known:
+    """Of a step: more than was completed cannot be kept for long, even where the backlog is short still."""
+    flows = [flow_of(stretch) for stretch in counted if stretch.rate <= bracket.kept]
+    completed = max((flow.completed_rate for flow in flows if flow is not None), default=bracket.kept)
+    return replace(bracket, kept=min(bracket.kept, completed), step=True)
+
+
+def _fitted(limit: Limit, points: Sequence[Point], bracket: Known, pace: Pace, sizes: Sizes) -> Known:
+    """A limit is fitted as soon as its bracket is narrow, or a rate within it is neither kept nor clearly broken."""
+    kept, broken = bracket.kept, bracket.broken
+    if broken is None or not kept:
+        return bracket
+    between = [point.rate for point in points if kept < point.rate < broken]
+    if not between and kept * NARROW < broken:
+        return bracket
+    first = _fit(limit, points, pace, min(between, default=math.sqrt(kept * broken)), sizes)
+    return replace(bracket, fit=_fit(limit, points, pace, first.rate, sizes))
+
+
+def _fit(limit: Limit, points: Sequence[Point], pace: Pace, centre: float, sizes: Sizes) -> Fit:
+    """Of the points around a rate; what is far below it tells the share that is over without any wait."""
+    low, high = centre * math.exp(-REACH), centre * math.exp(REACH)
+    near = [point for point in points if low <= point.rate <= high]
+    base = _base(points, limit.allowed, low)
+    prior = Prior(limit.allowed, pace.most, pace.most_sd, is_time(limit), base)
+    return fit(near, prior, centre * math.exp(-0.5), centre * math.exp(0.4), sizes)
+
+
+def _base(points: Sequence[Point], allowed: float, below: float) -> float:
+    """The share over at low rates, where enough requests tell; at most most of what is allowed."""
+    of = sum(point.of for point in points if point.rate < below)
+    over = sum(point.over for point in points if point.rate < below)
+    return min(over / of, 0.7 * allowed) if of * allowed > 3 else 0.0
+
+
+def _keeping_up(pace: Pace, ceiling: float | None, calm: Sequence[Stretch]) -> Known:
+    """From the rate completed when overloaded; what was completed without a backlog can be kept up, too."""
+    kept = max((stretch.rate for stretch in calm if ceiling is None or stretch.rate < ceiling), default=0.0)
+    if pace.most is None or ceiling is None:
+        return Known(KEEPS_UP, kept, None, None)
+    completed = [flow.completed_rate for stretch in calm if (flow := flow_of(stretch)) is not None]
+    rate = max(pace.most, *completed)
+    sd = pace.count_sd
+    fitted = Fit(rate, Interval(rate * (1 - 2 * sd), rate * (1 + 2 * sd)), sd, KEEPS_UP_SLOPE, 1.0)
+    return Known(KEEPS_UP, min(kept, rate), ceiling, fitted)
+
+
+def lowest_of(known: Sequence[Known]) -> Known:
+    """The limit that gives out first; keeping up is one where no other gives out."""
+    *limits, keeping_up = known
+    return min((each for each in limits if each.broken), key=lambda each: each.rate, default=keeping_up)

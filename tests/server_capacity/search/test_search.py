@@ -1,0 +1,101 @@
+"""Whole searches against small queues whose capacity is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from server_capacity.search.limits import Limit
+from server_capacity.search.search import Search
+from server_capacity.search.settings import LONGEST_TIME_S, USUAL_TIME_S, Settings
+from tests.server_capacity.search.queues import Queue, play
+
+P99 = Limit("p99<100ms", "response_time", 0.01, 0.1)
+SUCCESS = Limit("success>=0.95", "success", 0.05)
+
+
+def exponential(mean_s: float) -> Queue:
+    return Queue(1, lambda draw: draw.expovariate(1 / mean_s))
+
+
+def exactly(servers: int, seconds: float) -> Queue:
+    return Queue(servers, lambda _: seconds)
+
+
+def test_the_interval_of_one_exponential_server_contains_its_capacity() -> None:
+    found = play(exponential(0.01), [P99, SUCCESS], Settings(time_s=120), seed=3).answer
+    assert (found.outcome, found.limit) == ("found", "p99<100ms")
+    assert found.interval is not None
+    assert found.interval.low < 53.95 < found.interval.high
+    assert found.rate is not None
+    assert found.interval.low <= found.rate <= found.interval.high
+
+
+def test_even_arrivals_find_the_step_of_exact_servers_and_end_early() -> None:
+    played = play(exactly(4, 0.02), [P99], Settings("constant"))
+    assert played.answer.rate is not None
+    assert 196 <= played.answer.rate <= 200
+    assert played.stretches[-1].end_s < 120
+
+
+def test_without_a_limit_on_time_the_capacity_is_what_keeps_up() -> None:
+    found = play(Queue(2, lambda draw: draw.expovariate(50)), [SUCCESS], Settings(time_s=90)).answer
+    assert found.limit == "keeps up"
+    assert found.interval is not None
+    assert found.interval.low < 100 < found.interval.high
+    assert found.interval.width < 30
+
+
+def test_the_most_that_is_allowed_is_at_least_what_it_takes() -> None:
+    played = play(exactly(4, 0.02), [P99], Settings(max_rps=50))
+    assert (played.answer.outcome, played.answer.at_least) == ("at_least", 50)
+    assert max(stretch.rate for stretch in played.stretches) == 50
+
+
+def test_what_the_client_cannot_send_is_not_tried_again() -> None:
+    played = play(exactly(4, 0.02), [P99], Settings(), client_most=90)
+    assert (played.answer.outcome, played.answer.reason) == ("at_least", "the client was the limit")
+    assert sum(stretch.rate > 90 for stretch in played.stretches) == 1
+    assert played.answer.at_least == 64
+
+
+def test_a_limit_that_an_idle_endpoint_breaks_is_kept_at_no_rate() -> None:
+    found = play(exactly(4, 0.2), [P99], Settings()).answer
+    assert (found.outcome, found.limit, found.rate) == ("not_kept", "p99<100ms", None)
+
+
+def test_a_precision_ends_the_search_as_soon_as_it_is_reached() -> None:
+    found = play(exactly(4, 0.02), [P99], Settings(precision=0.25)).answer
+    assert found.interval is not None
+    assert found.rate is not None
+    assert found.interval.width <= 0.35 * found.rate  # what was counted exactly may differ a little
+
+
+def test_slow_answers_are_waited_for_before_more_is_sent() -> None:
+    slow = Limit("p95<30s", "response_time", 0.05, 30.0)
+    played = play(Queue(8, lambda draw: draw.gauss(10, 2)), [slow], Settings(time_s=400))
+    assert played.stretches[1].rate == 0
+    assert max(stretch.rate for stretch in played.stretches) <= 2.5
+    assert played.answer.interval is not None
+    assert 0.3 < played.answer.interval.low < played.answer.interval.high < 1.2
+
+
+@pytest.mark.parametrize(
+    ("settings", "answer_s", "load_s"),
+    [
+        (Settings(), 0.02, USUAL_TIME_S),
+        (Settings(), 10.0, 600.0),
+        (Settings(), 600.0, LONGEST_TIME_S),
+        (Settings(time_s=60), 10.0, 60.0),
+        (Settings(precision=0.05), 0.02, LONGEST_TIME_S),
+        (Settings(time_s=60, precision=0.05), 0.02, 60.0),
+    ],
+)
+def test_slow_answers_get_more_time_only_where_none_was_given(
+    settings: Settings, answer_s: float, load_s: float
+) -> None:
+    assert settings.load_s(answer_s) == load_s
+
+
+def test_the_first_rate_is_the_one_that_was_given_within_the_most() -> None:
+    assert Search([P99], Settings(start_rps=40)).first_rate == 40
+    assert Search([P99], Settings(start_rps=40, max_rps=10)).first_rate == 10
