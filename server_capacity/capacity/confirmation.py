@@ -81,12 +81,16 @@ class Confirmed:
 
 
 def confirm(question: Question, waves: Waves, answer: Answer, explored: Explored) -> Confirmed | None:
-    """A wave at the rate that is to be confirmed; None where there is none."""
+    """A wave at the rate that is to be confirmed; None where there is none, or an interrupt came before it began."""
     rate = rate_to_confirm(answer)
     if rate is None:
         return None
     seconds = question.soak_s or max(length_s(question, answer, rate, explored.load_s), waves.server.least_s)
-    wave = waves.confirm(question.confirmation(rate, seconds, explored.workers, waves.folder))
+    try:
+        wave = waves.confirm(question.confirmation(rate, seconds, explored.workers, waves.folder))
+    except KeyboardInterrupt:
+        explored.interrupted = True
+        return None
     stage = counted(wave, question.limits)[0]
     stage = replace(stage, stretch=replace(stage.stretch, purpose="confirm"))
     limits = enumerate(question.limits)

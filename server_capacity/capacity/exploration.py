@@ -84,7 +84,13 @@ def explore(question: Question, waves: Waves) -> Explored:
     rate = question.offerable(search.first_rate)
     while True:
         pilot = CapacityPilot(search, question, rate, found.stretches, found.next_place)
-        wave = waves.explore(question.exploration(float(rate), found.workers, waves.folder), pilot)
+        try:
+            wave = waves.explore(question.exploration(float(rate), found.workers, waves.folder), pilot)
+        except KeyboardInterrupt:  # before it began
+            if not found.rows:
+                raise
+            found.interrupted = True
+            return found
         found.add(wave, (pilot.named(each) for each in counted(wave, question.limits)))
         found.interrupted = wave.interrupted
         if wave.interrupted or pilot.client_limit is None:

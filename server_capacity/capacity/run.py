@@ -94,6 +94,7 @@ def _confirmed(
             break
         explored.add(wave.wave, [wave.stage])
         found = _answer(question, explored, confirmed)
+    explored.interrupted = explored.interrupted or interrupts.count > 0
     return confirmed
 
 

@@ -12,8 +12,9 @@ import pytest
 from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.wave.wave import Wave
+from server_capacity.capacity.confirmation import confirm
 from server_capacity.capacity.counting import counted
-from server_capacity.capacity.exploration import Explored
+from server_capacity.capacity.exploration import Explored, explore
 from server_capacity.capacity.question import Question
 from server_capacity.capacity.result import content
 from server_capacity.capacity.text import to_text
@@ -124,3 +125,25 @@ def test_warming_sends_each_payload_once(payloads: int | None, sent: list[int]) 
 
     assert [plan.bounds.num_requests for plan in waves.plans] == sent
     assert all(isinstance(plan.load, ClosedLoop) and not plan.problems_of_values() for plan in waves.plans)
+
+
+class Interrupted(Waves):
+    """Waves of which none begins any more."""
+
+    def explore(self, *_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    def confirm(self, *_: Any) -> Any:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_before_a_further_wave_keeps_what_is_known() -> None:
+    waves = cast("Any", Interrupted)(
+        folder=open_plan().output_dir, say=None, server=SimpleNamespace(least_s=0.0), live=None, announce=None
+    )
+    seen = explored()
+
+    assert confirm(question(), waves, FOUND, seen) is None
+    assert seen.interrupted
+    with pytest.raises(KeyboardInterrupt):  # of the first one nothing is known
+        explore(question(), waves)
