@@ -27,7 +27,7 @@ def twin_of(question: Question, explorations: Sequence[Wave], confirmed: Sequenc
     if question.plan.retries.retries:
         return {"fits": False, "reason": "clients that try again send more than arrives"}
     if question.in_users:
-        return {"fits": False, "reason": "it is made for arrivals at a rate, and users wait for their answers"}
+        return {"fits": False, "reason": "it is for arrivals at a rate"}
     try:
         seen = [trace(wave) for wave in explorations]
         unseen = [(each.stage.stretch.rate, trace(each.wave)) for each in confirmed if not each.spoilt]

@@ -4,7 +4,7 @@ Quiet the machine first: every figure includes what else it does. The exit code 
 short. Two run only where they are named: real_servers installs 2 GB, and soak takes half an hour.
 
 ``python -m tests.performance capacity`` has options of its own: searches for the capacity of simulated endpoints;
-so has ``capacity-twin``: queueing models that are fitted on such searches.
+so have ``capacity-twin``, queueing models that are fitted on such searches, and ``capacity-users``, searches in users.
 """
 
 from __future__ import annotations
@@ -88,6 +88,11 @@ def main() -> None:
         from tests.performance.capacity import twins
 
         twins.main(sys.argv[2:])
+        return
+    if sys.argv[1:2] == ["capacity-users"]:
+        from tests.performance.capacity import users
+
+        users.main(sys.argv[2:])
         return
     parser = argparse.ArgumentParser(prog="python -m tests.performance", description=__doc__)
     parser.add_argument(

@@ -214,8 +214,7 @@ class Worker:
         plan = self.plan
         if isinstance(plan.load, OpenLoop):
             stripe = self._bucket.open_stripe(self.number)
-            changed = stripe.changed if plan.load.is_steered else None
-            arrivals = starmap(Arrival, stripe.arrivals())
+            arrivals, changed = starmap(Arrival, stripe.arrivals()), stripe.changed if plan.load.is_steered else None
             return OpenLoopScheduler(self._requests, arrivals, cap, self._bucket.end_ns, changed)
         if plan.load.has_users:
             users = PopulationStripe(self._bucket, self.number)
