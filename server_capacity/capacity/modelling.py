@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from server_capacity.capacity.confirmation import Confirmed
     from server_capacity.capacity.question import Question
 
-_COLUMNS = ("index", "attempt", "due", "done", "outcome")
+_COLUMNS = ("index", "attempt", "sent", "done", "outcome")
 
 
 def twin_of(question: Question, explorations: Sequence[Wave], confirmed: Sequence[Confirmed]) -> dict[str, Any]:
@@ -38,11 +38,12 @@ def twin_of(question: Question, explorations: Sequence[Wave], confirmed: Sequenc
 
 
 def trace(wave: WaveFacts) -> Trace:
-    """All requests of a wave in the order in which they were due."""
+    """All requests of a wave in the order in which they were sent."""
     parts = list(wave.records.parts(*_COLUMNS))
-    due = np.concatenate([np.zeros(0, np.int64), *(part.int("due") for part in parts)])
+    sent = np.concatenate([np.zeros(0, np.int64), *(part.int("sent") for part in parts)])
     done = np.concatenate([np.zeros(0, np.int64), *(part.int("done") for part in parts)])
     ok = np.concatenate([np.zeros(0, bool), *(part.outcome("ok") for part in parts)])
     left = np.concatenate([np.zeros(0, bool), *(part.outcome("abandoned") for part in parts)])
-    response = np.where(left, np.nan, (done - due) / NS)
-    return Trace(due / NS, response, ok)
+    latency = np.where(left, np.nan, (done - sent) / NS)
+    order = np.argsort(sent, kind="stable")
+    return Trace(sent[order] / NS, latency[order], ok[order])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +32,9 @@ class Refused:
 
 def fit(waves: Sequence[Trace]) -> Twin | Refused:
     """The twin of what answered these waves, each of which began with an empty queue."""
-    of = sum(len(wave.due_s) for wave in waves)
+    of = sum(len(wave.sent_s) for wave in waves)
+    if not of:
+        return Refused("nothing was sent")
     good = sum(int((wave.ok & wave.answered).sum()) for wave in waves)
     if of - good > max(3, _FAILED * of):
         return Refused(f"{1 - good / of:.1%} of requests failed, and a queue that refuses is not described")
@@ -49,7 +51,9 @@ def _likeliest(waves: Sequence[Trace]) -> Line | None:
     if sketch is None:
         return None
     around = range(max(1, sketch.servers - 2), min(SERVERS_AT_MOST, sketch.servers + 2) + 1)
-    return _best(Lines(waves, _CLOSE), around)
+    lines = Lines(waves, _CLOSE)
+    line = _best(lines, around)
+    return line and replace(line, own=lines.own(line))
 
 
 def _best(lines: Lines, servers: range) -> Line | None:

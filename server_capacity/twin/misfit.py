@@ -65,8 +65,8 @@ def judge(twin: Twin, wave: Trace, limits: Sequence[Limit] = ()) -> Misfit:
     there = wave.answered
     if not there.any():
         return Misfit((), "no request was answered")
-    foretold = responses(twin, wave.due_s)[there]
-    measured = wave.response_s[there]
+    foretold = responses(twin, wave.sent_s)[there]
+    measured = wave.latency_s[there]
     compared = [
         _compared(f"p{p}", np.quantile(measured, p / 100), np.quantile(foretold, p / 100, axis=0)) for p in _PERCENTS
     ]
@@ -92,15 +92,15 @@ def _told(off: Compared) -> str:
     return f"{off.name} was {shown(off.measured)}, foretold {shown(off.low)} to {shown(off.high)}"
 
 
-def responses(twin: Twin, due_s: Floats) -> NDArray[np.float32]:
+def responses(twin: Twin, sent_s: Floats) -> NDArray[np.float32]:
     """The answers of repeats of the twin to these arrivals: seconds, by request and repeat."""
-    draws = np.random.default_rng(len(due_s))
+    draws = np.random.default_rng(len(sent_s))
     variants = twin.variants
     which = np.arange(_REPEATS) % len(variants.services_s)
     services = variants.services_s.astype(np.float32)
-    gaps = np.diff(due_s, prepend=due_s[:1]).astype(np.float32)
+    gaps = np.diff(sent_s, prepend=sent_s[:1]).astype(np.float32)
     queues = Queues(np.zeros((twin.servers, _REPEATS), np.float32))
-    found = np.empty((len(due_s), _REPEATS), np.float32)
+    found = np.empty((len(sent_s), _REPEATS), np.float32)
     for number, gap in enumerate(gaps):
         queues.let_pass(gap)
         found[number] = queues.arrive(services[which, draws.integers(0, services.shape[1], _REPEATS)])

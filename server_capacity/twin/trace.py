@@ -1,4 +1,4 @@
-"""A wave as the twin sees it: when each request came, and how long its answer took. Pure."""
+"""A wave as the twin sees it: when each request was sent, and how long its answer took. Pure."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """All requests of one wave in the order in which they were due, one value of each array for each.
+    """All requests of one wave in the order in which they were sent, one value of each array for each.
 
-    ``due_s``: seconds after wave start. ``response_s``: from due to the end of the answer, NaN where none came.
+    ``sent_s``: seconds after wave start; not when it was due: how late a client is, is no part of the endpoint.
+    ``latency_s``: from then to the end of the answer, NaN where none came.
     ``ok``: whether it was a good one. No request may be left out, whether its stretch counts or not: it was in the
     queue.
     """
 
-    due_s: Floats
-    response_s: Floats
+    sent_s: Floats
+    latency_s: Floats
     ok: Flags
 
     @property
     def answered(self) -> Flags:
         """True where an answer came, good or not."""
-        return np.isfinite(self.response_s)
+        return np.isfinite(self.latency_s)
 
     @property
     def ends_s(self) -> Floats:
         """When each answer ended, seconds after wave start; infinity where none came."""
-        return np.where(self.answered, self.due_s + self.response_s, np.inf)
+        return np.where(self.answered, self.sent_s + self.latency_s, np.inf)
 
     def part(self, first: int, last: int) -> Trace:
         """Its requests from ``first`` up to before ``last``."""
         cut = slice(first, last)
-        return Trace(self.due_s[cut], self.response_s[cut], self.ok[cut])
+        return Trace(self.sent_s[cut], self.latency_s[cut], self.ok[cut])
