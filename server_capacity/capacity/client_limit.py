@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.capacity.question import Question
 
+CLIENT = "the client was the limit"
 LATE_SHARE = 0.01
 LEAST_LATE = 3
 LAG_SHARE_OF_BOUND, MOST_SHARE_OF_BOUND = 0.1, 0.25
@@ -62,9 +63,9 @@ class ClientWatch:
         """Why the stretch that runs, for so many seconds by now, counts for nothing; empty where it does."""
         ledger = spool_state.ledger
         if ledger.dropped > self._dropped:
-            return f"the client was the limit: {ledger.dropped - self._dropped:,} arrivals found no place in flight"
+            return f"{CLIENT}: {ledger.dropped - self._dropped:,} arrivals found no place in flight"
         if ledger.late_changes > self._late_changes:
-            return "the client was the limit: a worker heard of a change of the rate too late"
+            return f"{CLIENT}: a worker heard of a change of the rate too late"
         if late := self.late(spool_state.feed.stage(stage)):
             return late
         return self._busy(spool_state) if seconds >= LEAST_CPU_S else ""
@@ -81,7 +82,7 @@ class ClientWatch:
             return ""
         p99 = lag.percentile(99) or 0.0
         return (
-            f"the client was the limit: it sent {percent_text(late / lag.count)} of the requests more than "
+            f"{CLIENT}: it sent {percent_text(late / lag.count)} of the requests more than "
             f"{duration_text(limit_s)} late (p99 {duration_text(p99)})"
         )
 
@@ -90,5 +91,5 @@ class ClientWatch:
             elapsed_s = (worker.at - at) / NS
             share = (worker.use.get("cpu_s", 0.0) - cpu_s) / elapsed_s if elapsed_s >= LEAST_CPU_S / 2 else 0.0
             if share > CPU_LIMIT:
-                return f"the client was the limit: worker {number} used {percent_text(share, CPU_LIMIT)} of a core"
+                return f"{CLIENT}: worker {number} used {percent_text(share, CPU_LIMIT)} of a core"
         return ""

@@ -83,7 +83,8 @@ def explore(question: Question, waves: Waves) -> Explored:
     found = Explored(question.plan.workers)
     rate = question.offerable(search.first_rate)
     while True:
-        pilot = CapacityPilot(search, question, rate, found.stretches, found.next_place)
+        more = found.workers < question.most_workers
+        pilot = CapacityPilot(search, question, rate, found.stretches, found.next_place, more_workers=more)
         try:
             wave = waves.explore(question.exploration(float(rate), found.workers, waves.folder), pilot)
         except KeyboardInterrupt:  # before it began
@@ -95,7 +96,7 @@ def explore(question: Question, waves: Waves) -> Explored:
         found.interrupted = wave.interrupted
         if wave.interrupted or pilot.client_limit is None:
             return found
-        if found.workers >= question.most_workers:
+        if not more:
             found.client_limit = pilot.client_limit
             return found
         found.workers = min(2 * found.workers, question.most_workers)

@@ -12,6 +12,7 @@ from server_capacity.capacity.client_limit import ClientWatch
 from server_capacity.capacity.live_counts import counts_of
 from server_capacity.capacity.progress import progress_text
 from server_capacity.search.search import Moment
+from server_capacity.search.settings import LONGEST_TIME_S
 from server_capacity.search.stretch import Slice
 from server_capacity.search.track import Track
 
@@ -33,6 +34,8 @@ HEARD_NS = 2 * NS
 MOST_VOIDS = 2
 """So many stretches in a row that count for nothing are no hiccup of this machine's any more."""
 DRAIN_NS = 5 * NS
+LONGEST_TIMES = 4
+"""A wave whose stretches count for nothing again and again ends after so many times the load that was asked for."""
 LATE_STAGES = 20
 """Answers of stretches before that many others come too late to steer by."""
 
@@ -41,9 +44,9 @@ class CapacityPilot:
     """Asks the search several times a second, and passes on its orders.
 
     ``earlier``: the stretches of waves before this one; ``place``: the number and the instant (seconds) with which this
-    one goes on. A stretch in which the client was the limit is tried again once; then the wave ends, and
-    ``client_limit`` says why (None: it is not why). ``moved``: why the stretch that runs counts for nothing by what its
-    server's instances do, or nothing.
+    one goes on. A stretch in which the client was the limit is tried again once; then ``client_limit`` says why (None:
+    it was not), and the wave ends where there may be ``more_workers``; else the search goes no higher. ``moved``: why
+    the stretch that runs counts for nothing by what its server's instances do, or nothing.
     """
 
     def __init__(
@@ -53,6 +56,8 @@ class CapacityPilot:
         rate: Decimal,
         earlier: Sequence[Stretch] = (),
         place: tuple[int, float] = (0, 0.0),
+        *,
+        more_workers: bool = False,
     ) -> None:
         self.client_limit: str | None = None
         self.moved: Callable[[], str] = str
@@ -69,6 +74,8 @@ class CapacityPilot:
         self._ended = False
         self._again: Decimal | None = None
         self._in_a_row = 0
+        self._more_workers, self._goes_on_elsewhere = more_workers, False
+        self._longest_ns = int(LONGEST_TIMES * (question.settings.time_s or LONGEST_TIME_S) * NS)
         self._feed: Feed | None = None
 
     def orders(self, spool_state: SpoolState, now_ns: int) -> list[Order]:
@@ -151,16 +158,17 @@ class CapacityPilot:
             self._in_a_row += bool(reason)
             if self._in_a_row == MOST_VOIDS:
                 self.client_limit = reason
+                self._goes_on_elsewhere = self._more_workers
 
     def _wanted(self, spool_state: SpoolState, now_ns: int) -> Decimal | Literal["end"] | None:
         """The rate from now on; nothing is asked for while a change that was ordered is not in force yet."""
-        if self.client_limit is not None:
+        if self._goes_on_elsewhere or now_ns > self._longest_ns:
             return "end"
         if now_ns < self._pending_ns:
             return None
         if self._again is not None:
             return self._tried_again(spool_state, now_ns)
-        if self._stage in self._voids and self._rate:
+        if self._stage in self._voids and self._rate and self._in_a_row < MOST_VOIDS:
             self._again = self._rate
             return Decimal(0)
         order = self._search.order(self.moment(spool_state, now_ns))

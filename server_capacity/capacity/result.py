@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.version import SCHEMA_VERSION
 from server_capacity.capacity.afterwards import at_answer, generated_in, take_in
+from server_capacity.capacity.client_limit import CLIENT
 from server_capacity.capacity.counting import shown_metric
 from server_capacity.capacity.curve import curve
 from server_capacity.capacity.in_users import users_json
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from server_capacity.search.limits import Limit
 
 CONFIDENCE = 0.95
+REACHED = 0.999
+"""The share of the highest rate that may be tried from which on it counts as tried."""
 EXIT_CODES = {"found": OK, "not_kept": MISSED, "cannot_tell": MISSED, "client_limited": INVALID}
 
 
@@ -83,14 +86,14 @@ def _outcome(question: Question, explored: Explored, answer: Answer) -> dict[str
     """The outcome, its exit code and what goes with it; an interrupt goes before all else."""
     outcome: str = answer.outcome
     reason, at_least, code = answer.reason, None, EXIT_CODES.get(answer.outcome, MISSED)
+    most, limited = question.settings.max_rps, _client_limit(explored, answer)
+    reached = most is not None and (answer.at_least or 0.0) >= REACHED * most
+    if outcome == "at_least" and reached:
+        code = OK
+    elif outcome in ("at_least", "cannot_tell") and limited:
+        outcome, reason, code = "client_limited", limited, INVALID
     if outcome != "found" and answer.at_least is not None:
         at_least = {"rate": answer.at_least, "reason": reason}
-    if outcome == "at_least":
-        reached = question.settings.max_rps is not None
-        code = OK if reached else MISSED
-    if explored.client_limit is not None and outcome != "found":
-        outcome, reason, code = "client_limited", explored.client_limit, INVALID
-        at_least = at_least and {**at_least, "reason": reason}
     if explored.interrupted:
         outcome, code = "interrupted", INTERRUPTED
     return {
@@ -101,6 +104,11 @@ def _outcome(question: Question, explored: Explored, answer: Answer) -> dict[str
         "at_least": at_least,
         "reason": reason,
     }
+
+
+def _client_limit(explored: Explored, answer: Answer) -> str:
+    """Why the client could do no more, where that is why no limit gave out; empty where it is not."""
+    return explored.client_limit or (answer.reason if answer.reason.startswith(CLIENT) else "")
 
 
 def _limit(limit: Limit, answer: Answer) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from decimal import Decimal
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+import pytest
+
 from inference_benchmarker.engine.pilot import End, Rate
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.plan.steering import RateChange
@@ -80,10 +82,12 @@ class World:
             self.feed.merge([{"s": second, "n": len(self.changes), **cell}], [])
 
 
-def flown(world: World, script: list[tuple[float, str, float | Literal["end"]]], seconds: float = 20) -> Any:
+def flown(
+    world: World, script: list[tuple[float, str, float | Literal["end"]]], seconds: float = 20, *, more: bool = True
+) -> Any:
     search = Scripted(script)
     question = Question(open_plan(), LIMITS, Settings(time_s=60.0), 1)
-    pilot = CapacityPilot(cast("Search", search), question, world.rate)
+    pilot = CapacityPilot(cast("Search", search), question, world.rate, more_workers=more)
     world.run(pilot, seconds)
     return SimpleNamespace(search=search, pilot=pilot, orders=world.orders)
 
@@ -165,3 +169,25 @@ def test_the_last_second_of_a_stretch_is_judged_once_it_is_known() -> None:
 
     assert voids[0] == ""
     assert "late" in voids[1]
+
+
+def test_where_there_are_no_more_workers_the_search_goes_on_below_what_the_client_could_do() -> None:
+    world = World(late_ms=lambda rate: 50.0 if rate > 100 else 0.0)
+
+    found = flown(world, [(4, "grow", 200.0), (8, "at most", 50.0), (15, "", "end")], more=False)
+
+    rates = [order.rps for _, order in world.orders if isinstance(order, Rate)]
+    assert rates == [Decimal(200), Decimal(0), Decimal(200), Decimal(50)]
+    assert found.pilot.client_limit is not None
+
+
+def test_a_wave_of_stretches_that_never_count_has_an_end() -> None:
+    world = World()
+    pilot = CapacityPilot(
+        cast("Search", Scripted([])), Question(open_plan(), LIMITS, Settings(time_s=5.0), 1), world.rate
+    )
+    pilot.moved = lambda: "the instances changed"
+
+    world.run(pilot, 25)
+
+    assert world.orders[-1] == (pytest.approx(20, abs=0.5), End())

@@ -51,8 +51,11 @@ def explored(void: str = "") -> Explored:
         (FOUND, "lag", False, "found", 0),  # the answer lies below what the client could do
         (FOUND, None, True, "interrupted", 130),
         (Answer("at_least", at_least=20.0, reason="most"), None, False, "at_least", 0),
-        (Answer("cannot_tell", at_least=20.0, reason="time"), "lag", False, "client_limited", 3),
+        (Answer("cannot_tell", at_least=12.0, reason="time"), "lag", False, "client_limited", 3),
+        (Answer("at_least", at_least=12.0, reason="the client was the limit: lag"), None, False, "client_limited", 3),
+        (Answer("at_least", at_least=20.0, reason="most"), "lag", False, "at_least", 0),  # --max-rps was reached
         (Answer("cannot_tell", reason="36 requests"), None, False, "cannot_tell", 1),
+        (Answer("not_kept", reason="missed at 1/s"), "lag", False, "not_kept", 1),
         (Answer("not_kept", reason="missed at 1/s"), None, False, "not_kept", 1),
     ],
 )
