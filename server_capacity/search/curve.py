@@ -27,7 +27,7 @@ Sizes = tuple[int, int, int]
 
 FINE: Sizes = (70, 14, 10)
 COARSE: Sizes = (32, 9, 7)
-SHORTEST, LONGEST = 0.02, 4.0  # bursts, in those at the limit
+SHORTEST, LONGEST = 0.02, 5.0  # bursts, in those at the limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _posterior(points: Sequence[Point], prior: Prior, x: Floats, sizes: Sizes) -
 
 
 def _log_likelihood(point: Point, prior: Prior, rates: Floats, slopes: Floats, dispersions: Floats) -> Floats:
-    """Of the blocks of a point at each rate, slope and dispersion, for each of the two kinds of bursts.
+    """Of the blocks of a point at each rate, slope and dispersion.
 
     Nearer to saturation bursts are longer; who is over without having waited does not come in bursts.
     """
@@ -97,31 +97,28 @@ def _log_likelihood(point: Point, prior: Prior, rates: Floats, slopes: Floats, d
     waiting = np.maximum((prior.allowed - prior.base) * np.exp(steps), 1e-12)
     share = np.minimum(prior.base + waiting, 0.95)
     log_mean = np.log(share * point.of / blocks)[:, :, None]
-    longer = np.clip(np.exp(0.5 * steps), SHORTEST, LONGEST) * np.clip(waiting / share, SHORTEST, 1.0)
+    longer = np.clip(np.exp(0.55 * steps), SHORTEST, LONGEST) * np.clip(waiting / share, SHORTEST, 1.0)
     beyond = longer[:, :, None] * (dispersions - 1.0)
-    return np.stack(
-        [
-            negative_binomial(point.blocks, log_mean, beyond),
-            inverse_gaussian(point.blocks, log_mean, beyond),
-        ]
-    )
+    return np.stack([kind(point.blocks, log_mean, beyond) for kind in (negative_binomial, inverse_gaussian)])
 
 
 def _log_prior(prior: Prior, x: Floats, slopes: Floats, dispersions: Floats) -> Floats:
     """At each rate, slope and dispersion."""
     log_slopes = np.log(slopes)[None, :]
     wide = _normal(log_slopes, math.log(10.0), 1.0)
-    of_slope = np.broadcast_to(wide, (len(x), len(slopes)))
-    of_rate = np.zeros((len(x), 1))
+    of_slope, of_rate = np.broadcast_to(wide, (len(x), len(slopes))), np.zeros((len(x), 1))
+    load, dispersion_sd = np.full((len(x), 1), 0.5), 1.0
     if prior.most is not None and prior.bursty:
         load = np.minimum(np.exp(x) / prior.most, 1.0 / (1.0 + 0.5 * prior.most_sd))[:, None]
-        expected = np.log(1.5 + 0.95 * math.log(1 / prior.allowed) * load / (1.0 - load))
-        sd = np.minimum(1.1, np.hypot(0.3 + 0.5 * (1.0 - load), prior.most_sd / (1.0 - load)))
-        of_slope = 0.85 * _normal(log_slopes, expected, sd) + 0.15 * wide
+        expected = np.log(np.maximum(4.0, 1.5 + 0.95 * math.log(1 / prior.allowed) * load / (1.0 - load)))
+        sd = np.minimum(1.1, np.hypot(0.3 + 0.4 * (1.0 - load), prior.most_sd / (1.0 - load)))
+        of_slope = 0.9 * _normal(log_slopes, expected, sd) + 0.1 * wide
         of_rate = -0.5 * (np.maximum(0.0, x - math.log(prior.most)) / prior.most_sd)[:, None] ** 2
-    times = (5.0 if prior.bursty else 0.6) * math.sqrt(prior.allowed / 0.01)
-    of_dispersion = _normal(np.log(dispersions), np.log1p(times * slopes)[:, None], 0.7)
-    return np.asarray((of_rate + np.log(of_slope + 1e-30))[:, :, None] + np.log(of_dispersion + 1e-30)[None, :, :])
+        dispersion_sd = 0.8
+    longest = (5.0 * load if prior.bursty else np.full_like(load, 0.6)) * math.sqrt(prior.allowed / 0.01)
+    expected_dispersion = np.log1p(longest * slopes[None, :])[:, :, None]
+    of_dispersion = _normal(np.log(dispersions), expected_dispersion, dispersion_sd)
+    return np.asarray((of_rate + np.log(of_slope + 1e-30))[:, :, None] + np.log(of_dispersion + 1e-30))
 
 
 def _normal(value: Floats, mean: Floats | float, sd: Floats | float) -> Floats:
