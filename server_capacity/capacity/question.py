@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import TYPE_CHECKING
@@ -72,9 +73,14 @@ class Question:
 
     def order(self, rate: Decimal, now: Decimal) -> Order:
         """The order for a rate, or a number of users, while it is ``now``: for it to be a stage it must differ."""
+        most = self.settings.max_rps or math.inf
         if self.in_users:
-            return Users(int(rate) + (rate == now))
-        return Rate(offerable(float(rate) * NUDGE) if rate == now else rate)
+            same = 0 if rate != now else 1 if rate < most else -1
+            return Users(max(int(rate) + same, min(int(rate), 1)))
+        if rate != now:
+            return Rate(rate)
+        above = float(rate) * NUDGE
+        return Rate(offerable(above if above <= most else float(rate) / NUDGE))
 
     def requests_per_s(self, rate: float) -> float:
         """About the most requests/s that come of it."""

@@ -168,9 +168,9 @@ def test_a_search_ends_where_it_may_go_no_higher(bench: Bench) -> None:
 
     told = json.loads(done.out)
     assert (done.code, told["outcome"], told["exit_code"]) == (0, "at_least", 0)
-    assert told["at_least"]["rate"] == 40
+    assert told["at_least"]["rate"] == pytest.approx(40, rel=0.002), "a stretch that is tried again is a nudge away"
     (confirmed,) = told["confirmation"]
-    assert confirmed["rate"] == 40
+    assert confirmed["rate"] == told["at_least"]["rate"]
     sent = [json.loads(path.read_text())["ledger"]["sent"] for path in folder.glob("runs/*/*/summary.json")]
     assert sum(row["sent"] for row in told["stretches"]) in sent
     assert sum(sent) == len(seen) == len(set(seen))

@@ -52,7 +52,13 @@ def test_an_order_is_of_whole_users_and_always_makes_a_stage() -> None:
     assert asked.order(Decimal(42), Decimal(30)) == Users(42)
     assert asked.order(Decimal(42), Decimal(42)) == Users(43)
     assert asked.order(Decimal(0), Decimal(42)) == Users(0)
-    assert isinstance(question(in_users=False).order(Decimal(42), Decimal(30)), Rate)
+    assert asked.order(Decimal(1), Decimal(1)) == Users(2)
+    most = replace(asked, settings=Settings(max_rps=42))
+    assert most.order(Decimal(42), Decimal(42)) == Users(41), "never more than may be tried"
+    rates = replace(asked, in_users=False)
+    assert rates.order(Decimal(42), Decimal(30)) == Rate(Decimal(42))
+    assert rates.order(Decimal(42), Decimal(42)) == Rate(Decimal("42.04"))
+    assert replace(most, in_users=False).order(Decimal(42), Decimal(42)) == Rate(Decimal("41.96"))
 
 
 def test_a_search_in_users_has_its_own_controller_and_answer() -> None:
