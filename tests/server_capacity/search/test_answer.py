@@ -1,0 +1,95 @@
+"""From stretches that were counted to the answer: what must not change it, and what must."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from server_capacity.search.bursts import inverse_gaussian, negative_binomial
+from server_capacity.search.estimate import answer
+from server_capacity.search.limits import Limit
+from server_capacity.search.settings import Settings
+from server_capacity.search.stretch import Count, Slice, Stretch
+
+P99 = Limit("p99<100ms", "response_time", 0.01, 0.1)
+LOOSE = Limit("p99<10s", "response_time", 0.01, 10.0)
+SHARES = {40: 0.0, 80: 0.001, 90: 0.004, 95: 0.006, 100: 0.011, 105: 0.02, 110: 0.05, 160: 0.9}
+
+
+def stretches(shares: dict[int, float] = SHARES, seconds: float = 10.0, limits: int = 1) -> list[Stretch]:
+    """One at each rate, as even as can be; of a second limit nothing is over."""
+    made = []
+    for number, (rate, share) in enumerate(shares.items()):
+        start_s, each_s, of = number * seconds, seconds / 10, rate * 10 // 10
+        over = [int(of * share * (place + 1)) - int(of * share * place) for place in range(10)]
+        parts = tuple(
+            Slice(
+                start_s + place * each_s,
+                start_s + (place + 1) * each_s,
+                of,
+                of,
+                (Count(of, over[place]), Count(of, 0))[:limits],
+            )
+            for place in range(10)
+        )
+        rates = list(shares)
+        before = rates[number - 1] if number else 0.0
+        made.append(Stretch(number, 10 * rate / seconds, start_s, start_s + seconds, parts, "near", before))
+    return made
+
+
+def test_the_capacity_lies_where_the_share_over_crosses_what_is_allowed() -> None:
+    found = answer([P99], Settings(), stretches())
+    assert (found.outcome, found.limit) == ("found", "p99<100ms")
+    assert found.interval is not None
+    assert found.interval.low < 99 < found.interval.high
+
+
+def test_a_stretch_that_is_void_changes_nothing() -> None:
+    kept = stretches()
+    void = replace(kept[0], number=99, start_s=900.0, end_s=910.0, rate=70.0, void="instances changed")
+    broken = tuple(replace(part, counts=(Count(part.sent, part.sent),)) for part in void.slices)
+    assert answer([P99], Settings(), [*kept, replace(void, slices=broken)]) == answer([P99], Settings(), kept)
+
+
+def test_the_lowest_limit_holds_in_whatever_order_they_are_given() -> None:
+    counted = stretches(limits=2)
+    turned = [
+        replace(each, slices=tuple(replace(part, counts=part.counts[::-1]) for part in each.slices)) for each in counted
+    ]
+    one, other = answer([P99, LOOSE], Settings(), counted), answer([LOOSE, P99], Settings(), turned)
+    assert (one.rate, one.interval, one.limit) == (other.rate, other.interval, other.limit)
+    assert [estimate.kept_everywhere for estimate in one.estimates] == [False, True, True]
+
+
+def test_more_over_the_limit_is_never_a_higher_capacity() -> None:
+    worse = {rate: min(1.0, 2 * share) for rate, share in SHARES.items()}
+    found, lower = answer([P99], Settings(), stretches()), answer([P99], Settings(), stretches(worse))
+    assert lower.rate is not None
+    assert found.rate is not None
+    assert lower.rate < found.rate
+
+
+def test_rates_above_the_answer_that_clearly_keep_every_limit_are_an_island() -> None:
+    shares = {40: 0.0, 80: 0.004, 100: 0.011, 110: 0.05, 160: 0.9, 1600: 0.002, 1800: 0.003}
+    (island,) = answer([P99], Settings(), stretches(shares)).islands
+    assert (island.low, island.high) == (1600, 1800)
+
+
+def test_without_any_stretch_nothing_can_be_told() -> None:
+    assert answer([P99], Settings(), []).outcome == "cannot_tell"
+
+
+@pytest.mark.parametrize("likelihood", [negative_binomial, inverse_gaussian])
+def test_bursts_have_the_mean_and_the_variance_that_they_are_given(likelihood: object) -> None:
+    assert callable(likelihood)
+    mean, beyond = 6.0, 9.0
+    counts = np.arange(1500)
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(counts[1:]))])
+    logs = np.array([float(likelihood([int(count)], np.log(mean), np.array(beyond))) for count in counts]) - factorials
+    shares = np.exp(logs)
+    assert shares.sum() == pytest.approx(1.0, abs=0.01)
+    assert (shares @ counts) == pytest.approx(mean, rel=0.01)
+    assert (shares @ counts**2) - mean**2 == pytest.approx(mean * (1 + beyond), rel=0.03)
