@@ -105,7 +105,10 @@ def disturbed_confirmations(confirmed: Sequence[Confirmed], explored: Explored) 
     """The confirmation waves; of those that the server spoilt, why they confirm nothing."""
     disturbed = disturbances(all_waves(explored, confirmed))
     spoilt = voids({number: _whole(each.wave) for number, each in enumerate(confirmed)}, disturbed)
-    return [replace(each, spoilt=each.spoilt or spoilt.get(number, "")) for number, each in enumerate(confirmed)]
+    return [
+        replace(each, spoilt=spoilt[number], by_server=True) if number in spoilt and not each.spoilt else each
+        for number, each in enumerate(confirmed)
+    ]
 
 
 def at_answer(confirmed: Sequence[Confirmed]) -> list[Wave]:

@@ -37,7 +37,8 @@ USUAL_DISPERSION = 20.0
 class Confirmed:
     """A wave at one rate, held against the limits.
 
-    ``judgements``: one for each limit; ``spoilt``: why it tells nothing, or empty; ``soak``: it was a long one.
+    ``judgements``: one for each limit; ``spoilt``: why it tells nothing, or empty (``by_server``: by no fault of
+    this client); ``soak``: it was a long one.
     """
 
     wave: Wave
@@ -45,6 +46,7 @@ class Confirmed:
     judgements: tuple[Judgement, ...]
     spoilt: str = ""
     soak: bool = False
+    by_server: bool = False
 
     @property
     def judgement(self) -> Judgement:
@@ -71,6 +73,7 @@ class Confirmed:
             "soak": self.soak,
             "verdict": self.judgement,
             "spoilt": self.spoilt,
+            "spoilt_by": ("server" if self.by_server else "client") if self.spoilt else None,
             "exit_code": self.wave.verdict.exit_code,
             "limits": [
                 *(_limit_row(self.wave, question, limit, each) for limit, each in limits),

@@ -73,6 +73,7 @@ class CapacityPilot:
         self._next_ns = self._pending_ns = 0
         self._ended = False
         self._again: Decimal | None = None
+        self._moving = False
         self._in_a_row = 0
         self._more_workers, self._goes_on_elsewhere = more_workers, False
         self._longest_ns = int(LONGEST_TIMES * (question.settings.time_s or LONGEST_TIME_S) * NS)
@@ -151,7 +152,8 @@ class CapacityPilot:
     def _look_at_client(self, spool_state: SpoolState, now_ns: int) -> None:
         """Void the stretch in which the client was the limit, or the server's instances changed."""
         reason = self._watch.reason(spool_state, self._stage, now_ns / NS - self._starts_s[-1])
-        void = reason or self.moved()
+        moved = self.moved()
+        void, self._moving = reason or moved, bool(moved)
         if void and self._stage not in self._voids:
             self._voids[self._stage] = void
             self._track.void(void)
@@ -178,7 +180,9 @@ class CapacityPilot:
         return self._question.offerable(order)
 
     def _tried_again(self, spool_state: SpoolState, now_ns: int) -> Decimal | None:
-        """The rate whose stretch was void, once nothing is in flight any more."""
+        """The rate whose stretch was void, once nothing is in flight any more and no instances come or go."""
+        if self._moving:
+            return None
         if spool_state.feed.in_flight and now_ns < self._starts_s[-1] * NS + DRAIN_NS:
             return None
         rate, self._again = self._again, None

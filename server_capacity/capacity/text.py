@@ -176,7 +176,10 @@ def _confirmations(found: Found) -> Iterator[str]:
         soaked = "Soaked" if wave.get("soak") else "Confirmed"
         first = f"{soaked} at {rate} for {length}: {_HOLDS.get(wave['verdict'], wave['verdict'])}"
         if wave.get("spoilt"):
-            first, values = f"{first}, for this client was the limit", [wave["spoilt"]]
+            whose = (
+                "the server did not stand still" if wave.get("spoilt_by") == "server" else "this client was the limit"
+            )
+            first, values = f"{first}, for {whose}", [wave["spoilt"]]
         yield from _listed(first, values)
 
 

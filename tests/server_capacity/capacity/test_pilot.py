@@ -191,3 +191,19 @@ def test_a_wave_of_stretches_that_never_count_has_an_end() -> None:
     world.run(pilot, 25)
 
     assert world.orders[-1] == (pytest.approx(20, abs=0.5), End())
+
+
+def test_the_search_pauses_while_instances_come_or_go_and_tries_again() -> None:
+    world = World()
+    search = Scripted([(1, "grow", 20.0)])
+    question = Question(open_plan(), LIMITS, Settings(time_s=60.0), 1)
+    pilot = CapacityPilot(cast("Search", search), question, world.rate)
+    looked = iter(["", *["2 instances are asked for"] * 30])
+    pilot.moved = lambda: next(looked, "")
+
+    world.run(pilot, 20)
+
+    orders = [(at, order.rps) for at, order in world.orders if isinstance(order, Rate)]
+    assert [rate for _, rate in orders][:2] == [Decimal(0), Decimal(10)]
+    assert orders[1][0] - orders[0][0] > 5, "while they come, nothing is sent"
+    assert pilot.client_limit is None
