@@ -96,7 +96,7 @@ CAPACITY_FLAGS: Table = table_for(
                 _choice(RPS, USERS),
             ),
             *USER_FLAGS,
-            Flag("--arrivals", "KIND", "poisson (default), as users arrive, or constant, which flatters"),
+            Flag("--arrivals", "KIND", "{default} (default), as users arrive, or constant, which flatters"),
             Flag(
                 "--time",
                 "S",

@@ -10,9 +10,9 @@ from server_capacity.capacity.afterwards import at_answer, generated_in, take_in
 from server_capacity.capacity.client_limit import CLIENT
 from server_capacity.capacity.counting import shown_metric
 from server_capacity.capacity.curve import curve
+from server_capacity.capacity.headline import headline
 from server_capacity.capacity.in_users import users_json
 from server_capacity.capacity.kinds import tokens_at_answer
-from server_capacity.capacity.text import headline
 from server_capacity.capacity.where_time_went import where_time_went
 
 if TYPE_CHECKING:

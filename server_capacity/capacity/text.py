@@ -5,7 +5,7 @@ What is read here is the object of ``capacity.json``.
 
 from __future__ import annotations
 
-import math
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.text import plain
@@ -18,6 +18,7 @@ from inference_benchmarker.wording import (
     metric_text,
     percent_text,
 )
+from server_capacity.capacity.headline import between, headline, rate_text, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,9 +26,7 @@ if TYPE_CHECKING:
     Found = Mapping[str, Any]
 
 _MAX_ROWS = 24
-_ARRIVALS = {"poisson": "Poisson arrivals", "constant": "evenly spaced arrivals"}
 _HOLDS = {"holds": "it holds", "fails": "it fails", "cannot_tell": "it cannot tell"}
-_DIRECTIONS = {"below": "from below", "above": "from above"}
 
 
 def to_text(found: Found, folder: str = "") -> str:
@@ -46,92 +45,9 @@ def to_text(found: Found, folder: str = "") -> str:
     return "\n\n".join("\n".join(map(plain, lines)) for section in sections if (lines := list(section))) + "\n"
 
 
-def headline(found: Found) -> str:
-    """``174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals``, or why there is no such number."""
-    told = {
-        "found": _found,
-        "at_least": _at_least,
-        "client_limited": _at_least,
-        "not_kept": _not_kept,
-        "cannot_tell": _cannot_tell,
-        "interrupted": _interrupted,
-    }[found["outcome"]](found)
-    return ("PENDING: " if found.get("pending") else "") + told
-
-
-def rate_text(rate: float | None, interval: Found | None = None, unit: str = "/s") -> str:
-    """A rate to the digits that its interval supports: 174/s, 53.9/s, 0.213/s, 18,400/s; users are whole."""
-    if rate is None:
-        return "-"
-    width = _width(interval) or abs(rate) / 20
-    decimals = max(0, math.ceil(-math.log10(width / 5))) if width > 0 else 0
-    return f"{rate:,.{0 if unit != '/s' else min(decimals, 6)}f}{unit}"
-
-
-def _width(interval: Found | None) -> float:
-    return 0.0 if interval is None else float(interval["high"] - interval["low"])
-
-
-def _unit(found: Found) -> str:
-    return " users" if found.get("in") == "users" else "/s"
-
-
-def _between(interval: Found, unit: str) -> str:
-    low, high = (rate_text(interval[end], interval, unit).removesuffix(unit) for end in ("low", "high"))
-    return f"{low} to {high}"
-
-
-def _how(found: Found) -> str:
-    """The load that it is true of."""
-    told = ["think time " + str(found["users"]["think"])] if found.get("users") else []
-    told += [_ARRIVALS.get(found.get("arrivals") or "", "")] if not told else []
-    told += ["warm cache"] if found.get("cache") == "warm" else []
-    return "".join(f", {each}" for each in told if each)
-
-
-def _found(found: Found) -> str:
-    interval, unit = found["interval"], _unit(found)
-    keeps = found["limit"] or "every limit"
-    verb = "keep" if unit != "/s" else "keeps"
-    rate = rate_text(found["rate"], interval, unit)
-    return f"{rate} {verb} {keeps} (95%: {_between(interval, unit)}){_how(found)}"
-
-
-def _at_least(found: Found) -> str:
-    at_least, unit = found["at_least"], _unit(found)
-    if at_least is None:
-        return f"The client was the limit: {_reason(found)}"
-    whose = "the client was the limit" if found["outcome"] == "client_limited" else "no limit was broken"
-    return f"At least {rate_text(at_least['rate'], None, unit)}{_how(found)}: {at_least['reason'] or whose}"
-
-
-def _not_kept(found: Found) -> str:
-    named = f" {found['limit']}" if found.get("limit") else " the limits"
-    return f"No {'number of users' if found.get('in') == 'users' else 'rate'} keeps{named}: {_reason(found)}"
-
-
-def _cannot_tell(found: Found) -> str:
-    return f"Cannot tell: {_reason(found)}"
-
-
-def _interrupted(found: Found) -> str:
-    if found.get("rate") is None or found.get("interval") is None:
-        return f"Interrupted before there was an answer{_so_far(found)}"
-    return f"Interrupted; so far {_found(found)}"
-
-
-def _so_far(found: Found) -> str:
-    at_least = found.get("at_least")
-    return "" if at_least is None else f"; {rate_text(at_least['rate'], None, _unit(found))} kept every limit"
-
-
-def _reason(found: Found) -> str:
-    return str(found.get("reason") or "it was too little to judge by")
-
-
 def _limits(found: Found) -> Iterator[str]:
     """A row for each limit: its value at the interval's lower end, and the rate at which it gives out."""
-    rows, unit = found.get("limits") or [], _unit(found)
+    rows, unit = found.get("limits") or [], unit_of(found)
     if not rows:
         return
     low = (found.get("interval") or {}).get("low")
@@ -144,7 +60,7 @@ def _limit(row: Found, unit: str) -> list[str]:
     if row.get("rate") is None:
         return [name, value, "at no rate tried" if row.get("kept_everywhere") else "cannot tell", "-"]
     interval = row.get("interval")
-    return [name, value, rate_text(row["rate"], interval, unit), _between(interval, unit) if interval else "-"]
+    return [name, value, rate_text(row["rate"], interval, unit), between(interval, unit) if interval else "-"]
 
 
 def _value(value: float | None, unit: str | None) -> str:
@@ -171,7 +87,7 @@ def _windows(found: Found) -> Iterator[str]:
 
 def _confirmations(found: Found) -> Iterator[str]:
     for wave in found.get("confirmation") or []:
-        rate, length = rate_text(wave["rate"], found.get("interval"), _unit(found)), length_text(wave["seconds"])
+        rate, length = rate_text(wave["rate"], found.get("interval"), unit_of(found)), length_text(wave["seconds"])
         values = [f"{each['expression']} with {each['text']}" for each in wave.get("limits") or [] if each.get("text")]
         soaked = "Soaked" if wave.get("soak") else "Confirmed"
         first = f"{soaked} at {rate} for {length}: {_HOLDS.get(wave['verdict'], wave['verdict'])}"
@@ -216,7 +132,7 @@ def _listed(first: str, items: Sequence[str]) -> Iterator[str]:
 
 
 def _notes(found: Found) -> Iterator[str]:
-    unit = _unit(found)
+    unit = unit_of(found)
     for island in found.get("islands") or []:
         low, high = (rate_text(island[end], None, unit) for end in ("low", "high"))
         yield f"Every limit was kept again from {low} to {high}: more load is better there."
@@ -237,23 +153,28 @@ def _notes(found: Found) -> Iterator[str]:
 
 
 def _model(found: Found) -> Iterator[str]:
-    twin, unit = found.get("twin"), _unit(found)
+    twin, unit = found.get("twin"), unit_of(found)
     if not twin:
         return
     if not twin.get("fits"):
-        yield f"{INDENT}No queueing model describes it: {twin.get('reason') or 'nothing was tried'}."
+        yield from _folded(f"No queueing model describes it: {twin.get('reason') or 'nothing was tried'}.")
         return
     rate = rate_text(twin["rate"], twin.get("interval"), unit)
-    between = f" (95%: {_between(twin['interval'], unit)})" if twin.get("interval") else ""
+    around = f" (95%: {between(twin['interval'], unit)})" if twin.get("interval") else ""
     at = twin.get("confirmed_at")
     where = f", confirmed at {rate_text(at, None, unit)}" if at else ", not confirmed by a wave that it had not seen"
-    yield f"{INDENT}By the model {rate}{between}{where}."
+    yield f"{INDENT}By the model {rate}{around}{where}."
     service = twin["service"]
     kind = f" ({service['kind']}, CV {service['cv']:.2g})" if service.get("kind") else ""
     beside = f", {duration_text(twin['overhead_s'])} beside them" if twin.get("overhead_s") else ""
     servers = counted(twin["servers"], "server", "servers")
     yield f"{INDENT}The model: {servers} of {duration_text(service['mean'])}{kind}{beside}."
     yield from (f"{INDENT}  {line}" for line in _what_if(twin.get("what_if") or {}, unit))
+
+
+def _folded(sentence: str) -> list[str]:
+    """A sentence within 80 columns."""
+    return wrap(sentence, 80, initial_indent=INDENT, subsequent_indent=2 * INDENT, break_long_words=False)
 
 
 def _what_if(what_if: Found, unit: str) -> Iterator[str]:
@@ -270,7 +191,7 @@ def _load(found: Found) -> Iterator[str]:
     """The time and where it went, and the resources by the rate at which each is used up."""
     for line in (found.get("where_time_went") or {}).get("lines") or []:
         yield f"{INDENT}{line}"
-    resources, unit = found.get("resources"), _unit(found)
+    resources, unit = found.get("resources"), unit_of(found)
     if not resources or not resources.get("all"):
         return
     rows = [["Resource", "idle", "at the lower end", "limit", "reached at"]]
@@ -318,10 +239,10 @@ def _stretches(found: Found) -> Iterator[str]:
         longest = sorted(rows, key=lambda row: row["start_s"] - row["end_s"])[:_MAX_ROWS]
         shown = [row for row in rows if row in longest]
     header = ["Stretch", "from", "for", "rate", "sent", "p50", "p99", "over", "in flight"]
-    yield from aligned([header, *(_stretch(row, judged, _unit(found)) for row in shown)])
+    yield from aligned([header, *(_stretch(row, judged, unit_of(found)) for row in shown)])
     for row in shown:
         if row.get("void"):
-            yield f"{INDENT}✗ {row['number']} counts for nothing: {row['void']}."
+            yield from _folded(f"✗ {row['number']} counts for nothing: {row['void']}.")
     if len(rows) > len(shown):
         yield f"{INDENT}… and {len(rows) - len(shown)} shorter ones, in capacity.json"
     if judged is not None:
@@ -338,14 +259,13 @@ def _judged(found: Found, names: Sequence[str]) -> int | None:
 def _stretch(row: Found, judged: int | None, unit: str) -> list[str]:
     over = (row.get("share_over") or [])[judged : judged + 1] if judged is not None else []
     times = ["-" if row.get(key) is None else duration_text(row[key]) for key in ("p50", "p99")]
-    direction = _DIRECTIONS.get(row.get("direction") or "", row["purpose"])
     return [
-        f"{row['number']} {direction}{' ✗' if row.get('void') else ''}",
+        f"{row['number']} {row['purpose']}{' ✗' if row.get('void') else ''}",
         f"{row['start_s']:.0f}s",
         f"{row['end_s'] - row['start_s']:.3g}s",
         rate_text(row["rate"], None, unit).removesuffix(unit),
         f"{row['sent']:,}",
         *times,
-        percent_text(over[0]) if over and over[0] is not None else "-",
+        f"{100 * over[0]:.2g}%" if over and over[0] is not None else "-",
         f"{row.get('in_flight') or 0:,}",
     ]

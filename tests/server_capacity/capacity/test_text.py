@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from server_capacity.capacity.text import headline, rate_text, to_text
+from server_capacity.capacity.headline import headline, rate_text
+from server_capacity.capacity.text import to_text
 from tests.capacities import found, stretch
 
 NOTHING: dict[str, Any] = {"rate": None, "interval": None, "limit": None}
