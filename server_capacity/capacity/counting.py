@@ -29,11 +29,15 @@ SLICE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A stage of a wave, or a wave of one rate. ``failed``: requests due in it; ``times``: of the metric shown."""
+    """A stage of a wave, or a wave of one rate.
+
+    ``failed``: requests due in it; ``times``: of the metric shown; ``completed``: answers that came in it, to whomever.
+    """
 
     stretch: Stretch
     failed: int
     times: Distribution | None
+    completed: int = 0
 
 
 def shown_metric(limits: Sequence[Limit]) -> str:
@@ -56,7 +60,8 @@ def counted(wave: WaveFacts, limits: Sequence[Limit]) -> list[Counted]:
         before = rates[number - 1] if number else 0.0
         stretch = Stretch(number, rate, span[0] / NS, span[1] / NS, slices, "", before, in_flight)
         failed = int(counts.failed[first:stop].sum())
-        found.append(Counted(stretch, failed, counts.times[number].distribution()))
+        completed = int(counts.done_by[stop] - counts.done_by[first])
+        found.append(Counted(stretch, failed, counts.times[number].distribution(), completed))
         first = stop
     return found
 
@@ -84,7 +89,7 @@ def _edges(start: int, end: int) -> list[int]:
 class _Counts:
     """Counts between edges (ns after wave start): arrays of one number for each slice, a pair for each limit.
 
-    ``in_flight``: at each edge. ``times``: of each stage.
+    ``in_flight`` and ``done_by`` (answers until then): at each edge. ``times``: of each stage.
     """
 
     def __init__(self, edges: list[list[int]], limits: Sequence[Limit]) -> None:
@@ -92,7 +97,7 @@ class _Counts:
         number = len(flat) - 1
         self.edges, self._limits, self._metric = np.array(flat), limits, shown_metric(limits)
         self.sent, self.answered, self.failed = (np.zeros(number, np.int64) for _ in range(3))
-        self.in_flight = np.zeros(number + 1, np.int64)
+        self.in_flight, self.done_by = (np.zeros(number + 1, np.int64) for _ in range(2))
         self.pairs = [np.zeros((2, number), np.int64) for _ in limits]
         self.times = [Tally() for _ in edges]
         self._stage = np.repeat(np.arange(len(edges)), [len(each) - 1 for each in edges])
@@ -120,8 +125,9 @@ class _Counts:
         self.sent += self._counted(place, inside)
         self.answered += self._counted(place, inside & ~abandoned)
         self.failed += self._counted(place, inside & part.outcome("failed"))
-        done = np.sort(part.int("done")[~abandoned])
-        self.in_flight += np.searchsorted(np.sort(part.int("sent")), self.edges) - np.searchsorted(done, self.edges)
+        done_by = np.searchsorted(np.sort(part.int("done")[~abandoned]), self.edges)
+        self.in_flight += np.searchsorted(np.sort(part.int("sent")), self.edges) - done_by
+        self.done_by += done_by
         times = dict(samples(part, open_loop=True, streams=streams))
         if self._metric in times:
             self._add_times(place, inside, *timed_rows(part, times[self._metric]))

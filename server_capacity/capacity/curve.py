@@ -51,7 +51,7 @@ def _point(group: Sequence[Row], limits: Sequence[Limit]) -> dict[str, Any]:
         **_times(group),
         "success": (answered - failed) / sent if sent else None,
         "share_over": [_share(slices, place) for place in range(len(limits))],
-        "completed_rate": answered / seconds,
+        "completed_rate": sum(row.counted.completed for row in group) / seconds,
     }
 
 

@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
     from server_capacity.keeper.undo import Undo
 
-PARAMETERS = {"ServiceNamespace": "sagemaker", "ResourceId": "endpoint/it's/variant/a b", "SuspendedState": {"a": True}}
+PARAMETERS = {
+    "ServiceNamespace": "sagemaker",
+    "ResourceId": "endpoint/it's/variant/a b",
+    "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
+    "SuspendedState": {"a": True},
+}
 CALL = Call("application-autoscaling", "register_scalable_target", PARAMETERS, "us-east-1")
 
 
@@ -68,6 +73,8 @@ class TestUndo:
         [
             {"operation": "deregister_scalable_target"},
             {"service": "sagemaker", "operation": "delete_endpoint"},
+            {"service": "sagemaker", "operation": "delete_endpoint", "parameters": {}},
+            {"parameters": {}},
             {"parameters": {**PARAMETERS, "MinCapacity": 0}},
             {"parameters": [1]},
             {"region": "us-east-1 --endpoint-url x"},

@@ -86,6 +86,8 @@ def test_requests_in_flight_at_a_stretchs_end_and_failures_are_counted() -> None
         assert stage.stretch.in_flight == len(flying)
         mine = [each for each in records if stage.stretch.start_s * NS <= each.due < end]
         assert stage.failed == sum(each.outcome == "failed" for each in mine)
+        answered = [each for each in records if each.outcome != "abandoned"]
+        assert stage.completed == sum(stage.stretch.start_s * NS <= each.done < end for each in answered)
 
 
 def test_times_are_of_the_first_metric_that_is_limited() -> None:

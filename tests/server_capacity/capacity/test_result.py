@@ -23,7 +23,7 @@ from server_capacity.capacity.waves import Waves
 from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.limits import limits_of
 from server_capacity.search.settings import Settings
-from tests.waves import observe, on_time, open_plan, staged
+from tests.waves import MS, observe, on_time, open_plan, staged
 
 LIMITS = limits_of([Slo.parse("p99<100ms")], 0.95)
 FOUND = Answer("found", 18.0, Interval(15.0, 21.0), "p99<100ms", estimates=(Estimate("p99<100ms", 18.0),))
@@ -87,6 +87,20 @@ def test_stretches_and_curve_tell_what_was_measured() -> None:
     assert [(point["rate"], point["sent"], point["success"]) for point in data["curve"]] == [(10, 20, 1), (20, 40, 1)]
     assert data["curve"][0]["p99"] == pytest.approx(0.02)
     assert data["load_s"] == 4
+
+
+def test_no_more_is_completed_than_was_answered_in_the_time() -> None:
+    """What drained afterwards is no rate that the endpoint can do."""
+    plan = staged("40:1s,0:1s")
+    records = [each._replace(done=each.due + 500 * MS) for each in on_time(plan)]
+    facts = observe(plan, records)
+    wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
+    seen = Explored(1)
+    seen.add(wave, counted(wave, LIMITS))
+
+    (point,) = content(question(), seen, FOUND, [])["curve"]
+
+    assert (point["sent"], point["success"], point["completed_rate"]) == (40, 1, 20)
 
 
 def test_what_counts_for_nothing_is_no_point_of_the_curve() -> None:
