@@ -80,7 +80,7 @@ def _call(data: dict[str, Any]) -> Call:
     named = (call.service, call.operation, call.region)
     if not all(isinstance(each, str) for each in named) or not isinstance(call.parameters, dict):
         raise ValueError("a call has a service, an operation, parameters and a region")
-    if set(call.parameters) != CALLS.get((call.service, call.operation)):
+    if (call.service, call.operation) not in CALLS or set(call.parameters) != CALLS[call.service, call.operation]:
         raise ValueError(f"{call.service} {call.operation} with {', '.join(call.parameters)} is no call of this tool")
     if not _REGION.fullmatch(call.region):
         raise ValueError(f"{call.region!r} is no region")
