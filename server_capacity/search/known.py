@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from server_capacity.search.answer import Interval
-from server_capacity.search.curve import FINE, Fit, Prior, Sizes, fit
+from server_capacity.search.curve import COARSE, FINE, Fit, Prior, Sizes, fit
 from server_capacity.search.pace import Pace, flow_of, overloaded, pace_of
 from server_capacity.search.points import points_of
 
@@ -112,7 +112,7 @@ def _fitted(limit: Limit, points: Sequence[Point], bracket: Known, pace: Pace, s
     between = [point.rate for point in points if kept < point.rate < broken]
     if not between and kept * NARROW < broken:
         return bracket
-    first = _fit(limit, points, pace, min(between, default=math.sqrt(kept * broken)), sizes)
+    first = _fit(limit, points, pace, min(between, default=math.sqrt(kept * broken)), COARSE)
     return replace(bracket, fit=_fit(limit, points, pace, first.rate, sizes))
 
 

@@ -87,8 +87,9 @@ class Search:
         running = moment.stretches[-1]
         if "client" not in running.void:
             return self._next(moment) if running.seconds >= self._least_s(running, moment) else None
-        clean = [stretch.rate for stretch in moment.stretches if stretch.rate and not stretch.void]
-        self.client_most = max((rate for rate in clean if rate < running.rate), default=running.rate / 2)
+        clean = max((stretch.rate for stretch in moment.stretches if not stretch.void), default=0.0)
+        if clean < running.rate:  # what it could do before was no limit, but a moment's disturbance
+            self.client_most = clean or running.rate / 2
         return self._next(moment)
 
     def _least_s(self, running: Stretch, moment: Moment) -> float:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from server_capacity.search.limits import Limit
-from server_capacity.search.search import Search
+from server_capacity.search.search import Moment, Search
 from server_capacity.search.settings import LONGEST_TIME_S, USUAL_TIME_S, Settings
+from server_capacity.search.stretch import Count, Slice, Stretch
 from tests.server_capacity.search.queues import Queue, play
 
 P99 = Limit("p99<100ms", "response_time", 0.01, 0.1)
@@ -56,6 +59,26 @@ def test_what_the_client_cannot_send_is_not_tried_again() -> None:
     assert (played.answer.outcome, played.answer.reason) == ("at_least", "the client was the limit")
     assert sum(stretch.rate > 90 for stretch in played.stretches) == 1
     assert played.answer.at_least == 64
+
+
+def test_a_client_that_did_more_before_is_not_the_limit() -> None:
+    search = Search([P99], Settings())
+    once = [
+        Stretch(
+            number,
+            rate,
+            start_s,
+            start_s + 3.0,
+            (Slice(start_s, start_s + 3.0, sent, sent, (Count(sent, 0),)),),
+            "grow",
+        )
+        for number, (rate, start_s, sent) in enumerate([(64.0, 0.0, 190), (128.0, 3.0, 380), (90.0, 6.0, 270)])
+    ]
+    void = replace(once[-1], void="the client was the limit")
+    search.order(Moment(9.0, [*once[:-1], void], 0))
+    assert search.client_most is None
+    search.order(Moment(9.0, [*once[:-1], replace(void, rate=200.0)], 0))
+    assert search.client_most == 128
 
 
 def test_a_limit_that_an_idle_endpoint_breaks_is_kept_at_no_rate() -> None:
