@@ -266,6 +266,6 @@ def _stretch(row: Found, judged: int | None, unit: str) -> list[str]:
         rate_text(row["rate"], None, unit).removesuffix(unit),
         f"{row['sent']:,}",
         *times,
-        f"{100 * over[0]:.2g}%" if over and over[0] is not None else "-",
+        f"{100 * over[0]:.3g}%" if over and over[0] is not None else "-",
         f"{row.get('in_flight') or 0:,}",
     ]

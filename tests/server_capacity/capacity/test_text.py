@@ -106,3 +106,10 @@ def test_a_soak_tells_whether_it_drifted_and_a_spoilt_wave_why() -> None:
     assert "drift" not in to_text(found(soak={"drift": None}))
     wave = {"rate": 168.0, "seconds": 20.0, "verdict": "cannot_tell", "spoilt": "schedule lag p99 40 ms"}
     assert "it cannot tell, for this client was the limit" in to_text(found(confirmation=[wave]))
+
+
+@pytest.mark.parametrize(("share", "text"), [(1.0, "100%"), (0.9975, "99.8%"), (0.00072831, "0.0728%"), (0.0, "0%")])
+def test_a_share_over_a_limit_has_three_digits(share: float, text: str) -> None:
+    row = stretch(0, 400, share_over=[share, 0.0])
+
+    assert f" {text} " in to_text(found(stretches=[row]))
