@@ -61,7 +61,7 @@ def told(name: str, searched: Searched) -> None:
     print(f"{name}: exit {searched.exit_code}, {seconds}, {answer}", flush=True)
 
 
-def of_an_endpoint(searches: int, seconds: float) -> list[Figure]:
+def of_an_endpoint(searches: int, seconds: float, first: int) -> list[Figure]:
     """Even arrivals once, Poisson arrivals many times."""
     demo, limits = demo_factories(), ["--slo", LIMIT]
     with start(EndpointConfig()) as endpoint:
@@ -69,9 +69,9 @@ def of_an_endpoint(searches: int, seconds: float) -> list[Figure]:
         even = search(demo, *limits, "--arrivals", "constant", "--time", "60")
         told("even arrivals", even)
         poisson = []
-        for number in range(searches):
-            poisson.append(search(demo, *limits, "--time", f"{seconds:g}", "--seed", str(number + 1)))
-            told(f"Poisson arrivals, {number + 1}", poisson[-1])
+        for seed in range(first, first + searches):
+            poisson.append(search(demo, *limits, "--time", f"{seconds:g}", "--seed", str(seed)))
+            told(f"Poisson arrivals, seed {seed}", poisson[-1])
     containing = [each for each in poisson if each.interval[0] <= TRUTH <= each.interval[1]]
     widths = sorted((each.interval[1] - each.interval[0]) / TRUTH for each in poisson)
     return [
@@ -104,10 +104,11 @@ def main() -> None:
     """Everything, and a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--searches", type=int, default=20, help="with Poisson arrivals (default: 20)")
+    parser.add_argument("--seed", type=int, default=1, help="of the first of them; the next has the next")
     parser.add_argument("--time", type=float, default=60.0, help="seconds of load of each (default: 60)")
     options = parser.parse_args()
     print(machine(), flush=True)
-    found = [*of_the_client(), *of_an_endpoint(options.searches, options.time)]
+    found = [*of_the_client(), *of_an_endpoint(options.searches, options.time, options.seed)]
     print(table("Searches with real processes", found))
 
 
