@@ -43,7 +43,10 @@ OTHERS = [ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "client_capaci
 PAGES = [README, *OTHERS, *sorted(DOCS.rglob("*.md"))]
 METRICS, FINDINGS, FILES = (DOCS / "reference" / f"{name}.md" for name in ("metrics", "findings", "files"))
 LAUNCHER_FLAGS = {"--init", "--venv", "--with-aiperf", "--self-test", "--compare"}
-OTHER_PROGRAMS_FLAGS = {"--embeddings", "--quick", "--rerank", "--worker"}
+OTHER_PROGRAMS_FLAGS = {
+    *("--embeddings", "--quick", "--rerank", "--worker"),
+    *("--easy-way", "--processes", "--results", "--scenario", "--searches"),
+}
 NOT_HERE = ("git clone ", "cd inference-benchmarker", "./benchmark --self-test", "pip install ")
 ENDPOINT_LINE = "benchmark endpoint --port 8080"
 PORTS = ("8080", "8081", "8082", "8083", "8084", "8085")
