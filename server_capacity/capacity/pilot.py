@@ -36,6 +36,8 @@ MOST_VOIDS = 2
 DRAIN_NS = 5 * NS
 LONGEST_TIMES = 4
 """A wave whose stretches count for nothing again and again ends after so many times the load that was asked for."""
+NOBODY = 20
+"""A wave in which so many requests failed and none was answered ends: nobody is there, or what is sent suits nobody."""
 LATE_STAGES = 20
 """Answers of stretches before that many others come too late to steer by."""
 
@@ -164,7 +166,8 @@ class CapacityPilot:
 
     def _wanted(self, spool_state: SpoolState, now_ns: int) -> Decimal | Literal["end"] | None:
         """The rate from now on; nothing is asked for while a change that was ordered is not in force yet."""
-        if self._goes_on_elsewhere or now_ns > self._longest_ns:
+        ledger = spool_state.ledger
+        if self._goes_on_elsewhere or now_ns > self._longest_ns or (ledger.failed >= NOBODY and not ledger.ok):
             return "end"
         if now_ns < self._pending_ns:
             return None

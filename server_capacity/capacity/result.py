@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
@@ -67,6 +68,7 @@ def content(
         "where_time_went": where_time_went(points, low, at_low, shown_metric(question.limits)),
         "tokens": tokens_at_answer(at_low, question.limits) if at_low else None,
         "payloads": None,
+        "errors": _errors(explored, confirmed),
         "waves": _waves(explored, confirmed),
         "confirmation": [each.to_json(question) for each in confirmed],
         "twin": None,
@@ -164,6 +166,15 @@ def _memory(answer: Answer) -> dict[str, Any] | None:
         return {"rate": estimate.rate, "interval": interval_json(estimate.interval)}
 
     return {"below": side(answer.memory.below), "above": side(answer.memory.above), "differ": True}
+
+
+def _errors(explored: Explored, confirmed: list[Confirmed]) -> list[dict[str, Any]]:
+    """The keys of all errors, those that came most often first, and how many requests failed with each."""
+    waves = {id(wave): wave for wave in (*explored.waves, *(each.wave for each in confirmed))}.values()
+    counts: Counter[str] = Counter()
+    for wave in waves:
+        counts.update({row.key: row.count for row in wave.summary.errors})
+    return [{"key": key, "count": count} for key, count in counts.most_common()]
 
 
 def _waves(explored: Explored, confirmed: list[Confirmed]) -> dict[str, list[str]]:

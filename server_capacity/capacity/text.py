@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Found = Mapping[str, Any]
 
 _MAX_ROWS = 24
+_MAX_ERRORS = 5
 _HOLDS = {"holds": "it holds", "fails": "it fails", "cannot_tell": "it cannot tell"}
 
 
@@ -73,7 +74,7 @@ def _value(value: float | None, unit: str | None) -> str:
 
 def _confidence(found: Found) -> Iterator[str]:
     """Windows and confirmation waves that speak for it, and all that makes it less sure."""
-    told = (*_windows(found), *_confirmations(found), *_soak(found), *_law(found), *_notes(found))
+    told = (*_windows(found), *_confirmations(found), *_soak(found), *_law(found), *_errors(found), *_notes(found))
     yield from (f"{INDENT}{line}" for line in told)
 
 
@@ -118,6 +119,17 @@ def _law(found: Found) -> Iterator[str]:
         yield f"  {away} than the {law['users']:,} there were."
 
 
+def _errors(found: Found) -> Iterator[str]:
+    """The errors that requests failed with, those first that came most often."""
+    rows = found.get("errors") or []
+    if rows:
+        requests = counted(sum(row["count"] for row in rows), "request", "requests")
+        others = [f"and {len(rows) - _MAX_ERRORS} other errors"] if len(rows) > _MAX_ERRORS else []
+        yield from _listed(
+            f"{requests} failed", [f"{row['count']:,} x {row['key']}" for row in rows[:_MAX_ERRORS]] + others
+        )
+
+
 def _listed(first: str, items: Sequence[str]) -> Iterator[str]:
     """A sentence, and what belongs to it in lines below where it does not fit."""
     line = first
@@ -157,7 +169,7 @@ def _model(found: Found) -> Iterator[str]:
     if not twin:
         return
     if not twin.get("fits"):
-        yield from _folded(f"No queueing model describes it: {twin.get('reason') or 'nothing was tried'}.")
+        yield from _folded(f"No queueing model of it: {twin.get('reason') or 'nothing was tried'}.")
         return
     rate = rate_text(twin["rate"], twin.get("interval"), unit)
     around = f" (95%: {between(twin['interval'], unit)})" if twin.get("interval") else ""
@@ -238,7 +250,8 @@ def _stretches(found: Found) -> Iterator[str]:
     if len(rows) > _MAX_ROWS:
         longest = sorted(rows, key=lambda row: row["start_s"] - row["end_s"])[:_MAX_ROWS]
         shown = [row for row in rows if row in longest]
-    header = ["Stretch", "from", "for", "rate", "sent", "p50", "p99", "over", "in flight"]
+    rate = "rate" if unit_of(found) == "/s" else "users"
+    header = ["Stretch", "from", "for", rate, "sent", "p50", "p99", "over", "in flight"]
     yield from aligned([header, *(_stretch(row, judged, unit_of(found)) for row in shown)])
     for row in shown:
         if row.get("void"):

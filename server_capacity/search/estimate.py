@@ -55,7 +55,7 @@ def _without_rate(
 ) -> Answer:
     clean = [stretch.rate for stretch in stretches if stretch.rate > 0 and not stretch.void]
     if lowest.broken is not None:
-        reason = f"{lowest.name} is not kept at any rate that was tried, down to {min(clean):g}/s"
+        reason = f"the lowest that was tried, {min(clean):g}/s, breaks it already"
         return Answer("not_kept", limit=lowest.name, reason=reason, estimates=estimates)
     most = max(clean, default=0.0)
     if not clean:

@@ -105,6 +105,15 @@ def test_orders_become_rates_and_each_change_a_stretch() -> None:
     assert sent == world.feed.total().sent - int(world.rate) * (world.whole_seconds - 14)
 
 
+@pytest.mark.parametrize(("ledger", "ends"), [(Ledger(failed=20), True), (Ledger(failed=20, ok=1), False)])
+def test_a_search_of_an_endpoint_that_answers_nobody_ends(ledger: Ledger, ends: bool) -> None:
+    world = World(ledger=ledger)
+
+    flown(world, [], seconds=3)
+
+    assert [order for _, order in world.orders] == ([End()] if ends else [])
+
+
 def test_the_same_rate_once_more_is_another_stretch() -> None:
     world = World()
 

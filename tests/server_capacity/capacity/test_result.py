@@ -110,6 +110,19 @@ def test_what_counts_for_nothing_is_no_point_of_the_curve() -> None:
     assert {row["void"] for row in data["stretches"]} == {"the client was the limit"}
 
 
+def test_errors_of_all_waves_are_counted_once() -> None:
+    plan = staged("10:2s,0:1s,20:2s")
+    facts = observe(plan, [each._replace(outcome="failed", error="ConnectionRefusedError") for each in on_time(plan)])
+    wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
+    seen = Explored(1)
+    for _ in range(2):
+        seen.add(wave, counted(wave, LIMITS))
+
+    data = content(question(), seen, Answer("not_kept", limit="success>=0.95", reason="so"), [])
+
+    assert data["errors"] == [{"key": "ConnectionRefusedError", "count": 60}]
+
+
 def test_another_wave_goes_on_with_clock_and_numbers() -> None:
     seen, more = explored(), explored()
     seen.add(more.waves[0], [row.counted for row in more.rows])

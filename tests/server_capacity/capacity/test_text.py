@@ -113,3 +113,13 @@ def test_a_share_over_a_limit_has_three_digits(share: float, text: str) -> None:
     row = stretch(0, 400, share_over=[share, 0.0])
 
     assert f" {text} " in to_text(found(stretches=[row]))
+
+
+def test_what_requests_failed_with_is_told() -> None:
+    rows = [{"key": f"HTTPError 50{number}", "count": 1_000 - number} for number in range(7)]
+    text = to_text(found(errors=rows))
+
+    assert "6,979 requests failed: 1,000 x HTTPError 500, 999 x HTTPError 501," in text
+    assert "and 2 other errors." in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "failed" not in to_text(found(errors=[]))
