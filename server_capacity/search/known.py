@@ -25,6 +25,7 @@ KEEPS_UP_SLOPE = 5.0  # its stretches from above are so far above that the backl
 REACH = 0.3  # of a fit to either side, in ln(rate)
 NARROW = 1.3  # a bracket's ends, one over the other
 STEP_FROM, STEP_LOW, STEP_HIGH, LEAST_BETWEEN = 0.9, 0.1, 10.0, 3
+OVER, EVEN, FAR_BELOW = 3.0, 1.6, 4.0  # standard errors, the most dispersion of chance, one rate over another
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +82,38 @@ def known_of(
 
 def _bracket(limit: Limit, points: Sequence[Point], ceiling: float | None) -> Known:
     breaking = [point.rate for point in points if clearly_broken(point, limit.allowed)]
+    breaking = breaking or _broken_together(points, limit.allowed)
     broken = min([*breaking, *([ceiling] if ceiling and is_time(limit) else [])], default=None)
-    below = [point.rate for point in points if point.share <= limit.allowed and (not broken or point.rate < broken)]
+    calm = [point for point in points if not broken or point.rate < broken]
+    if is_flat(calm, limit.allowed):
+        return Known(limit.expression, 0.0, min(point.rate for point in points), None)
+    below = [point.rate for point in calm if point.share <= limit.allowed]
     return Known(limit.expression, max(below, default=0.0), broken, None)
+
+
+def _broken_together(points: Sequence[Point], allowed: float) -> list[float]:
+    """The lowest rate up to which all stretches together clearly break a limit that none breaks alone."""
+    of = over = 0
+    for point in sorted(points, key=lambda point: point.rate):
+        of, over = of + point.of, over + point.over
+        if clearly_broken(replace(point, of=of, over=over), allowed):
+            return [point.rate]
+    return []
+
+
+def is_flat(points: Sequence[Point], allowed: float) -> bool:
+    """Tells whether more than is allowed are over far below the highest rate, too, and load is not why.
+
+    Each stretch alone may have too few requests to tell. What waiting makes comes in bursts, and is not taken for it.
+    """
+    highest = max((point.rate for point in points), default=0.0)
+    low = [point for point in points if FAR_BELOW * point.rate <= highest]
+    of, over = sum(point.of for point in points), sum(point.over for point in points)
+    low_of, low_over = sum(point.of for point in low), sum(point.over for point in low)
+    if low_over < LEAST_OVER or low_over < low_of * allowed + OVER * math.sqrt(low_of * allowed):
+        return False
+    share = over / of
+    return sum((point.over - share * point.of) ** 2 / (share * point.of) for point in points) <= EVEN * len(points)
 
 
 def is_step(points: Sequence[Point], allowed: float, bracket: Known) -> bool:

@@ -72,6 +72,17 @@ def test_more_over_the_limit_is_never_a_higher_capacity() -> None:
     assert lower.rate < found.rate
 
 
+def test_a_share_over_that_no_load_explains_is_kept_at_no_rate() -> None:
+    """Twice as many errors as allowed at each rate, of which no stretch has enough to tell."""
+    flat = dict.fromkeys((40, 60, 80, 100, 120, 240), 0.02)
+    found = answer([P99], Settings(), stretches(flat))
+    assert (found.outcome, found.limit) == ("not_kept", "p99<100ms")
+
+    assert answer([P99], Settings(), stretches(dict.fromkeys(flat, 0.008))).outcome == "cannot_tell"
+    assert answer([P99], Settings(), stretches({**dict.fromkeys(flat, 0.0), 240: 0.15})).outcome == "found"
+    assert answer([P99], Settings(), stretches({5: 0.04})).outcome == "cannot_tell"
+
+
 def test_rates_above_the_answer_that_clearly_keep_every_limit_are_an_island() -> None:
     shares = {40: 0.0, 80: 0.004, 100: 0.011, 110: 0.05, 160: 0.9, 1600: 0.002, 1800: 0.003}
     (island,) = answer([P99], Settings(), stretches(shares)).islands
