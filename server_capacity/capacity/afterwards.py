@@ -186,7 +186,8 @@ def _whole(wave: Wave) -> Span:
 
 def _limit_row(found: ServerEstimate, confirmed: Sequence[Confirmed]) -> dict[str, Any]:
     estimate, interval = found.estimate, found.estimate.interval
-    held = held_against(found.limit, confirmed[-1].wave.server_metrics or ()) if confirmed else None
+    told = [each for each in confirmed if not each.spoilt]
+    held = held_against(found.limit, told[-1].wave.server_metrics or ()) if told else None
     known = held is not None and held.kept is not None
     unit = "share" if held is not None and is_share(found.limit, held.metric) else found.limit.unit
     return {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.client.worker import CPU_LIMIT, LAG_FLOOR_S, LAG_SHARE_OF_LATENCY, SCHEDULE_LAG
 from inference_benchmarker.wording import duration_text, percent_text
+from server_capacity.search.stretch import CLIENT
 
 if TYPE_CHECKING:
     from inference_benchmarker.records.feed import Cell
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.capacity.question import Question
 
-CLIENT = "the client was the limit"
 LATE_SHARE = 0.01
 LEAST_LATE = 3
 LAG_SHARE_OF_BOUND, MOST_SHARE_OF_BOUND = 0.1, 0.25

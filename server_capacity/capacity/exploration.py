@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
 from server_capacity.capacity.counting import counted
 from server_capacity.capacity.in_users import search_of
 from server_capacity.capacity.pilot import CapacityPilot
@@ -56,8 +56,9 @@ class Explored:
 
     @property
     def adaptive(self) -> list[Wave]:
-        """The waves whose rate changed."""
-        return [wave for wave in self.waves if isinstance(wave.plan.load, OpenLoop) and wave.plan.load.steered]
+        """The waves whose rate, or number of users, changed."""
+        loads = [(wave, wave.plan.load) for wave in self.waves]
+        return [wave for wave, load in loads if isinstance(load, OpenLoop | ClosedLoop) and load.steered]
 
     @property
     def next_place(self) -> tuple[int, float]:

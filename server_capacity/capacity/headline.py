@@ -9,6 +9,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from server_capacity.search.known import KEEPS_UP
+
 Found = Mapping[str, Any]
 
 _ARRIVALS = {"poisson": "Poisson arrivals", "constant": "evenly spaced arrivals"}
@@ -61,10 +63,10 @@ def _how(found: Found) -> str:
 
 def _found(found: Found) -> str:
     interval, unit = found["interval"], unit_of(found)
-    keeps = found["limit"] or "every limit"
     verb = "keep" if unit != "/s" else "keeps"
+    keeps = "is what it keeps up with" if found["limit"] == KEEPS_UP else f"{verb} {found['limit'] or 'every limit'}"
     rate = rate_text(found["rate"], interval, unit)
-    return f"{rate} {verb} {keeps} (95%: {between(interval, unit)}){_how(found)}"
+    return f"{rate} {keeps} (95%: {between(interval, unit)}){_how(found)}"
 
 
 def _at_least(found: Found) -> str:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.version import SCHEMA_VERSION
 from server_capacity.capacity.afterwards import at_answer, generated_in, take_in
-from server_capacity.capacity.client_limit import CLIENT
 from server_capacity.capacity.counting import shown_metric
 from server_capacity.capacity.curve import curve
 from server_capacity.capacity.headline import headline
 from server_capacity.capacity.in_users import users_json
 from server_capacity.capacity.kinds import tokens_at_answer
 from server_capacity.capacity.where_time_went import where_time_went
+from server_capacity.search.stretch import CLIENT
 
 if TYPE_CHECKING:
     from server_capacity.capacity.confirmation import Confirmed
@@ -130,8 +130,9 @@ def _limit(limit: Limit, answer: Answer) -> dict[str, Any]:
 
 
 def _at_low(place: int, confirmed: list[Confirmed], question: Question) -> dict[str, Any]:
-    """The limit's value at the interval's lower end, from the last wave there."""
-    row = confirmed[-1].to_json(question)["limits"][place] if confirmed else {"value": None, "text": ""}
+    """The limit's value in the last wave at the interval's lower end that nothing spoilt."""
+    told = [each for each in confirmed if not each.spoilt]
+    row = told[-1].to_json(question)["limits"][place] if told else {"value": None, "text": ""}
     return {"at_low": row["value"], "at_low_text": row["text"]}
 
 

@@ -51,8 +51,8 @@ def _limits(found: Found) -> Iterator[str]:
     rows, unit = found.get("limits") or [], unit_of(found)
     if not rows:
         return
-    low = (found.get("interval") or {}).get("low")
-    at = "at the lower end" if low is None else f"at {rate_text(low, found['interval'], unit)}"
+    told = [wave["rate"] for wave in found.get("confirmation") or [] if not wave.get("spoilt")]
+    at = f"at {rate_text(told[-1], found.get('interval'), unit)}" if told else "at the lower end"
     yield from aligned([["Limit", at, "gives out at", "95%"], *(_limit(row, unit) for row in rows)])
 
 
@@ -90,7 +90,7 @@ def _confirmations(found: Found) -> Iterator[str]:
     for wave in found.get("confirmation") or []:
         rate, length = rate_text(wave["rate"], found.get("interval"), unit_of(found)), length_text(wave["seconds"])
         values = [f"{each['expression']} with {each['text']}" for each in wave.get("limits") or [] if each.get("text")]
-        soaked = "Soaked" if wave.get("soak") else "Confirmed"
+        soaked = "Soaked" if wave.get("soak") else "Confirmed" if wave["verdict"] == "holds" else "Tried"
         first = f"{soaked} at {rate} for {length}: {_HOLDS.get(wave['verdict'], wave['verdict'])}"
         if wave.get("spoilt"):
             whose = (

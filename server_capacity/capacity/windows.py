@@ -26,12 +26,14 @@ LEAST_DRIFT, LEAST_ERRORS, LEAST_WINDOWS = 0.1, 4.0, 5
 
 
 def windows_of(confirmed: Sequence[Confirmed], limits: Sequence[Limit]) -> dict[str, Any] | None:
-    """The whole windows of the waves at the last rate that was confirmed; None where none was that long."""
-    if not confirmed:
-        return None
-    last = confirmed[-1].stage.stretch.rate
-    stretches = [each.stage.stretch for each in confirmed if each.stage.stretch.rate == last]
-    kept = [kept for stretch in stretches for kept in windows_kept(stretch, limits)]
+    """The whole windows of the waves at the last rate that was confirmed; None where none was that long.
+
+    Waves that were spoilt tell nothing.
+    """
+    stretches = [each.stage.stretch for each in confirmed if not each.spoilt]
+    kept = [
+        kept for stretch in stretches if stretch.rate == stretches[-1].rate for kept in windows_kept(stretch, limits)
+    ]
     if not kept:
         return None
     low, high = wilson(sum(kept), len(kept))

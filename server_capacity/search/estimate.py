@@ -63,7 +63,7 @@ def _without_rate(
     if settings.max_rps is not None and most >= settings.max_rps * 0.999:
         reason = f"every limit is kept at the most that was allowed, {settings.max_rps:g}/s"
         return Answer("at_least", at_least=most, reason=reason, estimates=estimates)
-    void = [stretch.void for stretch in stretches if stretch.void]
+    void = [stretch.void for stretch in stretches if stretch.void and stretch.rate > most]
     if void:
         return Answer("at_least", at_least=most, reason=void[-1], estimates=estimates)
     return Answer("cannot_tell", at_least=most, reason="no limit gave out in the time", estimates=estimates)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from server_capacity.search.curve import COARSE
 from server_capacity.search.known import Known, known_of, lowest_of
 from server_capacity.search.pace import Pace, is_unanswered, overloaded, pace_of
+from server_capacity.search.stretch import most_of_client
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,11 +86,9 @@ class Search:
     def _after_void(self, moment: Moment) -> float | Literal["end"] | None:
         """Nothing that the client could not send is tried again; another stretch that does not count is."""
         running = moment.stretches[-1]
-        if "client" not in running.void:
+        if not running.by_client:
             return self._next(moment) if running.seconds >= self._least_s(running, moment) else None
-        clean = max((stretch.rate for stretch in moment.stretches if not stretch.void), default=0.0)
-        if clean < running.rate:  # what it could do before was no limit, but a moment's disturbance
-            self.client_most = clean or running.rate / 2
+        self.client_most = most_of_client(moment.stretches) or self.client_most
         return self._next(moment)
 
     def _least_s(self, running: Stretch, moment: Moment) -> float:

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CLIENT = "the client was the limit"
+"""So the reason begins why a stretch counts for nothing in which this client could do no more."""
 
 
 class Count(NamedTuple):
@@ -50,3 +56,18 @@ class Stretch:
     def seconds(self) -> float:
         """Its length."""
         return self.end_s - self.start_s
+
+    @property
+    def by_client(self) -> bool:
+        """Tells whether it counts for nothing because this client could do no more."""
+        return self.void.startswith(CLIENT)
+
+
+def most_of_client(stretches: Sequence[Stretch]) -> float | None:
+    """The highest rate that the client could do, where the last one was too much for it.
+
+    None where it was not, or where the client did more before: that is no limit, but a moment's disturbance.
+    """
+    running = stretches[-1]
+    clean = max((stretch.rate for stretch in stretches if not stretch.void), default=0.0)
+    return (clean or running.rate / 2) if running.by_client and clean < running.rate else None

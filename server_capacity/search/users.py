@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.blocks import Block, cycle_s, joined, settled_blocks
 from server_capacity.search.crossing import Crossing, crossing
+from server_capacity.search.stretch import most_of_client
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,8 @@ MOST_CHANGES = 900
 class UserSearch:
     """Asked several times a second for the next number of users. ``purpose``: of the stretch that runs.
 
-    ``think_s``: the mean think time. ``settings``: rates are numbers of users.
+    ``think_s``: the mean think time. ``settings``: rates are numbers of users. ``client_most``: the most users that the
+    client could do, where it was the limit.
     """
 
     def __init__(self, limits: Sequence[Limit], settings: Settings, think_s: float) -> None:
@@ -60,6 +62,7 @@ class UserSearch:
             return None
         if running.rate and not self._is_long_enough(running, cycle, most_s):
             return None
+        self.client_most = most_of_client(moment.stretches) or self.client_most
         found = [self.known(limit, place, moment.stretches) for place, limit in enumerate(self.limits)]
         purpose, users = self._next(found, running)
         if users * DRAIN_TIMES < running.rate and self.purpose != "drain":
@@ -84,7 +87,7 @@ class UserSearch:
 
     def _next(self, found: Sequence[Known], running: Stretch) -> tuple[str, float]:
         broken = [each for each in found if each.broken is not None]
-        most = self.settings.max_rps or math.inf
+        most = min(self.settings.max_rps or math.inf, self.client_most or math.inf)
         if not broken:
             if running.rate >= most:
                 return "end", running.rate

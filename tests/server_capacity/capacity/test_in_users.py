@@ -15,7 +15,9 @@ from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.think import Think
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.units import NS
+from inference_benchmarker.wave.wave import Wave
 from server_capacity.capacity.counting import counted
+from server_capacity.capacity.exploration import Explored
 from server_capacity.capacity.in_users import answer_of, law, search_of
 from server_capacity.capacity.question import Question
 from server_capacity.capacity.text import to_text
@@ -77,7 +79,8 @@ def test_requests_count_in_the_population_in_which_they_were_due() -> None:
     records = [
         RequestRecord(index, 0, dues[index ^ 1], dues[index ^ 1], dues[index ^ 1] + 100 * MS) for index in range(60)
     ]
-    stages = counted(observe(plan, records), (LIMIT,))
+    facts = observe(plan, records)
+    stages = counted(facts, (LIMIT,))
     assert [stage.stretch.rate for stage in stages] == [10, 20]
     assert [[part.sent for part in stage.stretch.slices] for stage in stages] == [[10, 10], [20, 20]]
     assert [part.counts[0] for stage in stages for part in stage.stretch.slices] == [
@@ -86,6 +89,9 @@ def test_requests_count_in_the_population_in_which_they_were_due() -> None:
         (20, 20),
         (20, 20),
     ]
+    seen, wave = Explored(1), Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
+    seen.add(wave, stages)
+    assert seen.adaptive == [wave]
 
 
 def test_the_response_time_law_is_told_beside_the_answer() -> None:

@@ -19,6 +19,7 @@ AT_LEAST = {"rate": 500.0, "reason": "--max-rps was reached"}
     [
         ({}, "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals"),
         ({"arrivals": "constant"}, "174/s keeps p99<100ms (95%: 168 to 180), evenly spaced arrivals"),
+        ({"limit": "keeps up"}, "174/s is what it keeps up with (95%: 168 to 180), Poisson arrivals"),
         ({"cache": "warm"}, "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals, warm cache"),
         ({"pending": True}, "PENDING: 174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals"),
         (
@@ -96,6 +97,16 @@ def test_of_many_stretches_the_longest_are_shown() -> None:
 
     assert "99 grow" in text
     assert "… and 76 shorter ones, in capacity.json" in text
+
+
+def test_values_at_the_lower_end_are_of_the_wave_that_told_them() -> None:
+    """A wave that fails lowers the interval; one that was spoilt tells nothing."""
+    failed = {"rate": 171.0, "seconds": 20.0, "verdict": "fails", "limits": []}
+    spoilt = {"rate": 160.0, "seconds": 20.0, "verdict": "cannot_tell", "spoilt": "schedule lag"}
+    lines = to_text(found(confirmation=[failed, spoilt])).splitlines()
+
+    assert " at 171/s " in lines[2]
+    assert "   Tried at 171/s for 20 s: it fails." in lines
 
 
 def test_a_soak_tells_whether_it_drifted_and_a_spoilt_wave_why() -> None:

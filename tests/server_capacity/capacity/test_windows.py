@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server_capacity.capacity.windows import drift, wilson, windows_kept
+from server_capacity.capacity.windows import drift, wilson, windows_kept, windows_of
 from server_capacity.search.limits import Limit
 from server_capacity.search.stretch import Count, Slice, Stretch
 
@@ -36,6 +37,16 @@ def test_every_limit_must_be_kept() -> None:
     slices = tuple(Slice(s, s + 1.0, 100, 100, (Count(100, 0), Count(100, 2))) for s in range(60))
 
     assert windows_kept(Stretch(0, 100.0, 0.0, 60.0, slices, "confirm"), [P99, success]) == [False]
+
+
+def test_windows_of_a_wave_that_was_spoilt_do_not_count() -> None:
+    def confirmed(over: int, spoilt: str = "") -> Any:
+        return SimpleNamespace(stage=SimpleNamespace(stretch=stretch_of([over] * 60)), spoilt=spoilt)
+
+    told = windows_of(cast("Any", [confirmed(0), confirmed(50, "schedule lag")]), [P99])
+    assert told is not None
+    assert (told["windows"], told["kept"]) == (1, 1)
+    assert windows_of(cast("Any", [confirmed(0, "schedule lag")]), [P99]) is None
 
 
 @given(st.integers(1, 500), st.data())

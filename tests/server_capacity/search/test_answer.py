@@ -54,6 +54,15 @@ def test_a_stretch_that_is_void_changes_nothing() -> None:
     assert answer([P99], Settings(), [*kept, replace(void, slices=broken)]) == answer([P99], Settings(), kept)
 
 
+def test_a_disturbance_that_was_got_over_is_no_limit_of_the_client() -> None:
+    kept = [each for each in stretches() if each.rate <= 80]
+    late = replace(kept[0], number=99, void="the client was the limit: it was late")
+    assert answer([P99], Settings(), [late, *kept]).outcome == "cannot_tell"
+    above = replace(late, rate=160.0)
+    found = answer([P99], Settings(), [*kept, above])
+    assert (found.outcome, found.at_least, found.reason) == ("at_least", 80, above.void)
+
+
 def test_the_lowest_limit_holds_in_whatever_order_they_are_given() -> None:
     counted = stretches(limits=2)
     turned = [

@@ -58,6 +58,15 @@ def test_one_user_who_breaks_the_limit_is_too_many() -> None:
     assert (found.outcome, found.reason) == ("not_kept", "one user alone breaks p99<200ms")
 
 
+def test_more_users_than_the_client_can_do_are_not_tried_again() -> None:
+    search = UserSearch([LIMIT], Settings(), 0.0)
+    kept, more = stretch(10, lambda _: 0), stretch(30, lambda _: 0, 1)
+    assert search.order(Moment(80, [kept, more], 30)) == 90
+    void = replace(more, void="the client was the limit: it sent 5% of the requests more than 5 ms late")
+    assert search.order(Moment(80, [kept, void], 30)) == "end"
+    assert search.client_most == 10
+
+
 def test_what_counts_for_nothing_changes_no_answer() -> None:
     kept, broken = stretch(10, lambda _: 0), stretch(12, lambda _: 9, 1)
     void = replace(stretch(5, lambda _: 90, 2), void="the client was the limit")
