@@ -1,6 +1,7 @@
 """The sample reports in docs/samples, from real waves against the embedded endpoint: ``python -m tests.samples``.
 
-Six waves of 20 s, from a third of the endpoint's capacity (4 servers of 20 ms: 200 requests a second) to beyond it.
+Six waves of 20 s, from a third of the endpoint's capacity (4 servers of 20 ms: 200 requests a second) to beyond it; and
+the search for that capacity which ``benchmark capacity --demo`` makes (``python -m tests.samples search``: it alone).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ SAMPLES = Path(__file__).parent.parent / "docs" / "samples"
 FIRST_ROW = "capacity.png"
 PAPER, GAP = 0.97, 12
 KEPT = ("benchmark_plots.html", "benchmark_plots_times.png", "benchmark_plots_capacity.png")
+KEPT_OF_SEARCH = ("capacity_curve.png", "capacity_search.png")
 RATES = (60, 120, 160, 180, 190, 240)
 CAPACITY, ATTEMPTS = 200, 4
 VALID, INVALID = 0, 3
@@ -71,9 +73,8 @@ def keep_first_row(source: Path, target: Path) -> None:
     plt.imsave(target, np.concatenate(rows))
 
 
-def main() -> None:
+def comparison() -> None:
     """Make the waves, compare them, keep the page and two pictures."""
-    SAMPLES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         runs = waves(folder)
@@ -85,6 +86,24 @@ def main() -> None:
         for kept in KEPT:
             shutil.copy(folder / "plots" / kept, SAMPLES / kept)
     keep_first_row(SAMPLES / "benchmark_plots_capacity.png", SAMPLES / FIRST_ROW)
+
+
+def search() -> None:
+    """Make a search, say what it found, keep its pictures."""
+    with tempfile.TemporaryDirectory() as name:
+        if benchmark("capacity", "--demo", "--quiet", "--output-dir", name) != VALID:
+            raise SystemExit("The client was the limit on this machine: quiet it first.")
+        folder = next(Path(name).iterdir())
+        for kept in KEPT_OF_SEARCH:
+            shutil.copy(folder / kept, SAMPLES / kept)
+
+
+def main() -> None:
+    """Make those that are asked for, by default all."""
+    SAMPLES.mkdir(exist_ok=True)
+    if sys.argv[1:] != ["search"]:
+        comparison()
+    search()
 
 
 if __name__ == "__main__":
