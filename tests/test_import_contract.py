@@ -47,8 +47,9 @@ LIGHT = {  # what tells whether arguments are good
     "server_capacity.aiperf.options",
 }
 LATE = {"key_pilot", "live_lines", "panel", "progress"}  # imported when a wave begins
+OF_FLAGS = ("flags", "_plan")  # flags, and the plan that they describe
 COMMANDS = [
-    path for path in FILES if str(path).startswith(CLI) and not path.stem.endswith("flags") and path.stem not in LATE
+    path for path in FILES if str(path).startswith(CLI) and not path.stem.endswith(OF_FLAGS) and path.stem not in LATE
 ]
 HEAVY = {"boto3", "botocore", "pandas", "matplotlib", "plotly", "rich", "scipy"}
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.flags import Flag, Reading, Table, parse_number, read_flags, table_for
 from inference_benchmarker.cli.users_flags import RPS, USER_FLAGS, USERS, stray_flags, users_asked
-from inference_benchmarker.cli.wave_flags import NO_CONFIG, WAVE_FLAGS, parts_of_plan
+from inference_benchmarker.cli.wave_flags import WAVE_FLAGS
+from inference_benchmarker.cli.wave_plan import NO_CONFIG, parts_of_plan
 from inference_benchmarker.engine.endpoint import source_problems
 from inference_benchmarker.errors import BenchmarkError, Problem, refuse
 from inference_benchmarker.host import usable_cores

@@ -16,7 +16,8 @@ from inference_benchmarker.cli.embedded import embedded_endpoint
 from inference_benchmarker.cli.former_flags import in_todays_words
 from inference_benchmarker.cli.server_metrics import beside, follower_of, print_with_metrics, say_warnings, sources_of
 from inference_benchmarker.cli.terminal import at_the_keys, has_terminal, how_far, live_view, print_wave, say
-from inference_benchmarker.cli.wave_flags import WAVE_FLAGS, make_plan
+from inference_benchmarker.cli.wave_flags import WAVE_FLAGS
+from inference_benchmarker.cli.wave_plan import make_plan
 from inference_benchmarker.exit_codes import INVALID, OK, worst_exit_code
 from inference_benchmarker.memory import give_back_large_blocks
 from inference_benchmarker.text import plain

@@ -9,7 +9,7 @@ import pytest
 
 from inference_benchmarker.cli import main
 from inference_benchmarker.cli.wave import wave_options, wave_parser
-from inference_benchmarker.cli.wave_flags import make_plan
+from inference_benchmarker.cli.wave_plan import make_plan
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import BAD_INPUT, OK
 from inference_benchmarker.packaged import demo_factories
