@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.client.evidence import Evidence
+from inference_benchmarker.verdict.client.network import CONNECTION_POOL, LOCK_WAIT, clear_until_ns
 from inference_benchmarker.verdict.client.worker import CPU_LIMIT, LAG_FLOOR_S, LAG_SHARE_OF_LATENCY, SCHEDULE_LAG
 from inference_benchmarker.wording import duration_text, percent_text
 from server_capacity.search.stretch import CLIENT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from inference_benchmarker.records.feed import Cell
     from inference_benchmarker.wave.spool_state import SpoolState
     from inference_benchmarker.wave.wave import Wave
+    from server_capacity.capacity.counting import Counted
     from server_capacity.capacity.question import Question
+    from server_capacity.search.answer import Answer
 
 LATE_SHARE = 0.01
 LEAST_LATE = 3
@@ -44,6 +51,35 @@ def spoilt(question: Question, wave: Wave) -> str:
         if lag.percentile(99) > lag_limit_s(question, typical.percentile(50)):
             return f"schedule lag {finding.measured}"
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Queueing:
+    """Requests queued within this client, for a connection or a lock, from a rate on; ``reason`` says for which."""
+
+    rate: float
+    reason: str
+
+
+def queueing(wave: Wave, stages: Sequence[Counted]) -> Queueing | None:
+    """From which rate of an adaptive wave on requests queued within this client, before the endpoint fell behind."""
+    clear_ns = clear_until_ns(Evidence(wave, wave.summary))
+    waits = [each for each in wave.verdict.findings if each.code in (CONNECTION_POOL, LOCK_WAIT)]
+    if clear_ns is None or not waits or wave.verdict.limited_by != "client":
+        return None
+    begun = [stage.stretch.rate for stage in stages if stage.stretch.rate and stage.stretch.start_s * NS <= clear_ns]
+    return Queueing(begun[-1] if begun else 0.0, f"{CLIENT}: {waits[0].measured}")
+
+
+def without_queueing(answer: Answer, seen: Queueing | None) -> Answer:
+    """The answer; where requests queued within this client at its rates already, only that the endpoint takes as much.
+
+    What the client's own queue made of the times is no limit of the endpoint.
+    """
+    if seen is None or answer.interval is None or seen.rate > answer.interval.high:
+        return answer
+    least = answer.interval.low
+    return replace(answer, outcome="at_least", rate=None, interval=None, at_least=least, reason=seen.reason)
 
 
 class ClientWatch:

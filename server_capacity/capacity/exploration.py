@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
+from server_capacity.capacity.client_limit import queueing
 from server_capacity.capacity.counting import counted
 from server_capacity.capacity.in_users import search_of
 from server_capacity.capacity.pilot import CapacityPilot
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from inference_benchmarker.wave.wave import Wave
+    from server_capacity.capacity.client_limit import Queueing
     from server_capacity.capacity.counting import Counted
     from server_capacity.capacity.question import Question
     from server_capacity.capacity.waves import Waves
@@ -38,7 +40,7 @@ class Explored:
     """Everything that was measured by now, the waves in their order.
 
     ``warming``: the waves before, which sent each payload once. ``client_limit``: why no higher rate could be offered,
-    with all workers that there may be; or None.
+    with all workers that there may be; or None. ``queueing``: within the client, of requests that it had sent.
     """
 
     workers: int
@@ -46,6 +48,7 @@ class Explored:
     waves: list[Wave] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     client_limit: str | None = None
+    queueing: Queueing | None = None
     interrupted: bool = False
 
     @property
@@ -93,7 +96,9 @@ def explore(question: Question, waves: Waves) -> Explored:
                 raise
             found.interrupted = True
             return found
-        found.add(wave, (pilot.named(each) for each in counted(wave, question.limits)))
+        stages = [pilot.named(each) for each in counted(wave, question.limits)]
+        found.add(wave, stages)
+        found.queueing = queueing(wave, stages) or found.queueing
         found.interrupted = wave.interrupted
         if wave.interrupted or pilot.client_limit is None:
             return found

@@ -9,6 +9,7 @@ from inference_benchmarker.engine.processes import counting_interrupts
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.wave.run_dir import make_stamped_folder
 from server_capacity.capacity.afterwards import disturbed_confirmations, take_in, waited, with_limits_of_server
+from server_capacity.capacity.client_limit import without_queueing
 from server_capacity.capacity.confirmation import confirm
 from server_capacity.capacity.exploration import explore
 from server_capacity.capacity.folder import save
@@ -133,5 +134,5 @@ def _answer(
     Until it is the ``final`` one, limits on metrics that have not come yet are left open.
     """
     told = take_in(question.plan.server_limits, explored, confirmed)
-    found = answer_of(question, explored.stretches)
+    found = without_queueing(answer_of(question, explored.stretches), explored.queueing)
     return with_limits_of_server(found, told.estimates if final else told.known)

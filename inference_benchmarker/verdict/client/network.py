@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.verdict.client.evidence import Evidence
 
 CONNECTION_POOL = "connection_pool"
+LOCK_WAIT = "lock_wait"
 DISCARDED_SHARE = 0.01
 WAITING_SHARE = 0.05
 REOPENED_SHARE = 0.5
@@ -53,7 +54,7 @@ def clear_until_ns(evidence: Evidence) -> int | None:
 
 def as_consequence(evidence: Evidence, finding: Finding) -> Finding:
     """The finding where the endpoint fell behind first: then more connections would change nothing."""
-    if finding.code == "lock_wait":
+    if finding.code == LOCK_WAIT:
         return replace(finding, advice="A consequence: the endpoint fell behind before any request waited for a lock.")
     if finding.code != CONNECTION_POOL or not _waits_for_pool(evidence):
         return finding
