@@ -44,7 +44,7 @@ def answer(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stre
     memory = _memory(limits, settings, stretches, holding)
     interval = holding.interval
     if memory is not None:
-        sides = [side.interval for side in (memory.below, memory.above) if side.interval is not None]
+        sides = [interval, *(side.interval for side in (memory.below, memory.above) if side.interval is not None)]
         interval = Interval(min(side.low for side in sides), max(side.high for side in sides))
     islands = _islands(limits, stretches, interval.high)
     return Answer("found", holding.rate, interval, holding.limit, estimates=estimates, islands=islands, memory=memory)

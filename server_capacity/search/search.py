@@ -29,6 +29,10 @@ ONE_AT_A_TIME = 0.5
 NARROW_STEP = 0.99
 LEAST_LOAD_S = 60.0
 BACKLOG, BACKLOG_ANSWERS = 10.0, 4.0
+FAR_DOWN, LEFT_S = (
+    0.75,
+    0.5,
+)  # of a rate, and seconds of the lower one: so much left of the higher would break its limit
 AWAY, MOST_AWAY = 0.5, 0.1
 MOST_CHANGES = 900
 
@@ -117,7 +121,10 @@ class Search:
             return self._grow(moment, answer_s)
         if self._is_over(lowest, answer_s) and self._is_precise(moment):
             return "end"
-        return self._change(*self._closer(lowest), moment)
+        purpose, rate = self._closer(lowest)
+        if rate < FAR_DOWN * running.rate and moment.in_flight > BACKLOG + LEFT_S * rate:
+            return self._change("drain", 0.0, moment)
+        return self._change(purpose, rate, moment)
 
     def _grow(self, moment: Moment, answer_s: float) -> float | Literal["end"]:
         clean = [stretch for stretch in moment.stretches if stretch.rate and not stretch.void]

@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from server_capacity.search import estimate
+from server_capacity.search.answer import Estimate, Interval, Memory
 from server_capacity.search.bursts import inverse_gaussian, negative_binomial
 from server_capacity.search.estimate import answer
 from server_capacity.search.limits import Limit
@@ -96,6 +98,15 @@ def test_rates_above_the_answer_that_clearly_keep_every_limit_are_an_island() ->
     shares = {40: 0.0, 80: 0.004, 100: 0.011, 110: 0.05, 160: 0.9, 1600: 0.002, 1800: 0.003}
     (island,) = answer([P99], Settings(), stretches(shares)).islands
     assert (island.low, island.high) == (1600, 1800)
+
+
+def test_the_rate_lies_in_the_interval_of_a_server_that_remembers(monkeypatch: pytest.MonkeyPatch) -> None:
+    sides = [Estimate("p99<100ms", rate, Interval(0.9 * rate, 1.1 * rate)) for rate in (150.0, 300.0)]
+    monkeypatch.setattr(estimate, "_memory", lambda *_: Memory(*sides))
+    found = answer([P99], Settings(), stretches())
+    assert found.rate is not None
+    assert found.interval is not None
+    assert found.interval.low <= found.rate <= found.interval.high == pytest.approx(330)
 
 
 def test_without_any_stretch_nothing_can_be_told() -> None:

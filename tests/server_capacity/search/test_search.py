@@ -86,6 +86,22 @@ def test_a_limit_that_an_idle_endpoint_breaks_is_kept_at_no_rate() -> None:
     assert (found.outcome, found.limit, found.rate) == ("not_kept", "p99<100ms", None)
 
 
+def test_what_a_rate_far_above_leaves_is_drained_before_a_lower_one() -> None:
+    """Of 200/s at most: from rates that were all too high nobody knows what an answer takes without a backlog."""
+
+    def stretch(number: int, rate: float, start_s: int, end_s: int) -> Stretch:
+        sent, answered = int(rate), min(int(rate), 200)
+        slices = tuple(
+            Slice(at, at + 1.0, sent, answered, (Count(answered, answered),)) for at in range(start_s, end_s)
+        )
+        return Stretch(number, rate, start_s, end_s, slices, "bisect")
+
+    search = Search([P99], Settings(start_rps=1000.0))
+    seen = [stretch(0, 1000.0, 0, 2), stretch(1, 0.0, 2, 12), stretch(2, 250.0, 12, 26)]
+    assert search.order(Moment(26.0, seen, 646)) == 0
+    assert search.order(Moment(31.0, [*seen, stretch(3, 0.0, 26, 31)], 0)) == 125
+
+
 def test_a_precision_ends_the_search_as_soon_as_it_is_reached() -> None:
     found = play(exactly(4, 0.02), [P99], Settings(precision=0.25)).answer
     assert found.interval is not None
