@@ -18,6 +18,12 @@ def counted(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
+def supported(value: float, width: float) -> str:
+    """A number to the digits that an interval of this width supports; of one without any width all before the point."""
+    decimals = max(0, math.ceil(-math.log10(width / 5))) if width > 0 else 0
+    return f"{value:,.{min(decimals, 6)}f}"
+
+
 def percent_text(share: float, *others: float) -> str:
     """Four significant digits, or as many as it takes not to look like 100% or another share that it is not."""
     beside = {1.0, *others} - {share}

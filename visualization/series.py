@@ -10,7 +10,8 @@ from inference_benchmarker.files import FOR_ANYBODY, replacing
 from inference_benchmarker.text import one_line
 from inference_benchmarker.wording import counted, duration_text, percent_text, precision_text
 from visualization.bars import AIPERF_FIELDS, TIME_FIELDS, all_bars, choose
-from visualization.capacity import capacity_card, capacity_sections, lead
+from visualization.capacity import capacity_card, lead
+from visualization.capacity_figures import capacity_sections
 from visualization.curves import capacity, distributions, over_time
 from visualization.figures import STRIP_KEY, Bars, Card, Curves, Figures, Section
 from visualization.instances import instances_strip

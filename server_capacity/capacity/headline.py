@@ -5,10 +5,10 @@ What is read here is the object of ``capacity.json``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
+from inference_benchmarker.wording import supported
 from server_capacity.search.known import KEEPS_UP
 
 Found = Mapping[str, Any]
@@ -33,9 +33,7 @@ def rate_text(rate: float | None, interval: Found | None = None, unit: str = "/s
     """A rate to the digits that its interval supports: 174/s, 53.9/s, 0.213/s, 18,400/s; users are whole."""
     if rate is None:
         return "-"
-    width = _width(interval) or abs(rate) / 20
-    decimals = max(0, math.ceil(-math.log10(width / 5))) if width > 0 else 0
-    return f"{rate:,.{0 if unit != '/s' else min(decimals, 6)}f}{unit}"
+    return f"{supported(rate, _width(interval) or abs(rate) / 20) if unit == '/s' else f'{rate:,.0f}'}{unit}"
 
 
 def _width(interval: Found | None) -> float:

@@ -55,7 +55,8 @@ class TestOneSearch:
         drawn = figures(folder(tmp_path / "a_capacity"))
 
         assert (drawn.title, drawn.lead) == ("Capacity", "174/s keeps p99<100ms")
-        assert dict(drawn.runs[0].headline)["Capacity"] == "174.1/s"
+        assert dict(drawn.runs[0].headline)["Capacity"] == "174/s"
+        assert dict(drawn.runs[0].headline)["95%"] == "168–180"
 
     def test_the_curve_is_that_of_the_limit_with_the_interval_as_a_band(self, tmp_path: Path) -> None:
         chart = charts(figures(folder(tmp_path / "a_capacity")), "curve")["Response time against rate"]
@@ -95,6 +96,18 @@ class TestSeveral:
             (174.13, 168.2, 179.9),
             (220, 210, 230),
         ]
+
+    def test_users_and_requests_a_second_share_no_axis(self, tmp_path: Path) -> None:
+        users = folder(tmp_path / "b_capacity", rate=220, **{"in": "users"}, interval={"low": 210, "high": 230})
+        drawn = figures(folder(tmp_path / "a_capacity"), users)
+
+        curves = charts(drawn, "curve")
+        assert {"Response time against rate", "Latency against users"} <= set(curves)
+        of_users = curves["Latency against users"]
+        assert isinstance(of_users, Curves)
+        assert {line.run for line in of_users.lines if line.run is not None} == {1}
+        assert set(charts(drawn, "search")) == {"Rate over the search", "Users over the search"}
+        assert dict(drawn.runs[1].headline)["Capacity"] == "220 users"
 
     def test_beside_runs_they_come_last(self, tmp_path: Path) -> None:
         paths = [folder(tmp_path / "a_capacity"), folder(tmp_path / "b_capacity")]
