@@ -35,6 +35,7 @@ NOT_HERE = {
     "--num-requests": "say how long the search may send with --time, or how near it must come with --precision",
     "--warmup": "each stretch leaves out what the one before it left: leave it out",
     "--replay": "a recording has rates of its own, and a search chooses them: leave it out",
+    "--replay-column": "it is for --replay, which has rates of its own: leave it out",
     "--speed": "it is for --replay, which has rates of its own: leave it out",
     "--window": "it is for --replay, which has rates of its own: leave it out",
     "--interactive": "the search changes the rate itself: leave it out",
@@ -43,6 +44,9 @@ NOT_HERE = {
     "--ui": "Locust's page knows one wave, and a search has several: leave it out",
     "--aiperf": "run aiperf at the rate that was found, in a wave of its own",
     "--aiperf-only": "run aiperf at the rate that was found, in a wave of its own",
+    "--aiperf-args": "run aiperf at the rate that was found, in a wave of its own",
+    "--aiperf-pause": "run aiperf at the rate that was found, in a wave of its own",
+    "--api-key": "it is for aiperf, which is run at the rate that was found, in a wave of its own",
 }
 """Flags of a wave that say what the search decides, and what to do instead."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inference_benchmarker.units import NS
-from server_capacity.twin.block import block
+from server_capacity.twin.block import block, refused
 from server_capacity.twin.trace import Trace
 
 if TYPE_CHECKING:
@@ -25,16 +25,16 @@ _COLUMNS = ("index", "attempt", "sent", "done", "outcome")
 def twin_of(question: Question, explorations: Sequence[Wave], confirmed: Sequence[Confirmed]) -> dict[str, Any]:
     """The twin fitted on the adaptive waves and judged on the ordinary ones; why there is none, where there is none."""
     if question.plan.retries.retries:
-        return {"fits": False, "reason": "clients that try again send more than arrives"}
+        return refused("clients that try again send more than arrives")
     if question.in_users:
-        return {"fits": False, "reason": "it is for arrivals at a rate"}
+        return refused("it is for arrivals at a rate")
     try:
         seen = [trace(wave) for wave in explorations]
         unseen = [(each.stage.stretch.rate, trace(each.wave)) for each in confirmed if not each.spoilt]
         return dict(block(seen, unseen, question.limits, question.settings.arrivals))
     except Exception as error:  # a fault of ours keeps its traceback, and the search its answer
         traceback.print_exc()
-        return {"fits": False, "reason": f"making it failed ({type(error).__name__})"}
+        return refused(f"making it failed ({type(error).__name__})")
 
 
 def trace(wave: WaveFacts) -> Trace:

@@ -29,10 +29,8 @@ ONE_AT_A_TIME = 0.5
 NARROW_STEP = 0.99
 LEAST_LOAD_S = 60.0
 BACKLOG, BACKLOG_ANSWERS = 10.0, 4.0
-FAR_DOWN, LEFT_S = (
-    0.75,
-    0.5,
-)  # of a rate, and seconds of the lower one: so much left of the higher would break its limit
+FAR_DOWN = 0.75  # of a rate
+LEFT_S = 0.5  # of a lower rate: so much that is left of a far higher one would break its limit
 AWAY, MOST_AWAY = 0.5, 0.1
 MOST_CHANGES = 900
 

@@ -19,6 +19,7 @@ from inference_benchmarker.wave.wave import Wave
 from server_capacity.capacity.counting import counted
 from server_capacity.capacity.exploration import Explored
 from server_capacity.capacity.in_users import answer_of, law, search_of
+from server_capacity.capacity.modelling import twin_of
 from server_capacity.capacity.question import Question
 from server_capacity.capacity.text import to_text
 from server_capacity.search.limits import Limit
@@ -68,6 +69,12 @@ def test_a_search_in_users_has_its_own_controller_and_answer() -> None:
     assert search_of(question()).first_rate == 2
     assert search_of(question(None)).first_rate == 1
     assert answer_of(question(), ()).outcome == "cannot_tell"
+
+
+def test_no_twin_is_made_of_a_closed_loop_and_all_its_keys_say_so() -> None:
+    told = twin_of(question(), [], [])
+    assert told["reason"] == "it is for arrivals at a rate"
+    assert told.keys() == twin_of(question(in_users=False), [], []).keys(), "those of one that is fitted"
 
 
 def test_requests_count_in_the_population_in_which_they_were_due() -> None:
