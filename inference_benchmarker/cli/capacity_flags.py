@@ -198,7 +198,7 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
     """The question that the flags describe, or one error with everything that is wrong with them."""
     texts = [text for given in options["goodput"] or () for text in given.split(",")]
     given = read_flags(chain.from_iterable(CAPACITY_FLAGS.values()), {**options, "goodput": texts or None}, problems)
-    asked = given.values["workers_asked"] or AUTO
+    asked = AUTO if given.values["workers_asked"] is None else given.values["workers_asked"]
     settings = Settings(**given.of(Settings))
     load: OpenLoop | ClosedLoop = OpenLoop(Decimal(1), settings.arrivals, steered=True)
     problems += stray_flags(options)

@@ -66,7 +66,12 @@ def _without_rate(
     void = [stretch.void for stretch in stretches if stretch.void and stretch.rate > most]
     if void:
         return Answer("at_least", at_least=most, reason=void[-1], estimates=estimates)
-    return Answer("cannot_tell", at_least=most, reason="no limit gave out in the time", estimates=estimates)
+    return Answer(
+        "cannot_tell",
+        at_least=most,
+        reason="no limit gave out in the time: give it more with --time",
+        estimates=estimates,
+    )
 
 
 def _memory(

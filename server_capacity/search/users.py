@@ -168,7 +168,12 @@ def answer_in_users(
     if settings.max_rps is not None and tried >= settings.max_rps:
         reason = f"every limit is kept at the most that was allowed, {settings.max_rps:g} users"
         return Answer("at_least", at_least=tried, reason=reason, estimates=estimates)
-    return Answer("cannot_tell", at_least=tried or None, reason="no limit gave out in the time", estimates=estimates)
+    return Answer(
+        "cannot_tell",
+        at_least=tried or None,
+        reason="no limit gave out in the time: give it more with --time",
+        estimates=estimates,
+    )
 
 
 def estimate_of(known: Known) -> Estimate:

@@ -80,8 +80,11 @@ def test_a_search_in_users_has_think_times_and_limits_latency() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("--think-time 5s --max-users 3", ["--think-time is for a search --in users", "--max-users is for a search"]),
-        ("--in users --max-rps 5 --arrivals poisson", ["--arrivals is not for a search in", "--max-rps is not for a"]),
+        ("--think-time 5s --max-users 3", ["--think-time is for a search in users: say --in", "--max-users is"]),
+        (
+            "--in users --max-rps 5 --arrivals poisson",
+            ["--arrivals is not for a search in", "--max-rps is not for a search in users: say"],
+        ),
         (
             "--in users --max-users 0 --think-time x",
             ["--think-time 'x' is no time that a user thinks", "--max-users must be from 1"],
@@ -105,6 +108,7 @@ def test_a_search_in_users_has_think_times_and_limits_latency() -> None:
         ("--start-rps 20 --max-rps 10", ["--start-rps must not be above --max-rps"]),
         ("--max-rps 0", ["--max-rps must be from"]),
         ("--cache hot", ["--cache must be fresh or warm"]),
+        ("--workers 0", ["--workers must be from 1"]),
         ("--workers many", ["--workers must be a whole number or auto"]),
         ("--arrivals even", ["--arrivals must be constant or poisson"]),
         ("--slo goodput>=0.9", ["--slo goodput>=0.9: say what a good request is"]),
