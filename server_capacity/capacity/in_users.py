@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.plan.load import ClosedLoop
 from server_capacity.search.estimate import answer
 from server_capacity.search.search import Search
+from server_capacity.search.unmeasured import held_against
 from server_capacity.search.users import UserSearch, answer_in_users
 
 if TYPE_CHECKING:
@@ -32,8 +33,10 @@ def search_of(question: Question) -> Search | UserSearch:
 def answer_of(question: Question, stretches: Sequence[Stretch]) -> Answer:
     """The answer of a search, from what was counted by when requests were due."""
     if question.in_users:
-        return answer_in_users(question.limits, question.settings, stretches, question.think_s)
-    return answer(question.limits, question.settings, stretches)
+        found = answer_in_users(question.limits, question.settings, stretches, question.think_s)
+    else:
+        found = answer(question.limits, question.settings, stretches)
+    return held_against(question.limits, stretches, found)
 
 
 def users_json(question: Question, found: Answer, wave: Wave | None) -> dict[str, Any] | None:

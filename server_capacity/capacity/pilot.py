@@ -38,6 +38,8 @@ LONGEST_TIMES = 4
 """A wave whose stretches count for nothing again and again ends after so many times the load that was asked for."""
 NOBODY = 20
 """A wave in which so many requests failed and none was answered ends: nobody is there, or what is sent suits nobody."""
+ENOUGH = 100
+"""So many answers tell whether there are any of what is limited."""
 LATE_STAGES = 20
 """Answers of stretches before that many others come too late to steer by."""
 
@@ -73,7 +75,7 @@ class CapacityPilot:
         self._rate, self._stage, self._second = rate, 0, 0
         self._starts_s = [0.0]
         self._next_ns = self._pending_ns = 0
-        self._ended = False
+        self._ended = self._answers_suit = False
         self._again: Decimal | None = None
         self._moving = False
         self._in_a_row = 0
@@ -166,8 +168,7 @@ class CapacityPilot:
 
     def _wanted(self, spool_state: SpoolState, now_ns: int) -> Decimal | Literal["end"] | None:
         """The rate from now on; nothing is asked for while a change that was ordered is not in force yet."""
-        ledger = spool_state.ledger
-        if self._goes_on_elsewhere or now_ns > self._longest_ns or (ledger.failed >= NOBODY and not ledger.ok):
+        if self._goes_on_elsewhere or now_ns > self._longest_ns or self._tells_nothing(spool_state):
             return "end"
         if now_ns < self._pending_ns:
             return None
@@ -181,6 +182,19 @@ class CapacityPilot:
             return order
         self._in_a_row = 0
         return self._question.offerable(order)
+
+    def _tells_nothing(self, spool_state: SpoolState) -> bool:
+        """Tells whether nobody is there, or answers lack what is limited."""
+        ledger = spool_state.ledger
+        if not ledger.ok:
+            return ledger.failed >= NOBODY
+        if self._answers_suit or ledger.ok < ENOUGH:
+            return False
+        cell = spool_state.feed.total()  # which may be behind the ledger
+        if cell.ok < ENOUGH:
+            return False
+        self._answers_suit = all(counts_of(limit, cell, ()).of for limit in self._question.limits)
+        return not self._answers_suit
 
     def _tried_again(self, spool_state: SpoolState, now_ns: int) -> Decimal | None:
         """The rate whose stretch was void, once nothing is in flight any more and no instances come or go."""

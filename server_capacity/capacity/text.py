@@ -5,6 +5,7 @@ What is read here is the object of ``capacity.json``.
 
 from __future__ import annotations
 
+import math
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -156,7 +157,7 @@ def _notes(found: Found) -> Iterator[str]:
         yield f"The endpoint remembers: {below} when coming from below, {above} from above."
     payloads = found.get("payloads")
     if payloads and payloads.get("repeated") and found.get("cache") != "warm":
-        each = f"{payloads['sent_each']:,.0f} times"
+        each = f"up to {math.ceil(payloads['sent_each']):,} times"
         which = counted(payloads["count"], "payload was", "payloads were")
         yield f"The {which} sent {each} each: a cache would flatter."
     if suspended := found.get("suspended"):

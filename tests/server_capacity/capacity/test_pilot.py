@@ -114,6 +114,18 @@ def test_a_search_of_an_endpoint_that_answers_nobody_ends(ledger: Ledger, ends: 
     assert [order for _, order in world.orders] == ([End()] if ends else [])
 
 
+def test_a_search_whose_answers_lack_what_is_limited_ends() -> None:
+    for expression, ends in (("ttft.p99<50ms", True), ("p99<100ms", False)):
+        world = World(ledger=Ledger(ok=100))
+        question = Question(open_plan(), limits_of([Slo.parse(expression)], 0.95), Settings(time_s=60.0), 1)
+        times = Histogram.of([20 * MS] * 100).to_json()
+        world.feed.merge([{"s": 0, "n": 0, "sent": 100, "ok": 100, "response_time": times}], [])
+
+        world.run(CapacityPilot(cast("Search", Scripted([])), question, world.rate), 3)
+
+        assert [order for _, order in world.orders] == ([End()] if ends else [])
+
+
 def test_the_same_rate_once_more_is_another_stretch() -> None:
     world = World()
 

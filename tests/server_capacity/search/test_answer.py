@@ -14,6 +14,7 @@ from server_capacity.search.estimate import answer
 from server_capacity.search.limits import Limit
 from server_capacity.search.settings import Settings
 from server_capacity.search.stretch import Count, Slice, Stretch
+from server_capacity.search.unmeasured import held_against
 
 P99 = Limit("p99<100ms", "response_time", 0.01, 0.1)
 LOOSE = Limit("p99<10s", "response_time", 0.01, 10.0)
@@ -124,3 +125,21 @@ def test_bursts_have_the_mean_and_the_variance_that_they_are_given(likelihood: o
     assert shares.sum() == pytest.approx(1.0, abs=0.01)
     assert (shares @ counts) == pytest.approx(mean, rel=0.01)
     assert (shares @ counts**2) - mean**2 == pytest.approx(mean * (1 + beyond), rel=0.03)
+
+
+@pytest.mark.parametrize("shares", [SHARES, dict.fromkeys(SHARES, 0.0)])
+def test_a_limit_that_was_never_measured_may_give_out_before_all_others(shares: dict[int, float]) -> None:
+    ttft = replace(P99, expression="ttft.p99<50ms", metric="ttft")
+    counted = [
+        replace(each, slices=tuple(replace(part, counts=(*part.counts, Count(0, 0))) for part in each.slices))
+        for each in stretches(shares)
+    ]
+    limits = [P99, ttft]
+
+    found = held_against(limits, counted, answer(limits, Settings(), counted))
+
+    assert (found.outcome, found.rate, found.at_least) == ("cannot_tell", None, None)
+    assert "ttft.p99<50ms" in found.reason
+    assert not next(each for each in found.estimates if each.limit == ttft.expression).kept_everywhere
+    assert held_against([P99], counted, answer([P99], Settings(), counted)) == answer([P99], Settings(), counted)
+    assert held_against(limits, [], answer(limits, Settings(), [])).reason == "no stretch counts"

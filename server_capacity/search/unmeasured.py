@@ -1,0 +1,40 @@
+"""Limits that no request tells of, as one on tokens where nothing is streamed. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from server_capacity.search.answer import Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from server_capacity.search.limits import Limit
+    from server_capacity.search.stretch import Stretch
+
+REASON = "no request has what {} limits; times of tokens need a stream, an invoke that yields"
+
+
+def unmeasured(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> set[str]:
+    """The expressions of limits that no request tells of, although some were answered."""
+    slices = [each for stretch in stretches for each in stretch.slices if each.answered]
+    if not slices:
+        return set()
+    return {
+        limit.expression
+        for place, limit in enumerate(limits)
+        if limit.bound_s is not None and not any(each.counts[place].of for each in slices)
+    }
+
+
+def held_against(limits: Sequence[Limit], stretches: Sequence[Stretch], found: Answer) -> Answer:
+    """The answer, unless a limit was never measured: that one may give out before all others."""
+    missing = unmeasured(limits, stretches)
+    if not missing or found.outcome == "not_kept":
+        return found
+    first = next(limit.expression for limit in limits if limit.expression in missing)
+    estimates = [
+        replace(each, kept_everywhere=each.kept_everywhere and each.limit not in missing) for each in found.estimates
+    ]
+    return Answer("cannot_tell", reason=REASON.format(first), estimates=tuple(estimates))
