@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from server_capacity.search.answer import Answer, Estimate, Interval, Island, Memory
 from server_capacity.search.curve import COARSE
-from server_capacity.search.known import Known, known_of, lowest_of
-from server_capacity.search.pace import overloaded, pace_of
+from server_capacity.search.growth import known_from_below
+from server_capacity.search.known import Known, clearly_broken, known_of, lowest_of
+from server_capacity.search.pace import Pace, overloaded, pace_of
 from server_capacity.search.points import points_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from server_capacity.search.limits import Limit
+    from server_capacity.search.points import Point
     from server_capacity.search.settings import Settings
     from server_capacity.search.stretch import Stretch
 
 LEAST_OF_A_SIDE = 4
 LEAST_EXPECTED, CLEARLY, WELL_ABOVE = 8.0, 0.7, 1.1
+ALIKE, UNLIKELY = 0.2, 0.002
 
 
 def estimate_of(known: Known) -> Estimate:
@@ -35,14 +39,19 @@ def estimate_of(known: Known) -> Estimate:
 
 def answer(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch]) -> Answer:
     """The final one, from stretches whose slices were counted by due time."""
-    known = known_of(limits, settings, stretches)
+    known = known_from_below(limits, settings, stretches)
     estimates = tuple(map(estimate_of, known))
     lowest = lowest_of(known)
     holding = estimate_of(lowest)
     if holding.rate is None or holding.interval is None:
         return _without_rate(lowest, settings, stretches, estimates)
-    memory = _memory(limits, settings, stretches, holding)
     interval = holding.interval
+    memory = _overshot(limits, settings, stretches, holding.limit)
+    if memory is not None and memory.below.interval is not None:
+        holding, interval = memory.below, memory.below.interval
+        estimates = tuple(holding if each.limit == holding.limit else each for each in estimates)
+        return Answer("found", holding.rate, interval, holding.limit, estimates=estimates, memory=memory)
+    memory = _memory(limits, settings, stretches, holding)
     if memory is not None:
         sides = [interval, *(side.interval for side in (memory.below, memory.above) if side.interval is not None)]
         interval = Interval(min(side.low for side in sides), max(side.high for side in sides))
@@ -74,6 +83,42 @@ def _without_rate(
     )
 
 
+def _overshot(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], name: str) -> Memory | None:
+    """Of a server that the first rate too high changed: what growth said before, and what all later stretches say."""
+    place = next((place for place, limit in enumerate(limits) if limit.expression == name), None)
+    if place is None:
+        return None
+    allowed, at_once = limits[place].allowed, Pace()  # all counts: what a queue forgets later is told here
+    points = {each.number: points_of([each], place, at_once) for each in stretches}
+    first = next((at for at, each in enumerate(stretches) if _breaks(points[each.number], allowed)), None)
+    if first is None:
+        return None
+    [broken] = points[stretches[first].number]
+    below = [point for each in stretches[:first] for point in points[each.number] if point.rate < broken.rate]
+    kept = max((point.rate for point in below if point.share <= allowed), default=0.0)
+    later = stretches[first + 1 :]
+    again = [point for each in later for point in points[each.number] if _alike(point.rate, broken.rate)]
+    of, over = sum(point.of for point in again), sum(point.over for point in again)
+    if not kept or of * allowed < LEAST_EXPECTED or over > CLEARLY * of * allowed:
+        return None
+    above = next(estimate_of(each) for each in known_of(limits, settings, later) if each.name == name)
+    if above.rate is None or above.interval is None or above.slope is None or above.interval.low <= broken.rate:
+        return None
+    expected = broken.of * allowed * math.exp(above.slope * (broken.rate / above.rate - 1.0))
+    if expected > UNLIKELY * broken.over:  # as many or more have at most this chance, by Markov's inequality
+        return None
+    interval = Interval(kept, broken.rate)
+    return Memory(Estimate(name, math.sqrt(kept * broken.rate), interval), above)
+
+
+def _breaks(points: Sequence[Point], allowed: float) -> bool:
+    return any(clearly_broken(point, allowed) for point in points)
+
+
+def _alike(rate: float, other: float) -> bool:
+    return abs(math.log(rate / other)) < ALIKE
+
+
 def _memory(
     limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], holding: Estimate
 ) -> Memory | None:
@@ -88,8 +133,8 @@ def _memory(
         known = known_of(limits, settings, sorted((*rest, *side), key=lambda stretch: stretch.number), COARSE)
         sides.append(next(estimate_of(each) for each in known if each.name == holding.limit))
     below, above = sides
-    if below.interval is None or above.interval is None:
-        return None
+    if below.interval is None or above.interval is None or below.slope is None or above.slope is None:
+        return None  # a step's ends are no interval of what chance can do
     apart = below.interval.low > above.interval.high or above.interval.low > below.interval.high
     return Memory(below, above) if apart else None
 

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from server_capacity.search.curve import COARSE
-from server_capacity.search.known import Known, known_of, lowest_of
+from server_capacity.search.growth import beyond, doubtful, known_from_below
+from server_capacity.search.known import lowest_of
 from server_capacity.search.pace import Pace, is_unanswered, overloaded, pace_of
 from server_capacity.search.stretch import most_of_client
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from server_capacity.search.known import Known
     from server_capacity.search.limits import Limit
     from server_capacity.search.settings import Settings
     from server_capacity.search.stretch import Stretch
@@ -32,6 +34,7 @@ BACKLOG, BACKLOG_ANSWERS = 10.0, 4.0
 FAR_DOWN = 0.75  # of a rate
 LEFT_S = 0.5  # of a lower rate: so much that is left of a far higher one would break its limit
 AWAY, MOST_AWAY = 0.5, 0.1
+ISLANDS_FROM, ISLAND_TIMES = 0.9, 2.0  # of the time, after which rates above are looked at
 MOST_CHANGES = 900
 
 
@@ -107,22 +110,39 @@ class Search:
             self._paced, self._known_pace = len(moment.stretches), pace_of(moment.stretches[:-1])
         return self._known_pace
 
-    def _next(self, moment: Moment) -> float | Literal["end"]:
+    def _next(self, moment: Moment) -> float | Literal["end"] | None:
         """The next rate, by what is known of all limits; or a pause first, where a backlog is left."""
         running, answer_s = moment.stretches[-1], pace_of(moment.stretches).answer_s
         if len(moment.stretches) == 1 and is_unanswered(running):
             return self._change("drain", 0.0, moment)
         if running.rate > 0 and moment.in_flight > BACKLOG + BACKLOG_ANSWERS * running.rate * answer_s:
             return self._change("drain", 0.0, moment)
-        lowest = lowest_of(known_of(self.limits, self.settings, moment.stretches, COARSE))
+        lowest = lowest_of(known_from_below(self.limits, self.settings, moment.stretches, COARSE))
+        doubt = doubtful(self.limits, moment.stretches)
+        if doubt is not None and (lowest.broken is None or doubt < lowest.kept):
+            return None if doubt == running.rate else self._change("grow", doubt, moment)
         if lowest.broken is None:
             return self._grow(moment, answer_s)
         if self._is_over(lowest, answer_s) and self._is_precise(moment):
             return "end"
-        purpose, rate = self._closer(lowest)
+        return self._aim(lowest, moment, answer_s)
+
+    def _aim(self, lowest: Known, moment: Moment, answer_s: float) -> float:
+        """Around the answer, or above; far down only once what waits is little for the lower rate."""
+        running = moment.stretches[-1]
+        purpose, rate = self._island(lowest, moment, answer_s) or self._closer(lowest)
         if rate < FAR_DOWN * running.rate and moment.in_flight > BACKLOG + LEFT_S * rate:
             return self._change("drain", 0.0, moment)
         return self._change(purpose, rate, moment)
+
+    def _island(self, lowest: Known, moment: Moment, answer_s: float) -> tuple[str, float] | None:
+        """At last, rates above that growth did not come to: the limits may be kept there again."""
+        load_s = self._load_s + moment.stretches[-1].seconds
+        if lowest.fit is None or load_s < ISLANDS_FROM * self.settings.load_s(answer_s):
+            return None
+        rate = beyond(self.limits, moment.stretches, ISLAND_TIMES)
+        most = min(self.settings.max_rps or math.inf, self.client_most or math.inf)
+        return None if rate is None or rate > most else ("island", rate)
 
     def _grow(self, moment: Moment, answer_s: float) -> float | Literal["end"]:
         clean = [stretch for stretch in moment.stretches if stretch.rate and not stretch.void]
@@ -149,7 +169,7 @@ class Search:
     def _is_precise(self, moment: Moment) -> bool:
         """Tells whether the precision holds on the grid that the answer is taken from, too."""
         precision = self.settings.precision
-        lowest = lowest_of(known_of(self.limits, self.settings, moment.stretches))
+        lowest = lowest_of(known_from_below(self.limits, self.settings, moment.stretches))
         return precision is None or lowest.fit is None or lowest.fit.interval.width <= precision * lowest.fit.rate
 
     def _closer(self, lowest: Known) -> tuple[str, float]:

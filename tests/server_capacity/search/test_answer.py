@@ -143,3 +143,22 @@ def test_a_limit_that_was_never_measured_may_give_out_before_all_others(shares: 
     assert not next(each for each in found.estimates if each.limit == ttft.expression).kept_everywhere
     assert held_against([P99], counted, answer([P99], Settings(), counted)) == answer([P99], Settings(), counted)
     assert held_against(limits, [], answer(limits, Settings(), [])).reason == "no stretch counts"
+
+
+LATER = {90: 0.0, 107: 0.0, 131: 0.0, 126: 0.0, 150: 0.0, 160: 0.001, 165: 0.003, 170: 0.008, 175: 0.02, 190: 0.3}
+
+
+def test_a_server_that_growth_changed_remembers_and_the_answer_is_that_from_below() -> None:
+    found = answer([P99], Settings(), stretches({32: 0.0, 64: 0.0, 128: 0.06, **LATER}))
+    assert found.memory is not None
+    assert found.interval == found.memory.below.interval
+    assert found.interval is not None
+    assert (found.interval.low, found.interval.high) == (64, 128)
+    assert found.rate == pytest.approx(90.5, abs=0.1)
+    assert found.memory.above.rate == pytest.approx(170, rel=0.05)
+    assert [estimate.rate for estimate in found.estimates if estimate.limit == found.limit] == [found.rate]
+
+
+@pytest.mark.parametrize("first", [{128: 0.0, 256: 0.7}, {128: 0.0, 171: 0.06}])
+def test_what_was_broken_where_it_is_broken_later_is_no_memory(first: dict[int, float]) -> None:
+    assert answer([P99], Settings(), stretches({32: 0.0, 64: 0.0, **first, **LATER})).memory is None

@@ -1,0 +1,122 @@
+"""Rates that growth cannot pass: more than is allowed are over there, though not clearly, however long it stays. Pure.
+
+A limit that is broken by little, or for a while, is kept again at higher rates; growth would jump over such a band.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from server_capacity.search.curve import COARSE, FINE, Fit, Prior, Sizes, fit
+from server_capacity.search.known import Known, is_time, known_of
+from server_capacity.search.pace import Pace, overloaded, pace_of
+from server_capacity.search.points import points_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from server_capacity.search.limits import Limit
+    from server_capacity.search.points import Point
+    from server_capacity.search.settings import Settings
+    from server_capacity.search.stretch import Stretch
+
+LEAST_DOUBT = 4  # requests over that are no accident
+PATIENCE_S, PATIENCE_ANSWERS = 12.0, 12.0
+NEARLY = 0.7  # of what is allowed: growth stays; and is what ended it, though counted in the end it may be less
+AROUND = ("bisect", "below", "above")
+REACH, BELOW, ABOVE = 0.3, 0.5, 0.4  # in ln(rate): of the points that are fitted, of the rates that are looked at
+HOPELESS = 0.3  # the share over from which no higher rate is kept
+
+
+def doubtful(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> float | None:
+    """The lowest rate at which growth came near what is allowed, and has not stayed long enough to tell."""
+    least_s = patience_s(stretches)
+    near = {rate: _seconds(each) for rate, each in _grown(stretches).items() if _worst(limits, each, NEARLY)}
+    return min((rate for rate, seconds in near.items() if seconds < least_s), default=None)
+
+
+def patience_s(stretches: Sequence[Stretch]) -> float:
+    """The seconds that growth stays at a rate that it cannot pass."""
+    return max(PATIENCE_S, PATIENCE_ANSWERS * pace_of(stretches).answer_s)
+
+
+def _grown(stretches: Sequence[Stretch]) -> dict[float, list[Stretch]]:
+    """The stretches of each rate that growth tried, the last rate last."""
+    grown: dict[float, list[Stretch]] = {}
+    for stretch in stretches:
+        if stretch.purpose == "grow" and stretch.rate > 0 and not stretch.void:
+            grown[stretch.rate] = [*grown.pop(stretch.rate, []), stretch]
+    return grown
+
+
+def _seconds(stretches: Sequence[Stretch]) -> float:
+    return sum(stretch.seconds for stretch in stretches)
+
+
+def _worst(limits: Sequence[Limit], stretches: Sequence[Stretch], times: float = 1.0) -> Limit | None:
+    """The limit of which most are over, in times of what is allowed; None where fewer than so many times."""
+    worst, most = None, times
+    for place, limit in enumerate(limits):
+        counts = [part.counts[place] for stretch in stretches for part in stretch.slices]
+        of, over = sum(count.of for count in counts), sum(count.over for count in counts)
+        if over >= LEAST_DOUBT and over > most * limit.allowed * of:
+            worst, most = limit, over / (limit.allowed * of)
+    return worst
+
+
+def known_from_below(
+    limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], sizes: Sizes = FINE
+) -> list[Known]:
+    """The knowledge of each limit and of keeping up; of what lies above a rate that growth could not pass, none."""
+    known = known_of(limits, settings, stretches, sizes)
+    limit, held = _held(limits, stretches)
+    if limit is None:
+        return known
+    place = limits.index(limit)
+    if known[place].broken is None or known[place].kept > held:
+        pace = pace_of(stretches)
+        points = [point for point in points_of(stretches, place, pace) if point.rate <= held * math.exp(REACH)]
+        known[place] = _as_broken(limit, points, held, pace, sizes)
+    return known
+
+
+def _held(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> tuple[Limit | None, float]:
+    """The rate at which growth ended and the limit that was the reason.
+
+    What was counted live may differ a little from what is known in the end: that growth ended tells more.
+    """
+    grown = _grown(stretches)
+    if not grown:
+        return None, 0.0
+    held, last = list(grown.items())[-1]
+    ended = any(stretch.number > last[-1].number and stretch.purpose in AROUND for stretch in stretches)
+    if not ended and _seconds(last) < patience_s(stretches):
+        return None, 0.0
+    return _worst(limits, last, NEARLY if ended else 1.0), held
+
+
+def _as_broken(limit: Limit, points: Sequence[Point], held: float, pace: Pace, sizes: Sizes) -> Known:
+    """As if the limit were clearly broken at a rate."""
+    kept = max((point.rate for point in points if point.rate < held and point.share <= limit.allowed), default=0.0)
+    if not kept:
+        return Known(limit.expression, kept, held, None)
+    first = _fit(limit, points, pace, math.sqrt(kept * held), COARSE)
+    return Known(limit.expression, kept, held, _fit(limit, points, pace, first.rate, sizes))
+
+
+def _fit(limit: Limit, points: Sequence[Point], pace: Pace, centre: float, sizes: Sizes) -> Fit:
+    near = [point for point in points if abs(math.log(point.rate / centre)) <= REACH]
+    prior = Prior(limit.allowed, pace.most, pace.most_sd, is_time(limit))
+    return fit(near, prior, centre * math.exp(-BELOW), centre * math.exp(ABOVE), sizes)
+
+
+def beyond(limits: Sequence[Limit], stretches: Sequence[Stretch], times: float) -> float | None:
+    """The rate above all that were tried, at which a limit could be kept again; None where that is hopeless."""
+    pace = pace_of(stretches)
+    counted = [stretch for stretch in stretches if stretch.rate > 0 and not stretch.void]
+    highest = max(counted, key=lambda stretch: stretch.rate)
+    if any(overloaded(stretch, pace.answer_s) for stretch in counted):
+        return None
+    shares = [point.share for place in range(len(limits)) for point in points_of([highest], place, pace)]
+    return highest.rate * times if max(shares, default=1.0) < HOPELESS else None

@@ -1,0 +1,84 @@
+"""Growth does not jump over a band in which a limit is broken by little, and looks at rates above it in the end."""
+
+from __future__ import annotations
+
+import pytest
+
+from server_capacity.search.estimate import answer
+from server_capacity.search.growth import PATIENCE_S, beyond, doubtful
+from server_capacity.search.limits import Limit
+from server_capacity.search.search import Moment, Search
+from server_capacity.search.settings import Settings
+from server_capacity.search.stretch import Count, Slice, Stretch
+
+P95 = Limit("p95<75ms", "response_time", 0.05, 0.075)
+
+
+def run(*parts: tuple[str, float, float, float]) -> list[Stretch]:
+    """Stretches of a purpose, at a rate, so many seconds long, with a share over."""
+    made: list[Stretch] = []
+    for number, (purpose, rate, seconds, share) in enumerate(parts):
+        start_s = made[-1].end_s if made else 0.0
+        of = [round(rate * (place + 1)) - round(rate * place) for place in range(round(seconds))]
+        over = [round(sum(of[: place + 1]) * share) - round(sum(of[:place]) * share) for place in range(len(of))]
+        slices = tuple(
+            Slice(start_s + place, start_s + place + 1, sent, sent, (Count(sent, above),))
+            for place, (sent, above) in enumerate(zip(of, over, strict=True))
+        )
+        before = made[-1].rate if made else 0.0
+        made.append(Stretch(number, rate, start_s, start_s + round(seconds), slices, purpose, before))
+    return made
+
+
+def ordered(stretches: list[Stretch], settings: Settings | None = None) -> tuple[object, str]:
+    """What a search that ordered all of them one by one orders next, and why."""
+    search = Search([P95], settings or Settings())
+    for count in range(1, len(stretches)):
+        search.order(Moment(stretches[count - 1].end_s, stretches[:count], 0))
+        search.purpose = stretches[count].purpose
+    return search.order(Moment(stretches[-1].end_s, stretches, 0)), search.purpose
+
+
+LOW = ("grow", 64.0, 3, 0.01)
+
+
+def test_growth_stays_where_more_than_is_allowed_is_over_and_then_goes_around_it() -> None:
+    assert ordered(run(LOW, ("grow", 128.0, 3, 0.06))) == (None, "grow")
+    assert ordered(run(LOW, ("grow", 128.0, 3, 0.01))) == (256.0, "grow")
+    rate, purpose = ordered(run(LOW, ("grow", 128.0, PATIENCE_S, 0.06)))
+    assert purpose in ("bisect", "below", "above")
+    assert isinstance(rate, float)
+    assert 64 < rate < 140
+    assert ordered(run(LOW, ("grow", 128.0, PATIENCE_S, 0.04))) == (256.0, "grow")
+
+
+def test_growth_comes_back_to_what_it_learns_too_late() -> None:
+    assert ordered(run(LOW, ("grow", 128.0, 3, 0.06), ("grow", 256.0, 3, 0.0))) == (128.0, "grow")
+
+
+@pytest.mark.parametrize("share", [0.06, 0.045])
+def test_what_ended_growth_is_broken_whatever_is_kept_above(share: float) -> None:
+    """Counted in the end, a little less may be over than was known when growth ended."""
+    near = [(purpose, rate, 9, 0.04 + 0.02 * (rate > 110)) for purpose, rate in (("below", 100.0), ("above", 115.0))]
+    island = [("island", 256.0, 9, 0.01), ("island", 512.0, 9, 0.9)]
+    found = answer([P95], Settings(), run(LOW, ("grow", 128.0, PATIENCE_S, share), *near * 4, *island))
+    assert found.interval is not None
+    assert found.interval.high < 180
+    assert found.rate is not None
+    assert 90 < found.rate < 135
+    assert [(island.low, island.high) for island in found.islands] == [(256.0, 256.0)] * (share > 0.05)
+
+
+def test_a_few_over_are_no_doubt() -> None:
+    assert doubtful([P95], run(("grow", 4.0, 3, 0.25))) is None
+    assert doubtful([P95], run(("grow", 64.0, 3, 0.06))) == 64
+
+
+def test_rates_above_are_looked_at_until_they_are_hopeless() -> None:
+    assert beyond([P95], run(LOW, ("grow", 128.0, 12, 0.06)), 2.0) == 256
+    assert beyond([P95], run(LOW, ("grow", 128.0, 12, 0.4)), 2.0) is None
+
+
+def test_the_last_tenth_of_the_time_is_for_islands() -> None:
+    near = [("below", 100.0, 9, 0.04), ("above", 115.0, 9, 0.06)] * 5
+    assert ordered(run(LOW, ("grow", 128.0, PATIENCE_S, 0.06), *near), Settings(time_s=115)) == (256.0, "island")
