@@ -1,4 +1,4 @@
-"""A search once its waves are over: what the server told of them joins what was counted.
+"""A search once its waves are over: what the server told of them joins what was counted. Pure.
 
 Stretches in which the server was another one count for nothing, limits on its metrics get their estimates, and the
 lowest of all limits holds.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.processes import until_interrupted
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.server.limits_kept import held_against, is_share
 from server_capacity.capacity.completions import Completions
@@ -23,14 +22,12 @@ from server_capacity.search.answer import Answer, Interval
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from inference_benchmarker.engine.processes import Interrupts
     from inference_benchmarker.plan.server_limit import ServerLimit
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.capacity.confirmation import Confirmed
     from server_capacity.capacity.exploration import Explored
     from server_capacity.capacity.generation import Generated
     from server_capacity.capacity.server_limits import ServerEstimate
-    from server_capacity.capacity.server_side import ServerSide
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +75,6 @@ def take_in(limits: Sequence[ServerLimit], explored: Explored, confirmed: Sequen
     without = tuple(each.span for each in disturbed)
     measured = Measured(metrics, Completions.of(waves), (*spans.values(), *steady), tuple(steady), without)
     return Told(tuple(server_estimates(limits, measured)), measured, stretch_values(courses(metrics), spans))
-
-
-def waited(
-    server: ServerSide, explored: Explored, confirmed: Sequence[Confirmed], interrupts: Interrupts
-) -> list[Confirmed]:
-    """Wait for what comes late of all waves: they have it from now on. An interrupt ends it with what there is."""
-    waves = all_waves(explored, confirmed)
-    told = until_interrupted(lambda: server.wait(waves), interrupts) or waves
-    by_name = {name_of(wave): wave for wave in told}
-    explored.waves = [by_name[name_of(wave)] for wave in explored.waves]
-    return [replace(each, wave=by_name[name_of(each.wave)]) for each in confirmed]
 
 
 def generated_in(explored: Explored) -> dict[int, Generated]:

@@ -8,7 +8,7 @@ from inference_benchmarker.engine.launch import resolve
 from inference_benchmarker.engine.processes import counting_interrupts
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.wave.run_dir import make_stamped_folder
-from server_capacity.capacity.afterwards import disturbed_confirmations, take_in, waited, with_limits_of_server
+from server_capacity.capacity.afterwards import disturbed_confirmations, take_in, with_limits_of_server
 from server_capacity.capacity.client_limit import without_queueing
 from server_capacity.capacity.confirmation import confirm
 from server_capacity.capacity.exploration import explore
@@ -16,6 +16,7 @@ from server_capacity.capacity.folder import save
 from server_capacity.capacity.in_users import answer_of
 from server_capacity.capacity.modelling import twin_of
 from server_capacity.capacity.result import content
+from server_capacity.capacity.server_side import waited
 from server_capacity.capacity.warming import warm
 from server_capacity.capacity.windows import soak_of, windows_of
 

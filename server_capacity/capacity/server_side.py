@@ -7,13 +7,16 @@ waves, when the last one is over.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.engine.processes import until_interrupted
 from inference_benchmarker.facts.server_metric import collected
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.instances import add_line
+from server_capacity.capacity.afterwards import all_waves, name_of
 from server_capacity.capacity.server_points import DEFAULT_PERIOD_S
 from server_capacity.capacity.standing_still import Standing
 from server_capacity.cloudwatch.instances import by_samples
@@ -25,10 +28,13 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any
 
+    from inference_benchmarker.engine.processes import Interrupts
     from inference_benchmarker.facts.server_metric import ServerMetric, Source
     from inference_benchmarker.plan.server_limit import ServerLimit
     from inference_benchmarker.wave.run_dir import RunDir
     from inference_benchmarker.wave.wave import Wave
+    from server_capacity.capacity.confirmation import Confirmed
+    from server_capacity.capacity.exploration import Explored
 
 LATE = ("cloudwatch",)
 """Streams whose values come minutes later."""
@@ -117,3 +123,14 @@ class ServerSide:
         except OSError as error:
             self._say(f"The server's metrics could not be stored ({error.strerror or error}).")
         return wave
+
+
+def waited(
+    server: ServerSide, explored: Explored, confirmed: Sequence[Confirmed], interrupts: Interrupts
+) -> list[Confirmed]:
+    """Wait for what comes late of all waves: they have it from now on. An interrupt ends it with what there is."""
+    waves = all_waves(explored, confirmed)
+    told = until_interrupted(lambda: server.wait(waves), interrupts) or waves
+    by_name = {name_of(wave): wave for wave in told}
+    explored.waves = [by_name[name_of(wave)] for wave in explored.waves]
+    return [replace(each, wave=by_name[name_of(each.wave)]) for each in confirmed]
