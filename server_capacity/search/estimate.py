@@ -40,9 +40,10 @@ def estimate_of(known: Known) -> Estimate:
 def answer(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch]) -> Answer:
     """The final one, from stretches whose slices were counted by due time."""
     known = known_from_below(limits, settings, stretches)
-    estimates = tuple(map(estimate_of, known))
+    found = _estimates(known, limits, settings, stretches)
+    estimates = tuple(found)
     lowest = lowest_of(known)
-    holding = estimate_of(lowest)
+    holding = found[known.index(lowest)]
     if holding.rate is None or holding.interval is None:
         return _without_rate(lowest, settings, stretches, estimates)
     interval = holding.interval
@@ -57,6 +58,28 @@ def answer(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stre
         interval = Interval(min(side.low for side in sides), max(side.high for side in sides))
     islands = _islands(limits, stretches, interval.high)
     return Answer("found", holding.rate, interval, holding.limit, estimates=estimates, islands=islands, memory=memory)
+
+
+def _estimates(
+    known: Sequence[Known], limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch]
+) -> list[Estimate]:
+    """Of each its estimate. A bracket of a search that ended early is no interval yet: one kept stretch may be luck."""
+    found = list(map(estimate_of, known))
+    if all(each.fit is not None or each.step or not each.kept or each.broken is None for each in known):
+        return found
+    fitted = known_of(limits, settings, stretches, narrow=math.inf)
+    return [
+        _widened(each, estimate_of(other)) if (of.kept, of.broken) == (other.kept, other.broken) else each
+        for of, each, other in zip(known, found, fitted, strict=True)
+    ]
+
+
+def _widened(bracket: Estimate, fitted: Estimate) -> Estimate:
+    """The bracket, as wide as a fit of it says at least."""
+    if bracket.interval is None or fitted.interval is None or bracket.slope is not None:
+        return bracket
+    low, high = min(bracket.interval.low, fitted.interval.low), max(bracket.interval.high, fitted.interval.high)
+    return Estimate(bracket.limit, fitted.rate, Interval(low, high))
 
 
 def _without_rate(

@@ -61,9 +61,13 @@ def clearly_broken(point: Point, allowed: float) -> bool:
 
 
 def known_of(
-    limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], sizes: Sizes = FINE
+    limits: Sequence[Limit],
+    settings: Settings,
+    stretches: Sequence[Stretch],
+    sizes: Sizes = FINE,
+    narrow: float = NARROW,
 ) -> list[Known]:
-    """The knowledge of each limit, in their order, and of keeping up."""
+    """The knowledge of each limit, in their order, and of keeping up. A bracket that is ``narrow`` is fitted."""
     even = settings.arrivals == "constant"
     pace = pace_of(stretches)
     counted = [stretch for stretch in stretches if stretch.rate > 0 and not stretch.void]
@@ -76,7 +80,7 @@ def known_of(
         if even and is_step(points, limit.allowed, bracket):
             found.append(_step(bracket, counted))
         else:
-            found.append(_fitted(limit, points, bracket, pace, sizes))
+            found.append(_fitted(limit, points, bracket, pace, sizes, narrow=narrow))
     return [*found, _keeping_up(pace, ceiling, calm)]
 
 
@@ -134,13 +138,13 @@ def _step(bracket: Known, counted: Sequence[Stretch]) -> Known:
     return replace(bracket, kept=min(bracket.kept, completed), step=True)
 
 
-def _fitted(limit: Limit, points: Sequence[Point], bracket: Known, pace: Pace, sizes: Sizes) -> Known:
+def _fitted(limit: Limit, points: Sequence[Point], bracket: Known, pace: Pace, sizes: Sizes, *, narrow: float) -> Known:
     """A limit is fitted as soon as its bracket is narrow, or a rate within it is neither kept nor clearly broken."""
     kept, broken = bracket.kept, bracket.broken
     if broken is None or not kept:
         return bracket
     between = [point.rate for point in points if kept < point.rate < broken]
-    if not between and kept * NARROW < broken:
+    if not between and kept * narrow < broken:
         return bracket
     first = _fit(limit, points, pace, min(between, default=math.sqrt(kept * broken)), COARSE)
     return replace(bracket, fit=_fit(limit, points, pace, first.rate, sizes))

@@ -162,3 +162,12 @@ def test_a_server_that_growth_changed_remembers_and_the_answer_is_that_from_belo
 @pytest.mark.parametrize("first", [{128: 0.0, 256: 0.7}, {128: 0.0, 171: 0.06}])
 def test_what_was_broken_where_it_is_broken_later_is_no_memory(first: dict[int, float]) -> None:
     assert answer([P99], Settings(), stretches({32: 0.0, 64: 0.0, **first, **LATER})).memory is None
+
+
+def test_a_stretch_that_was_kept_by_luck_is_no_lower_end() -> None:
+    found = answer([P99], Settings(), stretches({40: 0.0, 80: 0.0, 181: 0.005, 256: 0.85}))
+
+    assert found.rate is not None
+    assert found.interval is not None
+    assert found.interval.low < 181 < found.interval.high == 256
+    assert found.interval.low < found.rate < found.interval.high
