@@ -18,7 +18,7 @@ from server_capacity.capacity.modelling import twin_of
 from server_capacity.capacity.result import content
 from server_capacity.capacity.server_side import waited
 from server_capacity.capacity.warming import warm
-from server_capacity.capacity.windows import soak_of, windows_of
+from server_capacity.capacity.windows import soak_of, windows_foretold, windows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,17 +58,20 @@ def find_capacity(question: Question, waves: Waves) -> dict[str, Any]:
         found = _answer(question, explored, confirmed)
         if waves.server.sources and not explored.interrupted and not interrupts.count:
             found, confirmed = _with_server(question, waves, explored, confirmed, interrupts)
-        data = content(question, explored, found, confirmed, **_evidence(question, waves, explored, confirmed))
+        data = content(question, explored, found, confirmed, **_evidence(question, waves, explored, found, confirmed))
         save(waves.folder, data)
         return data
 
 
-def _evidence(question: Question, waves: Waves, explored: Explored, confirmed: Sequence[Confirmed]) -> dict[str, Any]:
+def _evidence(
+    question: Question, waves: Waves, explored: Explored, found: Answer, confirmed: Sequence[Confirmed]
+) -> dict[str, Any]:
     """The keys of capacity.json that are computed from the waves beside the answer."""
     modelled = confirmed and not explored.interrupted
     return {
         "payloads": payloads(waves),
-        "windows": windows_of(confirmed, question.limits),
+        "windows": windows_of(confirmed, question.limits)
+        or (None if question.in_users else windows_foretold(found, question.limits)),
         "soak": soak_of(confirmed, question.limits),
         "twin": twin_of(question, explored.adaptive, confirmed) if modelled else None,
     }

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _MAX_ROWS = 24
 _MAX_ERRORS = 5
+_BY_BURSTS = ", by the bursts that were seen"
 _HOLDS = {"holds": "it holds", "fails": "it fails", "cannot_tell": "it cannot tell"}
 
 
@@ -82,7 +83,7 @@ def _confidence(found: Found) -> Iterator[str]:
 def _windows(found: Found) -> Iterator[str]:
     windows = found.get("windows")
     if windows and windows.get("share") is not None:
-        counted_in = f" ({windows['kept']} of {windows['windows']} measured)" if windows.get("windows") else ""
+        counted_in = f" ({windows['kept']} of {windows['windows']} measured)" if windows.get("windows") else _BY_BURSTS
         seconds = length_text(windows["seconds"])
         yield f"At the lower end {percent_text(windows['share'])} of windows of {seconds} keep it{counted_in}."
 

@@ -10,12 +10,14 @@ import numpy as np
 from inference_benchmarker.facts.stages import spans_of
 from inference_benchmarker.units import NS
 from server_capacity.capacity.counting import counted
+from server_capacity.search.windows import window_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from server_capacity.capacity.confirmation import Confirmed
+    from server_capacity.search.answer import Answer
     from server_capacity.search.limits import Limit
     from server_capacity.search.stretch import Stretch
 
@@ -45,6 +47,18 @@ def windows_of(confirmed: Sequence[Confirmed], limits: Sequence[Limit]) -> dict[
         "share": sum(kept) / len(kept),
         "interval": interval,
     }
+
+
+def windows_foretold(found: Answer, limits: Sequence[Limit]) -> dict[str, Any] | None:
+    """The share of windows at the lower end by the bursts that were seen; None where no curve tells."""
+    limit = next((limit for limit in limits if limit.expression == found.limit), None)
+    estimate = next((each for each in found.estimates if each.limit == found.limit), None)
+    if limit is None or estimate is None or found.interval is None:
+        return None
+    share = window_share(estimate, limit.allowed, found.interval.low, WINDOW_S)
+    if share is None:
+        return None
+    return {"seconds": WINDOW_S, "windows": 0, "kept": 0, "share": share, "interval": None}
 
 
 def windows_kept(stretch: Stretch, limits: Sequence[Limit]) -> list[bool]:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server_capacity.capacity.windows import drift, wilson, windows_kept, windows_of
+from server_capacity.capacity.windows import drift, wilson, windows_foretold, windows_kept, windows_of
+from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.limits import Limit
 from server_capacity.search.stretch import Count, Slice, Stretch
 
@@ -75,3 +76,12 @@ def test_a_drift_is_told_from_chance() -> None:
     assert rising is not None
     assert rising["clear"]
     assert (rising["first"], rising["last"]) == (pytest.approx(0.02, abs=0.002), pytest.approx(0.04, abs=0.002))
+
+
+def test_where_no_window_was_measured_the_bursts_foretell_their_share() -> None:
+    estimate = Estimate(P99.expression, 174.0, Interval(165.0, 180.0), 26.0, 250.0)
+    found = windows_foretold(Answer("found", 174.0, estimate.interval, P99.expression, estimates=(estimate,)), [P99])
+    assert found is not None
+    assert (found["windows"], found["interval"]) == (0, None)
+    assert 0.5 < found["share"] < 1.0
+    assert windows_foretold(Answer("not_kept"), [P99]) is None
