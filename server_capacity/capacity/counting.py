@@ -57,8 +57,9 @@ def counted(wave: WaveFacts, limits: Sequence[Limit]) -> list[Counted]:
     for number, (rate, span, mine) in enumerate(zip(rates, spans, edges, strict=True)):
         stop = first + len(mine) - 1
         slices, in_flight = tuple(counts.slices(first, stop)), int(counts.in_flight[stop])
-        before = rates[number - 1] if number else 0.0
-        stretch = Stretch(number, rate, span[0] / NS, span[1] / NS, slices, "", before, in_flight)
+        before, inherited = (rates[number - 1], int(counts.in_flight[first])) if number else (0.0, 0)
+        start_s, end_s = span[0] / NS, span[1] / NS
+        stretch = Stretch(number, rate, start_s, end_s, slices, "", before, in_flight, inherited=inherited)
         failed = int(counts.failed[first:stop].sum())
         completed = int(counts.done_by[stop] - counts.done_by[first])
         found.append(Counted(stretch, failed, counts.times[number].distribution(), completed))

@@ -8,6 +8,7 @@ mean, less 1. Each gives the log-likelihood of all of a point's blocks, up to wh
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.records.columns import Floats
 
+_MOST_TABLES = 512
 _NODES = np.linspace(-42.0, 14.0, 141)  # of a table over the logarithm of a parameter
 
 
@@ -27,11 +29,16 @@ def negative_binomial(blocks: Sequence[int], log_mean: Floats, beyond: Floats) -
     log_dispersion = np.log1p(beyond)
     likelihood = over * (np.log(beyond) - log_dispersion) - len(blocks) * np.exp(log_shape) * log_dispersion
     if over:
-        counts = np.array([count for count in blocks if count])[:, None]
-        shapes = np.exp(_NODES)
-        rising = (_log_gamma(counts + shapes) - _log_gamma(shapes)).sum(axis=0)
-        likelihood = likelihood + np.interp(log_shape, _NODES, rising)
+        likelihood = likelihood + np.interp(log_shape, _NODES, _rising(tuple(blocks)))
     return np.asarray(likelihood)
+
+
+@lru_cache(maxsize=_MOST_TABLES)
+def _rising(blocks: tuple[int, ...]) -> Floats:
+    """The logarithm of the rising factorials of the counts at each node, of all blocks together."""
+    counts = np.array([count for count in blocks if count])[:, None]
+    shapes = np.exp(_NODES)
+    return np.asarray((_log_gamma(counts + shapes) - _log_gamma(shapes)).sum(axis=0))
 
 
 def inverse_gaussian(blocks: Sequence[int], log_mean: Floats, beyond: Floats) -> Floats:
@@ -43,14 +50,22 @@ def inverse_gaussian(blocks: Sequence[int], log_mean: Floats, beyond: Floats) ->
         len(blocks) * shape - (len(blocks) - len(counts)) * shape * root + sum(counts) * (log_mean - np.log(root))
     )
     if counts:
-        # The table is of what is left of a hyperbola, because its steep part would not bear being interpolated.
         middle = float(np.mean(counts))
-        bent = len(counts) * np.hypot(middle, np.exp(_NODES))
-        table = sum(_log_bessel(count, np.exp(_NODES)) for count in counts) + bent
         argument = shape * root
-        likelihood = likelihood + np.interp(np.log(argument), _NODES, np.asarray(table))
+        likelihood = likelihood + np.interp(np.log(argument), _NODES, _bent(tuple(blocks)))
         likelihood += 0.5 * len(counts) * np.log(argument * 2 / math.pi) - len(counts) * np.hypot(middle, argument)
     return np.asarray(likelihood)
+
+
+@lru_cache(maxsize=_MOST_TABLES)
+def _bent(blocks: tuple[int, ...]) -> Floats:
+    """The logarithm of the Bessel functions of the counts at each node, of all blocks together.
+
+    The table is of what is left of a hyperbola, because its steep part would not bear being interpolated.
+    """
+    counts = [count for count in blocks if count]
+    bent = len(counts) * np.hypot(float(np.mean(counts)), np.exp(_NODES))
+    return np.asarray(sum(_log_bessel(count, np.exp(_NODES)) for count in counts) + bent)
 
 
 def _log_bessel(count: int, x: Floats) -> Floats:

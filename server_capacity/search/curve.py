@@ -27,6 +27,7 @@ Sizes = tuple[int, int, int]
 
 FINE: Sizes = (70, 14, 10)
 COARSE: Sizes = (32, 9, 7)
+INDEPENDENT = 0.7  # of a block: bursts go on from one to the next, and ten of them tell what seven alone would
 SHORTEST, LONGEST = 0.02, 5.0  # bursts, in those at the limit
 
 
@@ -80,7 +81,7 @@ def _posterior(points: Sequence[Point], prior: Prior, x: Floats, sizes: Sizes) -
     slopes, dispersions = np.geomspace(1.0, 300.0, sizes[1]), np.geomspace(1.05, 3000.0, sizes[2])
     log_density = np.stack([_log_prior(prior, x, slopes, dispersions)] * 2)
     for point in points:
-        log_density += _log_likelihood(point, prior, np.exp(x), slopes, dispersions)
+        log_density += INDEPENDENT * _log_likelihood(point, prior, np.exp(x), slopes, dispersions)
     density = np.exp(log_density - np.max(log_density))
     density = density.sum(axis=0) / density.sum()
     of_rate, of_slope, of_dispersion = (density.sum(axis=axes) for axes in ((1, 2), (0, 2), (0, 1)))

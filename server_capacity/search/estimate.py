@@ -46,7 +46,7 @@ def answer(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stre
     holding = found[known.index(lowest)]
     if holding.rate is None or holding.interval is None:
         return _without_rate(lowest, settings, stretches, estimates)
-    interval = holding.interval
+    rate, interval = holding.rate, holding.interval
     memory = _overshot(limits, settings, stretches, holding.limit)
     if memory is not None and memory.below.interval is not None:
         holding, interval = memory.below, memory.below.interval
@@ -56,8 +56,8 @@ def answer(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stre
     if memory is not None:
         sides = [interval, *(side.interval for side in (memory.below, memory.above) if side.interval is not None)]
         interval = Interval(min(side.low for side in sides), max(side.high for side in sides))
-    islands = _islands(limits, stretches, interval.high)
-    return Answer("found", holding.rate, interval, holding.limit, estimates=estimates, islands=islands, memory=memory)
+    islands = _islands(limits, stretches, rate, interval.high)
+    return Answer("found", rate, interval, holding.limit, estimates=estimates, islands=islands, memory=memory)
 
 
 def _estimates(
@@ -162,8 +162,8 @@ def _memory(
     return Memory(below, above) if apart else None
 
 
-def _islands(limits: Sequence[Limit], stretches: Sequence[Stretch], above: float) -> tuple[Island, ...]:
-    """Rates above the answer at which every limit was kept, with one between at which it was not."""
+def _islands(limits: Sequence[Limit], stretches: Sequence[Stretch], rate: float, above: float) -> tuple[Island, ...]:
+    """Rates well above the answer's interval at which every limit was kept, with one between at which it was not."""
     pace = pace_of(stretches)
     kept: dict[float, bool] = {}
     for place, limit in enumerate(limits):
@@ -173,6 +173,6 @@ def _islands(limits: Sequence[Limit], stretches: Sequence[Stretch], above: float
     for stretch in stretches:
         if stretch.rate in kept and overloaded(stretch, pace.answer_s):
             kept[stretch.rate] = False
-    rates = sorted(rate for rate in kept if rate > WELL_ABOVE * above)
-    runs = [(good, list(run)) for good, run in groupby(rates, key=lambda rate: kept[rate])]
+    well_kept = {each: good and each > WELL_ABOVE * above for each, good in kept.items() if each > rate}
+    runs = [(good, list(run)) for good, run in groupby(sorted(well_kept), key=lambda each: well_kept[each])]
     return tuple(Island(run[0], run[-1]) for place, (good, run) in enumerate(runs) if good and place)

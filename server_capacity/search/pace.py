@@ -16,6 +16,8 @@ UNKNOWN_RELAXATION_ANSWERS = 20.0
 MOST_LOAD = 0.94
 LEAST_SD, LEAST_COUNT_SD = 0.03, 0.005
 CLEAR_BACKLOG = 0.05  # of what was sent, from which a stretch was at saturation all along
+FEW_FLOWS = 4
+NEAR, NEAR_BACKLOG = ("below", "above"), 0.2  # purposes, and a share of what was sent
 CALM = 8  # stretches, of those at the lowest rates, that tell the time of an answer
 
 
@@ -64,9 +66,17 @@ def flow_of(stretch: Stretch) -> Flow | None:
 
 
 def overloaded(stretch: Stretch, answer_s: float) -> bool:
-    """Tells whether a stretch sent more than was completed: its backlog is beyond what stays in flight anyway."""
+    """Tells whether a stretch sent more than was completed.
+
+    Then its backlog is beyond what stays in flight anyway, and what it inherited. Near the answer a burst looks like
+    that, too, and a stretch that ended with each would tell of more bursts than there are.
+    """
     flow = flow_of(stretch)
-    return flow is not None and flow.waiting - 1.5 * stretch.rate * answer_s > max(6.0, 2.0 * math.sqrt(flow.sent))
+    if flow is None:
+        return False
+    usual = max(1.5 * stretch.rate * answer_s, stretch.inherited)
+    grown = NEAR_BACKLOG * flow.sent if stretch.purpose in NEAR else 2.0 * math.sqrt(flow.sent)
+    return flow.waiting - usual > max(6.0, grown)
 
 
 def pace_of(stretches: Sequence[Stretch]) -> Pace:
@@ -75,7 +85,10 @@ def pace_of(stretches: Sequence[Stretch]) -> Pace:
     if not flows:
         return Pace()
     slowest = sorted(flows, key=lambda pair: pair[0].rate)[:CALM]
-    answer_s = _answer_s(stretches) or median(flow.waiting / stretch.rate for stretch, flow in slowest)
+    answer_s = median(flow.waiting / stretch.rate for stretch, flow in slowest)
+    first_s = _answer_s(stretches)
+    if first_s is not None:
+        answer_s = first_s if len(flows) < FEW_FLOWS else min(first_s, answer_s)
     full = [flow for stretch, flow in flows if flow.seconds > 2 * answer_s and overloaded(stretch, answer_s)]
     full = [flow for flow in full if flow.waiting > CLEAR_BACKLOG * flow.sent] or full
     completed = sum(flow.sent - flow.waiting for flow in full)

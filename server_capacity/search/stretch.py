@@ -39,7 +39,8 @@ class Stretch:
     """A time at one rate: stage ``number`` of the wave, ``rate`` in requests/s, seconds after wave start.
 
     ``purpose``: the reason why the search offered this rate. ``void``: why it counts for nothing, or empty.
-    ``in_flight``: what was not answered when it ended. ``before``: the rate of the stretch before it, 0 for none.
+    ``in_flight``: what was not answered when it ended. ``before``: the rate of the stretch before it, 0 for none;
+    ``inherited``: what was not answered when it began.
     """
 
     number: int
@@ -51,6 +52,7 @@ class Stretch:
     before: float = 0.0
     in_flight: int = 0
     void: str = ""
+    inherited: int = 0
 
     @property
     def seconds(self) -> float:

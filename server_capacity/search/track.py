@@ -26,7 +26,7 @@ class Track:
             before = self._running.rate
             slices = tuple(self._slices.pop(self._running.number, ()))
             self._ended.append(replace(self._running, end_s=at_s, slices=slices, in_flight=in_flight))
-        self._running = Stretch(number, rate, at_s, at_s, (), purpose, before)
+        self._running = Stretch(number, rate, at_s, at_s, (), purpose, before, inherited=in_flight)
         self._slices[number] = []
 
     def add(self, number: int, counted: Slice) -> None:

@@ -180,16 +180,25 @@ class Pilot:
         ended = np.sort(np.abs(wave.done[: wave.count]))
         bounds = [(stage.start_s, stage.first) for stage in self.stages[1:]] + [(end_s, wave.count)]
         stretches = []
-        before = 0.0
+        before, inherited = 0.0, 0
         for number, (stage, (until_s, last)) in enumerate(zip(self.stages, bounds, strict=True)):
             slices = self._exact_slices(stage, until_s, last)
             in_flight = last - int(np.searchsorted(ended, until_s, side="right"))
             stretches.append(
                 Stretch(
-                    number, stage.rate, stage.start_s, until_s, slices, stage.purpose, before, in_flight, stage.void
+                    number,
+                    stage.rate,
+                    stage.start_s,
+                    until_s,
+                    slices,
+                    stage.purpose,
+                    before,
+                    in_flight,
+                    stage.void,
+                    inherited,
                 )
             )
-            before = stage.rate
+            before, inherited = stage.rate, in_flight
         return tuple(stretches)
 
     def _exact_slices(self, stage: _Stage, until_s: float, last: int) -> tuple[Slice, ...]:
