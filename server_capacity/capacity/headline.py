@@ -64,7 +64,14 @@ def _found(found: Found) -> str:
     verb = "keep" if unit != "/s" else "keeps"
     keeps = "is what it keeps up with" if found["limit"] == KEEPS_UP else f"{verb} {found['limit'] or 'every limit'}"
     rate = rate_text(found["rate"], interval, unit)
-    return f"{rate} {keeps} (95%: {between(interval, unit)}){_how(found)}"
+    return f"{rate} {keeps} (95%: {between(interval, unit)}){_how(found)}{_doubt(found)}"
+
+
+def _doubt(found: Found) -> str:
+    """The outcome of the last wave at the lower end, unless it held."""
+    verdicts = [wave.get("verdict") for wave in found.get("confirmation") or []]
+    told = {"fails": ", whose lower end failed when tried", "cannot_tell": ", not confirmed"}
+    return told.get(verdicts[-1], "") if verdicts else ""
 
 
 def _at_least(found: Found) -> str:

@@ -11,6 +11,7 @@ from server_capacity.capacity.text import to_text
 from tests.capacities import found, stretch
 
 NOTHING: dict[str, Any] = {"rate": None, "interval": None, "limit": None}
+CONFIRMED: dict[str, Any] = {"rate": 168.2, "seconds": 60.0, "limits": []}
 AT_LEAST = {"rate": 500.0, "reason": "--max-rps was reached"}
 
 
@@ -21,6 +22,14 @@ AT_LEAST = {"rate": 500.0, "reason": "--max-rps was reached"}
         ({"arrivals": "constant"}, "174/s keeps p99<100ms (95%: 168 to 180), evenly spaced arrivals"),
         ({"limit": "keeps up"}, "174/s is what it keeps up with (95%: 168 to 180), Poisson arrivals"),
         ({"cache": "warm"}, "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals, warm cache"),
+        (
+            {"confirmation": [{**CONFIRMED, "verdict": "fails"}, {**CONFIRMED, "verdict": "cannot_tell"}]},
+            "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals, not confirmed",
+        ),
+        (
+            {"confirmation": [{**CONFIRMED, "verdict": "fails"}]},
+            "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals, whose lower end failed when tried",
+        ),
         ({"pending": True}, "PENDING: 174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals"),
         (
             {"in": "users", "rate": 1043, "interval": {"low": 1010, "high": 1080}, "users": {"think": "5 s"}},
