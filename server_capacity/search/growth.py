@@ -74,7 +74,7 @@ def known_from_below(
     if limit is None:
         return known
     place = limits.index(limit)
-    if known[place].broken is None or known[place].kept > held:
+    if known[place].broken is None or known[place].kept >= held:
         pace = pace_of(stretches)
         points = [point for point in points_of(stretches, place, pace) if point.rate <= held * math.exp(REACH)]
         known[place] = _as_broken(limit, points, held, pace, sizes)

@@ -69,6 +69,14 @@ def test_what_ended_growth_is_broken_whatever_is_kept_above(share: float) -> Non
     assert [(island.low, island.high) for island in found.islands] == [(256.0, 256.0)]
 
 
+def test_what_ended_growth_is_broken_though_it_seems_kept_in_the_end() -> None:
+    near = [(purpose, rate, 9, 0.04 + 0.02 * (rate > 110)) for purpose, rate in (("below", 100.0), ("above", 115.0))]
+    stretches = run(LOW, ("grow", 128.0, PATIENCE_S, 0.045), *near * 4, ("island", 512.0, 9, 0.9))
+    found = answer([P95], Settings(), stretches)
+    assert found.interval is not None
+    assert found.interval.high < 180
+
+
 def test_a_few_over_are_no_doubt() -> None:
     assert doubtful([P95], run(("grow", 4.0, 3, 0.25))) is None
     assert doubtful([P95], run(("grow", 64.0, 3, 0.06))) == 64
