@@ -1,0 +1,1 @@
+"""Money: what an instance costs, whoever says so; what a load costs; how many instances an account may have."""

@@ -1,0 +1,73 @@
+"""The price of an instance, and the cost of a load at it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+HOURS_A_MONTH = 730.0
+NO_PRICE = "No cost: give --price TYPE=USD (an hour of an instance), --price-file FILE, or AWS credentials."
+GIVEN, PRICE_LIST = "given", "AWS price list"
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The price of an hour of one instance.
+
+    ``date``: ISO, when it was published, or given. ``source``: ``given``, the name of a file, or ``AWS price list``.
+    """
+
+    instance_type: str
+    per_hour: float
+    currency: str = "USD"
+    region: str | None = None
+    date: str | None = None
+    source: str = ""
+
+    @property
+    def origin(self) -> str:
+        """``us-east-1, given, 2026-11-23``: what stands beside a sum of money."""
+        return ", ".join(filter(None, (self.region, self.source, self.date)))
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a file."""
+        return {
+            "instance_type": self.instance_type,
+            "per_hour": self.per_hour,
+            "currency": self.currency,
+            "region": self.region,
+            "date": self.date,
+            "source": self.source,
+        }
+
+
+def cost(price: Price, instances: float, requests_per_s: float) -> dict[str, Any]:
+    """The cost of so many instances, and per million requests at that rate (None where there are none).
+
+    Per million: hourly price x instances / (rate x 3600) x 10^6. A month has 730 hours.
+    """
+    hour = price.per_hour * instances
+    return {
+        "hour": hour,
+        "month": hour * HOURS_A_MONTH,
+        "per_million": per_million(hour, requests_per_s),
+        "currency": price.currency,
+        "region": price.region,
+        "date": price.date,
+        "source": price.source,
+        "instance_type": price.instance_type,
+        "price_per_hour": price.per_hour,
+    }
+
+
+def per_million(hour: float, per_s: float) -> float | None:
+    """The cost of a million of what comes so often a second, while an hour costs so much."""
+    return hour / (3600 * per_s) * 1e6 if per_s > 0 else None
+
+
+def money_text(amount: float, currency: str = "USD") -> str:
+    """$1.22, $0.0036, $12,345, 1.22 CNY: to cents, of less than ten cents two digits, from a thousand on no cents."""
+    size = abs(amount)
+    tiny = next((digits for digits in range(2, 12) if size * 10**digits >= 9.95), 2) if size else 2
+    text = f"{amount:,.{0 if size >= 999.995 else tiny}f}"
+    return f"${text}" if currency == "USD" else f"{text} {currency}"

@@ -1,0 +1,112 @@
+"""AWS's price list and its quotas as boto3 reads them from a server; nobody is asked without credentials."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from server_capacity.costs import quota as quotas
+from server_capacity.costs.price import Price
+from server_capacity.costs.prices import Prices
+from server_capacity.costs.quota import quota
+from tests.fake_cloudwatch import alone
+from tests.scripted_server import ScriptedServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+M5, US = "ml.m5.xlarge", "us-east-1"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    alone(monkeypatch, tmp_path)
+    quotas._quotas.cache_clear()
+    yield
+    quotas._quotas.cache_clear()
+
+
+def said(*answers: dict[str, Any], status: str = "200 OK") -> list[list[bytes]]:
+    """A script for each answer in AWS's JSON."""
+    bodies = [json.dumps(each).encode() for each in answers]
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/x-amz-json-1.1\r\nContent-Length: "
+    return [[head.encode() + str(len(body)).encode() + b"\r\n\r\n" + body] for body in bodies]
+
+
+def serve(monkeypatch: pytest.MonkeyPatch, server: ScriptedServer) -> None:
+    for name in ("PRICING", "SERVICE_QUOTAS"):
+        monkeypatch.setenv(f"AWS_ENDPOINT_URL_{name}", server.url)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "demo")
+
+
+def listed(amount: str) -> str:
+    attributes = {"instanceName": M5, "component": "Hosting", "usagetype": f"USE1-Host:{M5}", "regionCode": US}
+    dimension = {"unit": "Hrs", "pricePerUnit": {"USD": amount}}
+    terms = {"OnDemand": {"A.B": {"priceDimensions": {"A.B.C": dimension}}}}
+    return json.dumps(
+        {"product": {"attributes": attributes}, "terms": terms, "publicationDate": "2026-11-20T00:00:00Z"}
+    )
+
+
+def test_the_price_list_is_asked_once_and_for_hosting_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedServer(said({"FormatVersion": "aws_v1", "PriceList": [listed("0.2300000000")]})) as server:
+        serve(monkeypatch, server)
+        prices = Prices({})
+        assert prices.of(M5, US) == prices.of(M5, US) == Price(M5, 0.23, "USD", US, "2026-11-20", "AWS price list")
+        (asked,) = server.asked
+    wanted = {each["Field"]: each["Value"] for each in json.loads(asked.body)["Filters"]}
+    assert wanted == {"regionCode": US, "instanceName": M5, "component": "Hosting"}
+    assert "/us-east-1/pricing/" in asked.headers["authorization"]
+    assert prices.of("local", US) is None
+
+
+def test_a_price_list_that_refuses_is_a_remark(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = said({"__type": "AccessDeniedException", "message": "no"}, status="400 Bad Request")
+    with ScriptedServer(refused) as server:
+        serve(monkeypatch, server)
+        prices = Prices({})
+        assert prices.of(M5, US) is None
+    (remark,) = prices.remarks
+    assert "may not call pricing:GetProducts" in remark
+
+
+def test_without_credentials_nobody_is_asked() -> None:
+    prices = Prices({})
+    assert prices.of(M5, US) is None
+    assert prices.remarks == []
+    assert quota(M5, US, 1) is None
+
+
+def test_a_quota_that_is_too_small_comes_with_the_increase_to_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def row(code: str, name: str, value: float) -> dict[str, Any]:
+        return {"ServiceCode": "sagemaker", "QuotaCode": code, "QuotaName": name, "Value": value}
+
+    defaults = {
+        "Quotas": [row("L-1", f"{M5} for endpoint usage", 0.0), row("L-2", "ml.c5.large for endpoint usage", 4)]
+    }
+    first = {"Quotas": [row("L-9", f"{M5} for training job usage", 20.0)], "NextToken": "more"}
+    second = {"Quotas": [row("L-1", f"{M5} for endpoint usage", 2.0)]}
+    with ScriptedServer(said(defaults, first, second)) as server:
+        serve(monkeypatch, server)
+        found, default, unknown = quota(M5, US, 3), quota("ml.c5.large", US, 3), quota("ml.none", US, 1)
+        assert len(server.asked) == 3
+
+    assert found == {
+        "name": f"{M5} for endpoint usage",
+        "instance_type": M5,
+        "region": US,
+        "code": "L-1",
+        "limit": 2,
+        "needed": 3,
+        "enough": False,
+        "increase": "aws service-quotas request-service-quota-increase --service-code sagemaker --quota-code L-1 "
+        "--desired-value 3 --region us-east-1",
+    }
+    assert default is not None
+    assert (default["limit"], default["enough"]) == (4, True)
+    assert unknown is None
+    assert quota("local", US, 1) is None
