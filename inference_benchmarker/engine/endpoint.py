@@ -12,12 +12,13 @@ import os
 import sys
 import traceback
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import accumulate
 from math import inf
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from inference_benchmarker.engine.packages import pip_line
@@ -53,7 +54,7 @@ class InvokeFactory(Protocol):
 class PayloadFactory(Protocol):
     """Called once in each worker process; returns the payloads, ready made or to be built for each request."""
 
-    def __call__(self) -> dict[str, Any]:
+    def __call__(self, **arguments: Any) -> dict[str, Any]:
         """Return ``{"pre_computed": True, "input": [...]}`` or ``{"pre_computed": False, "input": build}``."""
 
 
@@ -115,14 +116,21 @@ def source_problems(factories_file: Path | None, locust_file: Path | None) -> li
     return problems
 
 
-def load(path: Path, endpoint_name: str | None = None, *, with_rows: bool = False) -> Endpoint:
+def load(
+    path: Path,
+    endpoint_name: str | None = None,
+    *,
+    with_rows: bool = False,
+    payload_arguments: Mapping[str, Any] | None = None,
+) -> Endpoint:
     """Import a factories file, call both factories and check what they return.
 
     ``with_rows``: a recording is replayed, so there is a row for a ``build`` that takes one.
+    ``payload_arguments``: what payload_factory is called with.
     """
     module = import_file(path)
     invoke = _make_invoke(path, _function(module, path, "invoke_factory"), endpoint_name)
-    return _endpoint(module, path, invoke, with_rows=with_rows)
+    return _endpoint(module, path, invoke, with_rows=with_rows, arguments=payload_arguments or {})
 
 
 def load_payloads(path: Path) -> Sequence[Any] | None:
@@ -130,10 +138,23 @@ def load_payloads(path: Path) -> Sequence[Any] | None:
     return _endpoint(import_file(path), path, invoke=print).payloads
 
 
-def _endpoint(module: ModuleType, path: Path, invoke: Callable[[Any], Any], *, with_rows: bool = False) -> Endpoint:
+def _endpoint(
+    module: ModuleType,
+    path: Path,
+    invoke: Callable[[Any], Any],
+    *,
+    with_rows: bool = False,
+    arguments: Mapping[str, Any] = MappingProxyType({}),
+) -> Endpoint:
     factory = _function(module, path, "payload_factory")
-    made = _call(path, "payload_factory", factory)
     place = _place(path, factory)
+    if arguments and not _accepts(factory, **arguments):
+        takes = ", ".join(p.name for p in _parameters(factory) or []) or "none"
+        raise BenchmarkError(
+            f"{place}: payload_factory cannot be called with {', '.join(f'{name}=' for name in arguments)}; its "
+            f"arguments: {takes}."
+        )
+    made = _call(path, "payload_factory", factory, **arguments)
     payloads, build = _inputs(place, made, with_rows=with_rows)
     return Endpoint(
         invoke=invoke,
@@ -258,9 +279,9 @@ def _label(place: str, made: dict[str, Any]) -> Callable[[Any], str] | None:
     return label
 
 
-def _call(path: Path, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+def _call(path: Path, name: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     try:
-        return function(*arguments)
+        return function(*arguments, **named)
     except BaseException as error:
         raise describe_error(path, f"{name}()", error) from error
 
@@ -304,9 +325,9 @@ def _is_async(function: Callable[..., Any]) -> bool:
     return any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in (function, call))
 
 
-def _accepts(function: Callable[..., Any], *arguments: Any) -> bool:
+def _accepts(function: Callable[..., Any], *arguments: Any, **named: Any) -> bool:
     try:
-        inspect.signature(function).bind(*arguments)
+        inspect.signature(function).bind(*arguments, **named)
     except TypeError:
         return _parameters(function) is None
     except ValueError:

@@ -42,7 +42,8 @@ class WavePlan:
 
     ``records``: whether the record of each request is kept (``all``), or requests are counted and only the slowest
     ones' records are kept (``none``). ``first_payload``: the place in the list of pre-computed payloads of the one that
-    arrival 0 sends, so that waves in a row need not repeat any.
+    arrival 0 sends, so that waves in a row need not repeat any. ``payload_arguments``: values of JSON by name that
+    ``payload_factory`` is called with.
     """
 
     load: OpenLoop | ClosedLoop
@@ -68,6 +69,7 @@ class WavePlan:
     sample_client_hw: bool = False
     records: str = ALL
     first_payload: int = 0
+    payload_arguments: dict[str, Any] | None = None
     debug: bool = False
     output_dir: Path = Path(".tmp")
     name: str | None = None

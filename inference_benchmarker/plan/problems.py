@@ -134,6 +134,8 @@ def _endpoint_problems(plan: WavePlan) -> Iterator[Problem]:
             "of a --locust-file tries again itself."
         )
         yield Problem(("locust_file", "retries", "timeout_s"), text)
+    if plan.payload_arguments is not None and plan.factories_file is None and plan.locust_file is not None:
+        yield Problem(("payload_arguments",), "payload_arguments go to payload_factory, and a --locust-file has none.")
     if plan.url is not None:
         yield from _url_problems(plan, plan.url)
 

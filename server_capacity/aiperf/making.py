@@ -47,6 +47,7 @@ def make_requests(plan: WavePlan, path: Path, environment: Mapping[str, str], sa
     asked = {
         "factories_file": str(plan.factories_file.resolve()),
         "endpoint_name": plan.endpoint_name,
+        "payload_arguments": plan.payload_arguments,
         "seed": plan.seed,
         "arrivals": planned_inputs(plan),
         "path": str(path),

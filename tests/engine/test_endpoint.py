@@ -98,6 +98,18 @@ def test_payloads_may_be_built_for_each_request(write: Callable[..., Path]) -> N
     assert loaded.build() == 7
 
 
+def test_payload_factory_may_take_arguments(write: Callable[..., Path]) -> None:
+    made = 'def payload_factory(pattern="even", n=1):\n    return {"pre_computed": True, "input": [pattern] * n}\n'
+    path = write(INVOKE + made)
+    assert load(path).payloads == ["even"]
+    assert load(path, payload_arguments={"pattern": "hot", "n": 2}).payloads == ["hot", "hot"]
+    with pytest.raises(BenchmarkError) as raised:
+        load(path, payload_arguments={"patern": "hot"})
+    assert str(raised.value) == (
+        f"{path}, line 3: payload_factory cannot be called with patern=; its arguments: pattern, n."
+    )
+
+
 def test_modules_beside_the_file_can_be_imported(write: Callable[..., Path]) -> None:
     write("PAYLOADS = [1, 2]\n", "helper_beside.py")
     source = "import helper_beside\n" + returning('{"pre_computed": True, "input": helper_beside.PAYLOADS}')

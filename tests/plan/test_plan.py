@@ -55,6 +55,8 @@ plans = st.builds(
     port=st.integers(1, 65535),
     ui=st.booleans(),
     first_payload=st.integers(0, 10**9),
+    payload_arguments=st.none()
+    | st.dictionaries(texts, st.integers() | texts | st.booleans() | st.lists(texts), max_size=3),
     name=st.none() | texts,
 )
 
@@ -136,6 +138,10 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     (
         {"factories_file": None, "locust_file": HERE, "endpoint_name": "e"},
         "--endpoint-name goes to invoke_factory; with --locust-file use --url.",
+    ),
+    (
+        {"factories_file": None, "locust_file": HERE, "payload_arguments": {"pattern": "hot"}},
+        "payload_arguments go to payload_factory, and a --locust-file has none.",
     ),
     ({"endpoint_name": " "}, "--endpoint-name must not be empty."),
     (

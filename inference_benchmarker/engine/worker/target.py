@@ -42,7 +42,12 @@ class Target:
     def _load(self, plan: WavePlan) -> None:
         if plan.locust_file is None:
             assert plan.factories_file is not None
-            loaded = endpoint.load(plan.factories_file, plan.endpoint_name, with_rows=_replays(plan))
+            loaded = endpoint.load(
+                plan.factories_file,
+                plan.endpoint_name,
+                with_rows=_replays(plan),
+                payload_arguments=plan.payload_arguments,
+            )
             self.endpoint = replace(loaded, first=plan.first_payload)
             return
         from inference_benchmarker.engine.worker.locust_file import load_users
