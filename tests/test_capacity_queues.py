@@ -51,6 +51,8 @@ def responses(rules: Rules, at: list[float]) -> list[float]:
             [20, 20, 40, 20, 20, 20, 40],
         ),
         (Rules(1, 0.02, cold_requests=2, cold_factor=3), [1.0, 2.0, 3.0], [60, 40, 20]),
+        (Rules(1, 0.02, slow_s=1.5, slow_factor=3), [1.0, 2.4, 2.5], [60, 60, 20]),
+        (Rules(1, 0.02, pause_every_s=1.0, pause_s=0.3), [1.0, 1.99, 2.1, 3.2, 3.5], [20, 320, 230, 120, 20]),
     ],
 )
 def test_queues_answer_as_their_rules_say(rules: Rules, at: list[float], expected: list[float]) -> None:

@@ -126,6 +126,11 @@ class Histogram:
             return None
         return sum(count for bucket, count in self.counts.items() if _value(bucket) < limit_s * NS) / self.count
 
+    @property
+    def total_s(self) -> float:
+        """All values, added up, in seconds."""
+        return sum(count * _value(bucket) for bucket, count in self.counts.items()) / NS
+
     def to_json(self) -> list[int]:
         """Each bucket as the step from the one before, and its count: ``[bucket, count, step, count, ...]``."""
         numbers, before = [], 0

@@ -90,7 +90,8 @@ def _edges(start: int, end: int) -> list[int]:
 class _Counts:
     """Counts between edges (ns after wave start): arrays of one number for each slice, a pair for each limit.
 
-    ``in_flight`` and ``done_by`` (answers until then): at each edge. ``times``: of each stage.
+    ``in_flight`` and ``done_by`` (answers until then): at each edge. ``times``: of each stage; ``spent_ns``: all of
+    them added up, whole nanoseconds.
     """
 
     def __init__(self, edges: list[list[int]], limits: Sequence[Limit]) -> None:
@@ -99,6 +100,7 @@ class _Counts:
         self.edges, self._limits, self._metric = np.array(flat), limits, shown_metric(limits)
         self.sent, self.answered, self.failed = (np.zeros(number, np.int64) for _ in range(3))
         self.in_flight, self.done_by = (np.zeros(number + 1, np.int64) for _ in range(2))
+        self.spent_ns = np.zeros(number)
         self.pairs = [np.zeros((2, number), np.int64) for _ in limits]
         self.times = [Tally() for _ in edges]
         self._stage = np.repeat(np.arange(len(edges)), [len(each) - 1 for each in edges])
@@ -117,7 +119,8 @@ class _Counts:
         for place in range(first, stop):
             pairs = tuple(Count(int(of[place]), int(over[place])) for of, over in self.pairs)
             start_s, end_s = (float(edge) / NS for edge in self.edges[place : place + 2])
-            yield Slice(start_s, end_s, int(self.sent[place]), int(self.answered[place]), pairs)
+            sent, answered = int(self.sent[place]), int(self.answered[place])
+            yield Slice(start_s, end_s, sent, answered, pairs, self.spent_ns[place] / NS)
 
     def _add(self, part: Records, goodput: Sequence[RequestLimit], streams: Streams) -> None:
         place = np.searchsorted(self.edges, part.arrived, "right") - 1
@@ -139,6 +142,7 @@ class _Counts:
 
     def _add_times(self, place: Int64, inside: Mask, rows: Int64, values: Floats) -> None:
         rows, values = rows[inside[rows]], values[inside[rows]]
+        self.spent_ns += np.bincount(place[rows], np.rint(values * NS), minlength=len(self.spent_ns))
         stages = self._stage[place[rows]]
         for stage in np.unique(stages).tolist():
             self.times[stage].add(values[stages == stage])

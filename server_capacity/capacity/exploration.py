@@ -10,6 +10,7 @@ from server_capacity.capacity.client_limit import queueing
 from server_capacity.capacity.counting import counted
 from server_capacity.capacity.in_users import search_of
 from server_capacity.capacity.pilot import CapacityPilot
+from server_capacity.search.again import without_warm_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,6 +81,14 @@ class Explored:
         self.waves.append(wave)
         self.rows += [Row(replace(each, stretch=shifted(each.stretch, number, start_s)), name) for each in stages]
 
+    def leave_out_warm_up(self) -> None:
+        """Stretches in which the endpoint was slower than later count for nothing from now on."""
+        stretches = without_warm_up([row.stretch for row in self.rows])
+        self.rows = [
+            replace(row, counted=replace(row.counted, stretch=stretch))
+            for row, stretch in zip(self.rows, stretches, strict=True)
+        ]
+
 
 def explore(question: Question, waves: Waves) -> Explored:
     """Search for the capacity; where a client with more workers may do more, the search goes on in another wave."""
@@ -98,6 +107,7 @@ def explore(question: Question, waves: Waves) -> Explored:
             return found
         stages = [pilot.named(each) for each in counted(wave, question.limits)]
         found.add(wave, stages)
+        found.leave_out_warm_up()
         found.queueing = queueing(wave, stages) or found.queueing
         found.interrupted = wave.interrupted
         if wave.interrupted or pilot.client_limit is None:

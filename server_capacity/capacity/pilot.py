@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from inference_benchmarker.engine.pilot import End
 from inference_benchmarker.units import NS
 from server_capacity.capacity.client_limit import ClientWatch
+from server_capacity.capacity.counting import shown_metric
 from server_capacity.capacity.live_counts import counts_of
 from server_capacity.capacity.progress import progress_text
 from server_capacity.search.search import Moment
@@ -71,7 +72,7 @@ class CapacityPilot:
         self._number, self._start_s = place
         self._track = Track()
         self._track.change(self._number, self._start_s, float(rate), search.purpose)
-        self._watch = ClientWatch(question)
+        self._watch, self._metric = ClientWatch(question), shown_metric(question.limits)
         self._rate, self._stage, self._second = rate, 0, 0
         self._starts_s = [0.0]
         self._next_ns = self._pending_ns = 0
@@ -151,7 +152,8 @@ class CapacityPilot:
         if cell.sent or answered or stage == self._stage:
             counts = tuple(counts_of(limit, cell, self._question.plan.goodput) for limit in self._question.limits)
             start_s, end_s = self._start_s + begin, self._start_s + stop
-            self._track.add(self._number + stage, Slice(start_s, end_s, cell.sent, answered, counts))
+            spent_s = cell.times[self._metric].total_s if self._metric in cell.times else 0.0
+            self._track.add(self._number + stage, Slice(start_s, end_s, cell.sent, answered, counts, spent_s))
 
     def _look_at_client(self, spool_state: SpoolState, now_ns: int) -> None:
         """Void the stretch in which the client was the limit, or the server's instances changed."""

@@ -6,6 +6,7 @@ import math
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from server_capacity.search.again import without_warm_up
 from server_capacity.search.answer import Answer, Estimate, Interval, Island, Memory
 from server_capacity.search.curve import COARSE
 from server_capacity.search.growth import known_from_below
@@ -39,6 +40,7 @@ def estimate_of(known: Known) -> Estimate:
 
 def answer(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch]) -> Answer:
     """The final one, from stretches whose slices were counted by due time."""
+    stretches = without_warm_up(stretches)
     known = known_from_below(limits, settings, stretches)
     found = _estimates(known, limits, settings, stretches)
     estimates = tuple(found)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from server_capacity.search.again import AGAIN, COMPARE, to_compare, to_try_again, without_warm_up
 from server_capacity.search.curve import COARSE
 from server_capacity.search.growth import beyond, doubtful, known_from_below
 from server_capacity.search.known import lowest_of
 from server_capacity.search.pace import Pace, is_unanswered, overloaded, pace_of
+from server_capacity.search.settings import USUAL_TIME_S
 from server_capacity.search.stretch import most_of_client
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ BACKLOG, BACKLOG_ANSWERS = 10.0, 4.0
 FAR_DOWN = 0.75  # of a rate
 LEFT_S = 0.5  # of a lower rate: so much that is left of a far higher one would break its limit
 AWAY, MOST_AWAY = 0.5, 0.1
+AGAIN_FROM = (0.25, 0.5)  # of the usual time, after which it is tried again what ended growth
+LEAST_ANSWERS = 60.0  # as long as so many one after the other must a search be for that
 ISLANDS_FROM, ISLAND_TIMES = 0.9, 2.0  # of the time, after which rates above are looked at
 MOST_CHANGES = 900
 
@@ -64,11 +68,13 @@ class Search:
         self._load_s = 0.0
         self._changes = 0
         self._above = False
+        self._looks = 0
         self._paced, self._known_pace = -1, Pace()
 
     def order(self, moment: Moment) -> float | Literal["end"] | None:
         """The rate to send from now on (0 pauses until the backlog is gone), the end, or None: as is."""
         running = moment.stretches[-1]
+        moment = replace(moment, stretches=without_warm_up(moment.stretches))
         if running.rate == 0:
             return self._after_pause(moment)
         load_s = self.settings.load_s(self._pace(moment).answer_s)
@@ -99,7 +105,7 @@ class Search:
     def _least_s(self, running: Stretch, moment: Moment) -> float:
         """A stretch is long enough for answers to come, and near the answer for the queue to be in many states."""
         pace = self._pace(moment)
-        if self.purpose == "grow":
+        if self.purpose in ("grow", COMPARE):
             return max(GROW_S, 3 * pace.answer_s)
         longest = max(NEAR_S, self.settings.load_s(pace.answer_s) / 13)
         wanted = max(8 * pace.relaxation_s(running.rate), 20 * pace.answer_s, LEAST_SENT / running.rate)
@@ -130,10 +136,28 @@ class Search:
     def _aim(self, lowest: Known, moment: Moment, answer_s: float) -> float:
         """Around the answer, or above; far down only once what waits is little for the lower rate."""
         running = moment.stretches[-1]
-        purpose, rate = self._island(lowest, moment, answer_s) or self._closer(lowest)
+        look = self._look_again(moment, answer_s) or self._island(lowest, moment, answer_s)
+        purpose, rate = look or self._closer(lowest)
         if rate < FAR_DOWN * running.rate and moment.in_flight > BACKLOG + LEFT_S * rate:
             return self._change("drain", 0.0, moment)
         return self._change(purpose, rate, moment)
+
+    def _look_again(self, moment: Moment, answer_s: float) -> tuple[str, float] | None:
+        """At times what ended growth, as the endpoint may have been slower at first."""
+        if self.purpose == AGAIN and (low := to_compare(self.limits, moment.stretches)):
+            return COMPARE, low
+        least_s, most_s = LEAST_ANSWERS * answer_s, self.settings.load_s(answer_s)
+        load_s = self._load_s + moment.stretches[-1].seconds
+        if self._looks == len(AGAIN_FROM) or most_s < least_s:
+            return None
+        if load_s < AGAIN_FROM[self._looks] * min(most_s, max(USUAL_TIME_S, least_s)):
+            return None
+        self._looks += 1
+        if any(stretch.purpose == COMPARE for stretch in moment.stretches):
+            return None
+        rate = to_try_again(self.limits, moment.stretches)
+        most = min(self.settings.max_rps or math.inf, self.client_most or math.inf)
+        return None if rate is None or rate > most else (AGAIN, rate)
 
     def _island(self, lowest: Known, moment: Moment, answer_s: float) -> tuple[str, float] | None:
         """At last, rates above that growth did not come to: the limits may be kept there again."""

@@ -24,7 +24,8 @@ class Slice:
     """A part of a stretch, about a second of it (seconds after wave start).
 
     While the wave runs, a slice has what was sent and what was answered within it; once it is over, what was due
-    within it. ``answered``: over, whether well or not; ``counts``: one for each limit, in the search's order.
+    within it. ``answered``: over, whether well or not; ``counts``: one for each limit, in the search's order;
+    ``spent_s``: the times of its answers, added up (seconds), 0 where they are not known.
     """
 
     start_s: float
@@ -32,6 +33,7 @@ class Slice:
     sent: int
     answered: int
     counts: tuple[Count, ...]
+    spent_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,12 @@ class Stretch:
     def seconds(self) -> float:
         """Its length."""
         return self.end_s - self.start_s
+
+    @property
+    def mean_s(self) -> float:
+        """The mean time of its answers; 0 where there are none, or times are not known."""
+        answered = sum(part.answered for part in self.slices)
+        return sum(part.spent_s for part in self.slices) / answered if answered else 0.0
 
     @property
     def by_client(self) -> bool:

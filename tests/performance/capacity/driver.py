@@ -97,6 +97,11 @@ class Wave:
         """Answers up to then become known to the wave."""
         self._queue.settle(until_s, self.done)
 
+    def spent_s(self, ids: NDArray[np.int64]) -> float:
+        """The times of answered requests, added up."""
+        times = self.done[ids] - self.at[ids]
+        return float(times[times > 0].sum())
+
     def counts(self, ids: NDArray[np.int64]) -> tuple[Count, ...]:
         """Of answered requests, how many were over each limit."""
         done, at = self.done[ids], self.at[ids]
@@ -158,7 +163,7 @@ class Pilot:
             count = max(0, min(sent, last) - max(self._sent, stage.first))
             if count or len(mine) or number + 1 == len(self.stages):
                 start, end = self._part(number, start_s, end_s)
-                self.track.add(number, Slice(start, end, count, len(mine), wave.counts(mine)))
+                self.track.add(number, Slice(start, end, count, len(mine), wave.counts(mine), wave.spent_s(mine)))
         self._sent = sent
 
     def _stages_of(self, ids: NDArray[np.int64], start_s: float) -> range:
@@ -206,10 +211,13 @@ class Pilot:
         edges = np.linspace(stage.start_s, until_s, count + 1)
         places = stage.first + np.searchsorted(self._wave.at[stage.first : last], edges)
         places[0], places[-1] = stage.first, last
-        return tuple(
-            Slice(float(start), float(end), int(to - first), int(to - first), self._wave.counts(np.arange(first, to)))
-            for start, end, first, to in zip(edges, edges[1:], places, places[1:], strict=False)
-        )
+        slices = []
+        for start, end, first, to in zip(edges, edges[1:], places, places[1:], strict=False):
+            ids = np.arange(first, to)
+            slices.append(
+                Slice(float(start), float(end), len(ids), len(ids), self._wave.counts(ids), self._wave.spent_s(ids))
+            )
+        return tuple(slices)
 
 
 def play(endpoint: Endpoint, settings: Settings, seed: int, feed: Feed | None = None) -> Played:

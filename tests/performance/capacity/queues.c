@@ -5,7 +5,9 @@
  * for a full one for at most `delay` seconds and takes `each` longer for each request of it. An arrival is refused where
  * `queue_limit` wait and no server is free. A server that remembers has `most_servers` from the moment on at which more
  * than `threshold` wait, until `keep` seconds have passed without that. One with a cold cache serves its first
- * `cold_requests` slower, by a factor that falls from `cold_factor` to 1 in a straight line.
+ * `cold_requests` slower, by a factor that falls from `cold_factor` to 1 in a straight line. What begins within
+ * `slow_seconds` of the first arrival takes `slow_factor` times as long. Every `pause_every` seconds from the first
+ * arrival on all servers stand still for `pause` seconds; 0: never.
  */
 #include <math.h>
 #include <stdint.h>
@@ -16,7 +18,7 @@ enum { EXACT, EXPONENTIAL, LOGNORMAL, BIMODAL };
 
 typedef struct {
     int64_t servers, service, batch_size, lifo, queue_limit, threshold, most_servers;
-    double mean, cv, each, delay, keep, cold_requests, cold_factor;
+    double mean, cv, each, delay, keep, cold_requests, cold_factor, slow_seconds, slow_factor, pause_every, pause;
 } Rules;
 
 typedef struct {
@@ -37,7 +39,8 @@ typedef struct {
     int64_t count; /* of servers */
     Waiting *line; /* a ring */
     int64_t head, waiting, room;
-    double extra_until, served;
+    double extra_until, served, since;
+    int is_open;
     /* what becomes of an answer: an instant by id, or a count by window of arrival */
     double *done;
     int64_t *over;
@@ -91,7 +94,7 @@ static double normal(Random *r) {
     return x * f;
 }
 
-static double service_time(Queue *q) {
+static double service_time(Queue *q, double at) {
     const Rules *rules = &q->rules;
     double t = rules->mean;
     if (rules->service == EXPONENTIAL)
@@ -104,7 +107,20 @@ static double service_time(Queue *q) {
     if (q->served < rules->cold_requests)
         t *= 1 + (rules->cold_factor - 1) * (1 - q->served / rules->cold_requests);
     q->served++;
-    return t;
+    return at - q->since < rules->slow_seconds ? t * rules->slow_factor : t;
+}
+
+/* When a service of so many seconds that begins then ends, with the pauses on the way. */
+static double end_of(const Queue *q, double at, double seconds) {
+    double every = q->rules.pause_every, pause = q->rules.pause;
+    if (every <= 0) return at + seconds;
+    double next = q->since + every * fmax(1, floor((at - q->since) / every)); /* the pause that began last, or the first */
+    for (;; next += every) {
+        if (at >= next + pause) continue;
+        if (at + seconds <= next) return at + seconds;
+        seconds -= fmax(0, next - at);
+        at = next + pause;
+    }
 }
 
 static void sift_down(double *heap, int64_t count) {
@@ -166,7 +182,7 @@ void queue_settle(Queue *q, double until, double *done) {
         if (q->frees[0] > at) at = q->frees[0];
         if (at > until) return;
         int64_t n = q->waiting < size ? q->waiting : size;
-        double ends = at + service_time(q) + (double)n * q->rules.each;
+        double ends = end_of(q, at, service_time(q, at) + (double)n * q->rules.each);
         for (; n; n--) answer(q, take(q), ends);
         q->frees[0] = ends;
         sift_down(q->frees, q->count);
@@ -187,6 +203,10 @@ static void push(Queue *q, double at, int64_t id) {
 
 /* Whether it was accepted. */
 static int offer(Queue *q, double at, int64_t id) {
+    if (!q->is_open) {
+        q->is_open = 1;
+        q->since = at;
+    }
     queue_settle(q, at, q->done);
     if (q->count > q->rules.servers && at > q->extra_until) remove_free_servers(q, at);
     if (q->rules.queue_limit >= 0 && q->waiting >= q->rules.queue_limit && q->frees[0] > at) return 0;

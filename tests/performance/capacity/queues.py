@@ -45,6 +45,12 @@ class Rules:
     # Of a cache that is cold at first.
     cold_requests: float = 0.0
     cold_factor: float = 1.0
+    # Of one that is slow for some seconds after the first arrival.
+    slow_s: float = 0.0
+    slow_factor: float = 1.0
+    # Of one that stands still again and again.
+    pause_every_s: float = 0.0
+    pause_s: float = 0.0
 
     @property
     def most(self) -> float:
@@ -57,6 +63,7 @@ class _Rules(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("servers", "service", "batch_size", "lifo", "queue_limit")),
         *((name, ctypes.c_int64) for name in ("threshold", "most_servers")),
         *((name, ctypes.c_double) for name in ("mean", "cv", "each", "delay", "keep", "cold_requests", "cold_factor")),
+        *((name, ctypes.c_double) for name in ("slow_seconds", "slow_factor", "pause_every", "pause")),
     )
 
 
@@ -114,7 +121,8 @@ class Queue:
                 rules.batch_delay_s,
                 rules.keep_s,
             ),
-            *(rules.cold_requests, rules.cold_factor),
+            *(rules.cold_requests, rules.cold_factor, rules.slow_s, rules.slow_factor),
+            *(rules.pause_every_s, rules.pause_s),
         )
         self._queue = self._library.queue_new(ctypes.byref(given), seed)
 

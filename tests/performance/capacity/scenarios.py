@@ -22,6 +22,7 @@ class Scenario:
 
 _EXACT = ENDPOINTS["exact"]
 _REMEMBERING = Rules(2, 0.02, most_servers=4, threshold=16)
+_PAUSING = replace(FOUR_EXACT, pause_every_s=10.0, pause_s=0.3)
 _BATCHER = ENDPOINTS["batcher"].rules
 SCENARIOS = {
     "even": Scenario(
@@ -64,6 +65,18 @@ SCENARIOS = {
     "remembering": Scenario(
         "2 servers, 4 for 600 s once more than 16 wait; the truth is that from below",
         Endpoint("remembering", "", _REMEMBERING, (times(99, 0.1), success(0.95))),
+    ),
+    "slow_start": Scenario(
+        "4 x exactly 20 ms that take three times as long for the first 20 s, p99 < 100 ms",
+        replace(_EXACT, rules=replace(FOUR_EXACT, slow_s=20.0, slow_factor=3.0)),
+    ),
+    "pauses": Scenario(
+        "the same without a slow start, all standing still for 0.3 s every 10 s: no rate keeps p99 < 100 ms",
+        replace(_EXACT, rules=_PAUSING, truth=0.0),
+    ),
+    "pauses_kept": Scenario(
+        "the same pauses and p95 < 100 ms, which lower rates keep",
+        Endpoint("pauses_kept", "", _PAUSING, (times(95, 0.1), success(0.95))),
     ),
     "lifo": Scenario(
         "4 x exponential 20 ms, the last come first, p99 < 200 ms",

@@ -99,10 +99,10 @@ def truth(endpoint: Endpoint) -> float:
 
 
 def with_truth(endpoint: Endpoint) -> Endpoint:
-    """The same endpoint with its truth, of a server that remembers the one before it grows."""
+    """The same endpoint with its truth: of a server that remembers before it grows, of a slow start once it is over."""
     if endpoint.truth is not None:
         return endpoint
-    fresh = replace(endpoint, rules=replace(endpoint.rules, most_servers=0))
+    fresh = replace(endpoint, rules=replace(endpoint.rules, most_servers=0, slow_s=0.0))
     [found] = kept(f"truth-{endpoint.name}", repr((fresh.rules, fresh.limits)), lambda: [truth(fresh)])
     return replace(endpoint, truth=found)
 

@@ -99,7 +99,12 @@ class _Wave:
             (
                 stage,
                 Slice(
-                    start_s, end_s, sent.get(stage, 0), len(of), tuple(self._count(limit, of) for limit in self.limits)
+                    start_s,
+                    end_s,
+                    sent.get(stage, 0),
+                    len(of),
+                    tuple(self._count(limit, of) for limit in self.limits),
+                    sum(of),
                 ),
             )
             for stage, of in times.items()

@@ -1,0 +1,96 @@
+"""What ended growth is tried again later, once: the endpoint may have been slower at first. Pure.
+
+A server that has to warm up and one that remembers look alike there, both keep what they broke before. But answers at
+a low rate are faster then only where it has warmed up, and what came before that counts for nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from server_capacity.search.pace import overloaded, pace_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from server_capacity.search.limits import Limit
+    from server_capacity.search.stretch import Stretch
+
+AGAIN, COMPARE = "again", "compare"
+"""Purposes: the rate that ended growth once more; a low one, for the time of its answers."""
+LEAST_OVER = 4  # requests over that are no accident
+CLEARLY = 0.7  # of what is allowed
+FASTER, LEAST_ANSWERS = 0.6, 30
+"""The mean time of so many answers over that of so many at the same rate before, which chance hardly makes."""
+
+
+def to_try_again(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> float | None:
+    """The lowest rate at which growth had requests over a limit; None where it had none."""
+    answer_s = pace_of(stretches).answer_s
+    grown = [each for each in stretches if each.purpose == "grow" and each.rate > 0 and not each.void]
+    over = [each for each in grown if overloaded(each, answer_s) or _most_over(limits, each) >= LEAST_OVER]
+    return min((each.rate for each in over), default=None)
+
+
+def to_compare(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> float | None:
+    """The rate whose answers tell whether the endpoint became faster, where the last stretch kept what broke before."""
+    last = stretches[-1]
+    if last.purpose != AGAIN or last.void or not _kept(limits, last, pace_of(stretches).answer_s):
+        return None
+    low = [
+        each.rate
+        for each in stretches
+        if each.purpose == "grow" and 0 < each.rate < last.rate and not each.void and _answers(each) >= LEAST_ANSWERS
+    ]
+    return max(low, default=None)
+
+
+def without_warm_up(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
+    """The stretches; those before the endpoint had warmed up are void, and say why."""
+    found = list(stretches)
+    for place, stretch in enumerate(stretches):
+        if stretch.purpose != COMPARE or stretch.void or _answers(stretch) < LEAST_ANSWERS:
+            continue
+        tried = max((at for at in range(place) if stretches[at].purpose == AGAIN), default=0)
+        slow = [each for each in found[:tried] if _is_slower(each, stretch)]
+        if slow:
+            reason = _reason(slow[-1], stretch)
+            found[:tried] = [
+                each if each.void or not each.rate else replace(each, void=reason) for each in found[:tried]
+            ]
+    return tuple(found)
+
+
+def _is_slower(early: Stretch, late: Stretch) -> bool:
+    return (
+        early.purpose == "grow"
+        and not early.void
+        and early.rate == late.rate
+        and _answers(early) >= LEAST_ANSWERS
+        and 0 < late.mean_s < FASTER * early.mean_s
+    )
+
+
+def _reason(early: Stretch, late: Stretch) -> str:
+    times = [f"{1e3 * each.mean_s:.3g} ms" for each in (early, late)]
+    return f"the endpoint was slower at first: at {late.rate:g}/s answers took {times[0]}, and later {times[1]}"
+
+
+def _kept(limits: Sequence[Limit], stretch: Stretch, answer_s: float) -> bool:
+    if overloaded(stretch, answer_s):
+        return False
+    return all(
+        sum(part.counts[place].over for part in stretch.slices)
+        <= CLEARLY * limit.allowed * sum(part.counts[place].of for part in stretch.slices)
+        for place, limit in enumerate(limits)
+    )
+
+
+def _most_over(limits: Sequence[Limit], stretch: Stretch) -> int:
+    """The requests over the limit of which most are over."""
+    return max(sum(part.counts[place].over for part in stretch.slices) for place in range(len(limits)))
+
+
+def _answers(stretch: Stretch) -> int:
+    return sum(part.answered for part in stretch.slices)
