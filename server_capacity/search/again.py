@@ -1,4 +1,4 @@
-"""What ended growth is tried again later, once: the endpoint may have been slower at first. Pure.
+"""The rate that ended growth is tried again later, once: the endpoint may have been slower at first. Pure.
 
 A server that has to warm up and one that remembers look alike there, both keep what they broke before. But answers at
 a low rate are faster then only where it has warmed up, and what came before that counts for nothing.
