@@ -11,7 +11,7 @@ from server_capacity.search.again import AGAIN, COMPARE, to_compare, to_try_agai
 from server_capacity.search.limits import Limit
 from server_capacity.search.settings import Settings
 from tests.server_capacity.search.queues import Queue, play
-from tests.server_capacity.search.test_growth import run
+from tests.server_capacity.search.runs import run
 
 if TYPE_CHECKING:
     from random import Random

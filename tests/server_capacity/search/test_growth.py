@@ -9,25 +9,10 @@ from server_capacity.search.growth import PATIENCE_S, beyond, doubtful
 from server_capacity.search.limits import Limit
 from server_capacity.search.search import Moment, Search
 from server_capacity.search.settings import Settings
-from server_capacity.search.stretch import Count, Slice, Stretch
+from server_capacity.search.stretch import Stretch
+from tests.server_capacity.search.runs import run
 
 P95 = Limit("p95<75ms", "response_time", 0.05, 0.075)
-
-
-def run(*parts: tuple[str, float, float, float]) -> list[Stretch]:
-    """Stretches of a purpose, at a rate, so many seconds long, with a share over."""
-    made: list[Stretch] = []
-    for number, (purpose, rate, seconds, share) in enumerate(parts):
-        start_s = made[-1].end_s if made else 0.0
-        of = [round(rate * (place + 1)) - round(rate * place) for place in range(round(seconds))]
-        over = [round(sum(of[: place + 1]) * share) - round(sum(of[:place]) * share) for place in range(len(of))]
-        slices = tuple(
-            Slice(start_s + place, start_s + place + 1, sent, sent, (Count(sent, above),))
-            for place, (sent, above) in enumerate(zip(of, over, strict=True))
-        )
-        before = made[-1].rate if made else 0.0
-        made.append(Stretch(number, rate, start_s, start_s + round(seconds), slices, purpose, before))
-    return made
 
 
 def ordered(stretches: list[Stretch], settings: Settings | None = None) -> tuple[object, str]:
