@@ -9,6 +9,7 @@ import numpy as np
 from inference_benchmarker.advance import tell
 from server_capacity.twin.fit import Refused, fit
 from server_capacity.twin.misfit import judge
+from server_capacity.twin.shares import ranked
 from server_capacity.twin.twin import bounds
 from server_capacity.twin.what_if import what_if
 
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
 _LIKE = 0.05  # of the mean
 _TOLD, _STEPS = "A queueing model of the endpoint", 4
+_RANKS = 256  # services that stand for all of them
 _KEYS = (
-    *("fits", "reason", "servers", "service", "overhead_s", "batch", "misfit"),
+    *("fits", "reason", "servers", "service", "services_s", "overhead_s", "batch", "misfit"),
     *("limit", "rate", "interval", "confirmed_at", "what_if"),
 )
 _EMPTY: dict[str, object] = {**dict.fromkeys(_KEYS), "fits": False}
@@ -87,7 +89,12 @@ def _described(twin: Twin) -> dict[str, object]:
     services = twin.services_s
     mean, cv = float(services.mean()), float(services.std() / services.mean())
     service = {"kind": _kind(services), "mean": mean, "cv": cv}
-    return {"servers": twin.servers, "service": service, "overhead_s": twin.overhead_s}
+    return {
+        "servers": twin.servers,
+        "service": service,
+        "services_s": ranked(services, _RANKS).tolist(),
+        "overhead_s": twin.overhead_s,
+    }
 
 
 def _kind(services: Floats) -> str:

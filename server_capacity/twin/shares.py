@@ -21,11 +21,11 @@ _RANKS = 4096  # values that stand for a distribution of services
 _AT_ONCE = 128  # arrivals whose random numbers are drawn together
 
 
-def ranked(services_s: Floats) -> Floats:
+def ranked(services_s: Floats, ranks: int = _RANKS) -> Floats:
     """The services as so many values of equal weight and the same mean, ascending."""
     total = np.concatenate([[0.0], np.cumsum(np.sort(services_s))])
-    upto = np.interp(np.linspace(0, len(services_s), _RANKS + 1), np.arange(len(total)), total)
-    values: Floats = np.diff(upto) * (_RANKS / len(services_s))
+    upto = np.interp(np.linspace(0, len(services_s), ranks + 1), np.arange(len(total)), total)
+    values: Floats = np.diff(upto) * (ranks / len(services_s))
     return values
 
 

@@ -1,0 +1,162 @@
+"""The rules by which instances are added and removed, as Application Auto Scaling has them. Pure.
+
+Target tracking adds where the last three datapoints are above the target, and removes where those of fifteen minutes
+are below 90% of it: the alarms that it makes. The 10-second metric of concurrency has three of its own datapoints, and
+those of fifteen minutes, too. The new number is what would bring the last datapoint to the target.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from server_capacity.fleet.service import Service
+
+Metric = Literal["invocations", "concurrency", "cpu"]
+"""Of an instance: requests a minute, requests without an answer on average, percent of its servers that are busy."""
+
+MINUTE_S = 60.0
+PERIODS_S = {"invocations": MINUTE_S, "concurrency": 10.0, "cpu": MINUTE_S}
+COOLDOWN_S = 300.0
+_OUT, _IN_S, _IN_BELOW = 3, 900.0, 0.9
+_EXACT = 1e-9  # of an instance: what is a whole number but for rounding
+
+
+class Policy(Protocol):
+    """A rule that wants a number of instances, by the datapoints of its metric."""
+
+    @property
+    def metric(self) -> Metric | None:
+        """The metric that it is told of; None: none."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+    def first(self, rate: float, service: Service) -> int:
+        """The instances at the beginning, where the rate (requests/s) has been what it is for long."""
+
+    def wanted(self, datapoints: Sequence[float], instances: int) -> int:
+        """The number of instances that the last datapoints, oldest first, ask for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """As many instances all the time."""
+
+    instances: int
+    metric: Metric | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name for people."""
+        return f"{self.instances} instances, fixed" if self.instances != 1 else "1 instance, fixed"
+
+    def first(self, rate: float, service: Service) -> int:  # noqa: ARG002 - as those that scale
+        """The instances that its rule asks for at such a rate (requests/s)."""
+        return self.instances
+
+    def wanted(self, datapoints: Sequence[float], instances: int) -> int:  # noqa: ARG002
+        """The number that the last datapoints ask for."""
+        return self.instances
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """What both kinds of policy have: a metric, how many instances at least and at most, and times in seconds.
+
+    ``instance_start_s``: from the change until new instances take requests. ``minute_s``: what the rules call a minute.
+    """
+
+    metric: Metric
+    minimum: int
+    maximum: int
+    instance_start_s: float
+    cooldown_out_s: float = COOLDOWN_S
+    cooldown_in_s: float = COOLDOWN_S
+    minute_s: float = MINUTE_S
+
+    @property
+    def period_s(self) -> float:
+        """The seconds of a datapoint."""
+        return PERIODS_S[self.metric] * self.minute_s / MINUTE_S
+
+    def clamped(self, instances: float) -> int:
+        """Within the minimum and the maximum."""
+        return max(self.minimum, min(self.maximum, math.ceil(instances - _EXACT)))
+
+    def all_above(self, datapoints: Sequence[float], value: float) -> bool:
+        """Tells whether the alarm that adds has gone off."""
+        return len(datapoints) >= _OUT and all(each > value for each in datapoints[-_OUT:])
+
+    def all_below(self, datapoints: Sequence[float], value: float) -> bool:
+        """Tells whether the alarm that removes has gone off."""
+        number = round(_IN_S / PERIODS_S[self.metric])
+        return len(datapoints) >= number and all(each < value for each in datapoints[-number:])
+
+    def needed(self, value: float, rate: float, service: Service) -> int:
+        """The instances on which the metric is at most this value at a steady rate (requests/s), about."""
+        busy = rate * service.mean_s
+        load = {
+            "invocations": rate * self.minute_s,
+            "concurrency": busy,
+            "cpu": 100 * busy / service.servers,
+        }[self.metric]
+        return self.clamped(load / value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetTracking(Scaling):
+    """Keeps a metric near ``target``, in the metric's unit."""
+
+    target: float
+
+    @property
+    def name(self) -> str:
+        """Its name for people."""
+        return f"target tracking on {self.metric}"
+
+    def first(self, rate: float, service: Service) -> int:
+        """The instances that its rule asks for at such a rate (requests/s)."""
+        return self.needed(self.target, rate, service)
+
+    def wanted(self, datapoints: Sequence[float], instances: int) -> int:
+        """The number that the last datapoints ask for."""
+        if self.all_above(datapoints, self.target) or self.all_below(datapoints, _IN_BELOW * self.target):
+            return self.clamped(instances * datapoints[-1] / self.target)
+        return instances
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepScaling(Scaling):
+    """Two alarms: above ``high`` instances are added by steps, below ``low`` as many as ``remove`` are removed.
+
+    ``steps``: how far above ``high`` the last datapoint is at least, in the metric's unit, and how many percent of the
+    instances are then added, rounded up; ascending.
+    """
+
+    high: float
+    low: float
+    steps: tuple[tuple[float, float], ...]
+    remove: int = 1
+
+    @property
+    def name(self) -> str:
+        """Its name for people."""
+        return f"step scaling on {self.metric}"
+
+    def first(self, rate: float, service: Service) -> int:
+        """The instances that its rule asks for at such a rate (requests/s)."""
+        return self.needed(self.high, rate, service)
+
+    def wanted(self, datapoints: Sequence[float], instances: int) -> int:
+        """The number that the last datapoints ask for."""
+        if self.all_above(datapoints, self.high):
+            above = datapoints[-1] - self.high
+            percent = max((percent for least, percent in self.steps if above >= least), default=0.0)
+            return self.clamped(instances * (1 + percent / 100))
+        return self.clamped(instances - self.remove) if self.all_below(datapoints, self.low) else instances
