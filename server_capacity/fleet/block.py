@@ -24,7 +24,7 @@ STEPS = ((0.0, 20.0), (0.25, 50.0), (0.5, 100.0))
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a plan has chosen for the simulation.
+    """A plan's choice, as the simulation takes it.
 
     ``rps``: requests/s of an instance that policies aim at; ``instances``: of a fleet that stands still;
     ``instance_start_s``: seconds from a change until new instances take requests.

@@ -1,4 +1,4 @@
-"""What a simulated fleet did: its minutes, and what they come to. Pure."""
+"""The run of a simulated fleet: its minutes, and what they come to. Pure."""
 
 from __future__ import annotations
 

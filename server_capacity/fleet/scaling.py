@@ -43,7 +43,7 @@ class Scaler:
         return min(self._datapoint_at, self._ready_at)
 
     def saw(self, begin: float, end: float, served: Routed) -> None:
-        """What came between two instants, in which no instance came or went."""
+        """Requests came between two instants, in which no instance came or went."""
         self.paid_s += (end - begin) * (self._router.instances + self._starting)
         self.paid_s += sum(max(0.0, min(end, each) - begin) for each in self._draining)
         self._draining = [each for each in self._draining if each > end]
@@ -86,7 +86,7 @@ class Meter:
         self._instance_s = self._sum = 0.0
 
     def saw(self, begin: float, end: float, instances: int, served: Routed) -> None:
-        """What came between two instants, and that so many instances took it."""
+        """Requests came between two instants, and that so many instances took it."""
         self._instance_s += instances * (end - begin)
         if self._metric == "invocations":
             self._sum += len(served.arrivals) / instances

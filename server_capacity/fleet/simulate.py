@@ -101,7 +101,7 @@ class _Minutes:
         return (len(self._ended) + 1) * self._minute_s
 
     def saw(self, begin: float, end: float, instances: int, served: Routed) -> None:
-        """What came between two instants of a minute, while so many instances took it."""
+        """Requests came between two instants of a minute, while so many instances took it."""
         self._seconds += end - begin
         self._instance_s += instances * (end - begin)
         self._taken.append(served.ends - served.arrivals + self._overhead_s)
