@@ -130,7 +130,7 @@ def _pieces(step: Step) -> Iterator[Step]:
 
 
 def _spread(step: Step, shares: Floats) -> Floats:
-    """Where in the step (0 to 1) the area under its rate has reached these shares."""
+    """The places in the step (0 to 1) at which the area under its rate has reached these shares."""
     if step.first == step.last:
         return shares
     begin, end = step.first**2, step.last**2

@@ -35,7 +35,7 @@ class Policy(Protocol):
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its name for people."""
 
     def first(self, rate: float, service: Service) -> int:
         """The instances at the beginning, where the rate (requests/s) has been what it is for long."""
@@ -67,7 +67,7 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling:
-    """What both kinds of policy have: a metric, how many instances at least and at most, and times in seconds.
+    """The part that both kinds of policy have: a metric, how many instances at least and at most, and times in seconds.
 
     ``instance_start_s``: from the change until new instances take requests. ``minute_s``: what the rules call a minute.
     """
