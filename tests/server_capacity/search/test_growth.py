@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from server_capacity.search.estimate import answer
@@ -9,8 +11,10 @@ from server_capacity.search.growth import PATIENCE_S, beyond, doubtful
 from server_capacity.search.limits import Limit
 from server_capacity.search.search import Moment, Search
 from server_capacity.search.settings import Settings
-from server_capacity.search.stretch import Stretch
 from tests.server_capacity.search.runs import run
+
+if TYPE_CHECKING:
+    from server_capacity.search.stretch import Stretch
 
 P95 = Limit("p95<75ms", "response_time", 0.05, 0.075)
 
