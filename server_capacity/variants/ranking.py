@@ -1,0 +1,118 @@
+"""The order of variants, by what it costs to serve the target, and the ties where intervals do not tell. Pure.
+
+Each variant has a score, the less the better: the cost of an hour of the instances for the target; without prices their
+number; without a target the cost of a million requests, or the rate that an instance holds. The score by the interval's
+lower end decides the order. Two variants tie where their scores, from one end of the interval to the other, overlap.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
+from inference_benchmarker.version import SCHEMA_VERSION
+from server_capacity.costs.price import NO_PRICE, per_million
+from server_capacity.variants.axes import label_of
+from server_capacity.variants.headline import headline
+from server_capacity.variants.row import high_of, instances_for, low_of
+from server_capacity.variants.traffics import traffics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from server_capacity.variants.row import Aim, Row
+
+By = Literal["cost_hour", "instances_for_target", "cost_per_million", "rate"]
+
+
+class Scores(NamedTuple):
+    """The score of a variant if it holds the most that it may, and the least."""
+
+    best: float
+    worst: float
+
+    def overlaps(self, other: Scores) -> bool:
+        """Tells whether the one may be the other's better as well as its worse."""
+        return self.best <= other.worst and other.best <= self.worst
+
+
+def ranking(rows: Sequence[Row], aim: Aim, *, interrupted: bool = False, **more: Any) -> dict[str, Any]:
+    """The object of ranking.json but for its date: the rows in their order, those without an answer last."""
+    by = ranked_by(rows, aim)
+    answered = [row for row in rows if low_of(row) is not None]
+    scored = sorted(((_scores(row, by, aim), row) for row in answered), key=lambda each: _order(*each))
+    ordered = [_placed(place, scored) for place in range(len(scored))]
+    others = [{**row, "rank": None, "tied_with": []} for row in rows if low_of(row) is None]
+    data: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "target_rps": aim.target_rps,
+        "utilisation": aim.utilisation,
+        "ranked_by": by,
+        "interrupted": interrupted,
+        "exit_code": _exit_code(ordered, others, interrupted=interrupted),
+        "rows": [*ordered, *others],
+        "payload_variants": traffics(rows),
+        "remarks": _remarks(answered, by),
+        **more,
+    }
+    return {**data, "headline": headline(data)}
+
+
+def ranked_by(rows: Sequence[Row], aim: Aim) -> By:
+    """The score that all answered rows have: of money only where each has a price, in one currency."""
+    prices = [row["price"] for row in rows if low_of(row) is not None]
+    priced = bool(prices) and None not in prices and len({price["currency"] for price in prices}) == 1
+    if aim.target_rps is not None:
+        return "cost_hour" if priced else "instances_for_target"
+    return "cost_per_million" if priced else "rate"
+
+
+def _scores(row: Row, by: By, aim: Aim) -> Scores:
+    low = low_of(row)
+    assert low is not None
+    return Scores(score(row, high_of(row), by, aim), score(row, low, by, aim))
+
+
+def score(row: Row, per_instance: float, by: By, aim: Aim) -> float:
+    """The score of a variant of which an instance holds that rate."""
+    if by == "rate":
+        return -per_instance
+    hour = row["price"]["per_hour"] if row["price"] else 1.0
+    if by == "cost_per_million":
+        return per_million(hour, per_instance * aim.utilisation) or math.inf
+    assert aim.target_rps is not None
+    instances = instances_for(aim.target_rps, per_instance, aim.utilisation)
+    return float(instances * hour) if by == "cost_hour" else float(instances)
+
+
+def _order(scores: Scores, row: Row) -> tuple[Any, ...]:
+    """By the score that is sure; then fewer instances, then the higher rate, then the name."""
+    return scores.worst, row["instances_for_target"] or 0, -(low_of(row) or 0.0), label_of(row["variant"])
+
+
+def _placed(place: int, scored: Sequence[tuple[Scores, Row]]) -> Row:
+    """A row with its rank: one more than those that are surely better."""
+    mine, row = scored[place]
+    better = sum(other.worst < mine.best for other, _ in scored)
+    ties = [n + 1 for n, (other, _) in enumerate(scored) if n != place and mine.overlaps(other)]
+    return {**row, "rank": better + 1, "tied_with": ties}
+
+
+def _exit_code(ordered: Sequence[Row], others: Sequence[Row], *, interrupted: bool) -> int:
+    if interrupted:
+        return INTERRUPTED
+    if ordered:
+        return OK
+    return INVALID if any(row["outcome"] == "client_limited" for row in others) else MISSED
+
+
+def _remarks(answered: Sequence[Row], by: By) -> list[str]:
+    unpriced = [label_of(row["variant"]) for row in answered if row["price"] is None]
+    if by in ("cost_hour", "cost_per_million") or not answered:
+        return []
+    if len(unpriced) == len(answered):
+        return [NO_PRICE]
+    if unpriced:
+        return [f"No price of {', '.join(unpriced)}, so that the order is not by cost. {NO_PRICE}"]
+    return ["The prices are in several currencies, so that the order is not by cost."]

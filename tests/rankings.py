@@ -1,0 +1,41 @@
+"""Rows and rankings as they stand in ranking.json, for those that show them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from server_capacity.costs.price import Price
+from server_capacity.variants.ranking import ranking
+from server_capacity.variants.row import Aim, row_of
+from tests.capacities import found
+
+if TYPE_CHECKING:
+    from server_capacity.variants.row import Row
+
+CURVE = [{"rate": 10.0, "p50": 0.02, "p99": 0.03}, {"rate": 1000.0, "p50": 0.04, "p99": 0.3}]
+
+
+def priced(instance_type: str, per_hour: float) -> Price:
+    return Price(instance_type, per_hour, region="us-east-1", date="2026-11-23", source="given")
+
+
+def row(
+    name: str, low: float, high: float | None = None, *, price: float | None = None, aim: Aim | None = None, **more: Any
+) -> Row:
+    """The row of an instance type that holds from ``low`` to ``high``; ``more`` of its capacity.json."""
+    high = 1.06 * low if high is None else high
+    rate = (low + high) / 2
+    data = found(rate=rate, interval={"low": low, "high": high}, headline=f"{rate}/s", curve=CURVE, **more)
+    cost = None if price is None else priced(name, price)
+    return row_of({"instance_type": name}, f"x_{name}_capacity", data, cost, aim or Aim())
+
+
+def traffic(name: str, low: float, high: float) -> Row:
+    """The row of a traffic to one endpoint."""
+    return {**row("a", low, high), "variant": {"payload.pattern": name}}
+
+
+def ranked(target_rps: float | None, *asked: tuple[str, float, float | None], **more: Any) -> dict[str, Any]:
+    """The ranking of types by name, lower end and price of an hour."""
+    aim = Aim(target_rps)
+    return ranking([row(name, low, price=price, aim=aim) for name, low, price in asked], aim, **more)
