@@ -16,6 +16,7 @@ COMMANDS = (
     "check",
     "factory",
     "capacity",
+    "plan",
     "replay",
     "report",
     "metrics",

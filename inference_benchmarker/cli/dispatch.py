@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 AGAIN_S = 0.02
-COMMANDS = ("factory", "check", "capacity", "replay", "report", "metrics", "client", "endpoint", "endpoints")
+COMMANDS = ("factory", "check", "capacity", "plan", "replay", "report", "metrics", "client", "endpoint", "endpoints")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.aiperf import print_aiperf
 from inference_benchmarker.cli.arguments import Parser
@@ -23,10 +23,13 @@ def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     options = report_parser().parse_args(arguments)
     give_back_large_blocks()
-    from server_capacity.capacity.folder import is_capacity
+    from server_capacity.capacity import folder as of_capacity
+    from server_capacity.plan import folder as of_plan
 
-    if is_capacity(options.dir):
-        return _of_a_search(options.dir, as_json=options.json)
+    if of_capacity.is_capacity(options.dir):
+        return _again(of_capacity.load(options.dir), as_json=options.json)
+    if of_plan.is_plan(options.dir):
+        return _again(of_plan.load(options.dir), as_json=options.json)
     from inference_benchmarker.wave import store
     from inference_benchmarker.wave.run_dir import RunDir
     from server_capacity.aiperf.export import AiperfResult
@@ -51,7 +54,7 @@ def run(arguments: list[str]) -> int:
 def report_parser() -> Parser:
     """Its flags, and its help."""
     parser = Parser(prog="benchmark report", description="Print a run again; finalise one that was cut off.")
-    parser.add_argument("dir", metavar="DIR", type=Path, help="a run directory")
+    parser.add_argument("dir", metavar="DIR", type=Path, help="a run directory, or the folder of a search or a plan")
     parser.add_argument("--json", action="store_true", help="print summary.json instead of the report")
     again = "ask for the server's metrics of the wave's window once more, and store them with it"
     parser.add_argument("--endpoint-config", metavar="FILE", help=again)
@@ -72,11 +75,9 @@ def _of_the_original(run_dir: RunDir, *, as_json: bool) -> int:
     return export[0].exit_code
 
 
-def _of_a_search(folder: Path, *, as_json: bool) -> int:
-    """The answer of a search for a capacity, as it was found."""
-    from server_capacity.capacity.folder import load
-
-    data, text = load(folder)
+def _again(stored: tuple[dict[str, Any], str], *, as_json: bool) -> int:
+    """The answer of a search or a plan, as it was found."""
+    data, text = stored
     if as_json:
         print(json.dumps(data, indent=2), flush=True)
     else:

@@ -1,0 +1,1 @@
+"""From measured capacities to what to deploy: instances, scaling policies and money."""

@@ -1,0 +1,103 @@
+"""The folders of a plan: those of searches that it reads, and ``<UTC timestamp>_plan/`` that it writes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.files import is_file, replace_file
+from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
+from server_capacity.capacity import folder as capacity_folder
+from server_capacity.plan.measured import Measured, measured
+from server_capacity.plan.text import to_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    Files = Mapping[str, str]
+
+KIND = "plan"
+FILE, TEXT = "fleet_plan.json", "fleet_plan.txt"
+_RANKING = "ranking.json"
+
+
+def read_search(folder: Path, instances: int | None) -> Measured | str:
+    """A search, or the best one of a ranking, or the reason why no plan can rest on it; BenchmarkError for neither."""
+    folder = _best_of(folder) if is_file(folder / _RANKING) else folder
+    if not capacity_folder.is_capacity(folder):
+        raise BenchmarkError(
+            f"{folder}: is no folder of a search (it has no {capacity_folder.FILE}).",
+            "Give a <timestamp>_capacity folder that `benchmark capacity` left, or a <timestamp>_ranking.",
+        )
+    data, _ = capacity_folder.load(folder)
+    try:
+        return measured(data, str(folder), instances)
+    except UNREADABLE as error:
+        raise foreign(folder / capacity_folder.FILE, error) from None
+
+
+def _best_of(folder: Path) -> Path:
+    """The search of a ranking's first row."""
+    data = read_json(folder / _RANKING)
+    try:
+        rows = [row for row in data["rows"] if row.get("capacity")]
+        name = str(rows[0]["capacity"])
+    except UNREADABLE:
+        raise BenchmarkError(f"{folder}: no variant of this ranking was searched.", "Give another folder.") from None
+    if "/" in name or name in ("", ".", ".."):
+        raise BenchmarkError(f"{folder}: its first row names {name!r}, which is no folder of it.", "Give another one.")
+    return folder / name
+
+
+def factories_file_of(search: Measured, folder: Path) -> str | None:
+    """The factories file that the waves of a search were sent with; None where they do not tell."""
+    from inference_benchmarker.wave.run_dir import RunDir
+    from inference_benchmarker.wave.store import read_plan
+
+    waves = search.data.get("waves") or {}
+    for name in (*(waves.get("confirmation") or ()), *(waves.get("exploration") or ())):
+        try:
+            found = read_plan(RunDir(folder / str(name))).factories_file
+        except BenchmarkError:
+            continue
+        if found is not None:
+            return str(found)
+    return None
+
+
+def save(folder: Path, data: dict[str, Any], files: Files) -> None:
+    """Write the plan, its text, and ``files`` by their names, which may lie in a folder below."""
+    try:
+        for name, text in files.items():
+            path = folder / name
+            path.parent.mkdir(exist_ok=True)
+            replace_file(path, text)
+        write_json(folder / FILE, data)
+        replace_file(folder / TEXT, to_text(data, str(folder)))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise BenchmarkError(
+            f"{folder}: cannot be written ({reason}).", "Give another place with --output-dir."
+        ) from None
+
+
+def is_plan(folder: Path) -> bool:
+    """Tells whether it is the folder of a plan that was written."""
+    return is_file(folder / FILE)
+
+
+def load(folder: Path) -> tuple[dict[str, Any], str]:
+    """The content of fleet_plan.json and its text; BenchmarkError for what is none."""
+    data = read_json(folder / FILE)
+    try:
+        int(data["exit_code"])
+        return data, to_text(data, str(folder))
+    except UNREADABLE as error:
+        raise foreign(folder / FILE, error) from None
+
+
+def json_text(data: Mapping[str, Any]) -> str:
+    """The text of a file that AWS's command line reads."""
+    return json.dumps(data, indent=2, allow_nan=False) + "\n"

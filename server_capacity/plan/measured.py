@@ -1,0 +1,152 @@
+"""A search as a plan reads it: what its instances hold, and of what endpoint. Pure.
+
+What is read here is the object of ``capacity.json``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from server_capacity.capacity.headline import rate_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    Found = Mapping[str, Any]
+
+EVEN = 0.14
+"""By so much evenly spaced arrivals can flatter an endpoint (four servers of exactly 20 ms)."""
+
+_NOT_LINEAR = {
+    "multi-model": "a multi-model endpoint sends a model's requests to the instances that hold it",
+    "mixed": "its instances are of several types",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What all ``instances`` of a search held together, in requests/s: 95% interval and rate.
+
+    ``high`` is None where nothing gave out (``at_least``): then ``low`` and ``rate`` are what was kept.
+    """
+
+    folder: str
+    data: Found
+    instances: int
+    low: float
+    rate: float
+    high: float | None
+    given_instances: bool = False
+
+    @property
+    def endpoint(self) -> Found:
+        """The ``endpoint`` of capacity.json; empty in files that have none."""
+        return self.data.get("endpoint") or {}
+
+    @property
+    def at_least(self) -> bool:
+        """Tells whether the search found no limit."""
+        return self.high is None
+
+    @property
+    def name(self) -> str:
+        """The endpoint's name: as it was called or made, else the search's, else the folder's."""
+        return str(self.endpoint.get("name") or self.data.get("name") or self.folder.rstrip("/").rpartition("/")[2])
+
+    @property
+    def instance_type(self) -> str | None:
+        """Its instance type, if that is known."""
+        return self.endpoint.get("instance_type")
+
+    @property
+    def not_linear(self) -> str:
+        """The reason why more instances do not hold as many times more; empty where they do."""
+        return _NOT_LINEAR.get(str(self.endpoint.get("kind")), "")
+
+    @property
+    def correlation(self) -> dict[str, float] | None:
+        """``dispersion`` and ``slope`` of the limit that gives out first: how bursty requests over it are."""
+        held = self.data.get("limit")
+        row = next((row for row in self.data.get("limits") or [] if row["expression"] == held), None)
+        if row is None or row.get("dispersion") is None or row.get("slope") is None:
+            return None
+        return {"dispersion": row["dispersion"], "slope": row["slope"]}
+
+    def is_same_endpoint(self, other: Measured) -> bool:
+        """Tells whether both are of one endpoint, but for the number of instances: type, arguments and limits agree."""
+        return self._identity() == other._identity()
+
+    def _identity(self) -> tuple[object, ...]:
+        endpoint = self.endpoint
+        arguments = {
+            name: value
+            for name, value in (endpoint.get("arguments") or {}).items()
+            if name not in ("instances", "instance_count")
+        }
+        limits = [row["expression"] for row in self.data.get("limits") or []]
+        called = None if endpoint.get("arguments") else self.endpoint.get("name")
+        return self.instance_type, endpoint.get("kind"), called, sorted(arguments.items(), key=str), limits
+
+    def remarks(self) -> Iterator[str]:
+        """Sentences on what it does not tell, or tells only under a condition."""
+        if self.at_least:
+            yield "No limit gave out in the search: the plan takes what was kept, and fewer instances may do."
+        if self.data.get("arrivals") == "constant":
+            yield (
+                f"It was measured with evenly spaced arrivals, which flatter an endpoint by up to {EVEN:.0%}: "
+                "search with Poisson arrivals before you deploy it."
+            )
+        if self.data.get("in") == "users":
+            yield (
+                "It was searched in users, who wait for answers and so spare an endpoint that is slow: the rate is "
+                "theirs at the lower end, and arrivals that do not wait may need more instances."
+            )
+        yield from self._doubts()
+        if not self.given_instances and self.endpoint.get("instances") is None:
+            yield "How many instances were measured is not known: one is assumed. --instances N says otherwise."
+
+    def _doubts(self) -> Iterator[str]:
+        waves = [wave for wave in self.data.get("confirmation") or [] if not wave.get("spoilt")]
+        if waves and waves[-1].get("verdict") == "fails":
+            yield "The wave at the interval's lower end failed: search again before you deploy it."
+        elif not self.at_least and (not waves or waves[-1].get("verdict") != "holds"):
+            yield "No wave confirmed the interval's lower end."
+        if self.data.get("outcome") == "interrupted":
+            yield "The search was interrupted: its interval is wider than it had to be."
+        if self.data.get("cache") == "warm":
+            yield "Each payload had been sent before the search: requests that no cache knows may take longer."
+
+
+def measured(data: Found, folder: str, instances: int | None = None) -> Measured | str:
+    """A search as a plan can use it, or the reason why none can; ``instances``: as many were measured, where given."""
+    endpoint = data.get("endpoint") or {}
+    if endpoint.get("kind") == "serverless":
+        return "a serverless endpoint has no instances to count: it scales by concurrency, which its configuration sets"
+    found = _rates(data)
+    if isinstance(found, str):
+        return found
+    count = instances or endpoint.get("instances") or 1
+    return Measured(folder, data, int(count), *found, given_instances=instances is not None)
+
+
+def _rates(data: Found) -> tuple[float, float, float | None] | str:
+    interval, at_least = data.get("interval"), data.get("at_least")
+    if data.get("rate") is not None and interval:
+        low, rate, high = interval["low"], data["rate"], interval["high"]
+    elif at_least and at_least.get("rate"):
+        low, rate, high = at_least["rate"], at_least["rate"], None
+    else:
+        return f"the search has no answer: {data.get('headline') or data.get('reason') or data.get('outcome')}"
+    if data.get("in") == "users":
+        law = (data.get("users") or {}).get("law")
+        if not law or not law.get("users"):
+            return "the search was in users, and no wave tells how many requests/s they send: search with --in rps"
+        factor = law["x"] / law["users"]
+        low, rate, high = low * factor, rate * factor, None if high is None else high * factor
+    if not low > 0:
+        return (
+            f"the interval of {rate_text(rate, interval)} begins at 0: nothing is sure to hold; search for longer "
+            "with --time"
+        )
+    return float(low), float(rate), None if high is None else float(high)

@@ -1,0 +1,240 @@
+"""Scaling policies of a planned endpoint as the objects that AWS's commands take. Pure.
+
+Of Application Auto Scaling (RegisterScalableTarget, PutScalingPolicy) and of CloudWatch (PutMetricAlarm), each as
+``aws ... --cli-input-json file://...`` reads it. Cooldowns are the defaults of a SageMaker variant.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from server_capacity.cloudwatch.instance_types import vcpus
+from server_capacity.plan.sizing import floored
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from server_capacity.plan.measured import Measured
+
+    Plan = Mapping[str, Any]
+
+COOLDOWN_S = 300
+OUT_DATAPOINTS, IN_DATAPOINTS = 3, 15
+NAME, VARIANT, COMPONENT = "ENDPOINT-NAME", "AllTraffic", "INFERENCE-COMPONENT-NAME"
+"""Placeholders; ``AllTraffic`` is what the variant of most endpoints is called."""
+
+POLICY_ARN = "POLICY-ARN-THAT-put-scaling-policy-PRINTS"
+_STEPS = ((0.0, 10), (0.1, 25), (0.25, 50), (0.5, 100), (1.0, 200))
+"""By how much of the threshold the metric is above it at least, and the percent of instances that are added then."""
+
+_ENDPOINT_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
+_REMOVED = -10
+_LEAST_GAP = 0.85
+"""Instances go below that share of the threshold at the latest: a tenth fewer of them stay below it then."""
+
+_MARGIN = 0.95
+_ABOVE = {"ComparisonOperator": "GreaterThanThreshold", "TreatMissingData": "notBreaching"}
+_BELOW = {"ComparisonOperator": "LessThanThreshold", "TreatMissingData": "breaching"}
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """The scaled thing in AWS's words: a variant of an endpoint, or an inference component. ``of``: its dimensions."""
+
+    id: str
+    dimension: str
+    metric_prefix: str
+    per: str
+    of: tuple[tuple[str, str], ...]
+    placeholders: tuple[str, ...]
+
+    @property
+    def key(self) -> dict[str, str]:
+        """The members that every call has."""
+        return {"ServiceNamespace": "sagemaker", "ResourceId": self.id, "ScalableDimension": self.dimension}
+
+    @property
+    def dimensions(self) -> list[dict[str, str]]:
+        """Its metrics' dimensions."""
+        return [{"Name": name, "Value": value} for name, value in self.of]
+
+
+def resource_of(endpoint: Plan, given: str = "") -> Resource:
+    """The resource by the ``endpoint`` of a plan, or as it is called where a name was ``given``.
+
+    What is not known is a placeholder: so is the name of an endpoint that was made for the search, and is gone.
+    """
+    measured = None if endpoint.get("arguments") is not None else endpoint.get("name")
+    found = given or (measured if measured and _ENDPOINT_NAME.fullmatch(str(measured)) else "")
+    if endpoint.get("kind") == "inference-component":
+        name = given or COMPONENT
+        return Resource(
+            f"inference-component/{name}",
+            "sagemaker:inference-component:DesiredCopyCount",
+            "SageMakerInferenceComponent",
+            "Copy",
+            (("InferenceComponentName", name),),
+            (COMPONENT,) if name == COMPONENT else (),
+        )
+    name, variant = str(found or NAME), str(endpoint.get("variant") or VARIANT)
+    return Resource(
+        f"endpoint/{name}/variant/{variant}",
+        "sagemaker:variant:DesiredInstanceCount",
+        "SageMakerVariant",
+        "Instance",
+        (("EndpointName", name), ("VariantName", variant)),
+        (*((NAME,) if name == NAME else ()), *(() if endpoint.get("variant") else (VARIANT,))),
+    )
+
+
+def policy_files(plan: Plan, search: Measured, given: str = "") -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """The objects by the name of their file, and a sentence for whatever is missing. ``given``: see ``resource_of``."""
+    resource, chosen = resource_of(plan["endpoint"] or {}, given), plan["chosen"]
+    files = {
+        "scalable_target.json": {
+            **resource.key,
+            "MinCapacity": chosen["minimum"],
+            "MaxCapacity": chosen["maximum"],
+        },
+        "scaling_policy.json": _tracking(
+            resource, "invocations", chosen["invocations_per_instance"], _predefined(resource, "Invocations")
+        ),
+        **_step_files(resource, chosen),
+    }
+    missing = [
+        f"{POLICY_ARN} in alarm_out.json and alarm_in.json is to be the ARN that put-scaling-policy prints for "
+        "scaling_policy_step.json."
+    ]
+    if resource.placeholders:
+        told = " and ".join(resource.placeholders)
+        missing.append(f"{told} stand{'' if len(resource.placeholders) > 1 else 's'} for names that are not known.")
+    for name, made in (("concurrency", _concurrency(plan, search, resource)), ("cpu", _cpu(plan, search, resource))):
+        file = f"scaling_policy_{name}.json"
+        if isinstance(made, str):
+            missing.append(f"{file} is not written: {made}.")
+        else:
+            files[file] = made
+    return files, missing
+
+
+def _tracking(resource: Resource, name: str, target: float, metric: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "PolicyName": f"planned-{name}",
+        **resource.key,
+        "PolicyType": "TargetTrackingScaling",
+        "TargetTrackingScalingPolicyConfiguration": {
+            "TargetValue": target,
+            **metric,
+            "ScaleOutCooldown": COOLDOWN_S,
+            "ScaleInCooldown": COOLDOWN_S,
+        },
+    }
+
+
+def _predefined(resource: Resource, metric: str) -> dict[str, Any]:
+    kind = f"{resource.metric_prefix}{metric}Per{resource.per}"
+    return {"PredefinedMetricSpecification": {"PredefinedMetricType": kind}}
+
+
+def _concurrency(plan: Plan, search: Measured, resource: Resource) -> dict[str, Any] | str:
+    """Requests in flight on an instance: rate times mean latency at the lower end (Little), times the share in use."""
+    latency = mean_latency(search)
+    if latency is None:
+        return "the mean latency at the lower end was not measured"
+    target = floored(plan["chosen"]["share"] * plan["per_instance"]["low"] * latency)
+    per = "Model" if resource.per == "Instance" else "Copy"
+    kind = f"{resource.metric_prefix}ConcurrentRequestsPer{per}HighResolution"
+    metric = {"PredefinedMetricSpecification": {"PredefinedMetricType": kind}}
+    return _tracking(resource, "concurrency", target, metric)
+
+
+def mean_latency(search: Measured) -> float | None:
+    """The mean at the rates next to the interval's lower end, in seconds."""
+    told = search.data.get("where_time_went") or {}
+    if told.get("mean_s") is not None:
+        return float(told["mean_s"])
+    points = [point for point in search.data.get("curve") or [] if point.get("mean") is not None and point.get("rate")]
+    if not points:
+        return None
+    return float(min(points, key=lambda point: abs(point["rate"] - search.low))["mean"])
+
+
+def _cpu(plan: Plan, search: Measured, resource: Resource) -> dict[str, Any] | str:
+    """CPUUtilization at the planned rate by the utilisation law, in CloudWatch's scale: 100 for each core."""
+    rows = (search.data.get("resources") or {}).get("all") or []
+    found = [row for row in rows if row.get("metric") == "CPUUtilization" and row.get("demand_s") is not None]
+    row = max(found, key=lambda each: each["at_low"], default=None)
+    cores = vcpus(search.instance_type or "")
+    if resource.per == "Copy":
+        return "CPUUtilization is an instance's, and copies share it"
+    if row is None:
+        return "CPUUtilization was not measured (--endpoint-config asks for it)"
+    if row.get("reason") or not row["demand_s"] > 0:
+        return "CPUUtilization does not grow in a straight line with the rate"
+    if cores is None:
+        return "the instance type does not tell how many cores CPUUtilization adds up"
+    share = min(1.0, row["idle"] + row["demand_s"] * plan["chosen"]["share"] * search.low)
+    metric = {
+        "CustomizedMetricSpecification": {
+            "Namespace": "/aws/sagemaker/Endpoints",
+            "MetricName": "CPUUtilization",
+            "Dimensions": resource.dimensions,
+            "Statistic": "Average",
+            "Unit": "Percent",
+        }
+    }
+    return _tracking(resource, "cpu", floored(100 * cores * share), metric)
+
+
+def _step_files(resource: Resource, chosen: Plan) -> dict[str, dict[str, Any]]:
+    """One policy for both directions, and the alarms that set it off: intervals are counted from an alarm's threshold.
+
+    The lower alarm leaves a gap: with what it takes away, the rest stays below the upper one's threshold.
+    """
+    high = chosen["invocations_per_instance"]
+    low = floored(high * min(_LEAST_GAP, _MARGIN * max(chosen["minimum"], 1) / (max(chosen["minimum"], 1) + 1)))
+    steps: list[dict[str, float]] = [{"MetricIntervalUpperBound": 0.0, "ScalingAdjustment": _REMOVED}]
+    ends = [above * high for above, _ in _STEPS[1:]]
+    for number, (above, percent) in enumerate(_STEPS):
+        step: dict[str, float] = {"MetricIntervalLowerBound": above * high, "ScalingAdjustment": percent}
+        if number < len(ends):
+            step["MetricIntervalUpperBound"] = ends[number]
+        steps.append(step)
+    policy = {
+        "PolicyName": "planned-step",
+        **resource.key,
+        "PolicyType": "StepScaling",
+        "StepScalingPolicyConfiguration": {
+            "AdjustmentType": "PercentChangeInCapacity",
+            "StepAdjustments": steps,
+            "MinAdjustmentMagnitude": 1,
+            "Cooldown": COOLDOWN_S,
+            "MetricAggregationType": "Average",
+        },
+    }
+    return {
+        "scaling_policy_step.json": policy,
+        "alarm_out.json": _alarm(resource, "out", high, **_ABOVE),
+        "alarm_in.json": _alarm(resource, "in", low, **_BELOW),
+    }
+
+
+def _alarm(resource: Resource, way: str, threshold: float, **rule: Any) -> dict[str, Any]:
+    periods = OUT_DATAPOINTS if way == "out" else IN_DATAPOINTS
+    return {
+        "AlarmName": f"planned-{resource.id.replace('/', '-')}-{way}",
+        "AlarmDescription": f"Scales {resource.id} {way}: requests a minute to each {resource.per.lower()}.",
+        "ActionsEnabled": True,
+        "AlarmActions": [POLICY_ARN],
+        "Namespace": "AWS/SageMaker",
+        "MetricName": f"InvocationsPer{resource.per}",
+        "Dimensions": resource.dimensions,
+        "Statistic": "Sum",
+        "Period": 60,
+        "EvaluationPeriods": periods,
+        "DatapointsToAlarm": periods,
+        "Threshold": threshold,
+        **rule,
+    }

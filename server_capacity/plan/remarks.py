@@ -1,0 +1,101 @@
+"""Sentences of a plan: what it rests on, and what follows from it. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.wording import counted, length_text, metric_text, percent_text
+from server_capacity.capacity.headline import rate_text
+from server_capacity.plan.asked import LEAST_OUTSTANDING
+from server_capacity.plan.sizing import FAR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from server_capacity.plan.content import Case
+
+    Plan = Mapping[str, Any]
+
+
+def remarks(case: Case, plan: Plan) -> Iterator[str]:
+    """Everything about the plan of one endpoint that its numbers do not say."""
+    yield from _room(plan)
+    yield from _load(case, plan)
+    yield from case.main.remarks()
+    yield from _scaling(case, plan)
+    yield from _extrapolated(case, plan)
+
+
+def instances_text(count: int) -> str:
+    """1 instance, 2 instances."""
+    return counted(count, "instance", "instances")
+
+
+def _room(plan: Plan) -> Iterator[str]:
+    chosen, lost = plan["chosen"], plan["chosen"]["with_one_lost"]
+    if chosen["instances"] < 2:
+        yield (
+            "One instance is in one zone, and nothing is left where it is lost: two zones need 2 instances at least."
+        )
+    elif lost["holds"]:
+        yield (
+            f"With one lost, {_have(lost)}, {percent_text(round(lost['share_of_low'], 3))} of what one is sure to "
+            "hold: the limit is kept."
+        )
+    else:
+        yield (
+            f"With one lost, {_have(lost)}, more than one is sure to hold: "
+            f"{instances_text(chosen['with_spare'])} would keep the limit then."
+        )
+
+
+def _have(lost: Plan) -> str:
+    rate = rate_text(lost["rate_per_instance"])
+    return f"1 instance has {rate}" if lost["instances"] == 1 else f"{lost['instances']:,} instances have {rate} each"
+
+
+def _load(case: Case, plan: Plan) -> Iterator[str]:
+    demand, chosen = case.demand, plan["chosen"]
+    if demand.told:
+        yield f"{demand.told} {metric_text(demand.peak_rps)}/s: the maximum is for that."
+    if demand.recorded is not None and demand.recorded.peak_second > 1.5 * demand.peak_rps:
+        yield (
+            f"Its busiest second has {demand.recorded.peak_second:,} requests: no policy is as quick, and instances "
+            "for the minute alone queue them."
+        )
+    if chosen["capped"]:
+        yield f"More than {instances_text(chosen['maximum'])} cannot be told of, so that the maximum may be too low."
+    if demand.least_rps == 0:
+        yield "There are minutes without a request: one instance stays all the same, for from zero it takes minutes."
+
+
+def _scaling(case: Case, plan: Plan) -> Iterator[str]:
+    scale_out = plan["scale_out"]
+    if scale_out is not None and scale_out["safety_factor"] is not None:
+        wait = length_text(scale_out["alarm_s"] + scale_out["create_s"])
+        yield (
+            f"The load grows by {percent_text(round(scale_out['growth_per_min'], 4))} a minute, and a new instance "
+            f"serves {wait} after it is needed (an alarm's three minutes, and {length_text(scale_out['create_s'])} "
+            f"to start, {scale_out['source']}): instances may run at {scale_out['safety_factor']:.1%} of their limit."
+        )
+    if plan["endpoint"] and plan["endpoint"].get("kind") == "inference-component":
+        yield (
+            "An instance is a copy of the inference component here: the instances below must have room for the copies."
+        )
+    if case.routing == LEAST_OUTSTANDING:
+        yield (
+            "Requests go to the instance with the fewest outstanding ones: together instances hold more than each "
+            "alone, and counting them one by one is the safe side."
+        )
+
+
+def _extrapolated(case: Case, plan: Plan) -> Iterator[str]:
+    measured, planned = case.main.instances, plan["chosen"]["instances"]
+    if not plan["linear"]:
+        counts = " and ".join(str(each["instances"]) for each in plan["capacities"])
+        yield f"It was measured at {counts} instances, and is told of between them: {case.main.not_linear}."
+    if planned > FAR * measured:
+        yield (
+            f"{planned:,} instances are more than {FAR} times the {instances_text(measured)} measured: prove them "
+            "with `benchmark capacity --verify`."
+        )

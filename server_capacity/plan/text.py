@@ -1,0 +1,138 @@
+"""A plan in words: its first line, the options side by side, and what follows from them. Pure.
+
+What is read here is the object of ``fleet_plan.json``.
+"""
+
+from __future__ import annotations
+
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.text import plain
+from inference_benchmarker.wording import INDENT, aligned
+from server_capacity.capacity.headline import between, rate_text
+from server_capacity.costs.price import NO_PRICE, money_text
+from server_capacity.plan.remarks import instances_text
+from server_capacity.plan.totals import bounds_text, limit_alone, load_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    Plan = Mapping[str, Any]
+
+WIDTH = 100
+
+
+def to_text(data: Plan, folder: str = "") -> str:
+    """The whole report: the answer first and last, tables of at most 100 columns but for names."""
+    answer = [data["headline"]]
+    several = len(data["endpoints"]) > 1
+    sections = [
+        answer,
+        list(_mix(data)) if several else [],
+        *(list(_endpoint(each, several=several)) for each in data["endpoints"]),
+        list(_afterwards(data)),
+        [*answer, *([f"Folder: {folder}"] if folder else [])],
+    ]
+    return "\n\n".join("\n".join(map(plain, lines)) for lines in sections if lines) + "\n"
+
+
+def _mix(data: Plan) -> Iterator[str]:
+    """A row for each endpoint."""
+    rows = [["Endpoint", "type", "target", "instances", "at the limit", "scaling", "an hour"]]
+    for each in data["endpoints"]:
+        chosen, kind = each["chosen"], (each["endpoint"] or {}).get("instance_type") or "-"
+        counts = f"{chosen['instances']:,}", f"{limit_alone(each):,}", bounds_text(chosen)
+        rows.append([each["name"], kind, load_text(each["target_rps"]), *counts, _an_hour(each["cost"])])
+    yield from aligned(rows)
+
+
+def _an_hour(cost: Plan | None) -> str:
+    return "-" if cost is None else money_text(cost["hour"], cost["currency"])
+
+
+def _endpoint(plan: Plan, *, several: bool) -> Iterator[str]:
+    if several:
+        yield f"{plan['name']}: {instances_text(plan['chosen']['instances'])} for {load_text(plan['target_rps'])}"
+    yield from aligned(list(_options(plan)))
+    yield ""
+    for sentence in (_measured(plan), *plan["remarks"], *_money(plan["cost"])):
+        yield from _folded(sentence)
+
+
+def _options(plan: Plan) -> Iterator[list[str]]:
+    priced = any(option["cost"] for option in plan["options"])
+    money = ["$/hour" if _in_dollars(plan) else "an hour", "a month", "a million"] if priced else []
+    yield ["Run at", "share", "instances", "with spare", "each a minute", *money]
+    for option in plan["options"]:
+        mark = " ←" if option["name"] == plan["chosen"]["name"] else ""
+        counts = [_count(option[key]) for key in ("instances", "with_spare")]
+        each = option["invocations_per_instance"]
+        yield [
+            option["name"] + mark,
+            f"{option['share']:.1%}".replace(".0%", "%"),
+            *counts,
+            "-" if each is None else f"{each:,.15g}",
+            *(_amounts(option["cost"]) if priced else []),
+        ]
+
+
+def _in_dollars(plan: Plan) -> bool:
+    return all(option["cost"]["currency"] == "USD" for option in plan["options"] if option["cost"])
+
+
+def _amounts(cost: Plan | None) -> list[str]:
+    if cost is None:
+        return ["-", "-", "-"]
+    return [
+        "-" if cost[key] is None else money_text(cost[key], cost["currency"])
+        for key in ("hour", "month", "per_million")
+    ]
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _measured(plan: Plan) -> str:
+    """The rate that the plan rests on: the interval's lower end."""
+    one = plan["per_instance"]
+    low = rate_text(one["low"])
+    limit = f" of {plan['limit']}" if plan.get("limit") else ""
+    counted = instances_text(one["measured_at"])
+    if one["at_least"]:
+        return f"Measured on {counted}: each held {low} and no limit gave out."
+    interval = {"low": one["low"], "high": one["high"]}
+    rate = rate_text(one["rate"], interval)
+    ends = between(interval, "/s")
+    return f"Measured on {counted}: {rate} each (95%: {ends}){limit}. The plan rests on the lower end, {low}."
+
+
+def _money(cost: Plan | None) -> Iterator[str]:
+    if cost is not None:
+        beside = ", ".join(str(cost[key]) for key in ("region", "source", "date") if cost.get(key))
+        price = money_text(cost["price_per_hour"], cost["currency"])
+        yield f"{price} an hour of {cost['instance_type']} ({beside}); a month has 730 hours."
+
+
+def _afterwards(data: Plan) -> Iterator[str]:
+    """What is refused, the quota, prices that are missing, and the files."""
+    for sentence in data["refused"]:
+        yield from _folded(f"✗ {sentence}")
+    if data["endpoints"] and data["cost"] is None:
+        yield from _folded(NO_PRICE)
+    for row in data["quota"] or []:
+        enough = "is enough" if row["enough"] else f"is not enough: {row['increase']}"
+        yield from _folded(f"Quota of {row['name']}: {row['limit']:,}, of {row['needed']:,} needed: it {enough}.")
+    if data["files"]:
+        yield from _folded(f"Files: {', '.join(data['files'])}")
+    for sentence in data["missing"]:
+        yield from _folded(sentence)
+
+
+def _folded(sentence: str) -> list[str]:
+    """A sentence within 100 columns."""
+    return wrap(
+        sentence, WIDTH, initial_indent=INDENT, subsequent_indent=2 * INDENT, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip

@@ -1,0 +1,386 @@
+"""The numbers of a plan: tables by hand, and what holds for any search and any load."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.stage import Stage
+from server_capacity.plan.asked import LEAST_OUTSTANDING, Asked, parse_growth
+from server_capacity.plan.content import Case, endpoint_plan
+from server_capacity.plan.demand import demand_of, recorded
+from server_capacity.plan.measured import Measured, measured
+from server_capacity.plan.mix import read_mix
+from server_capacity.plan.sizing import Between, CannotTellError, Linear, floored, law_of, safety_factor
+from server_capacity.plan.text import WIDTH, to_text
+from server_capacity.plan.totals import content, total_cost
+from tests.capacities import found
+
+FOLDER = Path("x_capacity")
+RATES = st.floats(0.01, 10_000)
+
+
+def search(low: float = 168.2, endpoint: dict[str, Any] | None = None, **more: Any) -> Measured:
+    """A search whose interval begins at ``low``, of one instance where nothing else is said."""
+    data = found(rate=low * 1.035, interval={"low": low, "high": low * 1.07}, endpoint=endpoint, **more)
+    made = measured(data, str(FOLDER))
+    assert isinstance(made, Measured)
+    return made
+
+
+def case(*searches: Measured, cost: float | None = None, **asked: Any) -> Case:
+    question = Asked((FOLDER,), **asked)
+    money = {"currency": "USD", "month": 0.0, "per_million": 0.0, "price_per_hour": cost, "instance_type": "x"}
+    return Case(
+        question,
+        list(searches) or [search()],
+        demand_of(question, None),
+        lambda count, _: None if cost is None else {**money, "hour": count * cost},
+    )
+
+
+def planned(*searches: Measured, **asked: Any) -> dict[str, Any]:
+    made = endpoint_plan(case(*searches, **asked))
+    assert isinstance(made, dict), made
+    json.dumps(made, allow_nan=False)
+    return made
+
+
+def refusal(*searches: Measured, **asked: Any) -> str:
+    made = endpoint_plan(case(*searches, **asked))
+    assert isinstance(made, str)
+    return made
+
+
+def told(made: dict[str, Any]) -> str:
+    return " ".join(made["remarks"])
+
+
+def test_instances_come_from_the_lower_end_side_by_side() -> None:
+    made = planned(search(100.0), target_rps=1000)
+
+    rows = {row["name"]: row for row in made["options"]}
+    assert {name: row["instances"] for name, row in rows.items()} == {
+        "limit alone": 10,
+        "70% use": 15,
+        "60% use": 17,
+        "AWS's safety factor 0.5": 20,
+    }
+    assert {name: row["invocations_per_instance"] for name, row in rows.items()} == {
+        "limit alone": 6000,
+        "70% use": 4200,
+        "60% use": 3600,
+        "AWS's safety factor 0.5": 3000,
+    }
+    assert [row["with_spare"] for row in rows.values()] == [11, 15, 17, 20]
+    assert made["chosen"]["name"] == "70% use"
+    assert (made["chosen"]["minimum"], made["chosen"]["maximum"]) == (2, 15)
+    assert made["chosen"]["with_one_lost"] == {
+        "instances": 14,
+        "rate_per_instance": pytest.approx(71.43, abs=0.01),
+        "share_of_low": pytest.approx(0.7143, abs=0.0001),
+        "holds": True,
+    }
+    assert made["per_instance"] == {
+        "low": 100,
+        "rate": pytest.approx(103.5),
+        "high": pytest.approx(107),
+        "measured_at": 1,
+        "at_least": False,
+    }
+
+
+def test_several_instances_measured_are_divided_among_them() -> None:
+    assert planned(search(400.0, {"instances": 4}), target_rps=1000)["options"][0]["instances"] == 10
+
+
+def test_one_that_may_be_lost_is_told_apart() -> None:
+    made = planned(search(100.0), target_rps=180, utilisation=0.9)
+    assert (made["chosen"]["instances"], made["chosen"]["with_spare"]) == (2, 3)
+    assert not made["chosen"]["with_one_lost"]["holds"]
+    assert "1 instance has 180/s, more than one is sure to hold: 3 instances would keep the limit" in told(made)
+    alone = planned(search(100.0), target_rps=50, spare=0)
+    assert alone["chosen"]["with_one_lost"] == {
+        "instances": 0,
+        "rate_per_instance": None,
+        "share_of_low": None,
+        "holds": False,
+    }
+    assert "two zones need 2 instances" in told(alone)
+    assert (alone["chosen"]["minimum"], alone["chosen"]["maximum"]) == (1, 1)
+
+
+@pytest.mark.parametrize(("growth", "create_s", "factor"), [(0.2, 240, 1 / 2.4), (0.01, 120, 1 / 1.05), (1.0, 0, 0.25)])
+def test_growth_asks_for_room_until_new_instances_serve(growth: float, create_s: float, factor: float) -> None:
+    assert safety_factor(growth, create_s) == pytest.approx(factor)
+    made = planned(search(100.0), target_rps=1000, growth_per_min=growth, seconds_to_create=create_s)
+    assert made["scale_out"] == {
+        "alarm_s": 180,
+        "create_s": create_s,
+        "source": "given",
+        "growth_per_min": growth,
+        "safety_factor": pytest.approx(factor),
+    }
+    assert made["chosen"]["share"] == pytest.approx(min(0.7, factor))
+    assert made["chosen"]["maximum"] >= 1000 / factor / (min(0.7, factor) * 100)
+
+
+def test_the_time_to_create_is_as_it_was_measured_and_else_must_be_given() -> None:
+    made = planned(search(endpoint={"seconds_to_create": 100}), target_rps=1000, growth_per_min=0.1)
+    assert (made["scale_out"]["create_s"], made["scale_out"]["source"]) == (100, "measured")
+    with pytest.raises(BenchmarkError, match="Give --seconds-to-create"):
+        planned(target_rps=1000, growth_per_min=0.1)
+    assert planned(target_rps=1000)["scale_out"] is None
+
+
+def test_bounds_follow_the_load() -> None:
+    stages = (Stage.parse("50..400:2m"), Stage.parse("spike=2000:10s"), Stage.parse("400..50:2m"))
+    made = planned(search(100.0), target_rps=400, stages=stages)
+    assert (made["chosen"]["instances"], made["chosen"]["minimum"], made["chosen"]["maximum"]) == (6, 2, 29)
+    assert "The stages reach 2,000/s" in told(made)
+    assert planned(search(100.0), stages=stages)["target_rps"] == 2000
+    given_bounds = planned(search(100.0), target_rps=400, stages=stages, minimum=4, maximum=7)["chosen"]
+    assert (given_bounds["minimum"], given_bounds["maximum"]) == (4, 7)
+
+
+def test_a_recording_is_told_by_its_whole_minutes() -> None:
+    arrivals = np.concatenate([np.linspace(0, 59.9, 600), np.linspace(60, 119.9, 6000), np.full(900, 125.0)])
+    read = recorded(arrivals, 130.0, 900)
+    assert (read.peak_rps, read.least_rps, read.peak_second) == (100, 10, 900)
+    question = Asked((FOLDER,), replay=None, target_rps=None)
+    demand = demand_of(question, read)
+    assert (demand.target_rps, demand.peak_rps, demand.least_rps) == (100, 100, 10)
+    made = endpoint_plan(Case(question, [search(20.0)], demand, lambda *_: None))
+    assert isinstance(made, dict)
+    assert "Its busiest second has 900 requests" in told(made)
+    assert recorded(np.zeros(5), 10.0, 5).least_rps is None
+
+
+@given(low=RATES, target=RATES, more=st.floats(1, 10), use=st.floats(0.05, 1.0), fewer=st.floats(0.05, 1.0))
+def test_more_load_or_less_use_never_takes_fewer_instances(
+    low: float, target: float, more: float, use: float, fewer: float
+) -> None:
+    law = Linear(low)
+    count = law.needed(target, use)
+    assert count <= law.needed(target * more, use)
+    assert law.needed(target, max(use, fewer)) <= law.needed(target, min(use, fewer))
+    assert use * law.held(count) >= target * (1 - 1e-6)
+    assert count == 1 or use * law.held(count - 1) < target
+
+
+@given(low=RATES, spread=st.floats(0, 5), target=RATES)
+def test_only_the_lower_end_counts(low: float, spread: float, target: float) -> None:
+    def plan_of(high: float) -> list[int]:
+        interval = {"low": low, "high": high}
+        made = measured(found(rate=(low + high) / 2, interval=interval), "x")
+        assert isinstance(made, Measured)
+        return [row["instances"] for row in planned(made, target_rps=target)["options"]]
+
+    assert plan_of(low) == plan_of(low * (1 + spread))
+
+
+@given(target=st.floats(1, 100_000), use=st.floats(0.05, 1.0), spare=st.integers(0, 3))
+def test_bounds_hold_what_is_planned(target: float, use: float, spare: int) -> None:
+    chosen = planned(target_rps=target, utilisation=use, spare=spare)["chosen"]
+    assert 1 <= chosen["minimum"] <= chosen["instances"] <= chosen["maximum"]
+    assert chosen["with_spare"] - spare >= target / 168.2 * (1 - 1e-9)
+
+
+MULTI = {"kind": "multi-model", "arguments": {"models": 20}}
+
+
+def test_a_multi_model_endpoint_is_told_of_between_two_counts() -> None:
+    two, six = (search(low, {**MULTI, "instances": count}) for low, count in ((100.0, 2), (260.0, 6)))
+    assert "N instances do not hold N times as much" in refusal(two, target_rps=50)
+    assert law_of([six, two]) == Between((2, 100.0), (6, 260.0), six.not_linear)
+
+    made = planned(two, six, target_rps=140, utilisation=1.0)
+    assert (made["chosen"]["instances"], made["linear"]) == (3, False)
+    assert "measured at 2 and 6 instances" in told(made)
+    assert planned(two, six, target_rps=10, utilisation=1.0)["chosen"]["instances"] == 2
+    assert planned(two, six, target_rps=460, utilisation=1.0)["chosen"]["instances"] == 11
+    assert "more than 12 instances" in refusal(two, six, target_rps=600, utilisation=1.0)
+    rows = planned(two, six, target_rps=460, utilisation=1.0)["options"]
+    assert rows[-1]["name"].startswith("AWS")
+    assert rows[-1]["instances"] is None
+
+
+def test_an_instance_more_adds_no_more_than_those_before() -> None:
+    law = Between((1, 10.0), (2, 40.0), "")
+    assert [law.held(count) for count in (1, 2, 3, 4)] == [10, 40, 60, 80]
+    assert [Between((1, 50.0), (2, 40.0), "").held(count) for count in (2, 4)] == [40, 40]
+    with pytest.raises(CannotTellError, match="more than 4 instances"):
+        law.needed(81, 1.0)
+
+
+def test_two_searches_are_of_one_endpoint_where_only_the_count_differs() -> None:
+    one, other = (search(endpoint={**MULTI, "arguments": {"models": 20, "instances": count}}) for count in (1, 3))
+    assert one.is_same_endpoint(other)
+    assert not one.is_same_endpoint(search(endpoint={**MULTI, "arguments": {"models": 40}}))
+    assert not search(endpoint={"name": "a"}).is_same_endpoint(search(endpoint={"name": "b"}))
+
+
+def test_the_worse_of_two_searches_counts_where_instances_add_up() -> None:
+    assert law_of([search(100.0), search(180.0, {"instances": 2})]) == Linear(90.0)
+
+
+NOTHING = {"rate": None, "interval": None}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({**NOTHING, "outcome": "cannot_tell", "headline": "Cannot tell: why"}, "the search has no answer: Cannot"),
+        ({**NOTHING, "outcome": "not_kept", "reason": "all are over"}, "no answer: all are over"),
+        ({"endpoint": {"kind": "serverless"}}, "a serverless endpoint has no instances"),
+        ({"rate": 5.0, "interval": {"low": 0.0, "high": 9.0}}, "begins at 0"),
+        ({"in": "users", "users": {"law": None}}, "search with --in rps"),
+    ],
+)
+def test_a_search_without_an_answer_gives_no_plan(more: dict[str, Any], said: str) -> None:
+    made = measured(found(**more), "x")
+    assert isinstance(made, str)
+    assert said in made
+
+
+def test_what_was_kept_is_planned_with_where_no_limit_gave_out() -> None:
+    kept = measured(found(**NOTHING, outcome="at_least", at_least={"rate": 50.0, "reason": ""}), "x")
+    assert isinstance(kept, Measured)
+    made = planned(kept, target_rps=100, utilisation=1.0)
+    assert (made["chosen"]["instances"], made["per_instance"]["high"]) == (2, None)
+    assert "No limit gave out" in told(made)
+
+
+def test_users_are_planned_by_the_requests_that_they_send() -> None:
+    users = {"law": {"x": 20.0, "users": 100.0}}
+    made = measured(
+        found(**{"in": "users", "rate": 120.0, "interval": {"low": 100.0, "high": 150.0}, "users": users}), "x"
+    )
+    assert isinstance(made, Measured)
+    assert (made.low, made.rate, made.high) == (20, 24, 30)
+    assert any("searched in users" in each for each in made.remarks())
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"arrivals": "constant"}, "flatter an endpoint by up to 14%"),
+        ({"confirmation": [{"verdict": "fails"}]}, "The wave at the interval's lower end failed"),
+        ({"confirmation": [{"verdict": "cannot_tell"}]}, "No wave confirmed"),
+        ({"outcome": "interrupted"}, "The search was interrupted"),
+        ({"cache": "warm"}, "Each payload had been sent"),
+        ({"endpoint": None}, "How many instances were measured is not known"),
+        ({"endpoint": {"routing": "LEAST_OUTSTANDING_REQUESTS"}}, "the safe side"),
+        ({"endpoint": {"kind": "inference-component"}}, "An instance is a copy"),
+    ],
+)
+def test_what_a_plan_rests_on_is_said(more: dict[str, Any], said: str) -> None:
+    assert said in told(planned(search(**more), target_rps=1000))
+
+
+def test_what_goes_far_beyond_the_measured_is_to_be_proven() -> None:
+    assert "--verify" in told(planned(search(100.0), target_rps=1000))
+    assert "--verify" not in told(planned(search(100.0), target_rps=700))
+    made = planned(search(100.0, {"instances": 1}), target_rps=700, routing=LEAST_OUTSTANDING)
+    assert made["routing"] == "least_outstanding"
+
+
+@pytest.mark.parametrize(
+    ("value", "rounded"), [(4205.8, 4205), (100.99, 100), (12.345, 12.3), (0.012345, 0.0123), (6000.0, 6000)]
+)
+def test_targets_are_rounded_down(value: float, rounded: float) -> None:
+    assert floored(value) == pytest.approx(rounded, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"), [("20%/min", 0.2), ("0.2", 0.2), ("60%/h", 0.01), ("1%/s", 0.6), (" 5 % ", 0.05)]
+)
+def test_growth_is_read(text: str, share: float) -> None:
+    assert parse_growth("--growth", text) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("text", ["", "x", "20%/day", "-1%", "1e3"])
+def test_growth_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(BenchmarkError, match="--growth must be"):
+        parse_growth("--growth", text)
+
+
+def whole(*endpoints: dict[str, Any], refused: tuple[str, ...] = ()) -> dict[str, Any]:
+    return content(endpoints, refused, created="2026-11-23T00:00:00+00:00", utilisation=0.7, spare=1)
+
+
+def test_the_first_line_is_the_answer() -> None:
+    kind = {"instance_type": "ml.m5.xlarge", "instances": 1}
+    one = endpoint_plan(case(search(100.0, kind), cost=0.23, target_rps=1000))
+    assert isinstance(one, dict)
+    first = "15 instances of ml.m5.xlarge hold 1,000/s (10 at the limit alone), 2 to 15 with scaling; $3.45/h."
+    assert whole(one)["headline"] == first
+    assert whole(planned(search(100.0), target_rps=50))["headline"] == (
+        "1 instance holds 50/s (1 at the limit alone), 1 to 2 with scaling."
+    )
+    both = whole(one, one, refused=("x: why.",))
+    assert (
+        both["headline"]
+        == "2 endpoints: 30 instances hold 2,000/s (20 at the limit alone); $6.90/h. 1 refused: x: why."
+    )
+    assert both["exit_code"] == 1
+    assert whole(refused=("x: why.",))["headline"] == "No plan: x: why."
+
+
+def test_the_report_fits_its_width() -> None:
+    kind = {"instance_type": "ml.m5.xlarge", "instances": 1, "seconds_to_create": 240}
+    one = endpoint_plan(case(search(100.0, kind), cost=0.23, target_rps=1000, growth_per_min=0.2))
+    assert isinstance(one, dict)
+    for data in (whole(one), whole(one, one), whole(refused=("x: why.",))):
+        lines = to_text(data, "x_plan").splitlines()
+        assert lines[0] == data["headline"]
+        assert [line for line in lines[1:] if len(line) > WIDTH and line != data["headline"]] == []
+
+
+def test_costs_add_up_in_one_currency_alone() -> None:
+    dollars = {"hour": 1.0, "month": 730.0, "currency": "USD"}
+    assert total_cost([dollars, dollars]) == {"hour": 2.0, "month": 1460.0, "currency": "USD"}
+    assert total_cost([dollars, None]) is None
+    assert total_cost([dollars, {**dollars, "currency": "CNY"}]) is None
+
+
+def test_a_mix_is_read_from_json_and_toml(tmp_path: Path) -> None:
+    usual = Asked((), utilisation=0.6)
+    (tmp_path / "mix.json").write_text('[{"capacity": "a", "target_rps": 100, "spare": 2, "growth": "5%/min"}]')
+    (tmp_path / "mix.toml").write_text(
+        '[[endpoints]]\ncapacity = ["a", "b"]\ninstances = [1, 4]\nstages = "5:1m,9:1m"\n'
+    )
+    (one,) = read_mix(tmp_path / "mix.json", usual)
+    assert (one.capacities, one.target_rps, one.spare, one.utilisation) == ((tmp_path / "a",), 100, 2, 0.6)
+    assert one.growth_per_min == pytest.approx(0.05)
+    (other,) = read_mix(tmp_path / "mix.toml", usual)
+    assert (other.instances, len(other.stages)) == ((1, 4), 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "has no list of endpoints"),
+        ('{"endpoints": 3}', "has no list of endpoints"),
+        ('[{"capacity": "a"}]', "endpoint 1: No load"),
+        ('[{"target_rps": 5}]', "endpoint 1: Give the folder of a search"),
+        ('[{"capacity": "a", "target": 5}]', "unknown key 'target'"),
+        ('[{"capacity": 5, "target_rps": 5}]', "capacity must be a text"),
+        ('[{"capacity": "a", "target_rps": "many"}]', "target_rps must be a number"),
+        ('[{"capacity": "a", "target_rps": 5, "spare": 1.5}]', "spare must be a whole number"),
+        ('[{"capacity": "a", "target_rps": 5, "utilisation": "300%"}]', "--utilisation must be from 5% to 100%"),
+    ],
+)
+def test_a_mix_that_is_none_is_one_error(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "mix.json").write_text(text)
+    with pytest.raises(BenchmarkError) as raised:
+        read_mix(tmp_path / "mix.json", Asked(()))
+    assert said in str(raised.value)

@@ -1,0 +1,210 @@
+"""Policy files: taken unchanged by botocore's validation, moto and the embedded endpoint, which then scales by them."""
+
+from __future__ import annotations
+
+import time
+from http.client import HTTPConnection
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+import yaml
+from botocore.session import get_session
+from botocore.validate import ParamValidator
+
+from inference_benchmarker.embedded.config import EndpointConfig
+from inference_benchmarker.embedded.running import start
+from server_capacity.plan.asked import Asked
+from server_capacity.plan.content import Case, endpoint_plan
+from server_capacity.plan.demand import demand_of
+from server_capacity.plan.kubernetes import kubernetes_files, label
+from server_capacity.plan.measured import Measured, measured
+from server_capacity.plan.policies import NAME, POLICY_ARN, VARIANT, policy_files
+from tests.boto3_runtime import client
+from tests.capacities import found
+from tests.moto_server import moto_server
+
+if TYPE_CHECKING:
+    from inference_benchmarker.embedded.running import RunningEndpoint
+
+DEMO = {"name": "demo", "variant": "AllTraffic", "kind": "variant", "instance_type": "ml.m5.xlarge", "instances": 1}
+CPU = {"metric": "CPUUtilization", "idle": 0.02, "demand_s": 0.008, "at_low": 0.82, "reason": ""}
+PATIENCE_S = 20
+OPERATIONS = {
+    "scalable_target.json": ("application-autoscaling", "RegisterScalableTarget"),
+    "scaling_policy.json": ("application-autoscaling", "PutScalingPolicy"),
+    "scaling_policy_concurrency.json": ("application-autoscaling", "PutScalingPolicy"),
+    "scaling_policy_cpu.json": ("application-autoscaling", "PutScalingPolicy"),
+    "scaling_policy_step.json": ("application-autoscaling", "PutScalingPolicy"),
+    "alarm_out.json": ("cloudwatch", "PutMetricAlarm"),
+    "alarm_in.json": ("cloudwatch", "PutMetricAlarm"),
+}
+
+
+def made(
+    endpoint: dict[str, Any] | None = None, low: float = 100.0, *, name: str = "", **asked: Any
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]], list[str]]:
+    """A plan for ten times ``low``, its policy files, and what is said of those that are missing."""
+    data = found(
+        rate=low * 1.05,
+        interval={"low": low, "high": low * 1.1},
+        endpoint=DEMO if endpoint is None else endpoint,
+        where_time_went={"mean_s": 0.05},
+        resources={"all": [CPU]},
+    )
+    search = measured(data, "x")
+    assert isinstance(search, Measured)
+    question = Asked((), **{"target_rps": 10 * low, **asked})
+    plan = endpoint_plan(Case(question, [search], demand_of(question, None), lambda *_: None))
+    assert isinstance(plan, dict)
+    return plan, *policy_files(plan, search, name)
+
+
+def tracking(files: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
+    configuration: dict[str, Any] = files[name]["TargetTrackingScalingPolicyConfiguration"]
+    return configuration
+
+
+@pytest.mark.parametrize("endpoint", [DEMO, {}, {**DEMO, "kind": "inference-component"}], ids=["demo", "unknown", "ic"])
+def test_botocore_takes_every_file(endpoint: dict[str, Any]) -> None:
+    _, files, _ = made(endpoint)
+    for name, parameters in files.items():
+        service, operation = OPERATIONS[name]
+        shape = get_session().get_service_model(service).operation_model(operation).input_shape
+        report = ParamValidator().validate(parameters, shape)
+        assert not report.has_errors(), f"{name}: {report.generate_report()}"
+    assert set(files) >= set(OPERATIONS) - {"scaling_policy_cpu.json"}
+
+
+def test_targets_are_what_an_instance_does_at_the_planned_use() -> None:
+    """100/s at 70%: 70/s; with 50 ms each 3.5 in flight; of 4 cores 2% + 70 x 0.8% are busy."""
+    plan, files, missing = made()
+    assert tracking(files, "scaling_policy.json")["TargetValue"] == 70 * 60
+    assert tracking(files, "scaling_policy_concurrency.json")["TargetValue"] == pytest.approx(3.5)
+    assert tracking(files, "scaling_policy_cpu.json")["TargetValue"] == 232
+    assert files["scalable_target.json"]["MinCapacity"] == plan["chosen"]["minimum"]
+    assert files["scalable_target.json"]["MaxCapacity"] == plan["chosen"]["maximum"]
+    assert [each for each in missing if POLICY_ARN not in each] == []
+
+
+def test_steps_leave_no_gap_and_the_lower_alarm_does_not_undo_the_upper_one() -> None:
+    for minimum in (1, 2, 5, 20):
+        plan, files, _ = made(minimum=minimum, maximum=40)
+        steps = files["scaling_policy_step.json"]["StepScalingPolicyConfiguration"]["StepAdjustments"]
+        assert [each.get("MetricIntervalUpperBound") for each in steps[:-1]] == [
+            each["MetricIntervalLowerBound"] for each in steps[1:]
+        ]
+        assert "MetricIntervalLowerBound" not in steps[0]
+        assert "MetricIntervalUpperBound" not in steps[-1]
+        high, low = (files[f"alarm_{way}.json"]["Threshold"] for way in ("out", "in"))
+        assert high == plan["chosen"]["invocations_per_instance"]
+        for count in range(minimum + 1, 41):
+            left = count - max(1, count // 10)
+            assert low * count / left < high
+
+
+def test_what_is_not_known_is_a_placeholder_and_said() -> None:
+    _, files, missing = made({})
+    assert files["scalable_target.json"]["ResourceId"] == f"endpoint/{NAME}/variant/{VARIANT}"
+    assert any(f"{NAME} and {VARIANT} stand for names" in each for each in missing)
+    assert any("scaling_policy_cpu.json is not written: the instance type" in each for each in missing)
+    gone = {**DEMO, "name": "made-for-the-search", "arguments": {}}
+    assert made(gone)[1]["scalable_target.json"]["ResourceId"] == f"endpoint/{NAME}/variant/AllTraffic"
+    named = made(gone, name="mine")[1]["scaling_policy_cpu.json"]
+    assert named["ResourceId"] == "endpoint/mine/variant/AllTraffic"
+    dimensions = named["TargetTrackingScalingPolicyConfiguration"]["CustomizedMetricSpecification"]["Dimensions"]
+    assert dimensions[0] == {"Name": "EndpointName", "Value": "mine"}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"resources": None}, "scaling_policy_cpu.json is not written: CPUUtilization was not measured"),
+        ({"resources": {"all": [{**CPU, "reason": "bent"}]}}, "does not grow in a straight line"),
+        ({"where_time_went": None, "curve": []}, "scaling_policy_concurrency.json is not written: the mean latency"),
+    ],
+)
+def test_a_policy_that_nothing_tells_the_target_of_is_not_written(more: dict[str, Any], said: str) -> None:
+    data = {**found(endpoint=DEMO, where_time_went={"mean_s": 0.05}, resources={"all": [CPU]}), **more}
+    search = measured(data, "x")
+    assert isinstance(search, Measured)
+    question = Asked((), target_rps=500)
+    plan = endpoint_plan(Case(question, [search], demand_of(question, None), lambda *_: None))
+    assert isinstance(plan, dict)
+    assert any(said in each for each in policy_files(plan, search)[1])
+
+
+def test_kubernetes_files_say_the_same() -> None:
+    plan, _, _ = made()
+    files = {name: yaml.safe_load(text) for name, text in kubernetes_files({**plan, "name": 'My "model": 1'}).items()}
+    hpa, keda = files["hpa.yaml"], files["keda.yaml"]
+    assert (hpa["apiVersion"], hpa["kind"]) == ("autoscaling/v2", "HorizontalPodAutoscaler")
+    assert (hpa["spec"]["minReplicas"], hpa["spec"]["maxReplicas"]) == (2, 15)
+    assert hpa["spec"]["metrics"][0]["pods"]["target"]["averageValue"] == "70000m"
+    assert (keda["apiVersion"], keda["kind"]) == ("keda.sh/v1alpha1", "ScaledObject")
+    assert (keda["spec"]["minReplicaCount"], keda["spec"]["maxReplicaCount"]) == (2, 15)
+    (trigger,) = keda["spec"]["triggers"]
+    assert trigger["metadata"]["threshold"] == "70"
+    assert 'deployment="my-model-1"' in trigger["metadata"]["query"]
+    assert hpa["metadata"]["name"] == keda["spec"]["scaleTargetRef"]["name"] == "my-model-1"
+
+
+@pytest.mark.parametrize(
+    ("name", "made_of_it"), [("A_b.c", "a-b-c"), ("--", "endpoint"), ("é" * 3, "endpoint"), ("x" * 99, "x" * 63)]
+)
+def test_names_are_what_kubernetes_takes(name: str, made_of_it: str) -> None:
+    assert label(name) == made_of_it
+
+
+@pytest.mark.process
+def test_moto_takes_the_files() -> None:
+    _, files, _ = made()
+    with moto_server() as url:
+
+        def of(service: str) -> Any:
+            keys = {"aws_access_key_id": "none", "aws_secret_access_key": "none"}
+            return boto3.client(service, endpoint_url=url, region_name="us-east-1", **keys)
+
+        scaling, cloudwatch = of("application-autoscaling"), of("cloudwatch")
+        scaling.register_scalable_target(**files["scalable_target.json"])
+        for name in (name for name in files if name.startswith("scaling_policy")):
+            scaling.put_scaling_policy(**files[name])
+        for name in ("alarm_out.json", "alarm_in.json"):
+            cloudwatch.put_metric_alarm(**files[name])
+        stored = {
+            each["PolicyName"]: each
+            for each in scaling.describe_scaling_policies(ServiceNamespace="sagemaker")["ScalingPolicies"]
+        }
+        assert set(stored) == {"planned-invocations", "planned-concurrency", "planned-cpu", "planned-step"}
+        assert len(cloudwatch.describe_alarms()["MetricAlarms"]) >= 2
+
+
+@pytest.mark.process
+def test_the_embedded_endpoint_scales_as_the_plan_says() -> None:
+    """An instance is sure to hold 20/s, and 36/s at 70% need 3 of them; a minute lasts 400 ms here."""
+    plan, files, _ = made(low=20.0, target_rps=36, spare=0)
+    assert plan["chosen"]["instances"] == 3
+    config = EndpointConfig(servers=2, service_s=0.001, time_factor=150, instance_start_s=60, publish_interval_s=1)
+    with start(config) as endpoint:
+        scaling, sagemaker = client(endpoint, "application-autoscaling"), client(endpoint, "sagemaker")
+        scaling.register_scalable_target(**files["scalable_target.json"])
+        scaling.put_scaling_policy(**files["scaling_policy.json"])
+        began = time.monotonic()
+        for number in range(36 * PATIENCE_S):
+            time.sleep(max(0.0, began + number / 36 - time.monotonic()))
+            invoke(endpoint)
+            if not number % 9 and instances_of(sagemaker) == 3:
+                break
+        assert instances_of(sagemaker) == 3
+
+
+def invoke(endpoint: RunningEndpoint) -> None:
+    connection = HTTPConnection("127.0.0.1", endpoint.port)
+    connection.request("POST", "/invocations", b"{}")
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
+def instances_of(sagemaker: Any) -> int:
+    count: int = sagemaker.describe_endpoint(EndpointName="demo")["ProductionVariants"][0]["CurrentInstanceCount"]
+    return count
