@@ -44,7 +44,7 @@ PAGES = [README, *OTHERS, *sorted(DOCS.rglob("*.md"))]
 METRICS, FINDINGS, FILES = (DOCS / "reference" / f"{name}.md" for name in ("metrics", "findings", "files"))
 LAUNCHER_FLAGS = {"--init", "--venv", "--with-aiperf", "--self-test", "--compare"}
 OTHER_PROGRAMS_FLAGS = {
-    *("--embeddings", "--quick", "--rerank", "--worker"),
+    *("--cli-input-json", "--embeddings", "--quick", "--rerank", "--worker"),
     *("--easy-way", "--processes", "--results", "--scenario", "--searches"),
 }
 NOT_HERE = ("git clone ", "cd inference-benchmarker", "./benchmark --self-test", "pip install ")

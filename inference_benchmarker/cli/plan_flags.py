@@ -97,7 +97,7 @@ PLAN_FLAGS: Table = table_for(
 
 
 def make_questions(options: dict[str, Any], capacities: Sequence[str]) -> tuple[list[Asked], Path]:
-    """What is asked of each endpoint, and where the folder goes; one error with everything that is wrong."""
+    """The question about each endpoint, and where the folder goes; one error with everything that is wrong."""
     problems: list[str] = []
     flags = [flag for flags in PLAN_FLAGS.values() for flag in flags if flag not in PRICE_FLAGS]
     texts = [part for given in options["stages"] or () for part in given.split(",")]

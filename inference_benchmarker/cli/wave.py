@@ -44,6 +44,7 @@ other commands (each with --help):
   benchmark factory            shipped examples to copy: `benchmark factory NAME > my_endpoint.py`
   benchmark check              one request of a factories file, and what was understood of it
   benchmark capacity           the highest rate that keeps your limits, with an interval
+  benchmark plan CAPACITY_DIR  how many instances a load needs, scaling policies and money
   benchmark --plot DIR...      a page and pictures of one run or many, side by side
   benchmark replay FILE        describe recorded traffic, as --replay sends it
   benchmark report DIR         print a run again; finalise one that was cut off

@@ -102,11 +102,11 @@ class Measured:
                 "It was searched in users, who wait for answers and so spare an endpoint that is slow: the rate is "
                 "theirs at the lower end, and arrivals that do not wait may need more instances."
             )
-        yield from self._doubts()
+        yield from self._warnings()
         if not self.given_instances and self.endpoint.get("instances") is None:
             yield "How many instances were measured is not known: one is assumed. --instances N says otherwise."
 
-    def _doubts(self) -> Iterator[str]:
+    def _warnings(self) -> Iterator[str]:
         waves = [wave for wave in self.data.get("confirmation") or [] if not wave.get("spoilt")]
         if waves and waves[-1].get("verdict") == "fails":
             yield "The wave at the interval's lower end failed: search again before you deploy it."
