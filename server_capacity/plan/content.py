@@ -78,7 +78,7 @@ def endpoint_plan(case: Case) -> dict[str, Any] | str:
 
 
 def _block(case: Case, law: Law, scale_out: dict[str, Any] | None, options: list[dict[str, Any]]) -> dict[str, Any]:
-    """What is known before anything is chosen."""
+    """Everything that is known before anything is chosen."""
     main, data = case.main, case.main.data
     count = main.instances
     return {

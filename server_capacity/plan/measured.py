@@ -26,7 +26,7 @@ _NOT_LINEAR = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What all ``instances`` of a search held together, in requests/s: 95% interval and rate.
+    """The rate that all ``instances`` of a search held together, in requests/s, with its 95% interval.
 
     ``high`` is None where nothing gave out (``at_least``): then ``low`` and ``rate`` are what was kept.
     """

@@ -116,7 +116,7 @@ def _money(cost: Plan | None) -> Iterator[str]:
 
 
 def _afterwards(data: Plan) -> Iterator[str]:
-    """What is refused, the quota, prices that are missing, and the files."""
+    """Refusals, the quota, prices that are missing, and the files."""
     for sentence in data["refused"]:
         yield from _folded(f"✗ {sentence}")
     if data["endpoints"] and data["cost"] is None:
