@@ -14,10 +14,11 @@ from inference_benchmarker.embedded.config import (
     EndpointConfig,
     WrongEndpointError,
 )
+from inference_benchmarker.embedded.instance_types import MOST_INSTANCES
 from inference_benchmarker.errors import BenchmarkError, Problem, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 ENDPOINT_EPILOG = """\
 It answers POST /invocations, /endpoints/NAME/invocations (and invocations-response-stream), /v1/chat/completions,
@@ -25,10 +26,10 @@ It answers POST /invocations, /endpoints/NAME/invocations (and invocations-respo
 (KServe), /predictions/NAME (TorchServe), GET /ping, /metrics and /arrivals (what it saw, for checking), and POST
 /stall?seconds=2. To boto3 it is also Bedrock (Converse),
 Lambda (Invoke), CloudWatch (GetMetricData, PutMetricData, ListMetrics, DescribeAlarms, DescribeAlarmHistory),
-CloudWatch Logs (FilterLogEvents), SageMaker's control plane (DescribeEndpoint, DescribeEndpointConfig,
-UpdateEndpointWeightsAndCapacities) and Application Auto Scaling (scalable targets, target tracking policies,
-activities): it prints the line that makes boto3 take it for AWS, and publishes what it really did as SageMaker's
-metrics, and its errors as log lines.
+CloudWatch Logs (FilterLogEvents), SageMaker's control plane (CreateEndpoint, DescribeEndpoint, ListEndpoints,
+DeleteEndpoint and so on, of models, endpoint configurations, endpoints, inference components and tags) and Application
+Auto Scaling (scalable targets, target tracking policies, activities): it prints the line that makes boto3 take it for
+AWS, and publishes what it really did as SageMaker's metrics, and its errors as log lines.
 """
 PORT, HIGHEST_PORT = 8080, 65535
 
@@ -42,6 +43,21 @@ def _fault(flag: str, text: str) -> tuple[str, str]:
         raise BenchmarkError(f"{flag} {text}: the status of {metric} must be one of {', '.join(METRIC_FAULTS)}.")
     return metric, status
 
+
+def _of_type(parse: Callable[[str, str], Any], example: str) -> Callable[[str, str], tuple[str, Any]]:
+    """The reader of TYPE=VALUE: an instance type and what is said of it."""
+
+    def read(flag: str, text: str) -> tuple[str, Any]:
+        kind, _, value = text.partition("=")
+        if not (kind and value):
+            raise BenchmarkError(f"{flag} must be TYPE=VALUE, as in {example}, not {text!r}.")
+        return kind, parse(f"{flag} {kind}", value)
+
+    return read
+
+
+_BY_NAME = ("metric_faults", "type_servers", "type_speed", "type_price", "type_quota")
+"""Fields that map names to values, each given by a flag of its own."""
 
 ENDPOINT_FLAGS = table_for(
     EndpointConfig,
@@ -172,6 +188,41 @@ ENDPOINT_FLAGS = table_for(
                 "with 60, a minute takes a second",
                 parse_number,
             ),
+            Flag(
+                "--create-time",
+                "S",
+                "seconds from when an endpoint is created here until it is in service; time goes as for instances",
+                parse_number,
+                sets="create_s",
+            ),
+            Flag(
+                "--type-servers",
+                "TYPE=K",
+                "servers of an instance of this type, of endpoints that are created here, repeatable",
+                _of_type(parse_int, "ml.m5.xlarge=2"),
+                repeatable=True,
+            ),
+            Flag(
+                "--type-speed",
+                "TYPE=X",
+                "how many times as fast they are as --service-time says, repeatable",
+                _of_type(parse_number, "ml.c5.xlarge=1.25"),
+                repeatable=True,
+            ),
+            Flag(
+                "--type-price",
+                "TYPE=USD",
+                "price of an instance of this type for an hour, in the price list, repeatable (default: none)",
+                _of_type(parse_number, "ml.m5.xlarge=0.23"),
+                repeatable=True,
+            ),
+            Flag(
+                "--type-quota",
+                "TYPE=N",
+                f"most instances of this type, repeatable (default {MOST_INSTANCES})",
+                _of_type(parse_int, "ml.m5.xlarge=4"),
+                repeatable=True,
+            ),
             Flag("--instance-type", "TYPE", "their type (default: the smallest ml.g5 with a core for each server)"),
             Flag(
                 "--publish-interval",
@@ -215,22 +266,22 @@ def endpoint_config(options: dict[str, Any], problems: list[str]) -> tuple[int, 
     port = given.values["port"]
     if not 0 <= port <= HIGHEST_PORT:
         problems.append(f"--port is {port}: it must be from 0 to {HIGHEST_PORT}.")
-    faults = _by_metric(given.values["metric_faults"] or (), problems)
+    flags = {flag.field: flag.flag for table in ENDPOINT_FLAGS.values() for flag in table}
+    named = {field: _by_name(flags[field], given.values[field] or (), problems) for field in _BY_NAME}
     try:
-        config = EndpointConfig(**{**given.of(EndpointConfig), "metric_faults": faults})
+        config = EndpointConfig(**{**given.of(EndpointConfig), **named})
     except WrongEndpointError as error:
-        flags = {flag.field: flag.flag for table in ENDPOINT_FLAGS.values() for flag in table}
         problems += given.told(Problem((field,), f"{flags[field]} {problem}.") for field, problem in error.problems)
     refuse(problems)
     return port, config
 
 
-def _by_metric(faults: Iterable[tuple[str, str]], problems: list[str]) -> dict[str, str]:
-    """The status of each metric; a metric with two is a problem."""
-    found: dict[str, str] = {}
-    for metric, status in faults:
-        if found.setdefault(metric, status) != status:
-            problems.append(f"--metric-fault gives {metric} both {found[metric]} and {status}; give it one.")
+def _by_name(flag: str, given: Iterable[tuple[str, Any]], problems: list[str]) -> dict[str, Any]:
+    """The value of each name; a name with two is a problem."""
+    found: dict[str, Any] = {}
+    for name, value in given:
+        if found.setdefault(name, value) != value:
+            problems.append(f"{flag} gives {name} both {found[name]} and {value}; give it one.")
     return found
 
 

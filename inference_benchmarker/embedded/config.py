@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.embedded.instance_types import wrong_types
 from inference_benchmarker.embedded.queueing.rules import DISCIPLINES, Rules
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.units import NS
@@ -30,6 +31,7 @@ _SECONDS = (
     "publication_delay_s",
     "model_load_s",
     "instance_start_s",
+    "create_s",
 )
 _FACTORS = ("slow_factor", "slow_start_factor", "cache_speedup")
 FAILED_AS_CONFIGURED = "The model failed, as configured."
@@ -80,6 +82,10 @@ class EndpointConfig:
     status (PartialData, InternalError or Forbidden), and denies everything with ``access_denied``. CloudWatch Logs
     answers every FilterLogEvents with ``logs_fault`` (AccessDeniedException, ResourceNotFoundException or
     ThrottlingException).
+
+    Endpoints that are created here are in service ``create_s`` later, shortened by ``time_factor``. Their instances
+    have ``type_servers`` servers by type and are ``type_speed`` times as fast as this one (see ``instance_types`` for
+    what a type has by itself), cost ``type_price`` USD an hour, and are ``type_quota`` at most.
     """
 
     servers: int = 4
@@ -122,6 +128,11 @@ class EndpointConfig:
     instance_type: str | None = None
     instance_start_s: float = 240.0
     time_factor: float = 1.0
+    create_s: float = 3.0
+    type_servers: Mapping[str, int] = field(default_factory=dict, hash=False)
+    type_speed: Mapping[str, float] = field(default_factory=dict, hash=False)
+    type_price: Mapping[str, float] = field(default_factory=dict, hash=False)
+    type_quota: Mapping[str, int] = field(default_factory=dict, hash=False)
     publish_interval_s: int = 10
     publication_delay_s: float = 1.0
     models_in_memory: int | None = None
@@ -133,6 +144,7 @@ class EndpointConfig:
 
     def __post_init__(self) -> None:
         problems = [*self._wrong_integers(), *self._wrong_numbers(), *self._wrong_words(), *self._wrong_names()]
+        problems += wrong_types(self)
         if problems := problems or self._wrong_together():
             raise WrongEndpointError(problems)
 

@@ -14,10 +14,10 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.embedded.aws.fleets import Destination
 from inference_benchmarker.embedded.aws.services import Aws
-from inference_benchmarker.embedded.body_cache import BodyCache
 from inference_benchmarker.embedded.config import FAILED_AS_CONFIGURED, EndpointConfig
-from inference_benchmarker.embedded.exchange import Alarm, Exchange
+from inference_benchmarker.embedded.exchange import Exchange
 from inference_benchmarker.embedded.fates import Fate, fates
 from inference_benchmarker.embedded.http.connection import HttpConnection
 from inference_benchmarker.embedded.http.messages import Answer, HttpError, Request, json_answer
@@ -25,18 +25,18 @@ from inference_benchmarker.embedded.http.routing import Route, Routes
 from inference_benchmarker.embedded.log import SCHEMA_VERSION, ArrivalLog, Metrics, State
 from inference_benchmarker.embedded.protocols.compressed import compressed
 from inference_benchmarker.embedded.protocols.routes import SAGEMAKER, Answerer, at_once, queued
-from inference_benchmarker.embedded.queueing.model import QueueModel
-from inference_benchmarker.embedded.service_times import service_times
+from inference_benchmarker.embedded.protocols.sagemaker import by_variant
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
     import asyncio
 
-    from inference_benchmarker.embedded.aws.telemetry import Traffic
+    from inference_benchmarker.embedded.aws.fleet import Fleet
     from inference_benchmarker.embedded.protocols.dialects import Dialect
     from inference_benchmarker.embedded.queueing.job import Job
 
 _TARGET_MODEL = "x-amzn-sagemaker-target-model"
+_COMPONENT = "x-amzn-sagemaker-inference-component"
 
 Handler = Callable[[HttpConnection, Request, str], None]
 
@@ -45,16 +45,14 @@ class Endpoint:
     """Routes requests, passes some of them through the queue and answers those when the model says."""
 
     def __init__(self, config: EndpointConfig, loop: asyncio.AbstractEventLoop) -> None:
-        self._queue = QueueModel(config.rules, service_times(config))
-        self._cache = BodyCache(config.cache_size, config.cache_speedup)
         self._next_fate = fates(config)
         self._error_status = config.error_status
         self._is_gzip = config.gzip
         self._metrics = Metrics()
         self._loop = loop
-        self._aws = Aws(config, self._queue, loop, self._serve_with)
-        self._models = self._aws.models
-        self._own_traffic = self._aws.telemetry.traffic(config.endpoint_name)
+        self._aws = Aws(config, loop, self._answer_until)
+        self._own = self._aws.fleets.own
+        self._own_destination = Destination(self._own, self._own.traffic)
         table = self._table(config)
         self._routes = Routes(table)
         self._log = ArrivalLog([route.path for route in table])
@@ -62,7 +60,6 @@ class Endpoint:
         self._connections: set[HttpConnection] = set()
         # Every accepted and unfinished exchange.
         self._exchanges: dict[Job, Exchange] = {}
-        self._alarm = Alarm(loop, lambda: self._answer_until(time.monotonic_ns()))
 
     def _table(self, config: EndpointConfig) -> list[Route[Handler]]:
         immediate: list[Route[Answerer]] = [
@@ -90,7 +87,6 @@ class Endpoint:
 
     def close(self) -> None:
         """End all connections."""
-        self._alarm.close()
         self._aws.close()
         for connection in list(self._connections):
             connection.drop()
@@ -110,58 +106,67 @@ class Endpoint:
             self._send(connection, request, route, _refusal(error))
 
     def _enqueue(self, dialect: Dialect, connection: HttpConnection, request: Request, route: str) -> None:
-        named = route.startswith(SAGEMAKER)
-        traffic = self._aws.telemetry.traffic(request.path.split("/")[2]) if named else self._own_traffic
-        if self._models is not None and (model := request.headers.get(_TARGET_MODEL)):
-            visit = self._models.visit(model, request.complete_ns)
+        destination = self._own_destination
+        if route.startswith(SAGEMAKER):
+            name = request.path.split("/")[2]
+            try:
+                destination = self._aws.fleets.serving(name, request.headers.get(_COMPONENT))
+            except HttpError as error:
+                self._refuse(dialect, connection, request, route, error)
+                return
+        fleet, traffic = destination
+        if fleet.models is not None and (model := request.headers.get(_TARGET_MODEL)):
+            visit = fleet.models.visit(model, request.complete_ns)
             traffic.visited(visit, request.complete_ns)
             if not visit.hit:
-                admit = partial(self._admit_late, dialect, connection, request, route, traffic)
+                admit = partial(self._admit_late, dialect, connection, request, route, destination)
                 self._loop.call_at(visit.ready_ns / NS, admit)
                 return
-        self._admit(dialect, connection, request, route, traffic)
+        self._admit(dialect, connection, request, route, destination)
 
     def _admit_late(
-        self, dialect: Dialect, connection: HttpConnection, request: Request, route: str, traffic: Traffic
+        self, dialect: Dialect, connection: HttpConnection, request: Request, route: str, destination: Destination
     ) -> None:
         """Its model has been loaded: the request joins the queue now."""
         request.complete_ns = time.monotonic_ns()
-        self._admit(dialect, connection, request, route, traffic)
+        self._admit(dialect, connection, request, route, destination)
+
+    def _refuse(
+        self, dialect: Dialect, connection: HttpConnection, request: Request, route: str, error: HttpError
+    ) -> None:
+        """No queue ever sees it."""
+        self._send(connection, request, route, dialect.failure(error.status, error.reason, self._log.next_sequence))
 
     def _admit(
-        self, dialect: Dialect, connection: HttpConnection, request: Request, route: str, traffic: Traffic
+        self, dialect: Dialect, connection: HttpConnection, request: Request, route: str, destination: Destination
     ) -> None:
+        fleet, traffic = destination
         sequence = self._log.next_sequence
         try:
             reply = dialect.reply(request, sequence)
         except HttpError as error:
-            self._send(connection, request, route, dialect.failure(error.status, error.reason, sequence))
+            self._refuse(dialect, connection, request, route, error)
             traffic.rejected(error.status, time.monotonic_ns())
             return
-        self._log.open(route, request, connection.number)
+        if fleet is not self._own:
+            reply = by_variant(reply, fleet.telemetry.place.variant)
+        self._log.open(route, request, connection.number, traffic.name)
         fate = self._next_fate()
         if fate is Fate.ERROR or (fate is Fate.BREAK and isinstance(reply, Answer)):
             reply = dialect.failure(self._error_status, FAILED_AS_CONFIGURED, sequence)
         if self._is_gzip:
             reply = compressed(reply)
-        job = self._offer(request, 1 if isinstance(reply, Answer) else reply.pieces)
+        job = fleet.offer(request.body, request.complete_ns, 1 if isinstance(reply, Answer) else reply.pieces)
         if job is None:
-            self._send(connection, request, route, dialect.failure(503, "The queue is full.", sequence))
-            self._log.close(sequence, 503, now := time.monotonic_ns())
-            traffic.rejected(503, now)
+            status = fleet.full_status
+            self._send(connection, request, route, dialect.failure(status, "The queue is full.", sequence))
+            self._log.close(sequence, status, now := time.monotonic_ns())
+            traffic.rejected(status, now)
             return
         self._exchanges[job] = Exchange(
             connection, route, sequence, job=job, reply=reply, fate=fate, traffic=traffic, arrival_ns=request.arrival_ns
         )
-        self._answer_until(request.complete_ns)
-
-    def _offer(self, request: Request, pieces: int) -> Job | None:
-        """Its job, or None where the queue is full; what the cache has takes a part of its time."""
-        digest = self._cache.digest(request.body)
-        job = self._queue.offer(request.complete_ns, pieces, self._cache.part(digest))
-        if job is not None:
-            self._cache.keep(digest)
-        return job
+        self._answer_until(fleet, request.complete_ns)
 
     def _send(self, connection: HttpConnection, request: Request, route: str, answer: Answer) -> None:
         self._metrics.requests[route, answer.status] += 1
@@ -189,25 +194,26 @@ class Endpoint:
         self._metrics.service.observe(job.finish_ns - job.start_ns)
         self._metrics.queue_wait.observe(job.start_ns - job.arrival_ns)
 
-    def _answer_until(self, now_ns: int) -> None:
-        for job in self._queue.take_ready(now_ns):
+    def _answer_until(self, fleet: Fleet, now_ns: int) -> None:
+        for job in fleet.queue.take_ready(now_ns):
             self._advance(self._exchanges[job])
-        self._alarm.set(self._queue.next_ns())
-
-    def _serve_with(self, now_ns: int, servers: int) -> None:
-        """There are that many servers from now on."""
-        self._queue.resize(now_ns, servers)
-        self._answer_until(now_ns)
+        fleet.look_ahead()
 
     def _stall(self, request: Request) -> Answer:
         seconds = _seconds(request)
         now = time.monotonic_ns()
-        self._queue.stall(now, seconds)
-        self._answer_until(now)  # what was due before the stall is not moved by it
+        for fleet in self._aws.fleets.every():
+            fleet.queue.stall(now, seconds)
+            self._answer_until(fleet, now)  # what was due before the stall is not moved by it
         return json_answer(200, {"stalled_s": seconds, "from_ns": now})
 
     def _render_metrics(self) -> Answer:
-        now, queue, instances = time.monotonic_ns(), self._queue, self._aws.instances
+        now, queue, cache, instances = (
+            time.monotonic_ns(),
+            self._own.queue,
+            self._own.cache,
+            self._own.scaling.instances,
+        )
         state = State(
             queue.servers,
             queue.busy(now),
@@ -215,14 +221,15 @@ class Endpoint:
             queue.busy_ns(now) / NS,
             instances.current,
             instances.desired,
-            self._cache.lookups,
-            self._cache.hits,
+            cache.lookups,
+            cache.hits,
         )
         text = self._metrics.render(state)
         return Answer(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
     def _render_log(self) -> Answer:
-        self._queue.present(time.monotonic_ns())
+        for fleet in self._aws.fleets.every():
+            fleet.queue.present(time.monotonic_ns())
         for job, exchange in self._exchanges.items():
             self._log.serve(exchange.sequence, job.start_ns, job.finish_ns)
         columns = self._log.columns()

@@ -30,6 +30,7 @@ class ArrivalLog:
 
     def __init__(self, routes: Sequence[str]) -> None:
         self._routes = list(routes)
+        self._names: dict[str, int] = {}
         self.next_sequence = 0
         self.clear()
 
@@ -37,6 +38,7 @@ class ArrivalLog:
         """Forget all rows."""
         self._first = self.next_sequence
         self._route = array("B")
+        self._endpoint = array("H")
         self._connection = array("I")
         self._arrival = array("q")
         self._queued = array("q")
@@ -47,9 +49,10 @@ class ArrivalLog:
         self._ids = bytearray()
         self._id_ends = array("Q")
 
-    def open(self, route: str, request: Request, connection: int) -> None:
+    def open(self, route: str, request: Request, connection: int, endpoint_name: str) -> None:
         """A new row, of the arrival with the number ``next_sequence``; its id is X-Request-Id."""
         self._route.append(self._routes.index(route))
+        self._endpoint.append(self._names.setdefault(endpoint_name, len(self._names)))
         self._connection.append(connection)
         self._arrival.append(request.arrival_ns)
         self._queued.append(request.complete_ns)
@@ -81,9 +84,11 @@ class ArrivalLog:
         ``arrival_ns``: its head was complete; ``queued_ns``: its body too, and it joined the queue (clients
         often send the two apart); ``start_ns``, ``finish_ns``: the model's; ``answered_ns``: all was written.
         """
+        names = list(self._names)
         return {
             "sequence": list(range(self._first, self.next_sequence)),
             "route": [self._routes[index] for index in self._route],
+            "endpoint": [names[index] for index in self._endpoint],
             "id": list(self._request_ids()),
             "connection": self._connection.tolist(),
             "arrival_ns": self._arrival.tolist(),

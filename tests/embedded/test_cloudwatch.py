@@ -540,7 +540,7 @@ def test_requests_that_boto3_would_not_send(endpoint: RunningEndpoint) -> None:
     ):
         status, content = raw(endpoint, headers, body)
         assert (status, content["__type"]) == (400, "SerializationException")
-    for headers in ({}, {"X-Amz-Target": "Nothing.Here"}, {"X-Amz-Target": "SageMaker.DeleteEndpoint"}):
+    for headers in ({}, {"X-Amz-Target": "Nothing.Here"}, {"X-Amz-Target": "SageMaker.CreateTrainingJob"}):
         status, content = raw(endpoint, headers)
         assert (status, content["__type"]) == (404, "UnknownOperationException")
 

@@ -608,7 +608,7 @@ def test_a_million_rows_take_about_a_hundred_megabytes_at_most() -> None:
     before = resident_pages()
     for number in range(200_000):
         request.arrival_ns = number
-        log.open("/invocations", request, 1)
+        log.open("/invocations", request, 1, "demo")
         log.serve(number, number, number)
         log.close(number, 200, number)
     assert (resident_pages() - before) * os.sysconf("SC_PAGE_SIZE") < 200_000 * 110

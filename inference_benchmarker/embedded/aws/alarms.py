@@ -13,7 +13,7 @@ from inference_benchmarker.embedded.scaling.target_tracking import PERIOD_S
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from inference_benchmarker.embedded.scaling.autoscaler import Autoscaler
+    from inference_benchmarker.embedded.aws.fleets import Fleets
     from inference_benchmarker.embedded.scaling.records import AlarmRecord, HistoryItem, Policy, Target
 
 _MOST = 100
@@ -22,8 +22,8 @@ _MOST = 100
 class Alarms:
     """The operations."""
 
-    def __init__(self, autoscaler: Autoscaler) -> None:
-        self._autoscaler = autoscaler
+    def __init__(self, fleets: Fleets) -> None:
+        self._fleets = fleets
         self.operations: Mapping[str, Operation] = {
             "DescribeAlarms": self._describe_alarms,
             "DescribeAlarmHistory": self._describe_history,
@@ -34,7 +34,7 @@ class Alarms:
             return {"MetricAlarms": [], "CompositeAlarms": []}
         found = [
             _described(target, policy, record, caller)
-            for target, policy in self._autoscaler.policies()
+            for target, policy in self._policies()
             for record in policy.alarms
         ]
         asked = [alarm for alarm in found if _is_asked_for(alarm, request)]
@@ -46,7 +46,7 @@ class Alarms:
         since, until = request.get("StartDate", 0), request.get("EndDate", float("inf"))
         found = [
             (record, item)
-            for _, policy in self._autoscaler.policies()
+            for _, policy in self._policies()
             for record in policy.alarms
             for item in record.history
             if name in (None, record.name) and kind in (None, item.kind) and since <= item.at < until
@@ -55,6 +55,9 @@ class Alarms:
         found.sort(key=lambda each: each[1].at)
         items = [_described_item(record, item) for record, item in (found[::-1] if newest_first else found)]
         return _page("AlarmHistoryItems", items, request)
+
+    def _policies(self) -> list[tuple[Target, Policy]]:
+        return [each for scaler in self._fleets.scalers() for each in scaler.autoscaler.policies()]
 
 
 def _is_asked_for(alarm: dict[str, Any], request: dict[str, Any]) -> bool:

@@ -23,9 +23,8 @@ from inference_benchmarker.embedded.aws.scaling_requests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from inference_benchmarker.embedded.scaling.autoscaler import Autoscaler
+    from inference_benchmarker.embedded.aws.fleets import Fleets
+    from inference_benchmarker.embedded.aws.scaling import EndpointScaling
     from inference_benchmarker.embedded.scaling.records import Activity, MetricSource, Policy, Target
 
 TARGET_PREFIX = "AnyScaleFrontendService"
@@ -37,17 +36,10 @@ _ROLE = (
 
 
 class ApplicationAutoScaling:
-    """The operations. ``source`` makes the metric of a policy's configuration; ``names`` gives the endpoints."""
+    """The operations, on the variants that the fleets are."""
 
-    def __init__(
-        self,
-        autoscaler: Autoscaler,
-        source: Callable[[str, dict[str, Any]], MetricSource],
-        names: Callable[[], Iterable[str]],
-    ) -> None:
-        self._autoscaler = autoscaler
-        self._source = source
-        self._names = names
+    def __init__(self, fleets: Fleets) -> None:
+        self._fleets = fleets
         operations = {
             "RegisterScalableTarget": self._register,
             "DescribeScalableTargets": self._describe_targets,
@@ -62,14 +54,15 @@ class ApplicationAutoScaling:
 
     def _register(self, request: dict[str, Any], caller: Caller) -> dict[str, Any]:
         resource = Resource.parse(request)
-        if resource.endpoint_name not in self._names():
+        scaler = self._fleets.scaler(resource)
+        if scaler is None:
             raise invalid(f"No such endpoint variant exists: {resource.id}")
-        known = self._autoscaler.targets.get(resource.id)
+        known = scaler.autoscaler.targets.get(resource.id)
         bounds = (known.scaling.minimum, known.scaling.maximum) if known else None
         minimum, maximum = capacities(request, bounds)
         suspended = suspensions(request)
         now = time.monotonic_ns()
-        target = self._autoscaler.register(resource.endpoint_name, resource.id, minimum, maximum, now)
+        target = scaler.autoscaler.register(resource.endpoint_name, resource.id, minimum, maximum, now)
         scaling = target.scaling
         scaling.in_suspended = suspended.get("DynamicScalingInSuspended", scaling.in_suspended)
         scaling.out_suspended = suspended.get("DynamicScalingOutSuspended", scaling.out_suspended)
@@ -77,22 +70,22 @@ class ApplicationAutoScaling:
         return {"ScalableTargetARN": _target_arn(target, caller)}
 
     def _describe_targets(self, request: dict[str, Any], caller: Caller) -> dict[str, Any]:
-        found = filtered(self._autoscaler.targets.values(), request)
+        found = filtered(self._targets(), request)
         return page_of("ScalableTargets", [_described_target(target, caller) for target in found], request, _MOST)
 
     def _deregister(self, request: dict[str, Any], _: Caller) -> dict[str, Any]:
-        target = self._target(request)
-        del self._autoscaler.targets[target.resource_id]
+        scaler, target = self._target(request)
+        del scaler.autoscaler.targets[target.resource_id]
         return {}
 
     def _put_policy(self, request: dict[str, Any], caller: Caller) -> dict[str, Any]:
-        target, name = self._target(request), request["PolicyName"]
-        configuration, tracking = tracking_of(request, self._autoscaler.period_ns)
-        source = self._source(target.endpoint_name, configuration)
+        (scaler, target), name = self._target(request), request["PolicyName"]
+        configuration, tracking = tracking_of(request, scaler.autoscaler.period_ns)
+        source = scaler.metrics.source(target.endpoint_name, configuration)
         for other in target.policies.values():
             if other.name != name and _metric_of(other.source) == _metric_of(source):
                 raise invalid(f"A metric has one target tracking policy, and {source.name} has {other.name}")
-        policy = self._autoscaler.put_policy(
+        policy = scaler.autoscaler.put_policy(
             target,
             name,
             configuration=configuration,
@@ -106,7 +99,7 @@ class ApplicationAutoScaling:
         names = request.get("PolicyNames")
         found = [
             _described_policy(target, policy, caller)
-            for target in filtered(self._autoscaler.targets.values(), request)
+            for target in filtered(self._targets(), request)
             for policy in target.policies.values()
             if not names or policy.name in names
         ]
@@ -114,7 +107,7 @@ class ApplicationAutoScaling:
 
     def _delete_policy(self, request: dict[str, Any], _: Caller) -> dict[str, Any]:
         resource, name = Resource.parse(request), request["PolicyName"]
-        target = self._autoscaler.targets.get(resource.id)
+        target = next((each for each in self._targets() if each.resource_id == resource.id), None)
         if target is None or name not in target.policies:
             raise AwsError("ObjectNotFoundException", f"No scaling policy is named {name} for {resource}")
         del target.policies[name]
@@ -122,19 +115,26 @@ class ApplicationAutoScaling:
 
     def _describe_activities(self, request: dict[str, Any], _: Caller) -> dict[str, Any]:
         every = request.get("IncludeNotScaledActivities", False)
-        found = filtered(reversed(self._autoscaler.activities), request)
+        every_one = [each for scaler in self._fleets.scalers() for each in scaler.autoscaler.activities]
+        every_one.sort(key=lambda activity: activity.started_at)
+        found = filtered(reversed(every_one), request)
         told = [_described_activity(activity) for activity in found if every or activity.reason is None]
         return page_of("ScalingActivities", told, request, _MOST)
 
     def _describe_schedules(self, request: dict[str, Any], _: Caller) -> dict[str, Any]:
         return page_of("ScheduledActions", [], request, _MOST)
 
-    def _target(self, request: dict[str, Any]) -> Target:
+    def _targets(self) -> list[Target]:
+        return [target for scaler in self._fleets.scalers() for target in scaler.autoscaler.targets.values()]
+
+    def _target(self, request: dict[str, Any]) -> tuple[EndpointScaling, Target]:
+        """The target that a request names, and what scales it. Raises AwsError."""
         resource = Resource.parse(request)
-        target = self._autoscaler.targets.get(resource.id)
-        if target is None:
+        scaler = self._fleets.scaler(resource)
+        target = scaler.autoscaler.targets.get(resource.id) if scaler else None
+        if scaler is None or target is None:
             raise AwsError("ObjectNotFoundException", f"No scalable target is registered for {resource}")
-        return target
+        return scaler, target
 
 
 def policy_arn(target: Target, policy: Policy, caller: Caller) -> str:

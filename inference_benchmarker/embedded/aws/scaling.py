@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class EndpointScaling:
     """Owns the instances and the autoscaler, and the timers of both until it is closed.
 
-    ``serve_with`` is told an instant and the number of servers that there are from then on.
+    ``serve_with`` is told an instant and the number of instances that there are from then on.
     """
 
     def __init__(
@@ -38,7 +38,6 @@ class EndpointScaling:
         self.autoscaler = Autoscaler(self.instances, factor, clock.wall, self.ask)
         self.metrics = ScalingMetrics(config, telemetry, store, self.autoscaler.period_ns)
         self.changed_at = telemetry.started_at
-        self._config = config
         self._telemetry = telemetry
         self._serve_with = serve_with
         self._loop = loop
@@ -67,7 +66,7 @@ class EndpointScaling:
             count = self.instances.current
             self.changed_at = self._telemetry.clock.wall(now_ns)
             self._telemetry.resize(count, now_ns)
-            self._serve_with(now_ns, self._config.servers_of(count))
+            self._serve_with(now_ns, count)
             self.autoscaler.arrived(now_ns)
 
     def _end_minute(self) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.embedded.aws.metric_data import dimensions
 from inference_benchmarker.embedded.aws.metric_store import Metric, gather
 from inference_benchmarker.embedded.aws.statistics import parse_statistic
-from inference_benchmarker.embedded.aws.telemetry import REQUESTS, VARIANT
+from inference_benchmarker.embedded.aws.telemetry import REQUESTS
 from inference_benchmarker.embedded.scaling.records import MetricSource
 from inference_benchmarker.units import NS
 
@@ -41,7 +41,7 @@ class ScalingMetrics:
         given = configuration.get("CustomizedMetricSpecification")
         if given is None:
             read = _Invocations(self._telemetry.traffic(endpoint_name), self._factor).read
-            variant = (("EndpointName", endpoint_name), ("VariantName", VARIANT))
+            variant = tuple(sorted(self._telemetry.place.dimensions(endpoint_name)))
             return MetricSource(REQUESTS, "InvocationsPerInstance", variant, "Sum", None, read)
         metric = Metric(given["Namespace"], given["MetricName"], dimensions(given.get("Dimensions")))
         named = tuple(sorted(metric.dimensions))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
 from inference_benchmarker.embedded.aws.aws_json import AwsError
 from inference_benchmarker.embedded.aws.paging import page
-from inference_benchmarker.embedded.aws.telemetry import VARIANT
 from inference_benchmarker.embedded.scaling.target_tracking import COOLDOWN_S, PERIOD_S, TargetTracking, Tracking
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 SERVICE_NAMESPACE = "sagemaker"
 SCALABLE_DIMENSION = "sagemaker:variant:DesiredInstanceCount"
 INVOCATIONS = "SageMakerVariantInvocationsPerInstance"
-_RESOURCE = re.compile(rf"endpoint/([^/]+)/variant/{VARIANT}")
+_RESOURCE = re.compile("endpoint/([^/]+)/variant/([^/]+)")
 _SUSPENSIONS = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
 _STATISTICS = ("Average", "Minimum", "Maximum", "SampleCount", "Sum")
 
@@ -31,6 +30,7 @@ class Resource(NamedTuple):
 
     id: str
     endpoint_name: str
+    variant: str
 
     def __str__(self) -> str:
         return f"service namespace {SERVICE_NAMESPACE}, resource ID {self.id}, scalable dimension {SCALABLE_DIMENSION}"
@@ -42,8 +42,8 @@ class Resource(NamedTuple):
         _one_of(request["ScalableDimension"], "scalableDimension", SCALABLE_DIMENSION)
         found = _RESOURCE.fullmatch(request["ResourceId"])
         if not found:
-            raise invalid(f"ResourceId is {request['ResourceId']!r}: it must be endpoint/NAME/variant/{VARIANT}")
-        return cls(found[0], found[1])
+            raise invalid(f"ResourceId is {request['ResourceId']!r}: it must be endpoint/NAME/variant/VARIANT")
+        return cls(found[0], found[1], found[2])
 
 
 def _one_of(value: str, member: str, *known: str) -> None:

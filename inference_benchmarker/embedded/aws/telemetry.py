@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.embedded.aws.container_log import ContainerLog
 from inference_benchmarker.embedded.aws.metric_store import Cell, Metric, MetricStore
@@ -28,6 +28,20 @@ HARDWARE = "/aws/sagemaker/Endpoints"
 _NAMES = 100
 # Of a model's load, this share is its download; unloading one takes that share of a load (and nobody's time).
 _DOWNLOAD, _UNLOAD = 0.5, 0.1
+
+
+class Place(NamedTuple):
+    """The place of an endpoint's containers: a variant, and an inference component where there is one."""
+
+    variant: str = VARIANT
+    component: str | None = None
+
+    def dimensions(self, endpoint_name: str) -> frozenset[tuple[str, str]]:
+        """The dimensions of its metrics."""
+        if self.component is not None:
+            return frozenset({("InferenceComponentName", self.component)})
+        return frozenset({("EndpointName", endpoint_name), ("VariantName", self.variant)})
+
 
 Publication = tuple[str, str, "Sequence[float]", "Sequence[float] | None"]
 
@@ -64,6 +78,9 @@ class Clock:
         """A publication of an interval."""
         start = interval * self._interval_s
         return Cell(start, start + self._interval_s + self._delay_s, unit, values, counts)
+
+
+ONLY_VARIANT = Place()
 
 
 class Batch:
@@ -194,12 +211,13 @@ class Traffic:
 class Telemetry:
     """The traffic of every endpoint name, on its way into the store."""
 
-    def __init__(self, config: EndpointConfig, store: MetricStore) -> None:
+    def __init__(self, config: EndpointConfig, store: MetricStore, place: Place = ONLY_VARIANT) -> None:
+        self.place = place
         self.clock = Clock(config.publish_interval_s, config.publication_delay_s)
         self.started_at = self.clock.wall(time.monotonic_ns())
         self._store = store
         self.instances = config.instances
-        self._streams = [f"{VARIANT}/i-{number:017x}" for number in range(config.instances)]
+        self._streams = [f"{place.variant}/i-{number:017x}" for number in range(config.instances)]
         self._load_us = config.model_load_s * 1e6
         self._traffic: dict[str, Traffic] = {}
         self._nameless = Traffic(self, "")
@@ -232,10 +250,18 @@ class Telemetry:
         for traffic in self._traffic.values():
             traffic.publish(now_ns)
 
-    def resize(self, instances: int, now_ns: int) -> None:
-        """From now on there are that many instances."""
+    def forget(self, name: str) -> None:
+        """That endpoint is elsewhere from now on."""
+        self._traffic.pop(name, None)
+
+    def hand_over(self, now_ns: int) -> None:
+        """Publish what there is of the interval."""
         for traffic in (*self._traffic.values(), self._nameless):
             traffic.hand_over(now_ns)
+
+    def resize(self, instances: int, now_ns: int) -> None:
+        """From now on there are that many instances."""
+        self.hand_over(now_ns)
         self.instances = instances
 
     def take(self, name: str, batch: Batch, end_ns: int) -> None:
@@ -249,5 +275,4 @@ class Telemetry:
 
     def add(self, namespace: str, metric: str, name: str, cell: Cell) -> None:
         """Publish one metric of an endpoint."""
-        dimensions = frozenset({("EndpointName", name), ("VariantName", VARIANT)})
-        self._store.add(Metric(namespace, metric, dimensions), cell)
+        self._store.add(Metric(namespace, metric, self.place.dimensions(name)), cell)

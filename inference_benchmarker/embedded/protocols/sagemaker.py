@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from inference_benchmarker.embedded.http.messages import Request
     from inference_benchmarker.embedded.protocols.dialects import Stream
 
-BY_VARIANT = {"x-Amzn-Invoked-Production-Variant": "AllTraffic"}
+_VARIANT = "x-Amzn-Invoked-Production-Variant"
+BY_VARIANT = {_VARIANT: "AllTraffic"}
 _MARK = b'"messages"'
 
 
@@ -98,6 +99,15 @@ class SageMakerStreamDialect(SageMakerDialect):
             head = _head("application/jsonlines", sequence)
             return PartStream(head, generation.tokens, lambda index: (generation.line(index),))
         return PartStream(_head("text/plain", sequence), self._tokens, _word)
+
+
+def by_variant(reply: Answer | Stream, name: str) -> Answer | Stream:
+    """The same reply by the variant of that name, where it tells one at all."""
+    if isinstance(reply, Answer):
+        return replace(reply, headers={**reply.headers, _VARIANT: name}) if _VARIANT in reply.headers else reply
+    if _VARIANT in reply.head.headers:
+        reply.head = replace(reply.head, headers={**reply.head.headers, _VARIANT: name})
+    return reply
 
 
 def _head(content_type: str, sequence: int) -> Answer:
