@@ -34,6 +34,11 @@ def pytest_runtest_makereport(item, call):  # type: ignore[no-untyped-def]
         report.longrepr = f"{item.nodeid} was skipped, but {REQUIRE_ALL} is set: {report.longrepr}"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest begins first: else one process goes on with it when the others have nothing left to do."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Bytes are called by their parameter: gzip's hold the second, and all processes must call a test alike."""
     return argname if isinstance(val, bytes) else None

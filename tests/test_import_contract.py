@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -54,18 +55,23 @@ COMMANDS = [
 HEAVY = {"boto3", "botocore", "pandas", "matplotlib", "plotly", "rich", "scipy"}
 
 
-def trees() -> Iterator[tuple[Path, ast.Module]]:
-    for path in FILES:
-        yield path, ast.parse((ROOT / path).read_text(encoding="utf-8"))
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
+
+
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree_of(path)))
 
 
 def places(found: Callable[[ast.AST], bool], *, but: tuple[str, ...] = ()) -> list[str]:
     """Where something stands, outside the files in which it may."""
     return [
         f"{path}:{getattr(node, 'lineno', 0)}"
-        for path, tree in trees()
+        for path in FILES
         if not str(path).startswith(but or ("-",))
-        for node in ast.walk(tree)
+        for node in nodes_of(path)
         if found(node)
     ]
 
@@ -146,14 +152,13 @@ def test_geventhttpclient_is_what_the_clients_are_made_of_and_nothing_else() -> 
 
 @pytest.mark.parametrize("path", FILES, ids=str)
 def test_what_is_heavy_is_imported_where_it_is_needed(path: Path) -> None:
-    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    assert not {name for statement in at_top(tree) for name in imports(statement)} & HEAVY
+    assert not {name for statement in at_top(tree_of(path)) for name in imports(statement)} & HEAVY
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
 def test_a_command_starts_with_what_is_light(path: Path) -> None:
-    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    ours = {n.module or "" for n in at_top(tree) if isinstance(n, ast.ImportFrom) and imports(n) & set(PACKAGES)}
+    top = at_top(tree_of(path))
+    ours = {n.module or "" for n in top if isinstance(n, ast.ImportFrom) and imports(n) & set(PACKAGES)}
     beside = {name for name in ours if not name.startswith("inference_benchmarker.cli.")}
     assert beside <= LIGHT
 

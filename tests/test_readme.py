@@ -291,6 +291,7 @@ def newcomer(tmp_path: Path, command: list[str]) -> Iterator[Newcomer]:
     newcomer.leave()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_the_readme_and_every_page_can_be_followed(newcomer: Newcomer) -> None:
     newcomer.read(README)
