@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.verdict.server.limits_kept import held_against
 from inference_benchmarker.wording import duration_text, percent_text
 from server_capacity.capacity.client_limit import spoilt
@@ -84,7 +85,10 @@ class Confirmed:
 
 
 def confirm(question: Question, waves: Waves, answer: Answer, explored: Explored) -> Confirmed | None:
-    """A wave at the rate that is to be confirmed; None where there is none, or an interrupt came before it began."""
+    """A wave at the rate that is to be confirmed; None where there is none, or it could not begin.
+
+    That was for an interrupt, or for want of disk, say: it is among the failures then.
+    """
     rate = rate_to_confirm(answer)
     if rate is None:
         return None
@@ -93,6 +97,9 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: Explored
         wave = waves.confirm(question.confirmation(rate, seconds, explored.workers, waves.folder))
     except KeyboardInterrupt:
         explored.interrupted = True
+        return None
+    except BenchmarkError as error:
+        explored.failures.append(f"Not confirmed: {error}")
         return None
     stage = counted(wave, question.limits)[0]
     stage = replace(stage, stretch=replace(stage.stretch, purpose="confirm"))

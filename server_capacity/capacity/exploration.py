@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
 from server_capacity.capacity.client_limit import queueing
 from server_capacity.capacity.counting import counted
 from server_capacity.capacity.in_users import search_of
 from server_capacity.capacity.pilot import CapacityPilot
 from server_capacity.search.again import without_warm_up
+from server_capacity.search.stretch import CLIENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from server_capacity.capacity.question import Question
     from server_capacity.capacity.waves import Waves
     from server_capacity.search.stretch import Stretch
+
+
+_BREAKS_OFF = ("primary_lost", "worker_lost", "disk_full")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class Explored:
 
     ``warming``: the waves before, which sent each payload once. ``client_limit``: why no higher rate could be offered,
     with all workers that there may be; or None. ``queueing``: within the client, of requests that it had sent.
+    ``failures``: sentences on what broke a wave off, or could not be done.
     """
 
     workers: int
@@ -51,6 +57,7 @@ class Explored:
     client_limit: str | None = None
     queueing: Queueing | None = None
     interrupted: bool = False
+    failures: list[str] = field(default_factory=list)
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -105,11 +112,22 @@ def explore(question: Question, waves: Waves) -> Explored:
                 raise
             found.interrupted = True
             return found
+        except BenchmarkError as error:
+            if not found.rows:
+                raise
+            found.failures.append(f"The search ended early: {error}")
+            return found
         stages = [pilot.named(each) for each in counted(wave, question.limits)]
+        if wave.lost_workers and not wave.primary_lost:
+            stages = [_spoilt(each) for each in stages]
         found.add(wave, stages)
         found.leave_out_warm_up()
         found.queueing = queueing(wave, stages) or found.queueing
         found.interrupted = wave.interrupted
+        if broken := broken_off(wave):
+            found.failures.append(f"The search ended early: {broken}.")
+            found.client_limit = f"{CLIENT}: {broken}"
+            return found
         if wave.interrupted or pilot.client_limit is None:
             return found
         if not more:
@@ -119,6 +137,17 @@ def explore(question: Question, waves: Waves) -> Explored:
         clean = [stretch.rate for stretch in found.stretches if stretch.rate > 0 and not stretch.void]
         rate = question.offerable(clean[-1] if clean else search.first_rate)
         waves.say(f"{pilot.client_limit[:1].upper()}{pilot.client_limit[1:]}. It goes on with {found.workers} workers.")
+
+
+def broken_off(wave: Wave) -> str:
+    """The words of the finding on what ended a wave, or a part of it, before its time; empty where nothing did."""
+    findings = (each for each in wave.verdict.findings if each.code in _BREAKS_OFF)
+    return next((each.measured for each in findings), "")
+
+
+def _spoilt(stage: Counted) -> Counted:
+    """Nobody knows from when on a worker that was lost sent nothing: the rate was another one than was meant."""
+    return replace(stage, stretch=replace(stage.stretch, void=f"{CLIENT}: a worker was lost in this wave"))
 
 
 def shifted(stretch: Stretch, number: int, start_s: float) -> Stretch:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import is_file, replace_file
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
 from server_capacity.capacity.text import to_text
@@ -16,15 +15,17 @@ FILE, TEXT = "capacity.json", "capacity.txt"
 
 
 def save(folder: Path, data: dict[str, Any]) -> None:
-    """Write capacity.json and capacity.txt; BenchmarkError where they cannot be written."""
+    """Write capacity.json and capacity.txt; where they cannot be written, that joins the ``failures`` of the answer.
+
+    What was measured for minutes is told whatever the disk does.
+    """
     try:
         write_json(folder / FILE, data)
         replace_file(folder / TEXT, to_text(data, str(folder)))
     except OSError as error:
         reason = error.strerror or str(error)
-        raise BenchmarkError(
-            f"{folder}: cannot be written ({reason}).", "Give another place with --output-dir."
-        ) from None
+        told = f"{folder}: cannot be written ({reason}). What is printed is all there is."
+        data["failures"] = [*(each for each in data.get("failures") or [] if each != told), told]
 
 
 def is_capacity(folder: Path) -> bool:

@@ -39,6 +39,7 @@ def content(
     at_low = at_answer(confirmed)
     data = {
         "schema_version": SCHEMA_VERSION,
+        "created": _created(explored),
         "name": question.plan.name,
         "in": "users" if question.in_users else "rps",
         **_outcome(question, explored, answer),
@@ -69,6 +70,7 @@ def content(
         "tokens": tokens_at_answer(at_low, question.limits) if at_low else None,
         "payloads": None,
         "errors": _errors(explored, confirmed),
+        "failures": list(explored.failures),
         "waves": _waves(explored, confirmed),
         "confirmation": [each.to_json(question) for each in confirmed],
         "twin": None,
@@ -167,6 +169,12 @@ def _memory(answer: Answer) -> dict[str, Any] | None:
         return {"rate": estimate.rate, "interval": interval_json(estimate.interval)}
 
     return {"below": side(answer.memory.below), "above": side(answer.memory.above), "differ": True}
+
+
+def _created(explored: Explored) -> str | None:
+    """The UTC time at which the first wave began, in ISO 8601; None without one."""
+    waves = (*explored.warming, *explored.waves)
+    return str(waves[0].window.to_json()["start"]) if waves else None
 
 
 def _errors(explored: Explored, confirmed: list[Confirmed]) -> list[dict[str, Any]]:

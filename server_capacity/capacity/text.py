@@ -76,6 +76,8 @@ def _value(value: float | None, unit: str | None) -> str:
 
 def _confidence(found: Found) -> Iterator[str]:
     """Windows and confirmation waves that speak for it, and all that makes it less sure."""
+    for failure in found.get("failures") or []:
+        yield from _folded(f"✗ {failure}")
     told = (*_windows(found), *_confirmations(found), *_soak(found), *_law(found), *_errors(found), *_notes(found))
     yield from (f"{INDENT}{line}" for line in told)
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.wave.wave import Wave
 from server_capacity.capacity.confirmation import confirm
 from server_capacity.capacity.counting import counted
 from server_capacity.capacity.exploration import Explored, explore
+from server_capacity.capacity.folder import save
 from server_capacity.capacity.question import Question
 from server_capacity.capacity.result import content
 from server_capacity.capacity.text import to_text
@@ -24,6 +26,9 @@ from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.limits import limits_of
 from server_capacity.search.settings import Settings
 from tests.waves import MS, observe, on_time, open_plan, staged
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LIMITS = limits_of([Slo.parse("p99<100ms")], 0.95)
 FOUND = Answer("found", 18.0, Interval(15.0, 21.0), "p99<100ms", estimates=(Estimate("p99<100ms", 18.0),))
@@ -74,6 +79,11 @@ def test_the_outcome_and_its_exit_code(
 
 def test_at_least_without_a_bound_of_the_users_is_no_success() -> None:
     assert content(question(), explored(), Answer("at_least", at_least=20.0), [])["exit_code"] == 1
+
+
+def test_it_says_when_it_began() -> None:
+    data = content(question(), explored(), FOUND, [])
+    assert data["created"] == "2023-11-14T22:13:20.000Z"
 
 
 def test_stretches_and_curve_tell_what_was_measured() -> None:
@@ -177,3 +187,65 @@ def test_an_interrupt_before_a_further_wave_keeps_what_is_known() -> None:
     assert seen.interrupted
     with pytest.raises(KeyboardInterrupt):  # of the first one nothing is known
         explore(question(), waves)
+
+
+class Broken(Waves):
+    """Waves of which the first is ``made``, and no other can begin."""
+
+    made: list[Wave]
+
+    def explore(self, *_: Any) -> Wave:
+        if not self.made:
+            raise BenchmarkError("runs: cannot be written (No space left on device).")
+        return self.made.pop()
+
+    confirm = explore
+
+
+def broken(**facts: Any) -> Any:
+    waves = cast("Any", Broken)(
+        folder=open_plan().output_dir, say=None, server=SimpleNamespace(least_s=0.0), live=None, announce=None
+    )
+    waves.made = [replace(wave, **facts) for wave in explored().waves]
+    return waves
+
+
+@pytest.mark.parametrize(
+    ("facts", "said", "void"),
+    [
+        ({"primary_lost": True, "lost_workers": (0,)}, "the primary process ended in mid-wave", set()),
+        ({"disk_error": "No space left on device"}, "the run directory could not be written: No space left", set()),
+        ({"lost_workers": (0,)}, "1 of 1 workers", {"the client was the limit: a worker was lost in this wave"}),
+    ],
+)
+def test_what_breaks_the_search_off_is_named_and_no_limit_of_the_endpoint(
+    facts: dict[str, Any], said: str, void: set[str]
+) -> None:
+    seen = explore(question(), broken(**facts))
+    data = content(question(), seen, Answer("cannot_tell", reason="36 requests"), [])
+
+    assert (data["outcome"], data["exit_code"]) == ("client_limited", 3)
+    assert said in data["reason"]
+    assert said in data["failures"][0]
+    assert f"✗ The search ended early: {said}" in " ".join(to_text(data).split())
+    assert {row["void"] for row in data["stretches"]} - {""} == void
+
+
+def test_a_confirmation_that_cannot_begin_leaves_the_answer() -> None:
+    waves = broken()
+    waves.made.clear()
+    seen = explored()
+
+    assert confirm(question(), waves, FOUND, seen) is None
+    assert seen.failures == ["Not confirmed: runs: cannot be written (No space left on device)."]
+    with pytest.raises(BenchmarkError):  # of the first one nothing is known
+        explore(question(), waves)
+
+
+def test_an_answer_that_cannot_be_stored_says_so(tmp_path: Path) -> None:
+    data = content(question(), explored(), FOUND, [])
+    for _ in range(2):
+        save(tmp_path / "absent", data)
+
+    (told,) = data["failures"]
+    assert told.startswith(f"{tmp_path}/absent: cannot be written (No such file or directory). What is printed")
