@@ -13,6 +13,7 @@ from inference_benchmarker.version import __version__
 if TYPE_CHECKING:
     from inference_benchmarker.engine.launch import run_wave
     from inference_benchmarker.errors import BenchmarkError
+    from inference_benchmarker.made import created, run_tags
     from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.plan.replay import Replay
@@ -36,12 +37,16 @@ __all__ = [
     "Wave",
     "WavePlan",
     "__version__",
+    "created",
+    "run_tags",
     "run_wave",
 ]
 
 _HOMES = {
     "Response": "records.response",
     "BenchmarkError": "errors",
+    "created": "made",
+    "run_tags": "made",
     "run_wave": "engine.launch",
     "Bounds": "plan.load",
     "ClosedLoop": "plan.load",

@@ -147,21 +147,21 @@ def _endpoint(
     arguments: Mapping[str, Any] = MappingProxyType({}),
 ) -> Endpoint:
     factory = _function(module, path, "payload_factory")
-    place = _place(path, factory)
+    where = place(path, factory)
     if arguments and not _accepts(factory, **arguments):
         takes = ", ".join(p.name for p in _parameters(factory) or []) or "none"
         raise BenchmarkError(
-            f"{place}: payload_factory cannot be called with {', '.join(f'{name}=' for name in arguments)}; its "
+            f"{where}: payload_factory cannot be called with {', '.join(f'{name}=' for name in arguments)}; its "
             f"arguments: {takes}."
         )
     made = _call(path, "payload_factory", factory, **arguments)
-    payloads, build = _inputs(place, made, with_rows=with_rows)
+    payloads, build = _inputs(where, made, with_rows=with_rows)
     return Endpoint(
         invoke=invoke,
         payloads=payloads,
         build=build,
-        label=_label(place, made),
-        cumulative_weights=_weights(place, made, payloads),
+        label=_label(where, made),
+        cumulative_weights=_weights(where, made, payloads),
     )
 
 
@@ -188,7 +188,7 @@ def _function(module: ModuleType, path: Path, name: str) -> Callable[..., Any]:
     if found is None:
         raise BenchmarkError(f"{path}: has no {name}.", _DEFINE.format(name))
     if not callable(found):
-        raise BenchmarkError(f"{path}: {name} is {_kind(found)}, not a function.")
+        raise BenchmarkError(f"{path}: {name} is {kind(found)}, not a function.")
     function: Callable[..., Any] = found
     return function
 
@@ -198,68 +198,66 @@ def _make_invoke(path: Path, factory: Callable[..., Any], endpoint_name: str | N
     invoke = _call(path, "invoke_factory", factory, *arguments)
     if not callable(invoke):
         raise BenchmarkError(
-            f"{_place(path, factory)}: invoke_factory returned {_kind(invoke)}; expected a function invoke(payload).",
+            f"{place(path, factory)}: invoke_factory returned {kind(invoke)}; expected a function invoke(payload).",
             "End invoke_factory with `return invoke`.",
         )
     if _is_async(invoke):
         raise BenchmarkError(
-            f"{_place(path, invoke)}: invoke is an async function; expected a plain one.",
+            f"{place(path, invoke)}: invoke is an async function; expected a plain one.",
             "Workers run requests in greenlets: write it with an ordinary blocking client.",
         )
     if not _accepts(invoke, None):
-        raise BenchmarkError(f"{_place(path, invoke)}: invoke must take one argument, the payload.")
+        raise BenchmarkError(f"{place(path, invoke)}: invoke must take one argument, the payload.")
     called: Callable[[Any], Any] = invoke
     return called
 
 
-def _inputs(place: str, made: Any, *, with_rows: bool) -> tuple[Sequence[Any] | None, Callable[..., Any] | None]:
+def _inputs(where: str, made: Any, *, with_rows: bool) -> tuple[Sequence[Any] | None, Callable[..., Any] | None]:
     if not isinstance(made, dict) or "input" not in made or "pre_computed" not in made:
-        raise BenchmarkError(f"{place}: payload_factory returned {_kind(made)}; {_SHAPE}.")
+        raise BenchmarkError(f"{where}: payload_factory returned {kind(made)}; {_SHAPE}.")
     if unknown := sorted(str(key) for key in set(made) - _KEYS):
         raise BenchmarkError(
-            f"{place}: payload_factory returned the unknown key {', '.join(unknown)}; "
+            f"{where}: payload_factory returned the unknown key {', '.join(unknown)}; "
             f"known are {', '.join(sorted(_KEYS))}."
         )
     if type(made["pre_computed"]) is not bool:
-        raise BenchmarkError(f'{place}: "pre_computed" must be True or False, not {made["pre_computed"]!r}.')
+        raise BenchmarkError(f'{where}: "pre_computed" must be True or False, not {made["pre_computed"]!r}.')
     value = made["input"]
     if not made["pre_computed"]:
         if not callable(value):
-            raise BenchmarkError(
-                f'{place}: with "pre_computed": False, "input" must be a function, not {_kind(value)}.'
-            )
-        _check_build(place, value, with_rows=with_rows)
+            raise BenchmarkError(f'{where}: with "pre_computed": False, "input" must be a function, not {kind(value)}.')
+        _check_build(where, value, with_rows=with_rows)
         return None, value
     if isinstance(value, (str, bytes, bytearray, memoryview, dict)) or not isinstance(value, Sequence):
-        raise BenchmarkError(f'{place}: with "pre_computed": True, "input" must be a list, not {_kind(value)}.')
+        raise BenchmarkError(f'{where}: with "pre_computed": True, "input" must be a list, not {kind(value)}.')
     if not value:
-        raise BenchmarkError(f'{place}: "input" is an empty list; expected at least one payload.')
+        raise BenchmarkError(f'{where}: "input" is an empty list; expected at least one payload.')
     return value, None
 
 
-def _check_build(place: str, build: Any, *, with_rows: bool) -> None:
+def _check_build(where: str, build: Any, *, with_rows: bool) -> None:
     takes_row = _accepts(build, {})
     if _is_async(build) or not (takes_row or _accepts(build)):
-        raise BenchmarkError(f'{place}: with "pre_computed": False, "input" must be a plain function build().')
+        raise BenchmarkError(f'{where}: with "pre_computed": False, "input" must be a plain function build().')
     if not with_rows and not _accepts(build):
         raise BenchmarkError(
-            f"{place}: build takes the row of a recording, and none is replayed.",
+            f"{where}: build takes the row of a recording, and none is replayed.",
             "Give --replay FILE, or let it do without one: def build(row=None).",
         )
 
 
-def _weights(place: str, made: dict[str, Any], payloads: Sequence[Any] | None) -> tuple[float, ...] | None:
+def _weights(where: str, made: dict[str, Any], payloads: Sequence[Any] | None) -> tuple[float, ...] | None:
     weights = made.get("weights")
     if weights is None:
         return None
     if payloads is None:
-        raise BenchmarkError(f'{place}: "weights" needs "pre_computed": True.')
+        raise BenchmarkError(f'{where}: "weights" needs "pre_computed": True.')
     if not isinstance(weights, Sequence) or len(weights) != len(payloads):
-        count = len(weights) if isinstance(weights, Sequence) else _kind(weights)
-        raise BenchmarkError(f'{place}: "weights" must have one number a payload ({len(payloads)}), not {count}.')
+        count = len(weights) if isinstance(weights, Sequence) else kind(weights)
+        raise BenchmarkError(f'{where}: "weights" must have one number a payload ({len(payloads)}), not {count}.')
     numbers = [_weight(weight) for weight in weights]
     if not all(number >= 0 for number in numbers) or not 0 < sum(numbers) < inf:
-        raise BenchmarkError(f'{place}: "weights" must be numbers of at least 0, and not all 0.')
+        raise BenchmarkError(f'{where}: "weights" must be numbers of at least 0, and not all 0.')
     return tuple(accumulate(numbers))
 
 
@@ -270,12 +268,12 @@ def _weight(weight: Any) -> float:
         return inf
 
 
-def _label(place: str, made: dict[str, Any]) -> Callable[[Any], str] | None:
+def _label(where: str, made: dict[str, Any]) -> Callable[[Any], str] | None:
     label = made.get("label")
     if label is not None and not callable(label):
-        raise BenchmarkError(f'{place}: "label" must be a function label(payload) -> str, not {_kind(label)}.')
+        raise BenchmarkError(f'{where}: "label" must be a function label(payload) -> str, not {kind(label)}.')
     if label is not None and (_is_async(label) or not _accepts(label, None)):
-        raise BenchmarkError(f'{place}: "label" must be a plain function that takes one argument, the payload.')
+        raise BenchmarkError(f'{where}: "label" must be a plain function that takes one argument, the payload.')
     return label
 
 
@@ -290,16 +288,16 @@ def describe_error(path: Path, doing: str, error: BaseException) -> BenchmarkErr
     """The error that the user's own code raised, with the line of their file it came from."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == path.resolve()]
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
-    place = f"{path}, line {line}" if line else str(path)
+    where = f"{path}, line {line}" if line else str(path)
     name, text = class_name(type(error)), error_text(error)[:_MAX_ERROR_LENGTH]
     return BenchmarkError(
-        f"{place}: {doing} raised {name}: {text}".rstrip(":. ") + ".", _HINTS.get(name) or pip_line(error)
+        f"{where}: {doing} raised {name}: {text}".rstrip(":. ") + ".", _HINTS.get(name) or pip_line(error)
     )
 
 
-def _place(path: Path, function: Callable[..., Any]) -> str:
-    """The function's file and line; it may have been imported from a module beside the file."""
-    code = getattr(function, "__code__", None)
+def place(path: Path, function: Any) -> str:
+    """The file and line of a function or generator; it may have been imported from a module beside the file."""
+    code = getattr(function, "__code__", getattr(function, "gi_code", None))
     if code is None:
         return str(path)
     home = Path(code.co_filename)
@@ -335,7 +333,8 @@ def _accepts(function: Callable[..., Any], *arguments: Any, **named: Any) -> boo
     return True
 
 
-def _kind(value: Any) -> str:
+def kind(value: Any) -> str:
+    """The kind of a value in words: of a dict its keys, of all else its type."""
     if value is None:
         return "None"
     if isinstance(value, dict):

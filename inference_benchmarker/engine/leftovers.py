@@ -23,8 +23,10 @@ def new_mark() -> str:
     return secrets.token_hex(8)
 
 
-def end_leftovers(mark: str, sessions: Collection[int]) -> tuple[str, ...]:
+def end_leftovers(mark: str, sessions: Collection[int], variable: str = MARK) -> tuple[str, ...]:
     """End every process that carries the mark or is of these sessions; the names of those that were ended.
+
+    ``variable``: of the environment, which holds the mark.
 
     One that left the session and cleared its environment is not found.
 
@@ -32,7 +34,7 @@ def end_leftovers(mark: str, sessions: Collection[int]) -> tuple[str, ...]:
     in the next round.
     """
     deadline = time.monotonic() + PATIENCE_S
-    while (found := _found(mark, sessions)) and time.monotonic() < deadline:
+    while (found := _found(mark, sessions, variable)) and time.monotonic() < deadline:
         time.sleep(0.02)
     names: dict[int, str] = {}  # by its id: one that takes its time to end is met more than once
     for _ in range(ROUNDS):
@@ -40,17 +42,17 @@ def end_leftovers(mark: str, sessions: Collection[int]) -> tuple[str, ...]:
             break
         names |= {process.pid: name for process in found if (name := _end(process))}
         time.sleep(0.02)
-        found = _found(mark, sessions)
+        found = _found(mark, sessions, variable)
     return tuple(names.values())
 
 
-def _found(mark: str, sessions: Collection[int]) -> list[psutil.Process]:
+def _found(mark: str, sessions: Collection[int], variable: str) -> list[psutil.Process]:
     import psutil
 
-    return [process for process in psutil.process_iter() if _belongs(process, mark, sessions)]
+    return [process for process in psutil.process_iter() if _belongs(process, mark, sessions, variable)]
 
 
-def _belongs(process: psutil.Process, mark: str, sessions: Collection[int]) -> bool:
+def _belongs(process: psutil.Process, mark: str, sessions: Collection[int], variable: str) -> bool:
     import psutil
 
     if process.pid == os.getpid():
@@ -58,7 +60,7 @@ def _belongs(process: psutil.Process, mark: str, sessions: Collection[int]) -> b
     with suppress(psutil.Error, OSError):
         if process.status() == psutil.STATUS_ZOMBIE:
             return False
-        return os.getsid(process.pid) in sessions or process.environ().get(MARK) == mark
+        return os.getsid(process.pid) in sessions or process.environ().get(variable) == mark
     return False
 
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 PATIENCE_S = 10.0
 """Somebody waits, who can try again."""
 
+HELD_S = 0.5
+"""So long a process that was killed may hold the file still."""
+
 
 def clean(folder: Path, say: Callable[[str], None], patience_s: float = PATIENCE_S) -> int:
     """Undo what is left in a folder's cleanup file, or in those of the folders in it; say each, and give the exit code.
@@ -39,9 +42,9 @@ def clean(folder: Path, say: Callable[[str], None], patience_s: float = PATIENCE
 
 
 def _clean_one(folder: Path, say: Callable[[str], None], patience_s: float) -> int:
-    with CleanupFile.taken(folder) as cleanup:
+    with CleanupFile.taken(folder, HELD_S) as cleanup:
         numbers = left_in(cleanup.entries)
-        done = put_back(cleanup, patience_s)
+        done = put_back(cleanup, patience_s, busy_s=patience_s)
         for number in numbers:
             say(f"{folder.name}: {told(cleanup.entries[number])}")
     return OK if done else MISSED

@@ -12,6 +12,8 @@ import json
 import os
 import socket
 import stat
+import threading
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 NAME, LOCK = "cleanup.json", "cleanup.lock"
 MOST_BYTES = 4 * MIB
+_PAUSE_S = 0.05
 _ELSEWHERE = "Give an --output-dir on a disk of this machine."
 
 State = Literal["held", "undone", "gone", "refused"]
@@ -83,26 +86,35 @@ class Entry:
 
 
 class CleanupFile:
-    """The file of a folder in the hands of the process that holds its lock."""
+    """The file of a folder in the hands of the process that holds its lock; several threads may write to it.
 
-    def __init__(self, folder: Path, entries: list[Entry]) -> None:
-        self._folder = folder
+    ``lock``: the descriptor. The file stays held until every process that inherited it has ended.
+    """
+
+    def __init__(self, folder: Path, entries: list[Entry], lock: int) -> None:
+        self.folder = folder
         self.entries = entries
+        self.lock = lock
+        self._writing = threading.Lock()
 
     @classmethod
     @contextmanager
-    def taken(cls, folder: Path) -> Iterator[Self]:
-        """The file, which need not exist yet. HeldError where another process has it, BenchmarkError as ``read``."""
-        with _locked(folder):
+    def taken(cls, folder: Path, patience_s: float = 0.0) -> Iterator[Self]:
+        """The file, which need not exist yet. HeldError where another process has it, BenchmarkError as ``read``.
+
+        ``patience_s``: so long another process is waited for.
+        """
+        with _locked(folder, patience_s) as lock:
             there = (folder / NAME).exists()
-            yield cls(folder, read(folder) if there else [])
+            yield cls(folder, read(folder) if there else [], lock)
 
     def hold(self, what: str, undo: Undo, account: str | None) -> int:
         """Write down what is about to be changed; it is on disk, to be read again, when its number is returned."""
-        self.entries.append(Entry(what, undo, account, _now()))
-        self._write()
-        read(self._folder)  # as where every file belongs to everybody it cannot be
-        return len(self.entries) - 1
+        with self._writing:
+            self.entries.append(Entry(what, undo, account, _now()))
+            self._write()
+            read(self.folder)  # as where every file belongs to everybody it cannot be
+            return len(self.entries) - 1
 
     def conclude(self, number: int, state: State) -> None:
         """Nothing is left to do for this entry."""
@@ -113,16 +125,17 @@ class CleanupFile:
         self._renew(number, reason=reason)
 
     def _renew(self, number: int, **changed: Any) -> None:
-        self.entries[number] = replace(self.entries[number], **changed)
-        self._write()
+        with self._writing:
+            self.entries[number] = replace(self.entries[number], **changed)
+            self._write()
 
     def _write(self) -> None:
         who = {"user": os.geteuid(), "host": socket.gethostname(), "process": os.getpid(), "started_by": os.getppid()}
         entries = [entry.to_json() for entry in self.entries]
-        data = {"schema_version": SCHEMA_VERSION, "who": who, "lock": _identity(self._folder), "entries": entries}
-        with replacing(self._folder / NAME, mode=OWNER_ONLY) as file:
+        data = {"schema_version": SCHEMA_VERSION, "who": who, "lock": _identity(self.folder), "entries": entries}
+        with replacing(self.folder / NAME, mode=OWNER_ONLY) as file:
             file.write(json.dumps(data, indent=2).encode())
-        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(folder)
         finally:
@@ -170,22 +183,32 @@ def _identity(folder: Path) -> dict[str, int]:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(folder: Path, patience_s: float) -> Iterator[int]:
     path = folder / LOCK
     try:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, OWNER_ONLY)
     except OSError as error:
         raise BenchmarkError(f"{path}: cannot be opened ({error.strerror}).", _ELSEWHERE) from None
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise HeldError(f"{folder}: a process that runs holds {NAME}, and puts back what is in it.") from None
-        except OSError as error:
-            raise BenchmarkError(f"{path}: cannot be locked ({error.strerror}).", _ELSEWHERE) from None
-        yield
+        deadline = time.monotonic() + patience_s
+        while not _is_locked(lock, path):
+            if time.monotonic() >= deadline:
+                raise HeldError(f"{folder}: a process that runs holds {NAME}, and puts back what is in it.")
+            time.sleep(_PAUSE_S)
+        yield lock
     finally:
         os.close(lock)
+
+
+def _is_locked(lock: int, path: Path) -> bool:
+    """Tells whether it is ours now. BenchmarkError where the disk knows no locks."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise BenchmarkError(f"{path}: cannot be locked ({error.strerror}).", _ELSEWHERE) from None
+    return True
 
 
 def _now() -> str:

@@ -3,25 +3,47 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from inference_benchmarker.engine.processes import child_environment
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.keeper.cleanup_file import NAME, CleanupFile, left_in, read
 from server_capacity.keeper.keeping import ALL_PUT_BACK, SOME_LEFT, order_of
-from server_capacity.keeper.putting_back import PATIENCE_S, put_back, told
+from server_capacity.keeper.maker import REMOVAL_S
+from server_capacity.keeper.putting_back import BUSY_S, PATIENCE_S, put_back, told
+from server_capacity.keeper.undo import Processes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from server_capacity.keeper.undo import Undo
 
 LAST_ATTEMPT_S = 60.0
 """An attempt that was begun within the patience may last that long."""
+
+LONGEST_REMOVAL_S = REMOVAL_S + BUSY_S + LAST_ATTEMPT_S
+"""So long the keeper of an endpoint is waited for."""
+
+_ENDED = "The keeper, which would put everything back, has ended."
+
+
+@dataclass(frozen=True, slots=True)
+class MadeEndpoint:
+    """An endpoint that an endpoint_factory made: its name or URL, and the factory's arguments.
+
+    ``seconds``: from the call of the factory until it yielded.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+    seconds: float
 
 
 class Keeper:
@@ -35,15 +57,20 @@ class Keeper:
         self._folder = folder
         self._say = say
         self.all_is_put_back: bool | None = None
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "server_capacity.keeper"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=child_environment(),
-            start_new_session=True,
-        )
+        self._orders, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "server_capacity.keeper"],
+                stdin=theirs.fileno(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=child_environment(),
+                start_new_session=True,
+            )
+        self._ordering = threading.Lock()
         self._has_folder = False
+        self._told: set[int] = set()
+        self._longest_s = PATIENCE_S + LAST_ATTEMPT_S
 
     @property
     def pid(self) -> int:
@@ -52,21 +79,64 @@ class Keeper:
 
     def change(self, what: str, change: Undo, undo: Undo, account: str | None) -> None:
         """Make a change of ``what`` once its undo is on disk. BenchmarkError where it cannot be made."""
-        if not self._has_folder:
-            self._order({"folder": str(self._folder.resolve())})
-            self._has_folder = True
         self._order(order_of(what, change, undo, account))
 
-    def _order(self, order: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
+    @contextmanager
+    def endpoint(self, factories_file: Path, arguments: Mapping[str, Any], run: str) -> Iterator[MadeEndpoint]:
+        """Have the file's endpoint_factory make an endpoint, and remove it when the context ends.
+
+        ``run``: the name that ``run_tags`` gives its resources. Several may be open at once, in threads of their own.
+        BenchmarkError where the factory fails; what it had made is removed by then.
+        """
+        self._longest_s = LONGEST_REMOVAL_S
+        ours, theirs = socket.socketpair()
+        with ours, ours.makefile("rb") as heard:
+            try:
+                with theirs:
+                    order = {"factories_file": str(factories_file.resolve()), "arguments": dict(arguments), "run": run}
+                    self._order(order, theirs)
+                yield self._made(heard, dict(arguments))
+            finally:
+                with suppress(OSError):
+                    ours.shutdown(socket.SHUT_WR)
+                for _ in self._events(heard):
+                    pass
+
+    def _made(self, heard: BinaryIO, arguments: dict[str, Any]) -> MadeEndpoint:
+        for event in self._events(heard):
+            if "failed" in event:
+                raise BenchmarkError(event["failed"], event["hint"])
+            if "made" in event:
+                return MadeEndpoint(event["made"], arguments, event["seconds"])
+        raise BenchmarkError(_ENDED, "Try again.")
+
+    def _events(self, heard: BinaryIO) -> Iterator[dict[str, Any]]:
+        """Whatever the keeper says of an endpoint; progress is said."""
+        with suppress(OSError, ValueError):  # a keeper that is killed resets the line, or leaves half of one
+            for line in heard:
+                event = json.loads(line)
+                if "say" in event:
+                    self._say(event["say"])
+                self._told.update(event.get("concluded", ()))
+                yield event
+
+    def _order(self, order: dict[str, Any], channel: socket.socket | None = None) -> None:
+        with self._ordering:
+            if not self._has_folder:
+                self._ask({"folder": str(self._folder.resolve())})
+                self._has_folder = True
+            self._ask(order, *([] if channel is None else [channel.fileno()]))
+
+    def _ask(self, order: dict[str, Any], *descriptors: int) -> None:
         assert self._process.stdout is not None
         answer = b""
         with suppress(OSError):
-            self._process.stdin.write(json.dumps(order).encode() + b"\n")
-            self._process.stdin.flush()
+            line = json.dumps(order).encode() + b"\n"
+            sent = socket.send_fds(self._orders, [line], descriptors)
+            self._orders.sendall(line[sent:])
             answer = self._process.stdout.readline()
         if not answer:
-            raise BenchmarkError("The keeper, which would put the scaling back, has ended.", "Try again.")
+            raise BenchmarkError(_ENDED, "Try again.")
         if failed := json.loads(answer).get("failed"):
             raise BenchmarkError(f"{order.get('what', 'The keeper')}: {failed}")
 
@@ -87,31 +157,30 @@ class Keeper:
         try:
             if code not in (ALL_PUT_BACK, SOME_LEFT):
                 self._put_back_itself()
-            entries = [entry for entry in read(self._folder) if entry.state != "refused"]
+            entries = read(self._folder)
         except BenchmarkError as error:  # the folder was taken away, which keeps the keeper from nothing
             self.all_is_put_back = code == ALL_PUT_BACK
             self._say(str(error))
             return
         self.all_is_put_back = not left_in(entries)
-        for entry in entries:
-            self._say(told(entry))
+        for number, entry in enumerate(entries):
+            if number not in self._told and entry.state != "refused" and not isinstance(entry.undo, Processes):
+                self._say(told(entry))
         if not self.all_is_put_back:
             self._say(f"{self._folder / NAME} keeps it; `benchmark endpoints clean {self._folder}` tries again.")
 
     def _put_back_itself(self) -> None:
-        with CleanupFile.taken(self._folder) as cleanup:
+        with CleanupFile.taken(self._folder, self._longest_s) as cleanup:
             if left_in(cleanup.entries):
                 self._say("The keeper was killed; this command puts back what it held.")
                 put_back(cleanup)
 
     def _end(self) -> int:
         """Let go of the keeper and wait until it has put everything back; one that stands still is killed."""
-        assert self._process.stdin is not None
         assert self._process.stdout is not None
-        with suppress(OSError):
-            self._process.stdin.close()
+        self._orders.close()
         try:
-            return self._process.wait(PATIENCE_S + LAST_ATTEMPT_S)
+            return self._process.wait(self._longest_s)
         except subprocess.TimeoutExpired:
             self._process.kill()
             return self._process.wait()

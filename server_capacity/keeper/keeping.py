@@ -1,7 +1,8 @@
-"""The keeper's life: it takes orders to change something, and undoes all of them when nobody holds it any more.
+"""The keeper's life: it takes orders to change or make something, and undoes all when nobody holds it any more.
 
-Each order is a line on a pipe. Its end is the lifeline: that of the command closes however the command ends. A signal
-that ends other processes has the keeper undo everything first.
+Each order is a line on a socket. Its end is the lifeline: that of the command closes however the command ends. A signal
+that ends other processes has the keeper undo everything first. An order to make an endpoint brings a socket of its own,
+the lifeline of that endpoint.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import json
 import os
 import select
 import signal
+import socket
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.keeper.cleanup_file import CleanupFile
+from server_capacity.keeper.making import Making
 from server_capacity.keeper.performing import NotDoneError, perform
 from server_capacity.keeper.putting_back import put_back
 from server_capacity.keeper.undo import undo_of
@@ -44,10 +47,15 @@ def keep() -> int:
 
     with ExitStack() as stack:
         cleanup: CleanupFile | None = None
-        for order in _orders(signalled):
+        makings: list[Making] = []
+        accounts: dict[str, str | None] = {}
+        for order, channel in _orders(signalled):
             try:
                 if cleanup is None:
                     cleanup = stack.enter_context(CleanupFile.taken(Path(order["folder"])))
+                elif channel is not None:
+                    makings.append(Making(cleanup, order, channel, accounts))
+                    makings[-1].start()
                 else:
                     _change(cleanup, order)
                 answer: dict[str, str] = {}
@@ -55,6 +63,10 @@ def keep() -> int:
                 answer = {"failed": str(error)}
             with suppress(OSError):
                 os.write(ANSWERS, json.dumps(answer).encode() + b"\n")
+        for making in makings:
+            making.end()
+        for making in makings:
+            making.join()
         return ALL_PUT_BACK if cleanup is None or put_back(cleanup) else SOME_LEFT
 
 
@@ -69,18 +81,26 @@ def _change(cleanup: CleanupFile, order: dict[str, Any]) -> None:
         raise
 
 
-def _orders(signalled: int) -> Iterator[dict[str, Any]]:
-    """Whole lines as they come, until the pipe or a signal ends them."""
-    buffer = b""
+def _orders(signalled: int) -> Iterator[tuple[dict[str, Any], socket.socket | None]]:
+    """The orders as they come, each with the channel that came with it, until a signal or the command's end.
+
+    The command sends none before the last one was answered.
+    """
+    orders = socket.socket(fileno=ORDERS)
+    buffer, channel = b"", None
     while True:
-        ready, _, _ = select.select([ORDERS, signalled], [], [])
+        ready, _, _ = select.select([orders.fileno(), signalled], [], [])
         if signalled in ready:
             return
-        data = os.read(ORDERS, 65536)
+        data, descriptors, _, _ = socket.recv_fds(orders, 65536, 1)
         if not data:
             return
+        if descriptors:
+            channel = socket.socket(fileno=descriptors[0])
         *lines, buffer = (buffer + data).split(b"\n")
-        yield from map(json.loads, lines)
+        for line in lines:
+            yield json.loads(line), channel
+            channel = None
 
 
 def _heed_signals() -> int:

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.engine.leftovers import end_leftovers
 from inference_benchmarker.json_file import UNREADABLE
 from inference_benchmarker.text import one_line
-from server_capacity.keeper.undo import Call
+from server_capacity.keeper.undo import MARK, Call, CommandLine
 
 if TYPE_CHECKING:
+    from server_capacity.cloudwatch.failures import Failure
     from server_capacity.keeper.undo import Undo
 
 CONNECT_S, READ_S, ATTEMPTS = 3, 10, 3
 COMMAND_S = 120
+_GONE = re.compile(r"NotFound|NoSuch|not find|does not exist|not found", re.IGNORECASE)
+_BUSY = re.compile(
+    r"InUse|in use|in[- ]progress|creating|updating|deleting|Conflict|Concurrent|associated", re.IGNORECASE
+)
+"""How AWS's services tell what is no longer there, and what can be deleted later. SageMaker says both in words."""
+
 _MEANWHILE = {"ConcurrentUpdateException"}  # somebody else's change is under way
 
 
 class NotDoneError(Exception):
     """It was not done, or nobody knows: why, in words. ``final``: another attempt is of no use.
 
-    ``refused``: the service took the request and made nothing of it, so that nothing has changed.
+    ``refused``: the service took the request and made nothing of it, so that nothing has changed. ``busy``: it can be
+    done once something else is over, which may take minutes.
     """
 
-    def __init__(self, reason: str, *, final: bool, refused: bool = False) -> None:
+    def __init__(self, reason: str, *, final: bool, refused: bool = False, busy: bool = False) -> None:
         super().__init__(reason)
         self.final = final
         self.refused = refused
+        self.busy = busy
 
 
 class GoneError(Exception):
@@ -37,18 +48,25 @@ def perform(action: Undo) -> None:
     """Do it. Raises NotDoneError."""
     if isinstance(action, Call):
         _make(client_of(action), action)
-    else:
+    elif isinstance(action, CommandLine):
         _run(action.arguments)
+    else:
+        end_leftovers(action.mark, (), MARK)
 
 
 def perform_undo(undo: Undo, account: str | None) -> None:
     """Undo a change, in the account where it was made. Raises NotDoneError and GoneError."""
-    if isinstance(undo, Call):
-        client = client_of(undo)
+    if not isinstance(undo, Call):
+        perform(undo)
+        return
+    client = client_of(undo)
+    if undo.removes:
+        if account is not None:
+            _check_account(account_of_credentials(undo.region), account)
+        _remove(client, undo)
+    else:
         _find_target(client, undo, account)
         _make(client, undo)
-    else:
-        _run(undo.arguments)
 
 
 def client_of(call: Call) -> Any:
@@ -71,24 +89,60 @@ def make_client(service: str, region: str | None) -> Any:
         raise NotDoneError(reason, final=True, refused=True) from None
 
 
+def check_call(call: Call) -> None:
+    """ValueError for a service, an operation or parameters that boto3 does not know, before anything is asked."""
+    from botocore import xform_name
+    from botocore.exceptions import BotoCoreError
+    from botocore.session import get_session
+    from botocore.validate import ParamValidator
+
+    try:
+        model = get_session().get_service_model(call.service)
+    except BotoCoreError as error:
+        raise ValueError(one_line(str(error), 300)) from None
+    names = {xform_name(name): name for name in model.operation_names}
+    if call.operation not in names:
+        raise ValueError(f"boto3's {call.service} has no {call.operation}")
+    report = ParamValidator().validate(call.parameters, model.operation_model(names[call.operation]).input_shape)
+    if report.has_errors():
+        raise ValueError(f"{call.service} {call.operation}: {one_line(report.generate_report(), 300)}")
+
+
 def ask(client: Any, operation: str, parameters: dict[str, Any]) -> dict[str, Any]:
     """The answer to a call. Raises NotDoneError."""
+    try:
+        answer: dict[str, Any] = getattr(client, operation)(**parameters)
+    except _failures() as error:
+        raise _not_done(error, client, operation) from None
+    return answer
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """All that a call of boto3 raises."""
     from botocore.exceptions import BotoCoreError, ClientError
     from botocore.parsers import ResponseParserError
 
-    try:
-        answer: dict[str, Any] = getattr(client, operation)(**parameters)
-    except (BotoCoreError, ClientError, ResponseParserError, *UNREADABLE) as error:
-        # with all of CloudWatch, which a keeper rarely needs
-        from server_capacity.cloudwatch.failures import call_failure
+    return (BotoCoreError, ClientError, ResponseParserError, *UNREADABLE)
 
-        name = f"{client.meta.service_model.service_name}:{client.meta.method_to_api_mapping[operation]}"
-        failure = call_failure(error, client, name)
-        response = error.response if isinstance(error, ClientError) else {}
-        meanwhile = response.get("Error", {}).get("Code") in _MEANWHILE
-        final = failure.final and not meanwhile
-        raise NotDoneError(failure.text, final=final, refused=final and _was_first(response)) from None
-    return answer
+
+def _not_done(error: Exception, client: Any, operation: str) -> NotDoneError:
+    failure, response = _failure(error, client, operation), _response(error)
+    meanwhile = response.get("Error", {}).get("Code") in _MEANWHILE
+    final = failure.final and not meanwhile
+    return NotDoneError(failure.text, final=final, refused=final and _was_first(response))
+
+
+def _failure(error: Exception, client: Any, operation: str) -> Failure:
+    # with all of CloudWatch, which a keeper rarely needs
+    from server_capacity.cloudwatch.failures import call_failure
+
+    name = f"{client.meta.service_model.service_name}:{client.meta.method_to_api_mapping[operation]}"
+    return call_failure(error, client, name)
+
+
+def _response(error: Exception) -> dict[str, Any]:
+    """AWS's answer that is an error; empty for all else that a call raises."""
+    return getattr(error, "response", None) or {}
 
 
 def _was_first(response: dict[str, Any]) -> bool:
@@ -106,12 +160,34 @@ def _find_target(client: Any, undo: Call, account: str | None) -> None:
     named = {name: undo.parameters[name] for name in ("ServiceNamespace", "ScalableDimension")}
     asked = {**named, "ResourceIds": [undo.parameters["ResourceId"]]}
     found = next(iter(ask(client, "describe_scalable_targets", asked).get("ScalableTargets", [])), None)
-    here = account_of(found) if found else _account_of_credentials(undo.region)
-    if here != account and (account is not None or found is None):
-        reason = f"it was changed in AWS account {account}, and these credentials are of {here}"
-        raise NotDoneError(reason.replace("None", "(not known)"), final=True)
+    here = account_of(found) if found else account_of_credentials(undo.region)
+    if account is not None or found is None:
+        _check_account(here, account)
     if found is None:
         raise GoneError
+
+
+def _check_account(here: str | None, account: str | None) -> None:
+    if here != account:
+        reason = f"it was changed in AWS account {account}, and these credentials are of {here}"
+        raise NotDoneError(reason.replace("None", "(not known)"), final=True)
+
+
+def _remove(client: Any, call: Call) -> None:
+    """Make a call that takes something away. Only credentials that are refused make another attempt useless.
+
+    An endpoint that is being created cannot be deleted yet, nor what another resource still uses.
+    """
+    try:
+        getattr(client, call.operation)(**call.parameters)
+    except _failures() as error:
+        told = _response(error).get("Error", {})
+        said = f"{told.get('Code')}: {told.get('Message')}"
+        if _GONE.search(said):
+            raise GoneError from None
+        failure = _failure(error, client, call.operation)
+        final = failure.final and failure.every_call
+        raise NotDoneError(failure.text, final=final, busy=not final and bool(_BUSY.search(said))) from None
 
 
 def account_of(target: dict[str, Any]) -> str | None:
@@ -120,7 +196,8 @@ def account_of(target: dict[str, Any]) -> str | None:
     return parts[4] if len(parts) > 5 else None
 
 
-def _account_of_credentials(region: str) -> str | None:
+def account_of_credentials(region: str) -> str | None:
+    """The account of AWS that the configured credentials are of; None where nobody tells."""
     try:
         return str(ask(make_client("sts", region), "get_caller_identity", {})["Account"])
     except (NotDoneError, KeyError):

@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.text import one_line
 from server_capacity.keeper.cleanup_file import left_in
 from server_capacity.keeper.performing import GoneError, NotDoneError, perform_undo
+from server_capacity.keeper.undo import Call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from server_capacity.keeper.cleanup_file import CleanupFile, Entry
 
 PATIENCE_S = 60.0
 """So long undoing goes on where it may yet succeed: a network that is away, a service that is busy."""
+
+BUSY_S = 900.0
+"""So long where a resource must be left alone first: SageMaker refuses to delete an endpoint that is being created."""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 8.0
 
@@ -26,22 +30,29 @@ def put_back(
     patience_s: float = PATIENCE_S,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
+    *,
+    busy_s: float = BUSY_S,
+    of: Collection[int] | None = None,
 ) -> bool:
     """Undo everything that is held; one that fails keeps none of the others from it. Tells whether nothing is left.
 
     Where the disk takes no more, an undo is made all the same, and made once more by whoever reads the file next.
+    ``busy_s``: the patience with what is busy. ``of``: the numbers of the entries that are meant, None for all.
     """
-    deadline = clock() + patience_s
-    for number in left_in(cleanup.entries):
+    begun = clock()
+    meant = [number for number in left_in(cleanup.entries) if of is None or number in of]
+    for number in meant:
         pause = FIRST_PAUSE_S
-        while not _undone(cleanup, number) and clock() + pause < deadline:
+        while failed := _attempt(cleanup, number):
+            if failed.final or clock() + pause >= begun + (busy_s if failed.busy else patience_s):
+                break
             sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_S)
-    return not left_in(cleanup.entries)
+    return not any(cleanup.entries[number].state == "held" for number in meant)
 
 
-def _undone(cleanup: CleanupFile, number: int) -> bool:
-    """One attempt; true also where another is of no use."""
+def _attempt(cleanup: CleanupFile, number: int) -> NotDoneError | None:
+    """One attempt, and why it brought nothing about."""
     entry = cleanup.entries[number]
     with suppress(OSError):
         try:
@@ -50,19 +61,21 @@ def _undone(cleanup: CleanupFile, number: int) -> bool:
             cleanup.conclude(number, "gone")
         except NotDoneError as error:
             cleanup.fail(number, str(error))
-            return error.final
+            return error
         except Exception as error:  # a fault of ours must not keep the others from being undone
             cleanup.fail(number, one_line(f"{type(error).__name__}: {error}", 300))
         else:
             cleanup.conclude(number, "undone")
-    return True
+    return None
 
 
 def told(entry: Entry) -> str:
     """A sentence on what became of an entry, with the line to be pasted where it is still held."""
+    puts_back = isinstance(entry.undo, Call) and not entry.undo.removes
     if entry.state == "gone":
-        return f"{entry.what}: is gone, so nothing is left to put back."
+        return f"{entry.what}: is gone, so nothing is left to {'put back' if puts_back else 'remove'}."
     if entry.state == "held":
         reason = "it was not tried" if entry.reason is None else entry.reason
-        return f"{entry.what}: could NOT be put back: {reason}. By hand:\n  {entry.undo.by_hand}"
-    return f"{entry.what}: is as it was before."
+        done = "put back" if puts_back else "removed"
+        return f"{entry.what}: could NOT be {done}: {reason}. By hand:\n  {entry.undo.by_hand}"
+    return f"{entry.what}: is {'as it was before' if puts_back else 'removed'}."

@@ -1,4 +1,4 @@
-"""An undo: a boto3 call or a command line, as JSON and as a line to be pasted. Pure."""
+"""An undo: a boto3 call, a command line or the end of processes, as JSON and as a line to be pasted. Pure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,22 @@ import shlex
 from dataclasses import asdict, dataclass
 from typing import Any
 
-CALLS = {
+MARK = "BENCHMARK_MADE"
+"""The variable by which the processes that an endpoint_factory starts are told from others."""
+
+PUTTING_BACK = {
     ("application-autoscaling", "register_scalable_target"): frozenset(
         ("ServiceNamespace", "ResourceId", "ScalableDimension", "SuspendedState")
     ),
 }
-"""The calls that this tool writes down, with the parameters that it gives them. No other is made from a file."""
+"""The calls that put back a setting, with the parameters that this tool gives them."""
 
-_REGION = re.compile(r"[a-z0-9-]{1,40}")
+REMOVING = re.compile(
+    r"(batch_delete|cancel|delete|deregister|detach|disable|disassociate|release|remove|stop|terminate|untag)_[a-z0-9_]+"
+)
+"""The operations that take away what somebody made. No other call is made from a file."""
+
+_REGION, _SERVICE, _MARK = (re.compile(form) for form in (r"[a-z0-9-]{1,40}", r"[a-z0-9-]{1,60}", r"[0-9a-f]{16}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +34,11 @@ class Call:
     operation: str
     parameters: dict[str, Any]
     region: str
+
+    @property
+    def removes(self) -> bool:
+        """Tells whether it takes something away, rather than to put a setting back."""
+        return (self.service, self.operation) not in PUTTING_BACK
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in a file."""
@@ -55,14 +68,57 @@ class CommandLine:
         return shlex.join(self.arguments)
 
 
-Undo = Call | CommandLine
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """The end of all processes that carry a mark, a random text, in the variable ``MARK`` of their environment."""
+
+    mark: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a file."""
+        return {"processes": self.mark}
+
+    @property
+    def by_hand(self) -> str:
+        """The same for a shell; the brackets keep awk from finding itself."""
+        found = f"ps axeww -o pid= -o args= | awk '/[{MARK[0]}]{MARK[1:]}={self.mark}/{{print $1}}'"
+        return f"kill -9 $({found})"
+
+
+Undo = Call | CommandLine | Processes
 
 
 def undo_of(data: Any) -> Undo:
     """The undo of its JSON; ValueError for what this tool does not write."""
     if not isinstance(data, dict):
         raise ValueError(f"an undo is an object, not {type(data).__name__}")
+    if set(data) == {"processes"}:
+        return _processes(data["processes"])
     return _command_line(data["command"]) if set(data) == {"command"} else _call(data)
+
+
+def undo_given(given: Any, region: str | None) -> Undo:
+    """The undo that a user's code tells, as ``created`` takes it; ``region``: where a call names none.
+
+    ValueError for what is none, and tells what was expected.
+    """
+    if isinstance(given, dict):
+        if missing := {"service", "operation", "parameters"} - set(given):
+            raise ValueError(
+                f"a call of boto3 has service, operation and parameters; {', '.join(sorted(missing))} misses"
+            )
+        if unknown := set(given) - {"service", "operation", "parameters", "region"}:
+            raise ValueError(f"a call of boto3 has no {', '.join(sorted(map(str, unknown)))}")
+        if "region" not in given and region is None:
+            raise ValueError("it names no region, and AWS_DEFAULT_REGION is not set")
+        return _call({"region": region, **given})
+    return _command_line(given)
+
+
+def _processes(mark: Any) -> Processes:
+    if not isinstance(mark, str) or not _MARK.fullmatch(mark):
+        raise ValueError("a mark has 16 hexadecimal digits")
+    return Processes(mark)
 
 
 def _command_line(arguments: Any) -> CommandLine:
@@ -80,8 +136,12 @@ def _call(data: dict[str, Any]) -> Call:
     named = (call.service, call.operation, call.region)
     if not all(isinstance(each, str) for each in named) or not isinstance(call.parameters, dict):
         raise ValueError("a call has a service, an operation, parameters and a region")
-    if (call.service, call.operation) not in CALLS or set(call.parameters) != CALLS[call.service, call.operation]:
-        raise ValueError(f"{call.service} {call.operation} with {', '.join(call.parameters)} is no call of this tool")
+    if not _SERVICE.fullmatch(call.service) or not (_puts_back(call) or REMOVING.fullmatch(call.operation)):
+        raise ValueError(f"{call.service} {call.operation} with {', '.join(call.parameters)} is no call that undoes")
     if not _REGION.fullmatch(call.region):
         raise ValueError(f"{call.region!r} is no region")
     return call
+
+
+def _puts_back(call: Call) -> bool:
+    return PUTTING_BACK.get((call.service, call.operation)) == frozenset(call.parameters)

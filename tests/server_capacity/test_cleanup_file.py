@@ -18,7 +18,7 @@ from server_capacity.keeper import putting_back
 from server_capacity.keeper.cleanup_file import LOCK, NAME, CleanupFile, HeldError, left_in, read
 from server_capacity.keeper.performing import GoneError, NotDoneError
 from server_capacity.keeper.putting_back import put_back, told
-from server_capacity.keeper.undo import Call, CommandLine, undo_of
+from server_capacity.keeper.undo import Call, CommandLine, Processes, undo_given, undo_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,9 +71,10 @@ class TestUndo:
     @pytest.mark.parametrize(
         "changed",
         [
-            {"operation": "deregister_scalable_target"},
-            {"service": "sagemaker", "operation": "delete_endpoint"},
-            {"service": "sagemaker", "operation": "delete_endpoint", "parameters": {}},
+            {"service": "sagemaker"},
+            {"service": "sagemaker", "operation": "create_endpoint"},
+            {"service": "sagemaker", "operation": "delete"},
+            {"service": "sagemaker --x", "operation": "delete_endpoint"},
             {"parameters": {}},
             {"parameters": {**PARAMETERS, "MinCapacity": 0}},
             {"parameters": [1]},
@@ -86,7 +87,50 @@ class TestUndo:
         with pytest.raises((ValueError, TypeError)):
             undo_of({**CALL.to_json(), **changed})
 
-    @pytest.mark.parametrize("data", [None, [], {}, {"command": []}, {"command": "rm x"}, {"command": ["a", 1]}])
+    @pytest.mark.parametrize("operation", ["delete_endpoint", "deregister_scalable_target", "stop_task"])
+    def test_what_takes_away_may_be_called(self, operation: str) -> None:
+        undo = undo_of({**CALL.to_json(), "operation": operation, "parameters": {}})
+        assert isinstance(undo, Call)
+        assert undo.removes
+        assert not CALL.removes
+
+    def test_the_end_of_processes_comes_back_from_json(self) -> None:
+        undo = Processes("0123456789abcdef")
+        assert undo_of(json.loads(json.dumps(undo.to_json()))) == undo
+
+    @pytest.mark.parametrize(
+        ("given", "told"),
+        [
+            ("rm x", "a command is a list of texts"),
+            ([], "a command is a list of texts"),
+            ({"service": "s3", "parameters": {}}, "has service, operation and parameters; operation misses"),
+            ({**CALL.to_json(), "more": 1}, "a call of boto3 has no more"),
+            ({"service": "sagemaker", "operation": "delete_model", "parameters": {}}, "it names no region"),
+            ({"service": "sagemaker", "operation": "create_model", "parameters": {}, "region": "r"}, "is no call that"),
+        ],
+    )
+    def test_an_undo_of_the_users_is_told_by_what_it_lacks(self, given: Any, told: str) -> None:
+        with pytest.raises(ValueError, match=told):
+            undo_given(given, None)
+
+    def test_an_undo_of_the_users_has_the_configured_region(self) -> None:
+        given = {"service": "sagemaker", "operation": "delete_model", "parameters": {"ModelName": "m"}}
+        assert undo_given(given, "eu-west-1") == Call("sagemaker", "delete_model", {"ModelName": "m"}, "eu-west-1")
+        assert undo_given({**given, "region": "r"}, None).to_json()["region"] == "r"
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            None,
+            [],
+            {},
+            {"processes": "1"},
+            {"processes": ["0" * 16]},
+            {"command": []},
+            {"command": "rm x"},
+            {"command": ["a", 1]},
+        ],
+    )
     def test_what_is_no_undo_is_refused(self, data: Any) -> None:
         with pytest.raises((ValueError, TypeError)):
             undo_of(data)
@@ -182,6 +226,8 @@ class TestPuttingBack:
                 raise NotDoneError("not allowed", final=True)
             if name == "broken":
                 raise ZeroDivisionError("ours")
+            if name == "busy" and tried.count(name) < 6:
+                raise NotDoneError("it is being created", final=False, busy=True)
             if name == "down" or (name == "slow" and tried.count(name) < 3):
                 raise NotDoneError("no connection", final=False)
 
@@ -210,7 +256,7 @@ class TestPuttingBack:
             ("gone", None),
             ("undone", None),
         ]
-        assert told(entries[4]) == "denied: could NOT be put back: not allowed. By hand:\n  denied"
+        assert told(entries[4]) == "denied: could NOT be removed: not allowed. By hand:\n  denied"
 
     def test_what_takes_its_time_is_tried_again_and_what_is_undone_is_not(
         self, tmp_path: Path, tried: list[str]
@@ -221,6 +267,20 @@ class TestPuttingBack:
             assert put_back(cleanup, 10, lambda: 0.0, lambda _: None)
             assert put_back(cleanup)
         assert tried == ["slow", "slow", "slow", "first"]
+
+    def test_what_is_busy_is_waited_for_longer(self, tmp_path: Path, tried: list[str]) -> None:
+        now = [0.0]
+
+        def sleep(seconds: float) -> None:
+            now[0] += seconds
+
+        with CleanupFile.taken(tmp_path) as cleanup:
+            for command in commands("first", "busy", "other"):
+                cleanup.hold(command.by_hand, command, None)
+            assert not put_back(cleanup, 1, lambda: now[0], sleep, busy_s=5, of=(0, 1))
+            assert put_back(cleanup, 1, lambda: now[0], sleep, busy_s=100, of=(0, 1))
+            assert left_in(cleanup.entries) == [2]
+        assert tried.count("first") == 1
 
     def test_a_disk_that_is_full_keeps_nothing_from_being_undone(self, tmp_path: Path, tried: list[str]) -> None:
         with CleanupFile.taken(tmp_path) as cleanup:

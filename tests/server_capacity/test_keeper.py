@@ -197,7 +197,7 @@ def test_what_cannot_be_put_back_is_printed_to_be_pasted(
         reason = f"it was changed in AWS account another, and these credentials are of {here}"
         told = f"could NOT be put back: {reason}. By hand:\n  aws application-autoscaling register-scalable-target "
         assert told in capsys.readouterr().out
-    monkeypatch.setattr(performing, "_account_of_credentials", lambda _: "another")
+    monkeypatch.setattr(performing, "account_of_credentials", lambda _: "another")
     assert cli.main(["endpoints", "clean", str(tmp_path)]) == 0
     assert "is gone, so nothing is left to put back" in capsys.readouterr().out
 

@@ -1,0 +1,199 @@
+"""An endpoint that an endpoint_factory makes for a keeper: its process, what that has made, and the removal of all."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.engine.child_logs import ChildLogs
+from inference_benchmarker.engine.leftovers import end_leftovers, new_mark
+from inference_benchmarker.engine.processes import child_environment
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.redact import redact
+from inference_benchmarker.text import one_line
+from server_capacity.keeper.maker import REMOVAL_S
+from server_capacity.keeper.performing import account_of_credentials, check_call
+from server_capacity.keeper.putting_back import put_back, told
+from server_capacity.keeper.undo import MARK, Call, Processes, undo_given
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from server_capacity.keeper.cleanup_file import CleanupFile
+
+LAST_S = 2.0
+"""So long a process may take to end that has said all."""
+
+
+class Making(threading.Thread):
+    """One endpoint, from the order to make it until it is removed: at ``end``, or when ``channel`` is closed.
+
+    On the channel the command is told JSON objects, a line each: ``say`` (progress), ``made`` with ``seconds``, or
+    ``failed`` with a ``hint``, and in the end ``concluded``, the numbers of its entries, with a ``say`` for each that
+    could not be removed. ``accounts``: those of AWS by region, as far as they are known.
+    """
+
+    def __init__(
+        self, cleanup: CleanupFile, order: dict[str, Any], channel: socket.socket, accounts: dict[str, str | None]
+    ) -> None:
+        super().__init__(daemon=True)
+        self._cleanup = cleanup
+        self._order = order
+        self._channel = channel
+        self._accounts = accounts
+        self._mark = new_mark()
+        self._numbers: list[int] = []
+        self._has_answered = False
+
+    def end(self) -> None:
+        """Have the endpoint removed; ``join`` waits for it."""
+        with suppress(OSError):
+            self._channel.shutdown(socket.SHUT_RD)
+
+    def run(self) -> None:
+        """The thread."""
+        try:
+            what = f"processes of {self._order['factories_file']}"
+            self._numbers.append(self._cleanup.hold(what, Processes(self._mark), None))
+            self._attend()
+        except (BenchmarkError, OSError) as error:
+            self._fail(str(error))
+        finally:
+            self._remove()
+            self._channel.close()
+
+    def _attend(self) -> None:
+        """The life of the factory's process."""
+        log = self._log()
+        with ExitStack() as stack:
+            logs = ChildLogs(redact)
+            stack.callback(logs.close)
+            ours, theirs = socket.socketpair()
+            stack.callback(ours.close)
+            output = logs.pipe_to(log)
+            with theirs:
+                maker = self._start(theirs, output)
+            os.close(output)
+            logs.start()
+            stack.callback(self._kill, maker)
+            job = {**self._order, "folder": str(self._cleanup.folder), "lock": self._cleanup.lock}
+            ours.sendall(json.dumps(job).encode() + b"\n")
+            self._listen(ours)
+            with suppress(subprocess.TimeoutExpired):
+                maker.wait(LAST_S)
+            if not self._has_answered:
+                words = " ".join(logs.last_words(log)[-3:])
+                self._fail(f"The process of endpoint_factory ended with {maker.poll()}. {words} See {log}.")
+
+    def _start(self, channel: socket.socket, output: int) -> subprocess.Popen[bytes]:
+        """A session of its own, so that Ctrl-C reaches the command alone; it has the cleanup file locked with us."""
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "server_capacity.keeper.maker"],
+            stdin=channel.fileno(),
+            stdout=output,
+            stderr=output,
+            env={**child_environment(), MARK: self._mark},
+            pass_fds=(self._cleanup.lock,),
+            start_new_session=True,
+        )
+
+    def _listen(self, maker: socket.socket) -> None:
+        """Do what the factory's process says until it has ended, or must be ended."""
+        watched, deadline, buffer = [maker, self._channel], None, b""
+        while True:
+            patience = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+            ready, _, _ = select.select(watched, [], [], patience)
+            if not ready:
+                self._tell(say=f"endpoint_factory did not end within {REMOVAL_S:g} s; what it told of is removed.")
+                return
+            if self._channel in ready and not _received(self._channel):
+                watched, deadline = [maker], time.monotonic() + REMOVAL_S
+                with suppress(OSError):
+                    maker.sendall(b'{"end": true}\n')
+            if maker in ready:
+                data = _received(maker)
+                if not data:
+                    return
+                *lines, buffer = (buffer + data).split(b"\n")
+                for line in lines:
+                    self._heed(json.loads(line), maker)
+
+    def _heed(self, said: dict[str, Any], maker: socket.socket) -> None:
+        if "created" in said:
+            answer = {"number": said["number"], **self._hold(said["created"])}
+            with suppress(OSError):
+                maker.sendall(json.dumps(answer).encode() + b"\n")
+            return
+        if "made" in said or "failed" in said:
+            self._has_answered = True
+        self._tell(
+            **{key: redact(value) if isinstance(value, str) and key != "made" else value for key, value in said.items()}
+        )
+
+    def _hold(self, given: Any) -> dict[str, str]:
+        try:
+            undo = undo_given(given, _region() if isinstance(given, dict) else None)
+            what, account = one_line(undo.by_hand, 80), None
+            if isinstance(undo, Call):
+                check_call(undo)
+                what = one_line(f"{undo.operation} {', '.join(map(str, undo.parameters.values()))}", 80)
+                account = self._account(undo.region)
+            self._numbers.append(self._cleanup.hold(what, undo, account))
+        except (BenchmarkError, OSError, TypeError, ValueError) as error:
+            return {"failed": str(error)}
+        return {}
+
+    def _account(self, region: str) -> str | None:
+        if region not in self._accounts:
+            self._accounts[region] = account_of_credentials(region)
+        return self._accounts[region]
+
+    def _kill(self, maker: subprocess.Popen[bytes]) -> None:
+        """End the factory's process and those that it started."""
+        if maker.poll() is None:
+            maker.kill()
+        maker.wait()
+        end_leftovers(self._mark, {maker.pid}, MARK)
+
+    def _remove(self) -> None:
+        """Undo what the factory told of, which finds nothing where the factory removed it itself."""
+        put_back(self._cleanup, of=self._numbers)
+        entries = [self._cleanup.entries[number] for number in self._numbers]
+        for entry in entries:
+            if entry.state == "held":
+                self._tell(say=told(entry))
+        self._tell(concluded=self._numbers)
+
+    def _fail(self, text: str) -> None:
+        self._tell(failed=redact(text), hint="")
+
+    def _tell(self, **said: Any) -> None:
+        with suppress(OSError):
+            self._channel.sendall(json.dumps(said).encode() + b"\n")
+
+    def _log(self) -> Path:
+        folder = self._cleanup.folder
+        return folder / f"endpoint_factory_{len(list(folder.glob('endpoint_factory_*.log')))}.log"
+
+
+def _received(channel: socket.socket) -> bytes:
+    """The bytes that came; none where the other end is closed."""
+    try:
+        return channel.recv(65536)
+    except OSError:
+        return b""
+
+
+def _region() -> str | None:
+    import boto3
+
+    region: str | None = boto3.Session().region_name
+    return region

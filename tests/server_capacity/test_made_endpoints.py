@@ -1,0 +1,192 @@
+"""Endpoints that an endpoint_factory makes in the keeper, and their removal, whoever ends when."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import socket
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker import cli
+from inference_benchmarker.errors import BenchmarkError
+from server_capacity.keeper import making
+from server_capacity.keeper.cleanup_file import CleanupFile, read
+from server_capacity.keeper.handle import Keeper
+from server_capacity.keeper.performing import check_call
+from server_capacity.keeper.undo import Call
+from tests.made import factories_file, left_running, program
+from tests.scaled import await_end, keeper_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from server_capacity.keeper.handle import MadeEndpoint
+
+pytestmark = pytest.mark.process
+RESOURCES = {"model", "config", "endpoint"}
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Path:
+    """The folder of an endpoint's resources."""
+    there = tmp_path / "there"
+    there.mkdir()
+    return there
+
+
+def resources(there: Path) -> set[str]:
+    return {path.name for path in there.iterdir()} - {"undone"}
+
+
+def undone(there: Path) -> list[str]:
+    return (there / "undone").read_text().split()
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Keeper, Path, list[str]]]:
+    """A keeper for several tests, its folder, and what it said."""
+    said: list[str] = []
+    folder = tmp_path_factory.mktemp("kept")
+    with Keeper(folder, said.append) as keeper:
+        yield keeper, folder, said
+        said.clear()
+    assert keeper.all_is_put_back
+    assert said == []
+
+
+def test_two_endpoints_are_made_at_once_and_removed_each_by_itself(
+    kept: tuple[Keeper, Path, list[str]], tmp_path: Path
+) -> None:
+    keeper, folder, said = kept
+    said.clear()
+    factories = factories_file(tmp_path)
+    homes = [tmp_path / "one", tmp_path / "two"]
+    opened, done = threading.Barrier(3, timeout=60), [threading.Event(), threading.Event()]
+    made: dict[int, MadeEndpoint] = {}
+
+    def hold(number: int) -> None:
+        homes[number].mkdir()
+        arguments = {"there": str(homes[number]), "how": "tidy" if number else ""}
+        with keeper.endpoint(factories, arguments, f"run-{number}") as made[number]:
+            opened.wait()
+            done[number].wait()
+
+    threads = [threading.Thread(target=hold, args=(number,)) for number in (0, 1)]
+    for thread in threads:
+        thread.start()
+    opened.wait()
+    for number in (0, 1):
+        assert made[number].name == "http://there"
+        assert made[number].arguments["there"] == str(homes[number])
+        assert made[number].seconds > 0
+        tags = (homes[number] / "model").read_text()
+        assert tags == f"[{{'Key': 'inference-benchmarker-run', 'Value': 'run-{number}'}}]"
+    assert len(left_running(folder)) == 4
+    assert sorted(said) == sorted([f"{name}: Creating" for name in RESOURCES] * 2)
+    done[0].set()
+    threads[0].join()
+    assert (resources(homes[0]), resources(homes[1])) == (set(), RESOURCES)
+    assert undone(homes[0]) == ["endpoint", "config", "model"]
+    assert len(left_running(folder)) == 2
+    done[1].set()
+    threads[1].join()
+    assert resources(homes[1]) == set()
+    assert left_running(folder) == []
+    assert {each.state for each in read(folder)} == {"undone"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"how": "raises"}, r"line \d+: endpoint_factory\(\) raised ConnectionError: no capacity."),
+        ({"how": "mistold"}, r"line \d+: .*raised BenchmarkError: created\(\): a command is a list of texts."),
+    ],
+)
+def test_what_a_factory_made_that_fails_is_removed_at_once(
+    kept: tuple[Keeper, Path, list[str]], tmp_path: Path, there: Path, arguments: dict[str, Any], told: str
+) -> None:
+    keeper, folder, _ = kept
+    endpoint = keeper.endpoint(factories_file(tmp_path), {"there": str(there), **arguments}, "run")
+    with pytest.raises(BenchmarkError, match=told):
+        endpoint.__enter__()
+    assert resources(there) == set()
+    assert left_running(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (Call("sagemaker", "delete_model", {}, "us-east-1"), 'Missing required parameter in input: "ModelName"'),
+        (Call("sagemaker", "delete_all", {}, "us-east-1"), "boto3's sagemaker has no delete_all"),
+        (Call("sagemakr", "delete_model", {}, "us-east-1"), "Unknown service: 'sagemakr'"),
+    ],
+)
+def test_a_call_that_boto3_does_not_know_is_refused_before_anything_is_made(call: Call, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        check_call(call)
+
+
+def test_a_factory_that_does_not_end_is_ended(tmp_path: Path, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a user sees it, with the limit of a test: its process, and what it told of, do not stay."""
+    monkeypatch.setattr(making, "REMOVAL_S", 0.2)
+    ours, theirs = socket.socketpair()
+    with CleanupFile.taken(tmp_path) as cleanup, ours, ours.makefile("rb") as heard:
+        arguments = {"there": str(there), "how": "deaf"}
+        order = {"factories_file": str(factories_file(tmp_path)), "run": "r", "arguments": arguments}
+        one = making.Making(cleanup, order, theirs, {})
+        one.start()
+        assert any(b"made" in line for line in heard)
+        one.end()
+        one.join()
+        said = [json.loads(line) for line in heard]
+    assert said[0]["say"] == "endpoint_factory did not end within 0.2 s; what it told of is removed."
+    assert said[-1] == {"concluded": [0, 1, 2, 3]}
+    assert resources(there) == set()
+    assert left_running(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "killing",
+    [
+        *("keeper", "all", "interrupted"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("command", "factory", "both", "terminated")),
+    ],
+)
+def test_nothing_is_left_whoever_is_killed(
+    tmp_path: Path, there: Path, killing: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While the endpoint is made, at an instant that a seed draws."""
+    draw = random.Random(killing)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    with program(folder, factories_file(tmp_path), [f"there={there}"], {}) as command:
+        assert command.stdout is not None
+        for _ in range(draw.randrange(1, 5)):
+            command.stdout.readline()
+        keeper = keeper_of(command)
+        assert keeper is not None
+        factory = next((each for each in keeper.children()), None)
+        if killing in ("keeper", "both", "all"):
+            keeper.kill()
+        if killing in ("factory", "all") and factory is not None:
+            factory.kill()
+        if killing == "terminated":
+            keeper.terminate()
+        if killing in ("command", "both", "all"):
+            command.kill()
+        else:
+            command.send_signal(signal.SIGINT)
+        command.wait()
+    await_end(keeper)
+    await_end(factory)
+    if killing == "all":
+        assert cli.main(["endpoints", "clean", str(tmp_path)]) == 0
+    assert resources(there) == set()
+    assert left_running(folder) == []
+    assert cli.main(["endpoints", "clean", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.endswith(f"Nothing is left to put back in {tmp_path}.\n")
