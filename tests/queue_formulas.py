@@ -82,9 +82,9 @@ class MDc:
             services = math.floor(wait / self.service_s) + 1
             terms = np.arange(services * self.servers)
             ahead = poisson.pmf(terms, self.rate * (services * self.service_s - wait))
-            return float(ahead @ upto[self.servers + terms[-1] - terms]) - 0.99
+            return float(ahead @ upto[np.minimum(self.servers + terms[-1] - terms, _TERMS - 1)]) - 0.99
 
-        return self.service_s + float(brentq(within, 0, 100 * self.service_s))
+        return self.service_s + float(brentq(within, 0, 30 * self.service_s))
 
 
 def erlang_b(offered: float, servers: int) -> float:

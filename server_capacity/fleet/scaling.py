@@ -42,13 +42,13 @@ class Scaler:
         """When there is something to do."""
         return min(self._datapoint_at, self._ready_at)
 
-    def saw(self, begin: float, end: float, served: Routed) -> None:
+    def saw(self, begin: float, end: float, routed: Routed) -> None:
         """Requests came between two instants, in which no instance came or went."""
         self.paid_s += (end - begin) * (self._router.instances + self._starting)
         self.paid_s += sum(max(0.0, min(end, each) - begin) for each in self._draining)
         self._draining = [each for each in self._draining if each > end]
         if self._meter:
-            self._meter.saw(begin, end, self._router.instances, served)
+            self._meter.saw(begin, end, self._router.instances, routed)
 
     def act(self, now: float) -> None:
         """Do what there is to do by now."""
@@ -81,19 +81,22 @@ class Meter:
     """The metric of a policy, over the time since its last datapoint."""
 
     def __init__(self, rules: Scaling, service: Service) -> None:
-        self._metric, self._service, self._period_s = rules.metric, service, rules.period_s
-        self._spans = Spans()
+        self._metric, self._servers = rules.metric, service.servers
+        self._underway = Underway()
         self._instance_s = self._sum = 0.0
 
-    def saw(self, begin: float, end: float, instances: int, served: Routed) -> None:
-        """Requests came between two instants, and that so many instances took it."""
+    def saw(self, begin: float, end: float, instances: int, routed: Routed) -> None:
+        """Requests came between two instants, and so many instances took them.
+
+        A request counts when it is answered: AWS does not say when, and it is the later.
+        """
         self._instance_s += instances * (end - begin)
         if self._metric == "invocations":
-            self._sum += len(served.arrivals) / instances
-        elif self._metric == "concurrency":
-            self._sum += self._spans.within(begin, end, served.arrivals, served.ends)
+            refused = np.isnan(routed.ends)
+            self._sum += (self._underway.ended(end, routed.ends[~refused]) + int(refused.sum())) / instances
         else:
-            self._sum += self._spans.within(begin, end, served.ends - served.services, served.ends)
+            starts = routed.arrivals if self._metric == "concurrency" else routed.ends - routed.services
+            self._sum += self._underway.within(begin, end, starts, routed.ends)
 
     def datapoint(self) -> float:
         """The metric since the last one, of an instance."""
@@ -101,20 +104,26 @@ class Meter:
         self._instance_s = self._sum = 0.0
         if self._metric == "invocations":
             return total
-        return total / instance_s * (100 / self._service.servers if self._metric == "cpu" else 1)
+        return total / instance_s * (100 / self._servers if self._metric == "cpu" else 1)
 
 
-class Spans:
-    """Stretches of time, and how much of them lies in one part after the other."""
+class Underway:
+    """Stretches of time from a start to an end, of which those are kept that have not ended."""
 
     def __init__(self) -> None:
         self._starts: Floats = np.zeros(0)
         self._ends: Floats = np.zeros(0)
 
     def within(self, begin: float, end: float, starts: Floats, ends: Floats) -> float:
-        """The seconds of all stretches so far that lie between two instants; NaN is none."""
+        """The seconds of these and of those that are kept that lie between two instants; NaN is none."""
         starts, ends = np.concatenate([self._starts, starts]), np.concatenate([self._ends, ends])
         inside = np.minimum(ends, end) - np.maximum(starts, begin)
         later = ends > end
         self._starts, self._ends = starts[later], ends[later]
         return float(inside[inside > 0].sum())
+
+    def ended(self, end: float, ends: Floats) -> int:
+        """The number of these and of those that are kept that end by an instant, whenever they began."""
+        ends = np.concatenate([self._ends, ends])
+        self._ends = ends[ends > end]
+        return len(ends) - len(self._ends)

@@ -44,8 +44,8 @@ def simulate(
     ``bound_s``: the limit on the response time (seconds), over which a share of ``allowed`` may be. ``minute_s``: the
     length of a row of the timeline.
     """
-    arriving, serving, routed = (np.random.default_rng((seed, stream)) for stream in range(3))
-    fleet = router(routing, service, policy.first(demand.first_rps, service), routed)
+    arriving, serving, choosing = (np.random.default_rng((seed, stream)) for stream in range(3))
+    fleet = router(routing, service, policy.first(demand.first_rps, service), choosing)
     scaler = Scaler(policy, service, fleet)
     arrivals = _Arrivals(demand.parts(arriving))
     counted = _Minutes(service.overhead_s, bound_s, minute_s)
@@ -54,9 +54,9 @@ def simulate(
         while now < length:
             came, until = arrivals.before(min(length, counted.next_s, scaler.next_s))
             services = service.services_s[serving.integers(0, len(service.services_s), len(came))]
-            served = fleet.serve(came, services)
-            counted.saw(now, until, fleet.instances, served)
-            scaler.saw(now, until, served)
+            routed = fleet.serve(came, services)
+            counted.saw(now, until, fleet.instances, routed)
+            scaler.saw(now, until, routed)
             scaler.act(until)
             now = until
             tell(_TOLD.format(policy.name), int(_STEPS * now / length), _STEPS)
@@ -100,11 +100,11 @@ class _Minutes:
         """When the minute ends."""
         return (len(self._ended) + 1) * self._minute_s
 
-    def saw(self, begin: float, end: float, instances: int, served: Routed) -> None:
+    def saw(self, begin: float, end: float, instances: int, routed: Routed) -> None:
         """Requests came between two instants of a minute, while so many instances took it."""
         self._seconds += end - begin
         self._instance_s += instances * (end - begin)
-        self._taken.append(served.ends - served.arrivals + self._overhead_s)
+        self._taken.append(routed.ends - routed.arrivals + self._overhead_s)
         if end >= self.next_s:
             self._end()
 

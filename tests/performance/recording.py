@@ -38,11 +38,11 @@ def write(path: Path, rows: int) -> None:
 
 def read(path: Path) -> dict[str, Any]:
     """In this process: the largest resident memory (MB), and seconds, with what a worker pays afterwards."""
-    before = _peak_mb()
+    before = peak_mb()
     begun = time.perf_counter()
     replay = taken(path)
     seconds = time.perf_counter() - begun
-    reading = _peak_mb()
+    reading = peak_mb()
     assert replay.schedule is not None
     begun = time.perf_counter_ns()
     arrivals = sum(1 for _ in replay.schedule.dues(0, 2, 1 << 40))
@@ -60,11 +60,11 @@ def read(path: Path) -> dict[str, Any]:
         "seconds": seconds,
         "due_us": due_us,
         "row_us": row_us,
-        "after": _peak_mb(),
+        "after": peak_mb(),
     }
 
 
-def _peak_mb() -> float:
+def peak_mb() -> float:
     """The most memory of its own that this process has had: pages of files, which the system takes back, left out."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return float(status["VmHWM"].split()[0]) / 1024

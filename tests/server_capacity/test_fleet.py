@@ -161,6 +161,13 @@ def test_while_instances_start_and_cool_down_only_more_than_was_added_is_added()
     assert instances_by_minute(more)[7:10] == [4, 6, 8]
 
 
+def test_an_instance_never_shows_more_requests_than_it_answers() -> None:
+    """10/s are all that an instance can do: the datapoints of 30/s ask for 2, and only those of 2 for 4."""
+    policy = TargetTracking(metric="invocations", target=300, minimum=1, maximum=9, instance_start_s=60)
+    seen = run(Service(1, 0.0, np.array([0.1])), loads((4, 2), (30, 18)), policy)
+    assert instances_by_minute(seen)[:13] == [1] * 6 + [2] * 6 + [4]
+
+
 def test_the_share_of_busy_servers_and_the_requests_without_an_answer() -> None:
     """4 servers of 0.1 s at 20/s: half of them are busy, 2 requests are there, and a target below that adds."""
     service, load = Service(4, 0.0, np.array([0.1])), loads((20, 8))
