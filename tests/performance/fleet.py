@@ -108,6 +108,6 @@ PROGRAM = Program("a fleet simulated", figures, seconds=20_000, quick_seconds=2_
 
 if __name__ == "__main__":
     if sys.argv[1:2] and sys.argv[1] in ROUTINGS:
-        print(json.dumps(simulate_day(sys.argv[1])))  # type: ignore[arg-type]
+        print(json.dumps(simulate_day(sys.argv[1])))
     else:
         PROGRAM.main()
