@@ -27,9 +27,10 @@ It answers POST /invocations, /endpoints/NAME/invocations (and invocations-respo
 /stall?seconds=2. To boto3 it is also Bedrock (Converse),
 Lambda (Invoke), CloudWatch (GetMetricData, PutMetricData, ListMetrics, DescribeAlarms, DescribeAlarmHistory),
 CloudWatch Logs (FilterLogEvents), SageMaker's control plane (CreateEndpoint, DescribeEndpoint, ListEndpoints,
-DeleteEndpoint and so on, of models, endpoint configurations, endpoints, inference components and tags) and Application
-Auto Scaling (scalable targets, target tracking policies, activities): it prints the line that makes boto3 take it for
-AWS, and publishes what it really did as SageMaker's metrics, and its errors as log lines.
+DeleteEndpoint and so on, of models, endpoint configurations, endpoints, inference components and tags), Service Quotas
+and the price list (of instances, as the flags say), and Application Auto Scaling (scalable targets, target tracking
+policies, activities): it prints the line that makes boto3 take it for AWS, and publishes what it really did as
+SageMaker's metrics, and its errors as log lines.
 """
 PORT, HIGHEST_PORT = 8080, 65535
 

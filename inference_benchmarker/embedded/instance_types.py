@@ -65,3 +65,8 @@ def wrong_types(config: EndpointConfig) -> Iterator[tuple[str, str]]:
     for name in config.type_speed:
         if name not in MADE_UP and name not in config.type_servers:
             yield "type_speed", f"has {name}: this type needs its number of servers, too (type_servers)"
+
+
+def known_types(config: EndpointConfig) -> list[str]:
+    """The types that something is known of, in the order of their names."""
+    return sorted({*MADE_UP, *config.type_servers, *config.type_quota})

@@ -60,7 +60,17 @@ def _hostile(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
 @pytest.mark.usefixtures("_hostile")
 @pytest.mark.parametrize(
     "service",
-    ["application-autoscaling", "bedrock-runtime", "cloudwatch", "lambda", "logs", "sagemaker", "sagemaker-runtime"],
+    [
+        "application-autoscaling",
+        "bedrock-runtime",
+        "cloudwatch",
+        "lambda",
+        "logs",
+        "pricing",
+        "sagemaker",
+        "sagemaker-runtime",
+        "service-quotas",
+    ],
 )
 def test_boto3_finds_the_endpoint_and_nothing_of_the_users(service: str) -> None:
     session = boto3.Session()

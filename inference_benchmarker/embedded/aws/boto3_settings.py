@@ -14,8 +14,10 @@ _SERVICES = (
     "CLOUDWATCH",
     "CLOUDWATCH_LOGS",
     "LAMBDA",
+    "PRICING",
     "SAGEMAKER",
     "SAGEMAKER_RUNTIME",
+    "SERVICE_QUOTAS",
 )
 # The endpoint accepts any credentials, but boto3 wants some to be there.
 _CREDENTIALS = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo", "AWS_DEFAULT_REGION": "us-east-1"}

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.embedded.aws import application_autoscaling, cloudwatch, logs
+from inference_benchmarker.embedded.aws import application_autoscaling, cloudwatch, logs, price_list, quotas
 from inference_benchmarker.embedded.aws.alarms import Alarms
 from inference_benchmarker.embedded.aws.application_autoscaling import ApplicationAutoScaling
 from inference_benchmarker.embedded.aws.aws_json import AwsJson
@@ -17,6 +17,8 @@ from inference_benchmarker.embedded.aws.fleet import Fleet
 from inference_benchmarker.embedded.aws.fleets import Fleets
 from inference_benchmarker.embedded.aws.logs import CloudWatchLogs
 from inference_benchmarker.embedded.aws.metric_store import MetricStore
+from inference_benchmarker.embedded.aws.price_list import PriceList
+from inference_benchmarker.embedded.aws.quotas import ServiceQuotas
 
 if TYPE_CHECKING:
     import asyncio
@@ -60,6 +62,8 @@ class Aws:
             application_autoscaling.TARGET_PREFIX: ApplicationAutoScaling(self.fleets).service,
             cloudwatch.TARGET_PREFIX: replace(metrics, operations={**metrics.operations, **alarms.operations}),
             logs.TARGET_PREFIX: CloudWatchLogs(config, self._logs, self._published_now).service,
+            price_list.TARGET_PREFIX: PriceList(config.type_price, self._now()).service,
+            quotas.TARGET_PREFIX: ServiceQuotas(config).service,
             control_plane.TARGET_PREFIX: control_plane.control_plane(world),
         }
 
@@ -72,7 +76,7 @@ class Aws:
         return {**self._made_logs, **self.fleets.own.telemetry.logs()}
 
     def answer(self, request: Request) -> Answer:
-        """The answer of CloudWatch, of Application Auto Scaling or of SageMaker's control plane."""
+        """The answer of one of the services."""
         return self._json.answer(request)
 
     def close(self) -> None:
