@@ -1,8 +1,8 @@
 """The share over a limit against rate, near the limit: a posterior of the rate at which it is just kept. Pure.
 
-Near the limit ln(share) is about linear in ln(rate), and requests over it come in bursts: their number in a block is
-negative binomial, with ``dispersion`` times the variance of independent requests (a compound Poisson process, so that
-blocks of any length agree).
+Near the limit ln(share) is about linear in rate, and where load is low, in ln(rate). Requests over it come in bursts:
+their number in a block is negative binomial, or of a longer tail, with ``dispersion`` times the variance of independent
+requests (a compound Poisson process, so that blocks of any length agree).
 """
 
 from __future__ import annotations
@@ -15,36 +15,24 @@ import numpy as np
 
 from server_capacity.search.answer import Interval
 from server_capacity.search.bursts import inverse_gaussian, negative_binomial
+from server_capacity.search.prior import bursts, normal, slope_density
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from inference_benchmarker.records.columns import Floats
     from server_capacity.search.points import Point
+    from server_capacity.search.prior import Prior
 
 Sizes = tuple[int, int, int]
 """Of a grid: rates, slopes, dispersions."""
 
-FINE: Sizes = (70, 14, 10)
-COARSE: Sizes = (32, 9, 7)
-INDEPENDENT = 0.7  # of a block: bursts go on from one to the next, and ten of them tell what seven alone would
+FINE: Sizes = (50, 18, 9)
+COARSE: Sizes = (32, 10, 7)
+FLATTEST, STEEPEST = 1.0, 250.0
+CARRIED = 0.3  # of a block, near saturation: so much of it tells what the block before it told, as bursts go on
 SHORTEST, LONGEST = 0.02, 5.0  # bursts, in those at the limit
-
-
-@dataclass(frozen=True, slots=True)
-class Prior:
-    """Of a limit before it was measured, as it is for queues of many kinds.
-
-    ``most``: the rate at which the endpoint is saturated, with the relative ``most_sd``: where a limit on time holds
-    close to it the curve is steep. ``bursty``: requests over come in long bursts (times), or in short ones (refusals).
-    ``base``: the share over far below the limit, where nobody waits.
-    """
-
-    allowed: float
-    most: float | None
-    most_sd: float
-    bursty: bool
-    base: float = 0.0
+DOUBTED = 0.15  # the chance that what queues in general do tells little
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +66,16 @@ def fit(points: Sequence[Point], prior: Prior, low: float, high: float, sizes: S
 
 def _posterior(points: Sequence[Point], prior: Prior, x: Floats, sizes: Sizes) -> tuple[Floats, float, float]:
     """Of each ln(rate); and the slope and the dispersion."""
-    slopes, dispersions = np.geomspace(1.0, 300.0, sizes[1]), np.geomspace(1.05, 3000.0, sizes[2])
-    log_density = np.stack([_log_prior(prior, x, slopes, dispersions)] * 2)
+    slopes, away = np.geomspace(FLATTEST, STEEPEST, sizes[1]), np.linspace(-2.6, 2.2, sizes[2])
+    log_slope, dispersions, log_dispersion = _log_prior(prior, x, slopes, away)
+    log_density = np.stack([log_slope[:, :, None] + log_dispersion] * 2)
+    told = 1.0 - CARRIED * float(prior.load(np.exp(x)).mean()) if prior.bursty else 1.0
     for point in points:
-        log_density += INDEPENDENT * _log_likelihood(point, prior, np.exp(x), slopes, dispersions)
+        log_density += told * _log_likelihood(point, prior, np.exp(x), slopes, dispersions)
     density = np.exp(log_density - np.max(log_density))
     density = density.sum(axis=0) / density.sum()
-    of_rate, of_slope, of_dispersion = (density.sum(axis=axes) for axes in ((1, 2), (0, 2), (0, 1)))
-    return of_rate, math.exp(float(of_slope @ np.log(slopes))), math.exp(float(of_dispersion @ np.log(dispersions)))
+    of_rate, of_slope = (density.sum(axis=axes) for axes in ((1, 2), (0, 2)))
+    return of_rate, math.exp(float(of_slope @ np.log(slopes))), math.exp(float((density * np.log(dispersions)).sum()))
 
 
 def _log_likelihood(point: Point, prior: Prior, rates: Floats, slopes: Floats, dispersions: Floats) -> Floats:
@@ -94,33 +84,31 @@ def _log_likelihood(point: Point, prior: Prior, rates: Floats, slopes: Floats, d
     Nearer to saturation bursts are longer; who is over without having waited does not come in bursts.
     """
     blocks = len(point.blocks)
-    steps = np.clip(slopes * (point.rate / rates[:, None] - 1.0), -30.0, 30.0)
+    steps = np.clip(slopes * _above(point.rate, prior, rates)[:, None], -30.0, 30.0)
     waiting = np.maximum((prior.allowed - prior.base) * np.exp(steps), 1e-12)
     share = np.minimum(prior.base + waiting, 0.95)
     log_mean = np.log(share * point.of / blocks)[:, :, None]
     longer = np.clip(np.exp(0.55 * steps), SHORTEST, LONGEST) * np.clip(waiting / share, SHORTEST, 1.0)
-    beyond = longer[:, :, None] * (dispersions - 1.0)
+    beyond = np.maximum(longer[:, :, None] * (dispersions - 1.0), 1e-3)
     return np.stack([kind(point.blocks, log_mean, beyond) for kind in (negative_binomial, inverse_gaussian)])
 
 
-def _log_prior(prior: Prior, x: Floats, slopes: Floats, dispersions: Floats) -> Floats:
-    """At each rate, slope and dispersion."""
-    log_slopes = np.log(slopes)[None, :]
-    wide = _normal(log_slopes, math.log(10.0), 1.0)
-    of_slope, of_rate = np.broadcast_to(wide, (len(x), len(slopes))), np.zeros((len(x), 1))
-    load, dispersion_sd = np.full((len(x), 1), 0.5), 1.0
+def _above(rate: float, prior: Prior, limits: Floats) -> Floats:
+    """A rate, less each of others: relative to it, and where load is low, of logarithms."""
+    if prior.most is None or not prior.bursty:
+        return np.asarray(rate / limits - 1.0)
+    power = np.minimum(1.5 * prior.load(limits), 1.0)
+    return np.asarray(((rate / limits) ** power - 1.0) / power)
+
+
+def _log_prior(prior: Prior, x: Floats, slopes: Floats, away: Floats) -> tuple[Floats, Floats, Floats]:
+    """At each rate and slope; the dispersions there, as many as there are ``away``; and how likely each of them is."""
+    load = prior.load(np.exp(x))[:, None]
+    log_slope = np.log(slope_density(prior, load, np.log(slopes)[None, :]) + 1e-30)
     if prior.most is not None and prior.bursty:
-        load = np.minimum(np.exp(x) / prior.most, 1.0 / (1.0 + 0.5 * prior.most_sd))[:, None]
-        expected = np.log(np.maximum(4.0, 1.5 + 0.95 * math.log(1 / prior.allowed) * load / (1.0 - load)))
-        sd = np.minimum(1.1, np.hypot(0.3 + 0.4 * (1.0 - load), prior.most_sd / (1.0 - load)))
-        of_slope = 0.9 * _normal(log_slopes, expected, sd) + 0.1 * wide
-        of_rate = -0.5 * (np.maximum(0.0, x - math.log(prior.most)) / prior.most_sd)[:, None] ** 2
-        dispersion_sd = 0.8
-    longest = (5.0 * load if prior.bursty else np.full_like(load, 0.6)) * math.sqrt(prior.allowed / 0.01)
-    expected_dispersion = np.log1p(longest * slopes[None, :])[:, :, None]
-    of_dispersion = _normal(np.log(dispersions), expected_dispersion, dispersion_sd)
-    return np.asarray((of_rate + np.log(of_slope + 1e-30))[:, :, None] + np.log(of_dispersion + 1e-30))
-
-
-def _normal(value: Floats, mean: Floats | float, sd: Floats | float) -> Floats:
-    return np.asarray(np.exp(-0.5 * ((value - mean) / sd) ** 2) / sd)
+        log_slope = log_slope - 0.5 * (np.maximum(0.0, x - math.log(prior.most)) / prior.most_sd)[:, None] ** 2
+    longest, sd = bursts(prior, np.exp(x)[:, None], load)
+    log_away, width = 0.6 * np.sinh(away), np.cosh(away)
+    usual, wide = normal(log_away, 0.0, sd[:, :, None]), normal(log_away, 0.0, 1.2)
+    dispersions = 1.0 + (longest * slopes)[:, :, None] * np.exp(log_away)
+    return log_slope, dispersions, np.log(((1.0 - DOUBTED) * usual + DOUBTED * wide) * width)

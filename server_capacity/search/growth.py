@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from server_capacity.search.curve import COARSE, FINE, Fit, Prior, Sizes, fit
-from server_capacity.search.known import Known, is_time, known_of
+from server_capacity.search.curve import FINE, Sizes
+from server_capacity.search.known import Known, fit_from, known_of
 from server_capacity.search.pace import Pace, overloaded, pace_of
 from server_capacity.search.points import points_of
 
@@ -25,7 +25,7 @@ LEAST_DOUBT = 4  # requests over that are no accident
 PATIENCE_S, PATIENCE_ANSWERS = 12.0, 12.0
 NEARLY = 0.7  # of what is allowed: growth stays; and is what ended it, though counted in the end it may be less
 AROUND = ("bisect", "below", "above")
-REACH, BELOW, ABOVE = 0.3, 0.5, 0.4  # in ln(rate): of the points that are fitted, of the rates that are looked at
+REACH = 0.3  # in ln(rate), of the points that are fitted, above
 HOPELESS = 0.3  # the share over from which no higher rate is kept
 
 
@@ -101,14 +101,7 @@ def _as_broken(limit: Limit, points: Sequence[Point], held: float, pace: Pace, s
     kept = max((point.rate for point in points if point.rate < held and point.share <= limit.allowed), default=0.0)
     if not kept:
         return Known(limit.expression, kept, held, None)
-    first = _fit(limit, points, pace, math.sqrt(kept * held), COARSE)
-    return Known(limit.expression, kept, held, _fit(limit, points, pace, first.rate, sizes))
-
-
-def _fit(limit: Limit, points: Sequence[Point], pace: Pace, centre: float, sizes: Sizes) -> Fit:
-    near = [point for point in points if abs(math.log(point.rate / centre)) <= REACH]
-    prior = Prior(limit.allowed, pace.most, pace.most_sd, is_time(limit))
-    return fit(near, prior, centre * math.exp(-BELOW), centre * math.exp(ABOVE), sizes)
+    return Known(limit.expression, kept, held, fit_from(limit, points, pace, math.sqrt(kept * held), sizes))
 
 
 def beyond(limits: Sequence[Limit], stretches: Sequence[Stretch], times: float) -> float | None:

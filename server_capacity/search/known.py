@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from server_capacity.search.answer import Interval
-from server_capacity.search.curve import COARSE, FINE, Fit, Prior, Sizes, fit
+from server_capacity.search.curve import COARSE, FINE, Fit, Sizes, fit
 from server_capacity.search.pace import Pace, flow_of, overloaded, pace_of
 from server_capacity.search.points import points_of
+from server_capacity.search.prior import Prior
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,12 @@ if TYPE_CHECKING:
 KEEPS_UP = "keeps up"
 LEAST_OVER = 8
 KEEPS_UP_SLOPE = 5.0  # its stretches from above are so far above that the backlog is seen to grow
-REACH = 0.3  # of a fit to either side, in ln(rate)
+REACH, LOW_REACH, MOST_REACH = 0.3, 0.1, 0.8  # of a fit to either side, in ln(rate); over the load, where it is low
+TRIED, TRIED_SD = 1.1, 0.3  # a rate that saturates an endpoint over one at which not most are over
+MANY_REFUSED, GOOD_SD = 0.1, 0.05
+WAITED = ("response_time", "latency", "ttft")
+LEAST_ROOM = 0.25  # of the bound
+NONE_OVER = 10.0  # as many requests that may be over, of which none is: what is believed of a share at first
 NARROW = 1.3  # a bracket's ends, one over the other
 STEP_FROM, STEP_LOW, STEP_HIGH, LEAST_BETWEEN = 0.9, 0.1, 10.0, 3
 OVER, EVEN, FAR_BELOW = 3.0, 1.6, 4.0  # standard errors, the most dispersion of chance, one rate over another
@@ -146,24 +152,48 @@ def _fitted(limit: Limit, points: Sequence[Point], bracket: Known, pace: Pace, s
     between = [point.rate for point in points if kept < point.rate < broken]
     if not between and kept * narrow < broken:
         return bracket
-    first = _fit(limit, points, pace, min(between, default=math.sqrt(kept * broken)), COARSE)
-    return replace(bracket, fit=_fit(limit, points, pace, first.rate, sizes))
+    return replace(bracket, fit=fit_from(limit, points, pace, min(between, default=math.sqrt(kept * broken)), sizes))
 
 
-def _fit(limit: Limit, points: Sequence[Point], pace: Pace, centre: float, sizes: Sizes) -> Fit:
+def fit_from(limit: Limit, points: Sequence[Point], pace: Pace, guess: float, sizes: Sizes) -> Fit:
+    """The fit around the rate that a coarse fit around a guess finds."""
+    return _fit_near(limit, points, pace, _fit_near(limit, points, pace, guess, COARSE).rate, sizes)
+
+
+def _fit_near(limit: Limit, points: Sequence[Point], pace: Pace, centre: float, sizes: Sizes) -> Fit:
     """Of the points around a rate; what is far below it tells the share that is over without any wait."""
-    low, high = centre * math.exp(-REACH), centre * math.exp(REACH)
+    most, most_sd = _saturated(limit, points, pace)
+    reach = REACH if most is None or not is_time(limit) else min(max(REACH, LOW_REACH * most / centre), MOST_REACH)
+    low, high = centre * math.exp(-reach), centre * math.exp(reach)
     near = [point for point in points if low <= point.rate <= high]
-    base = _base(points, limit.allowed, low)
-    prior = Prior(limit.allowed, pace.most, pace.most_sd, is_time(limit), base)
+    prior = Prior(limit.allowed, most, most_sd, is_time(limit), _base(points, limit.allowed, low), _room_s(limit, pace))
     return fit(near, prior, centre * math.exp(-0.5), centre * math.exp(0.4), sizes)
 
 
+def _saturated(limit: Limit, points: Sequence[Point], pace: Pace) -> tuple[float | None, float]:
+    """The rate at which the endpoint is saturated and its relative sd: as completed, or as not refused where many are.
+
+    Where that is not known it is more or less the highest rate at which not most were over.
+    """
+    if is_time(limit):
+        tried = max((point.rate for point in points if point.share < 0.5), default=points[0].rate)
+        return (pace.most, pace.most_sd) if pace.most is not None else (TRIED * tried, TRIED_SD)
+    good = [point.rate * (1.0 - point.share) for point in points if point.share > MANY_REFUSED]
+    return (max(good), GOOD_SD) if good else (None, 0.0)
+
+
+def _room_s(limit: Limit, pace: Pace) -> float:
+    """So long a request may wait until it is over a limit; 0 where waiting is not what the limit is on."""
+    if limit.bound_s is None or limit.metric not in WAITED:
+        return 0.0
+    return max(limit.bound_s - pace.answer_s, limit.bound_s * LEAST_ROOM)
+
+
 def _base(points: Sequence[Point], allowed: float, below: float) -> float:
-    """The share over at low rates, where enough requests tell; at most most of what is allowed."""
+    """The share over at low rates, as far as requests tell that it is not 0; at most most of what is allowed."""
     of = sum(point.of for point in points if point.rate < below)
     over = sum(point.over for point in points if point.rate < below)
-    return min(over / of, 0.7 * allowed) if of * allowed > 3 else 0.0
+    return min(over / (of + NONE_OVER / allowed), 0.7 * allowed)
 
 
 def _keeping_up(pace: Pace, ceiling: float | None, calm: Sequence[Stretch]) -> Known:

@@ -1,0 +1,78 @@
+"""The knowledge of a limit before it was measured: how steep its curve is, how long bursts are, as in queues. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from inference_benchmarker.records.columns import Floats
+
+LEAST_LOAD = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """Of a limit before it was measured, as it is for queues of many kinds.
+
+    ``most``: the rate at which the endpoint is saturated, with the relative ``most_sd``: where a limit on time holds
+    close to it the curve is steep. ``bursty``: requests over come in long bursts (times), or in short ones (refusals).
+    ``base``: the share over far below the limit, where nobody waits. ``room_s``: so long may a request wait until it is
+    over the limit (seconds), 0 where waiting is not what the limit is on.
+    """
+
+    allowed: float
+    most: float | None
+    most_sd: float
+    bursty: bool
+    base: float = 0.0
+    room_s: float = 0.0
+
+    def load(self, rate: Floats) -> Floats:
+        """The part of the endpoint that is busy at each rate, below 1; a half where nothing tells."""
+        if self.most is None:
+            return np.full_like(rate, 0.5)
+        return np.asarray(np.clip(rate / self.most, LEAST_LOAD, 1.0 / (1.0 + 0.5 * self.most_sd)))
+
+
+def slope_density(prior: Prior, load: Floats, log_slopes: Floats) -> Floats:
+    """By the exponential tail of a wait, as in M/M/1: d ln P / d ln(rate) = ln(1 / P) load / (1 - load).
+
+    Of what is refused, by the diffusion that two walls reflect: (ln((1 - load) / P) - 1) load / (1 - load).
+    """
+    wide = normal(log_slopes, math.log(10.0), 1.0)
+    if prior.most is None:
+        return np.broadcast_to(wide, (len(load), log_slopes.shape[1]))
+    ratio = load / (1.0 - load)
+    if not prior.bursty:
+        refused = np.maximum(2.0, 1.5 + (np.log((1.0 - load) / prior.allowed) - 1.0) * ratio)
+        return np.asarray(0.8 * normal(log_slopes, np.log(refused), 0.4) + 0.2 * wide)
+    by_load = 0.95 * math.log(1.0 / prior.allowed) * ratio
+    expected = np.maximum(3.0, 1.5 + by_load)
+    sd = np.minimum(1.1, np.hypot(0.3 + 0.2 * (1.0 - load), by_load / expected * prior.most_sd / (1.0 - load)))
+    return np.asarray(0.9 * normal(log_slopes, np.log(expected), sd) + 0.1 * wide)
+
+
+def bursts(prior: Prior, rate: Floats, load: Floats) -> tuple[Floats, Floats]:
+    """The dispersion less 1, over the slope, at each rate; and the sd of the logarithm of that.
+
+    Of a wait that diffuses with drift load - 1, reflected at 0, the variance of the time above a level with share P is
+    4 (1 - P (1 + ln(1 / P))) / (drift x decay of the tail) times that of independent instants; the decay is ln(1 / P)
+    over the room, and the slope tells the drift. At low load a wait ends sooner than a diffusion's.
+    """
+    if not prior.bursty:
+        times = 1.0 if prior.most is not None else math.sqrt(prior.allowed / 0.01)
+        return np.full_like(load, 0.6 * times), np.full_like(load, 0.5 if prior.most is not None else 1.0)
+    if prior.most is None or not prior.room_s:
+        return 5.0 * load * math.sqrt(prior.allowed / 0.01), np.full_like(load, 1.0)
+    decay = math.log(1.0 / prior.allowed)
+    together = 4.0 * (1.0 - prior.allowed * (1.0 + decay)) / decay**2
+    return together * rate * prior.room_s, 0.45 + 0.6 * (1.0 - load)
+
+
+def normal(value: Floats, mean: Floats | float, sd: Floats | float) -> Floats:
+    """The density of a normal distribution, but for a constant factor."""
+    return np.asarray(np.exp(-0.5 * ((value - mean) / sd) ** 2) / sd)
