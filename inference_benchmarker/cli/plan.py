@@ -38,7 +38,7 @@ def run(arguments: list[str]) -> int:
     from server_capacity.plan.making import make_plan
     from server_capacity.plan.text import to_text
 
-    made = make_plan(questions, prices_of(given))
+    made = make_plan(questions, prices_of(given), compare=given["compare_policies"])
     folder: Path = make_stamped_folder(output_dir, KIND)
     save(folder, made.data, made.files)
     if given["json"]:

@@ -58,6 +58,12 @@ PLAN_FLAGS: Table = table_for(
                 parse_growth,
                 sets="growth_per_min",
             ),
+            Flag(
+                "--compare-policies",
+                None,
+                "simulate every policy under the stages, the recording or the growth (default: the planned one, and as "
+                "many instances all along)",
+            ),
             Flag("--mix", "FILE", "several endpoints, each with its target, as JSON or TOML", parse_path),
         ],
         "room": [
@@ -114,10 +120,16 @@ def make_questions(options: dict[str, Any], capacities: Sequence[str]) -> tuple[
     if asked.stages:
         problems += [problem.text for problem in OpenLoop(stages=asked.stages).problems()]
     questions = _questions(asked, mix, problems)
+    if options["compare_policies"] and not any(map(_varies, questions)):
+        problems.append("--compare-policies needs a load that changes: give --stages, --replay or --growth.")
     if mix is None:
         problems += given.told(asked.problems())
     refuse(problems)
     return questions, given.values["output_dir"]
+
+
+def _varies(asked: Asked) -> bool:
+    return bool(asked.stages or asked.replay or asked.growth_per_min)
 
 
 def _questions(asked: Asked, mix: Path | None, problems: list[str]) -> list[Asked]:

@@ -18,6 +18,7 @@ from server_capacity.plan.demand import demand_of, recorded
 from server_capacity.plan.folder import factories_file_of, json_text, read_search
 from server_capacity.plan.kubernetes import kubernetes_files, label
 from server_capacity.plan.policies import policy_files
+from server_capacity.plan.simulating import simulation
 from server_capacity.plan.totals import content
 
 if TYPE_CHECKING:
@@ -38,8 +39,11 @@ class Made:
     files: dict[str, str] = field(default_factory=dict)
 
 
-def make_plan(questions: Sequence[Asked], prices: Prices) -> Made:
-    """The plan for all that is asked. BenchmarkError where a folder or a recording cannot be read."""
+def make_plan(questions: Sequence[Asked], prices: Prices, *, compare: bool = False) -> Made:
+    """The plan for all that is asked; ``compare``: with every policy simulated.
+
+    BenchmarkError where a folder or a recording cannot be read.
+    """
     recordings: dict[Replay, Recorded] = {}
     endpoints, refused, cases = [], [], []
     for asked, searches in _groups(questions):
@@ -50,7 +54,7 @@ def make_plan(questions: Sequence[Asked], prices: Prices) -> Made:
             recordings[asked.replay] = _read(asked.replay)
         recording = None if asked.replay is None else recordings[asked.replay]
         case = Case(asked, searches, demand_of(asked, recording), _costing(searches, prices))
-        planned = _planned(case)
+        planned = _planned(case, compare=compare)
         if isinstance(planned, str):
             refused.append(f"{asked.name or case.main.name}: {planned}.")
         else:
@@ -113,7 +117,7 @@ def _count_of(asked: Asked, place: int) -> int | None:
     return None if not asked.instances else asked.instances[place if len(asked.instances) > 1 else 0]
 
 
-def _planned(case: Case) -> dict[str, Any] | str:
+def _planned(case: Case, *, compare: bool) -> dict[str, Any] | str:
     main = case.main
     folder = Path(main.folder)
     try:
@@ -122,6 +126,7 @@ def _planned(case: Case) -> dict[str, Any] | str:
         raise foreign(folder / CAPACITY_FILE, error) from None
     if not isinstance(planned, str):
         planned["factories_file"] = factories_file_of(main, folder)
+        planned["simulation"] = simulation(case, planned, compare=compare)
     return planned
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from server_capacity.cloudwatch.instance_types import vcpus
+from server_capacity.fleet.block import STEP_LOW, STEPS
 from server_capacity.plan.sizing import floored
 
 if TYPE_CHECKING:
@@ -26,14 +27,8 @@ NAME, VARIANT, COMPONENT = "ENDPOINT-NAME", "AllTraffic", "INFERENCE-COMPONENT-N
 """Placeholders; ``AllTraffic`` is what the variant of most endpoints is called."""
 
 POLICY_ARN = "POLICY-ARN-THAT-put-scaling-policy-PRINTS"
-_STEPS = ((0.0, 10), (0.1, 25), (0.25, 50), (0.5, 100), (1.0, 200))
-"""By how much of the threshold the metric is above it at least, and the percent of instances that are added then."""
-
 _ENDPOINT_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 _REMOVED = -10
-_LEAST_GAP = 0.85
-"""Instances go below that share of the threshold at the latest: a tenth fewer of them stay below it then."""
-
 _MARGIN = 0.95
 _ABOVE = {"ComparisonOperator": "GreaterThanThreshold", "TreatMissingData": "notBreaching"}
 _BELOW = {"ComparisonOperator": "LessThanThreshold", "TreatMissingData": "breaching"}
@@ -194,11 +189,11 @@ def _step_files(resource: Resource, chosen: Plan) -> dict[str, dict[str, Any]]:
     The lower alarm leaves a gap: with what it takes away, the rest stays below the upper one's threshold.
     """
     high = chosen["invocations_per_instance"]
-    low = floored(high * min(_LEAST_GAP, _MARGIN * max(chosen["minimum"], 1) / (max(chosen["minimum"], 1) + 1)))
+    low = floored(high * min(STEP_LOW, _MARGIN * max(chosen["minimum"], 1) / (max(chosen["minimum"], 1) + 1)))
     steps: list[dict[str, float]] = [{"MetricIntervalUpperBound": 0.0, "ScalingAdjustment": _REMOVED}]
-    ends = [above * high for above, _ in _STEPS[1:]]
-    for number, (above, percent) in enumerate(_STEPS):
-        step: dict[str, float] = {"MetricIntervalLowerBound": above * high, "ScalingAdjustment": percent}
+    ends = [above * high for above, _ in STEPS[1:]]
+    for number, (above, percent) in enumerate(STEPS):
+        step: dict[str, float] = {"MetricIntervalLowerBound": above * high, "ScalingAdjustment": int(percent)}
         if number < len(ends):
             step["MetricIntervalUpperBound"] = ends[number]
         steps.append(step)

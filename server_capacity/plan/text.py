@@ -9,14 +9,14 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.text import plain
-from inference_benchmarker.wording import INDENT, aligned
+from inference_benchmarker.wording import INDENT, aligned, duration_text, length_text
 from server_capacity.capacity.headline import between, rate_text
 from server_capacity.costs.price import NO_PRICE, money_text
 from server_capacity.plan.remarks import instances_text
 from server_capacity.plan.totals import bounds_text, limit_alone, load_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     Plan = Mapping[str, Any]
 
@@ -58,6 +58,7 @@ def _endpoint(plan: Plan, *, several: bool) -> Iterator[str]:
     yield ""
     for sentence in (_measured(plan), *plan["remarks"], *_money(plan["cost"])):
         yield from _folded(sentence)
+    yield from _simulated(plan["simulation"])
 
 
 def _options(plan: Plan) -> Iterator[list[str]]:
@@ -113,6 +114,39 @@ def _money(cost: Plan | None) -> Iterator[str]:
         beside = ", ".join(str(cost[key]) for key in ("region", "source", "date") if cost.get(key))
         price = money_text(cost["price_per_hour"], cost["currency"])
         yield f"{price} an hour of {cost['instance_type']} ({beside}); a month has 730 hours."
+
+
+def _simulated(found: Plan | None) -> Iterator[str]:
+    """A row for each policy: how it kept the limit under the load, and with how many instances."""
+    if found is None:
+        return
+    yield ""
+    if not found["runs"]:
+        yield from _folded(f"Not simulated: {found['reason']}.")
+        return
+    minutes = found["runs"][0]["minutes"]
+    routing, start = found["routing"].replace("_", " "), length_text(found["instance_start_s"])
+    yield from _folded(
+        f"Simulated for {length_text(60 * minutes)} of the load with {routing} routing; a new instance serves after "
+        f"{start}. Over: requests that miss {found['limit']}; minutes: in which too many do."
+    )
+    yield from aligned(list(_policies(found["runs"])))
+
+
+def _policies(runs: Sequence[Plan]) -> Iterator[list[str]]:
+    priced = any(run["cost"] for run in runs)
+    yield ["Policy", "over", "minutes", "refused", "instances", "at most", "p99", *(["an hour"] if priced else [])]
+    for run in runs:
+        yield [
+            run["policy"],
+            f"{100 * run['share_over']:.3g}%",
+            f"{run['minutes_over']:.3g}",
+            f"{run['refused']:,}",
+            f"{run['mean_instances']:.3g}",
+            f"{run['most_instances']:.3g}",
+            "-" if run["p99"] is None else duration_text(run["p99"]),
+            *([f"{run['cost']['hour']:,.2f}" if run["cost"] else "-"] if priced else []),
+        ]
 
 
 def _afterwards(data: Plan) -> Iterator[str]:

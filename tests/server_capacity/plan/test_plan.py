@@ -18,6 +18,7 @@ from server_capacity.plan.content import Case, endpoint_plan
 from server_capacity.plan.demand import demand_of, recorded
 from server_capacity.plan.measured import Measured, measured
 from server_capacity.plan.mix import read_mix
+from server_capacity.plan.simulating import simulation
 from server_capacity.plan.sizing import Between, CannotTellError, Linear, floored, law_of, safety_factor
 from server_capacity.plan.text import WIDTH, to_text
 from server_capacity.plan.totals import content, total_cost
@@ -384,3 +385,48 @@ def test_a_mix_that_is_none_is_one_error(tmp_path: Path, text: str, said: str) -
     with pytest.raises(BenchmarkError) as raised:
         read_mix(tmp_path / "mix.json", Asked(()))
     assert said in str(raised.value)
+
+
+TWIN = {"fits": True, "servers": 4, "overhead_s": 0.0, "services_s": [0.02] * 256, "limit": "p99<100ms"}
+LIMIT = {"expression": "p99<100ms", "bound": 0.1, "allowed": 0.01}
+
+
+def simulated(*, compare: bool = False, **asked: Any) -> dict[str, Any] | None:
+    """An endpoint of 4 servers of 20 ms, of which 100/s is sure, under the load that is asked about."""
+    made = case(search(100.0, twin=TWIN, limits=[LIMIT]), **{"seconds_to_create": 60, **asked})
+    plan = endpoint_plan(made)
+    assert isinstance(plan, dict)
+    return simulation(made, plan, compare=compare)
+
+
+def test_the_load_is_simulated_with_the_planned_policy_and_with_as_many_instances_all_along() -> None:
+    found = simulated(stages=(Stage.parse("100..1200:10m"), Stage.parse("1200:5m")), target_rps=300)
+    assert found is not None
+    tracking, fixed = found["runs"]
+    assert fixed["policy"] == "5 instances, fixed"
+    assert tracking["requests"] == fixed["requests"] == pytest.approx(750_000, rel=0.01)
+    assert fixed["share_over"] > 0.01 >= tracking["share_over"]
+    assert found["instance_start_s"] == 60
+
+
+def test_growth_is_simulated_from_the_target_on() -> None:
+    found = simulated(compare=True, target_rps=100, growth_per_min=0.25)
+    assert found is not None
+    assert len(found["runs"]) == 5
+    rates = [row["rate"] for row in found["runs"][0]["timeline"]]
+    assert rates[0] == pytest.approx(100, rel=0.1)
+    assert rates[-1] == pytest.approx(200, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"seconds_to_create": None}, "give --seconds-to-create"),
+        ({"stages": (Stage.parse("1000000:10m"),)}, "600,000,000 requests are more than"),
+    ],
+)
+def test_what_cannot_be_simulated_is_said(asked: dict[str, Any], said: str) -> None:
+    found = simulated(**{"stages": (Stage.parse("5:1m"),), "target_rps": 5, **asked})
+    assert found is not None
+    assert (found["runs"], said in found["reason"]) == ([], True)
+    assert simulated(target_rps=5) is None
