@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from server_capacity.fleet.policies import Fixed, StepScaling, TargetTracking
+from server_capacity.fleet.policies import Fixed, StepScaling, TargetTracking, step_low
 from server_capacity.fleet.service import Service
 from server_capacity.fleet.simulate import simulate
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from server_capacity.fleet.routing import Routing
 
 _SEED = 17  # any: the same plan gives the same numbers
-STEP_LOW = 0.7
-STEPS = ((0.0, 20.0), (0.25, 50.0), (0.5, 100.0))
-"""Step scaling as it is compared: how far above the target, a share of it, and the percent that are added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +42,12 @@ class Chosen:
             "instance_start_s": self.instance_start_s,
         }
         busy, minutely = self.rps * service.mean_s, 60 * self.rps
-        steps = tuple((share * minutely, percent) for share, percent in STEPS)
         return (
             TargetTracking(metric="invocations", target=minutely, **bounds),
             Fixed(self.instances),
             TargetTracking(metric="concurrency", target=busy, **bounds),
             TargetTracking(metric="cpu", target=100 * busy / service.servers, **bounds),
-            StepScaling(metric="invocations", high=minutely, low=STEP_LOW * minutely, steps=steps, **bounds),
+            StepScaling(metric="invocations", high=minutely, low=step_low(minutely, self.minimum), **bounds),
         )
 
 

@@ -22,7 +22,14 @@ Metric = Literal["invocations", "concurrency", "cpu"]
 MINUTE_S = 60.0
 PERIODS_S = {"invocations": MINUTE_S, "concurrency": 10.0, "cpu": MINUTE_S}
 COOLDOWN_S = 300.0
+STEPS = ((0.0, 10.0), (0.1, 25.0), (0.25, 50.0), (0.5, 100.0), (1.0, 200.0))
+"""Of step scaling: a share of the threshold by which a metric is above it, and the percent of instances added then."""
+
+REMOVED = 10.0
+"""Of step scaling: the percent of instances that are removed at once."""
+
 _OUT, _IN_S, _IN_BELOW = 3, 900.0, 0.9
+_LEAST_GAP, _MARGIN = 0.85, 0.95
 _EXACT = 1e-9  # of an instance: what is a whole number but for rounding
 
 
@@ -133,16 +140,13 @@ class TargetTracking(Scaling):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepScaling(Scaling):
-    """Two alarms: above ``high`` instances are added by steps, below ``low`` as many as ``remove`` are removed.
+    """Two alarms: above ``high`` instances are added by ``STEPS``, below ``low`` ``REMOVED`` percent are removed.
 
-    ``steps``: how far above ``high`` the last datapoint is at least, in the metric's unit, and how many percent of the
-    instances are then added, rounded up; ascending.
+    Percents become instances as AWS rounds them: towards none, and at least one.
     """
 
     high: float
     low: float
-    steps: tuple[tuple[float, float], ...]
-    remove: int = 1
 
     @property
     def name(self) -> str:
@@ -156,7 +160,16 @@ class StepScaling(Scaling):
     def wanted(self, datapoints: Sequence[float], instances: int) -> int:
         """The number that the last datapoints ask for."""
         if self.all_above(datapoints, self.high):
-            above = datapoints[-1] - self.high
-            percent = max((percent for least, percent in self.steps if above >= least), default=0.0)
-            return self.clamped(instances * (1 + percent / 100))
-        return self.clamped(instances - self.remove) if self.all_below(datapoints, self.low) else instances
+            above = datapoints[-1] / self.high - 1
+            return self.clamped(instances + _by(instances, max(percent for least, percent in STEPS if above >= least)))
+        return self.clamped(instances - _by(instances, REMOVED)) if self.all_below(datapoints, self.low) else instances
+
+
+def step_low(high: float, minimum: int) -> float:
+    """The threshold of the alarm that removes: with what is removed the rest stays below ``high``, even of few."""
+    few = max(1, minimum)
+    return high * min(_LEAST_GAP, _MARGIN * few / (few + 1))
+
+
+def _by(instances: int, percent: float) -> int:
+    return max(1, int(instances * percent / 100 + _EXACT))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from server_capacity.cloudwatch.instance_types import vcpus
-from server_capacity.fleet.block import STEP_LOW, STEPS
+from server_capacity.fleet.policies import REMOVED, STEPS, step_low
 from server_capacity.plan.sizing import floored
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ NAME, VARIANT, COMPONENT = "ENDPOINT-NAME", "AllTraffic", "INFERENCE-COMPONENT-N
 
 POLICY_ARN = "POLICY-ARN-THAT-put-scaling-policy-PRINTS"
 _ENDPOINT_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
-_REMOVED = -10
-_MARGIN = 0.95
 _ABOVE = {"ComparisonOperator": "GreaterThanThreshold", "TreatMissingData": "notBreaching"}
 _BELOW = {"ComparisonOperator": "LessThanThreshold", "TreatMissingData": "breaching"}
 
@@ -189,8 +187,8 @@ def _step_files(resource: Resource, chosen: Plan) -> dict[str, dict[str, Any]]:
     The lower alarm leaves a gap: with what it takes away, the rest stays below the upper one's threshold.
     """
     high = chosen["invocations_per_instance"]
-    low = floored(high * min(STEP_LOW, _MARGIN * max(chosen["minimum"], 1) / (max(chosen["minimum"], 1) + 1)))
-    steps: list[dict[str, float]] = [{"MetricIntervalUpperBound": 0.0, "ScalingAdjustment": _REMOVED}]
+    low = floored(step_low(high, chosen["minimum"]))
+    steps: list[dict[str, float]] = [{"MetricIntervalUpperBound": 0.0, "ScalingAdjustment": -int(REMOVED)}]
     ends = [above * high for above, _ in STEPS[1:]]
     for number, (above, percent) in enumerate(STEPS):
         step: dict[str, float] = {"MetricIntervalLowerBound": above * high, "ScalingAdjustment": int(percent)}

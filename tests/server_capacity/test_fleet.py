@@ -88,9 +88,7 @@ def test_overhead_is_in_the_response_time_and_in_no_queue() -> None:
 
 
 TRACKING = TargetTracking(metric="invocations", target=600, minimum=2, maximum=9, instance_start_s=90)
-BY_STEPS = StepScaling(
-    metric="invocations", high=600, low=300, steps=((0, 10), (300, 50)), minimum=2, maximum=9, instance_start_s=90
-)
+BY_STEPS = StepScaling(metric="invocations", high=600, low=300, minimum=2, maximum=40, instance_start_s=90)
 
 
 @pytest.mark.parametrize(
@@ -106,9 +104,12 @@ BY_STEPS = StepScaling(
         (TRACKING, [541] + [539] * 15, 6, 6),  # below 90%, and yet as many are needed
         (TRACKING, [400] * 14 + [540], 6, 6),
         (TRACKING, [0] * 15, 6, 2),
-        (BY_STEPS, [700] * 3, 4, 5),
-        (BY_STEPS, [700, 700, 900], 4, 6),
+        (BY_STEPS, [700, 700, 601], 9, 10),  # 10% of 9 are at least one
+        (BY_STEPS, [700, 700, 700], 10, 12),  # 25% of 10 are 2
+        (BY_STEPS, [700, 700, 900], 5, 10),
+        (BY_STEPS, [700, 700, 6000], 20, 40),
         (BY_STEPS, [700, 600, 900], 4, 4),
+        (BY_STEPS, [299] * 15, 29, 27),
         (BY_STEPS, [299] * 15, 4, 3),
         (BY_STEPS, [299] * 15, 2, 2),
         (BY_STEPS, [300] + [299] * 14, 4, 4),
