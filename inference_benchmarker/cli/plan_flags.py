@@ -85,6 +85,7 @@ PLAN_FLAGS: Table = table_for(
                 "how many instances each search measured, where it does not know",
                 _counts,
             ),
+            Flag("--instance-type", "TYPE", "their type, where the search does not know it"),
             Flag(
                 "--routing",
                 "KIND",

@@ -31,7 +31,8 @@ class Asked:
 
     ``capacities`` are folders of searches, ``instances`` how many instances each of them measured, where the folders do
     not say. ``growth_per_min`` and ``utilisation`` are shares, ``spare`` instances that may be lost.
-    ``endpoint_name``: as the deployed endpoint is called, which policies name.
+    ``endpoint_name``: as the deployed endpoint is called, which policies name; ``instance_type``: where the search does
+    not know it.
     """
 
     capacities: tuple[Path, ...]
@@ -48,6 +49,7 @@ class Asked:
     routing: str = ""
     name: str = ""
     endpoint_name: str = ""
+    instance_type: str = ""
 
     def problems(self) -> Iterator[Problem]:
         """Everything that is wrong with it, whatever the searches found."""

@@ -23,8 +23,11 @@ FILE, TEXT = "fleet_plan.json", "fleet_plan.txt"
 _RANKING = "ranking.json"
 
 
-def read_search(folder: Path, instances: int | None) -> Measured | str:
-    """A search, or the best one of a ranking, or the reason why no plan can rest on it; BenchmarkError for neither."""
+def read_search(folder: Path, instances: int | None, instance_type: str) -> Measured | str:
+    """A search, or the best one of a ranking, or the reason why no plan can rest on it; BenchmarkError for neither.
+
+    ``instances`` of ``instance_type`` were measured, where they are given.
+    """
     folder = _best_of(folder) if is_file(folder / _RANKING) else folder
     if not capacity_folder.is_capacity(folder):
         raise BenchmarkError(
@@ -33,7 +36,7 @@ def read_search(folder: Path, instances: int | None) -> Measured | str:
         )
     data, _ = capacity_folder.load(folder)
     try:
-        return measured(data, str(folder), instances)
+        return measured(data, str(folder), instances, instance_type)
     except UNREADABLE as error:
         raise foreign(folder / capacity_folder.FILE, error) from None
 

@@ -69,7 +69,9 @@ def make_plan(questions: Sequence[Asked], prices: Prices, *, compare: bool = Fal
         spare=usual.spare,
         quota=_quotas(endpoints),
     )
-    return _with_files(data, cases)
+    made = _with_files(data, cases)
+    made.data["missing"] += prices.remarks
+    return made
 
 
 def _read(replay: Replay) -> Recorded:
@@ -94,7 +96,7 @@ def _groups(questions: Sequence[Asked]) -> list[tuple[Asked, list[Measured] | st
         own: list[list[Measured]] = []
         for place, folder in enumerate(asked.capacities):
             try:
-                found = read_search(folder, _count_of(asked, place))
+                found = read_search(folder, _count_of(asked, place), asked.instance_type)
             except BenchmarkError as error:
                 problems.append(str(error))
                 continue
@@ -158,7 +160,7 @@ def _with_files(data: dict[str, Any], cases: Sequence[Case]) -> Made:
         policies, told = policy_files(planned, case.main, case.asked.endpoint_name)
         texts = {name: json_text(made) for name, made in policies.items()} | kubernetes_files(planned)
         files |= {above + name: text for name, text in texts.items()}
-        missing += [above + sentence if above else sentence for sentence in told]
+        missing += [f"{above.rstrip('/')}: {sentence}" if above else sentence for sentence in told]
     return Made({**data, "files": sorted(files), "missing": missing}, files)
 
 

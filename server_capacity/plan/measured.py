@@ -118,9 +118,15 @@ class Measured:
             yield "Each payload had been sent before the search: requests that no cache knows may take longer."
 
 
-def measured(data: Found, folder: str, instances: int | None = None) -> Measured | str:
-    """A search as a plan can use it, or the reason why none can; ``instances``: as many were measured, where given."""
-    endpoint = data.get("endpoint") or {}
+def measured(data: Found, folder: str, instances: int | None = None, instance_type: str = "") -> Measured | str:
+    """A search as a plan can use it, or the reason why none can.
+
+    ``instances`` of ``instance_type`` were measured, where they are given.
+    """
+    endpoint = dict(data.get("endpoint") or {})
+    if instance_type:
+        endpoint["instance_type"] = instance_type
+        data = {**data, "endpoint": endpoint}
     if endpoint.get("kind") == "serverless":
         return "a serverless endpoint has no instances to count: it scales by concurrency, which its configuration sets"
     found = _rates(data)

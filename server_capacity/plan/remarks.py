@@ -82,6 +82,8 @@ def _scaling(case: Case, plan: Plan) -> Iterator[str]:
         yield (
             "An instance is a copy of the inference component here: the instances below must have room for the copies."
         )
+    if str(case.main.instance_type).startswith("ml.t2."):
+        yield "Application Auto Scaling does not scale instances of the burstable type T2."
     if case.routing == LEAST_OUTSTANDING:
         yield (
             "Requests go to the instance with the fewest outstanding ones: together instances hold more than each "

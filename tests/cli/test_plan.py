@@ -73,6 +73,12 @@ def test_json_is_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert json.loads(capsys.readouterr().out) == only_plan(tmp_path)[1]
 
 
+def test_the_type_may_be_given(tmp_path: Path) -> None:
+    capacity(tmp_path / "c", endpoint={"name": "local"})
+    assert plan("c", "--target-rps", "1000", "--instance-type", "my.box", "--price", "my.box=0.1") == 0
+    assert only_plan(tmp_path)[1]["headline"].startswith("15 instances of my.box hold 1,000/s")
+
+
 def test_without_a_price_it_is_said_how_to_give_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capacity(tmp_path / "c")
     assert plan("c", "--target-rps", "1000") == 0

@@ -176,6 +176,13 @@ def test_more_load_or_less_use_never_takes_fewer_instances(
     assert count == 1 or use * law.held(count - 1) < target
 
 
+@given(target=RATES, more=st.floats(1, 10), spare=st.integers(0, 3), growth=st.none() | st.floats(0.01, 1))
+def test_more_load_never_lowers_a_bound(target: float, more: float, spare: int, growth: float | None) -> None:
+    asked = {"spare": spare, "growth_per_min": growth, "seconds_to_create": 100}
+    less, greater = (planned(target_rps=rate, **asked)["chosen"] for rate in (target, target * more))
+    assert all(less[key] <= greater[key] for key in ("instances", "minimum", "maximum", "with_spare"))
+
+
 @given(low=RATES, spread=st.floats(0, 5), target=RATES)
 def test_only_the_lower_end_counts(low: float, spread: float, target: float) -> None:
     def plan_of(high: float) -> list[int]:
@@ -280,6 +287,7 @@ def test_users_are_planned_by_the_requests_that_they_send() -> None:
         ({"endpoint": None}, "How many instances were measured is not known"),
         ({"endpoint": {"routing": "LEAST_OUTSTANDING_REQUESTS"}}, "the safe side"),
         ({"endpoint": {"kind": "inference-component"}}, "An instance is a copy"),
+        ({"endpoint": {"instance_type": "ml.t2.medium"}}, "does not scale instances of the burstable type"),
     ],
 )
 def test_what_a_plan_rests_on_is_said(more: dict[str, Any], said: str) -> None:
