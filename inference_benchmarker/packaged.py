@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 DEMO_FACTORIES = "demo/factories_demo.py"
+DEMO_ENDPOINT_FACTORIES = "demo/factories_demo_endpoint.py"
 DEMO_CHAT_FACTORIES = "openai_compatible/factories_chat_stream.py"
 DEMO_METRICS = "server_metrics_configs/demo.json"
 DEMO_TOKENIZER = "embedded/tokenizer"
@@ -22,8 +23,13 @@ def packaged(package: str, name: str = "") -> Path:
     return Path(next(iter(spec.submodule_search_locations))) / name
 
 
-def demo_factories(*, chat: bool = False) -> Path:
-    """The factories file of the embedded endpoint; as a chat, which is what aiperf can send."""
+def demo_factories(*, chat: bool = False, makes_endpoint: bool = False) -> Path:
+    """The factories file of the embedded endpoint; as a chat, which is what aiperf can send.
+
+    ``makes_endpoint``: one with an endpoint_factory, which makes endpoints of several instance types there.
+    """
+    if makes_endpoint:
+        return packaged("factories", DEMO_ENDPOINT_FACTORIES)
     return packaged("factories", DEMO_CHAT_FACTORIES if chat else DEMO_FACTORIES)
 
 

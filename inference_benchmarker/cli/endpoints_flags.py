@@ -18,13 +18,14 @@ usage: benchmark endpoints clean [DIR]
 
 Endpoints that other commands change or make for a while.
 
-  clean   put back what commands left changed that were killed together with their keepers
+  clean   put back and remove what commands left that were killed together with their keepers
 
 Each has --help.
 """
 CLEAN_DESCRIPTION = """\
-Puts back what commands changed and left so, as they were killed together with the keeper that puts it back: each
-change's undo stands in the cleanup.json of their folder. Asks nothing; a second time there is nothing to do.
+Puts back what commands changed, and removes the endpoints that they made, where they left it so, as they were killed
+together with the keeper that does it else: each undo stands in the cleanup.json of their folder. Asks nothing; a second
+time there is nothing to do.
 """
 CLEAN_EPILOG = """\
 exit codes: 0 nothing is left, 1 something could not be put back (how to do so by hand is printed), or a process that

@@ -19,7 +19,8 @@ CONNECT_S, READ_S, ATTEMPTS = 3, 10, 3
 COMMAND_S = 120
 _GONE = re.compile(r"NotFound|NoSuch|not find|does not exist|not found", re.IGNORECASE)
 _BUSY = re.compile(
-    r"InUse|in use|in[- ]progress|creating|updating|deleting|Conflict|Concurrent|associated", re.IGNORECASE
+    r"InUse|in use|in[- ]progress|creating|updating|deleting|Conflict|Concurrent|has inference comp",
+    re.IGNORECASE,
 )
 """How AWS's services tell what is no longer there, and what can be deleted later. SageMaker says both in words."""
 

@@ -27,6 +27,7 @@ ROUTES = {
     "bedrock/factories_converse": "/model/{id}/converse",
     "bedrock/factories_converse_stream": "/model/{id}/converse-stream",
     "demo/factories_demo": "/invocations",
+    "demo/factories_demo_endpoint": "/endpoints/{name}/invocations",
     "http/factories_http": "/invocations",
     "http/factories_http_sigv4": "/invocations",
     "http/factories_http_stream": "/invocations",
@@ -43,6 +44,7 @@ ROUTES = {
     "payload_sources/factories_generated_prompts": "/v1/chat/completions",
     "payload_sources/factories_jsonl": "/v1/chat/completions",
     "payload_sources/factories_trace": "/v1/chat/completions",
+    "sagemakerai_inference_component/factories_component_with_endpoint": "/endpoints/{name}/invocations",
     "sagemakerai_inference_component/factories_inference_component": "/endpoints/{name}/invocations",
     "sagemakerai_multimodel/factories_even": "/endpoints/{name}/invocations",
     "sagemakerai_multimodel/factories_few_popular_models": "/endpoints/{name}/invocations",
@@ -57,11 +59,18 @@ ROUTES = {
     "sagemakerai_realtime/factories_tabular": "/endpoints/{name}/invocations",
     "sagemakerai_realtime/factories_tabular_fast": "/endpoints/{name}/invocations",
     "sagemakerai_realtime/factories_text_classification": "/endpoints/{name}/invocations",
+    "sagemakerai_realtime/factories_with_endpoint": "/endpoints/{name}/invocations",
+    "sagemakerai_serverless/factories_serverless_with_endpoint": "/endpoints/{name}/invocations",
     "torchserve/factories_torchserve": "/predictions/{name}",
 }
-ELSEWHERE = {"kserve_v2/factories_grpc", "kserve_v2/factories_grpc_stream"}
+ELSEWHERE = {
+    "kserve_v2/factories_grpc",
+    "kserve_v2/factories_grpc_stream",
+    "local_server/factories_local_server",
+}
 # Each sends as another one does, so a wave of it is slow; its requests are looked at one by one below.
 ALIKE = {
+    "demo/factories_demo_endpoint",
     "http/factories_http_stream",
     "kserve_v2/factories_generate_stream",
     "openai_compatible/factories_chat",
@@ -70,6 +79,7 @@ ALIKE = {
     "openai_compatible/factories_responses_stream",
     "payload_sources/factories_generated_prompts",
     "payload_sources/factories_trace",
+    "sagemakerai_inference_component/factories_component_with_endpoint",
     "sagemakerai_multimodel/factories_even",
     "sagemakerai_multimodel/factories_one_hot_model",
     "sagemakerai_multimodel/factories_warm_up",
@@ -78,6 +88,8 @@ ALIKE = {
     "sagemakerai_realtime/factories_llm_chat",
     "sagemakerai_realtime/factories_tabular",
     "sagemakerai_realtime/factories_text_classification",
+    "sagemakerai_realtime/factories_with_endpoint",
+    "sagemakerai_serverless/factories_serverless_with_endpoint",
 }
 CONNECTS_ANEW = {"openai_compatible/factories_chat_stream_openai_package"}  # the package does, whatever is done here
 # What the server may count in a request of an example, and in each answer.
@@ -192,7 +204,7 @@ def test_an_example_fails_what_failed_and_does_not_repeat_it(name: str, monkeypa
         assert endpoint.arrivals()["route"] == [ROUTES[name]]
 
 
-@pytest.mark.parametrize("name", [name for name in ROUTES if "boto3.client(" in (FACTORIES / f"{name}.py").read_text()])
+@pytest.mark.parametrize("name", [name for name in ROUTES if "max_pool_conn" in (FACTORIES / f"{name}.py").read_text()])
 def test_boto3_keeps_connections_and_patience(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     configs: list[Config] = []
     monkeypatch.setattr(boto3, "client", lambda _, config: configs.append(config))

@@ -17,6 +17,7 @@ _SERVICES = (
     "PRICING",
     "SAGEMAKER",
     "SAGEMAKER_RUNTIME",
+    "STS",
     "SERVICE_QUOTAS",
 )
 # The endpoint accepts any credentials, but boto3 wants some to be there.

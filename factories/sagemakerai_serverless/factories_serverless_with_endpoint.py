@@ -1,0 +1,92 @@
+"""SageMaker, a serverless endpoint made for the measurement: model, configuration and endpoint are created and removed.
+
+For `benchmark capacity --vary memory_mb=1024,2048,4096`. Change IMAGE, MODEL_DATA and ROLE to those of your model, and
+the payloads to what it takes. A serverless endpoint refuses what is beyond its concurrency, and starts cold after a
+pause: both are part of what is measured. For an endpoint that is there already: --endpoint-name NAME.
+"""
+
+import os
+import random
+import time
+import uuid
+
+import boto3
+from botocore.config import Config
+
+from inference_benchmarker import created, run_tags
+
+IMAGE = os.environ.get("MODEL_IMAGE", "123456789012.dkr.ecr.us-east-1.amazonaws.com/my-model:latest")
+MODEL_DATA = os.environ.get("MODEL_DATA")  # s3://BUCKET/model.tar.gz; None where the image has all
+ROLE = os.environ.get("SAGEMAKER_ROLE", "arn:aws:iam::123456789012:role/MySageMakerRole")
+ASK_EVERY_S = 5
+
+CONTENT_TYPE = "text/csv"
+FEATURES = 50
+PAYLOADS = 1000
+
+
+def endpoint_factory(memory_mb: int = 2048, concurrency: int = 10, env=None):
+    """Make the endpoint, and yield its name.
+
+    What `created` is told is how to remove what comes next. That is done when the search is over, the last one first,
+    also where the search is interrupted or killed.
+    """
+    sagemaker = boto3.client("sagemaker")
+    name = f"benchmark-{uuid.uuid4().hex[:12]}"
+
+    container = {"Image": IMAGE, "Environment": {key: str(value) for key, value in (env or {}).items()}}
+    if MODEL_DATA:
+        container["ModelDataUrl"] = MODEL_DATA
+    removed_by("delete_model", ModelName=name)
+    sagemaker.create_model(ModelName=name, PrimaryContainer=container, ExecutionRoleArn=ROLE, Tags=run_tags())
+
+    variant = {
+        "VariantName": "AllTraffic",
+        "ModelName": name,
+        "ServerlessConfig": {"MemorySizeInMB": memory_mb, "MaxConcurrency": concurrency},
+    }
+    removed_by("delete_endpoint_config", EndpointConfigName=name)
+    sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[variant], Tags=run_tags())
+
+    removed_by("delete_endpoint", EndpointName=name)
+    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name, Tags=run_tags())
+    wait_until_in_service(sagemaker, name)
+    yield name
+
+
+def removed_by(operation, **parameters):
+    created({"service": "sagemaker", "operation": operation, "parameters": parameters})
+
+
+def wait_until_in_service(sagemaker, name):
+    status = None
+    while status != "InService":
+        if status is not None:
+            time.sleep(ASK_EVERY_S)
+        endpoint = sagemaker.describe_endpoint(EndpointName=name)
+        if endpoint["EndpointStatus"] != status:
+            status = endpoint["EndpointStatus"]
+            print(f"{name}: {status}")
+        if status == "Failed":
+            raise RuntimeError(f"the endpoint failed: {endpoint.get('FailureReason', 'no reason is told')}")
+
+
+def invoke_factory(endpoint_name):
+    if endpoint_name is None:
+        raise ValueError("no endpoint was given: name it with --endpoint-name NAME")
+    retries_off = {"mode": "standard", "total_max_attempts": 1}  # boto3 would hide failures behind long requests
+    # a connection for each request in flight; SageMaker itself gives up after 60 s, and is to be heard
+    config = Config(retries=retries_off, max_pool_connections=1000, read_timeout=70)
+    client = boto3.client("sagemaker-runtime", config=config)
+
+    def invoke(payload):
+        answer = client.invoke_endpoint(EndpointName=endpoint_name, ContentType=CONTENT_TYPE, Body=payload)
+        return answer["Body"].read()
+
+    return invoke
+
+
+def payload_factory():
+    draw = random.Random(0)
+    rows = [",".join(f"{draw.gauss(0, 1):.4f}" for _ in range(FEATURES)) for _ in range(PAYLOADS)]
+    return {"pre_computed": True, "input": [row.encode() for row in rows]}
