@@ -103,6 +103,7 @@ def test_it_shows_what_its_server_did(bench: Bench) -> None:
     assert "Invocations: Sum=400" in wave.out
 
 
+@pytest.mark.slow
 def test_json_and_quiet(bench: Bench) -> None:
     flags = ("--demo", "--obs-time", 1, "--json", "--quiet", "--output-dir", "runs")
     wave = bench.run(*flags, factories=None, environment=HOSTILE)

@@ -117,7 +117,7 @@ class Stepping(HttpUser):
 """
 
 
-@pytest.mark.parametrize("load", [("--client-rps", "40"), ("--concurrency", "4")])
+@pytest.mark.parametrize("load", [pytest.param(("--client-rps", "40"), marks=pytest.mark.slow), ("--concurrency", "4")])
 def test_nested_and_sequential_task_sets_run_in_their_order(bench: Bench, load: tuple[str, str]) -> None:
     with bench.endpoint(servers=20, service_s=0.01) as endpoint:
         wave = run(bench, SETS, endpoint, *load, "--num-requests", 60)

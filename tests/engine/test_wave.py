@@ -139,7 +139,7 @@ def test_poisson_arrivals_and_drawn_payloads_are_the_same_for_any_number_of_work
     ("rate", "bounds", "workers", "expected"),
     [
         ("7.3", ("--num-requests", "11"), 3, 11),
-        ("50", ("--obs-time", "0.5", "--num-requests", "900"), 1, 25),
+        pytest.param("50", ("--obs-time", "0.5", "--num-requests", "900"), 1, 25, marks=pytest.mark.slow),
         pytest.param("3", ("--num-requests", "1"), 2, 1, marks=pytest.mark.slow),
     ],
 )
@@ -169,7 +169,9 @@ def test_the_closed_loop_keeps_exactly_its_concurrency(bench: Bench, number: int
     assert wave.exit_code == 0
 
 
-@pytest.mark.parametrize("load", [("--client-rps", "50", "--workers", "2"), ("--concurrency", "4")])
+@pytest.mark.parametrize(
+    "load", [("--client-rps", "50", "--workers", "2"), pytest.param(("--concurrency", "4"), marks=pytest.mark.slow)]
+)
 def test_the_warm_up_is_sent_and_stands_in_no_count(bench: Bench, load: tuple[str, ...]) -> None:
     with bench.endpoint(servers=20, error_share=0.2) as endpoint:
         wave = bench.run(*load, "--obs-time", 1, "--warmup", 1, "--success-threshold", 0, target=endpoint)

@@ -245,6 +245,7 @@ DISKS = (
         NOTHING,
         0,
         on_a_small_disk(lambda disk: fill(disk, leave=12288), 40, *SHORT, **SLOW),
+        slow=True,
         says="the wave is stored in",
     ),
     Fault(

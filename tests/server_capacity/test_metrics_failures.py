@@ -154,7 +154,12 @@ def wait_for_polls(running: Running, endpoint: RunningEndpoint) -> None:
     ("like", "number", "reason"),
     [
         ({"publication_delay_s": 3600}, signal.SIGINT, "when the waiting was interrupted, "),
-        ({"metric_faults": {"ModelLatency": "InternalError"}}, signal.SIGTERM, "CloudWatch had an internal error"),
+        pytest.param(
+            {"metric_faults": {"ModelLatency": "InternalError"}},
+            signal.SIGTERM,
+            "CloudWatch had an internal error",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             {"throttle_every": 1},
             signal.SIGINT,

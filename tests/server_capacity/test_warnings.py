@@ -188,7 +188,7 @@ def test_a_page_out_of_reach_is_said_and_a_server_is_not_asked() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("flag", ["--json", "--quiet"])
+@pytest.mark.parametrize("flag", [pytest.param("--json", marks=pytest.mark.slow), "--quiet"])
 def test_warnings_come_before_the_first_request_and_stop_nothing(bench: Bench, flag: str) -> None:
     folder = bench.folder()
     asked = cloudwatch_block(INSTANCES, {"CPUUtilisation": ["Average"]}, endpoint="other", period=1)
