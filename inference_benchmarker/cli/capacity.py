@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
@@ -53,13 +54,11 @@ def run(arguments: list[str]) -> int:
         how_far(quiet=options["quiet"]),
     ):
         folder, data = _searched(question, options, tell)
-        _draw(folder, tell)
-    if options["json"]:
-        import json
-
-        print(json.dumps(data, indent=2), flush=True)
-    else:
-        print_report(to_text(data, str(folder)))
+        if options["json"]:
+            print(json.dumps(data, indent=2), flush=True)
+        else:
+            print_report(to_text(data, str(folder)))
+        _draw(folder, tell)  # nobody waits for pictures to read the answer
     return int(data["exit_code"])
 
 
@@ -98,9 +97,11 @@ def _removed_if_empty(folder: Path) -> Iterator[None]:
 
 def _draw(folder: Path, tell: Callable[[str], None]) -> None:
     """Write page and pictures into the folder; without them the answer stands all the same."""
-    from visualization.capacity import read_capacities
+    from visualization.capacity import is_capacity, read_capacities
     from visualization.series import make_figures, write_report
 
+    if not is_capacity(folder):  # the answer says that it could not be stored
+        return
     try:
         figures = make_figures((), None, read_capacities([folder], {}))
         for _ in write_report(figures, ("html", "png"), folder, say_nothing, "capacity"):

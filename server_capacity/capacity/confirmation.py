@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Judgement = Literal["holds", "fails", "cannot_tell"]
 
-USUAL_S, SHORTEST_S, SHARE_OF_LOAD = 10.0, 2.0, 1 / 3
+USUAL_S, SHORTEST_S, SHARE_OF_LOAD, GROWTH_S = 10.0, 2.0, 1 / 3, 30.0
 WANTED_ERROR = 0.5
 """A confirmation is long enough for this standard error of the share over a limit, over the share that is allowed."""
 CLEARLY = 2.0
@@ -116,13 +116,17 @@ def rate_to_confirm(answer: Answer) -> float | None:
 
 
 def length_s(question: Question, answer: Answer, rate: float, load_s: float) -> float:
-    """As long as it takes to tell, by the bursts that the search saw; at most a third of the search's load."""
+    """As long as it takes to tell, by the bursts that the search saw; at most a third of the search's load.
+
+    The half minute in which it grew counts only until that is as long as usual: who asks for a minute waits for two.
+    """
     wanted = [
         _spread(answer, limit) / (limit.allowed * WANTED_ERROR**2 * question.requests_per_s(rate))
         for limit in question.limits
         if limit.expression == answer.limit and limit.allowed > 0
     ]
-    most = max(SHORTEST_S, SHARE_OF_LOAD * (question.settings.time_s or load_s))
+    load_s = question.settings.time_s or load_s
+    most = max(SHORTEST_S, min(SHARE_OF_LOAD * load_s, max(USUAL_S, SHARE_OF_LOAD * (load_s - GROWTH_S))))
     return min(max([USUAL_S, *wanted]), most)
 
 

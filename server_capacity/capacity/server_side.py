@@ -102,12 +102,14 @@ class ServerSide:
         followed = self._follower.followed(wave.interval())
         return self._stored((wave.with_server_metrics(rows) if rows else wave).with_instances(followed))
 
-    def wait(self, waves: Sequence[Wave]) -> list[Wave]:
-        """The waves with what comes late, stored. Ctrl-C ends the waiting with what there is."""
+    def wait(self, waves: Sequence[Wave], interrupts: Interrupts) -> list[Wave]:
+        """The waves with what comes late, stored. Ctrl-C ends the waiting, of all of them, with what there is."""
         if not self._late:
             return list(waves)
-        found = []
+        found: list[Wave] = []
         for wave in waves:
+            if interrupts.count:
+                return [*found, *waves[len(found) :]]
             rows = self._collected(wave, self._late)
             told = wave.with_server_metrics(rows)
             found.append(self._stored(told.with_instances(by_samples(told.instances, rows))))
@@ -128,9 +130,13 @@ class ServerSide:
 def waited(
     server: ServerSide, explored: Explored, confirmed: Sequence[Confirmed], interrupts: Interrupts
 ) -> list[Confirmed]:
-    """Wait for what comes late of all waves: they have it from now on. An interrupt ends it with what there is."""
+    """Wait for what comes late of all waves: they have it from now on. An interrupt ends it with what there is.
+
+    Where a limit is waited for that interrupts the search itself: its answer may change with what is missing.
+    """
     waves = all_waves(explored, confirmed)
-    told = until_interrupted(lambda: server.wait(waves), interrupts) or waves
+    told = until_interrupted(lambda: server.wait(waves, interrupts), interrupts) or waves
+    explored.interrupted = explored.interrupted or (server.waits and interrupts.count > 0)
     by_name = {name_of(wave): wave for wave in told}
     explored.waves = [by_name[name_of(wave)] for wave in explored.waves]
     return [replace(each, wave=by_name[name_of(each.wave)]) for each in confirmed]
