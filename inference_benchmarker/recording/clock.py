@@ -23,6 +23,7 @@ _SUFFIXES |= {"milliseconds": "ms", "us": "us", "micros": "us", "microseconds": 
 _SUFFIXES |= {"nanoseconds": "ns"}
 _EPOCH = (("ns", 10**17), ("us", 10**14), ("ms", 10**11), ("s", 10**8))  # all of them from 1973 on
 _MOST_DIGITS = 40
+_TENS: tuple[int, ...] = tuple(10**digits for digits in range(10))
 _ISO = re.compile(
     r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d{1,9})\d*)?\s*(Z|UTC|[+-]\d\d(?::?\d\d)?)?", re.IGNORECASE
 )
@@ -116,6 +117,9 @@ def _of_numbers(first: Decimal, unit: str, values: Sequence[Any]) -> Clock:
     told = f"{NAMES[unit]} since {'1970' if since_1970 else 'its beginning'}"
 
     def read(value: Any) -> int:
+        whole, _, part = value.partition(".") if isinstance(value, str) else ("", "", "")
+        if whole.isdecimal() and part.isdecimal() and value.isascii() and len(whole) <= 18 and len(part) <= 9:
+            return int(whole) * factor + int(part) * factor // _TENS[len(part)]  # as below, in a third of the time
         number = _number(value)
         if number is None:
             raise ValueError("is no number")
@@ -132,7 +136,27 @@ def _of_text(first: str, values: Sequence[Any]) -> Clock:
     whole_minutes = not any(each[3] for each in found)
     digits = max(len(each[4] or "") for each in found)
     spread = 60 * NS if whole_minutes and not digits else _coarse(digits)
-    return Clock("ISO 8601", _zone_name(match[5] or ""), spread, lambda value: iso_ns(str(value)))
+    return Clock("ISO 8601", _zone_name(match[5] or ""), spread, _iso_reader())
+
+
+def _iso_reader() -> Callable[[Any], int]:
+    """``iso_ns`` for a column, whose rows mostly have the second and the zone of the row before: those take half."""
+    second, zone, base = "", "", 0
+
+    def read(value: Any) -> int:
+        nonlocal second, zone, base
+        text = str(value)
+        end = len(text) - len(zone)
+        part = text[20:end]
+        if text[:20] == second and text[end:] == zone and part.isdecimal() and part.isascii() and len(part) <= 9:
+            return base + int(part) * _TENS[9 - len(part)]
+        found = iso_ns(text)
+        if text[19:20] == "." and text[0].isdigit():
+            second, zone = text[:20], text[20:].lstrip("0123456789")
+            base = found - int(text[20 : len(text) - len(zone)][:9].ljust(9, "0"))
+        return found
+
+    return read
 
 
 def _zone_name(text: str) -> str:

@@ -156,8 +156,10 @@ def _afterwards(data: Plan) -> Iterator[str]:
     if data["endpoints"] and data["cost"] is None:
         yield from _folded(NO_PRICE)
     for row in data["quota"] or []:
-        enough = "is enough" if row["enough"] else f"is not enough: {row['increase']}"
-        yield from _folded(f"Quota of {row['name']}: {row['limit']:,}, of {row['needed']:,} needed: it {enough}.")
+        enough = "it is enough." if row["enough"] else "it is not enough. Ask for more:"
+        yield from _folded(f"Quota of {row['name']}: {row['limit']:,}, of {row['needed']:,} needed: {enough}")
+        if not row["enough"]:
+            yield f"{2 * INDENT}{row['increase']}"  # one line, to be pasted
     if data["files"]:
         yield from _folded(f"Files: {', '.join(data['files'])}")
     for sentence in data["missing"]:

@@ -353,6 +353,19 @@ def test_the_report_fits_its_width() -> None:
         assert [line for line in lines[1:] if len(line) > WIDTH and line != data["headline"]] == []
 
 
+def test_a_quota_that_is_too_small_has_a_line_to_paste() -> None:
+    row = {
+        "name": "ml.m5.xlarge for endpoint usage",
+        "limit": 4,
+        "needed": 10,
+        "enough": False,
+        "increase": "aws x " * 20,
+    }
+    data = content([planned(target_rps=9)], [], created="", utilisation=0.7, spare=1, quota=[row])
+    assert f"{'aws x ' * 20}".rstrip() in to_text(data)
+    assert "it is enough" in to_text({**data, "quota": [{**row, "enough": True}]})
+
+
 def test_costs_add_up_in_one_currency_alone() -> None:
     dollars = {"hour": 1.0, "month": 730.0, "currency": "USD"}
     assert total_cost([dollars, dollars]) == {"hour": 2.0, "month": 1460.0, "currency": "USD"}
