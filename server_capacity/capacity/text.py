@@ -157,7 +157,8 @@ def _notes(found: Found) -> Iterator[str]:
         below, above = (
             rate_text(memory[side]["rate"], memory[side].get("interval"), unit) for side in ("below", "above")
         )
-        yield f"The endpoint remembers: {below} when coming from below, {above} from above."
+        yield "The endpoint remembers, or was disturbed once:"
+        yield f"  {below} when coming from below, {above} from above."
     payloads = found.get("payloads")
     if payloads and payloads.get("repeated") and found.get("cache") != "warm":
         each = f"up to {math.ceil(payloads['sent_each']):,} times"

@@ -6,6 +6,7 @@ a low rate are faster then only where it has warmed up, and what came before tha
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 AGAIN, COMPARE = "again", "compare"
 """Purposes: the rate that ended growth once more; a low one, for the time of its answers."""
 LEAST_OVER = 4  # requests over that are no accident
-CLEARLY = 0.7  # of what is allowed
+CLEARLY = 2.0  # standard errors
 FASTER, LEAST_ANSWERS = 0.6, 30
 """The mean time of so many answers over that of so many at the same rate before, which chance hardly makes."""
 
@@ -62,6 +63,22 @@ def without_warm_up(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
     return tuple(found)
 
 
+def without_accidents(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
+    """The stretches; those of growth are void whose rate broke a limit once, and was kept when it was tried again."""
+    answer_s = pace_of(stretches).answer_s
+    kept = {
+        each.rate: each.number
+        for each in stretches
+        if each.purpose == AGAIN and not each.void and _kept(limits, each, answer_s)
+    }
+    return tuple(
+        replace(each, void=f"{each.rate:g}/s was tried again later, and kept every limit")
+        if each.purpose == "grow" and not each.void and each.number < kept.get(each.rate, 0)
+        else each
+        for each in stretches
+    )
+
+
 def _is_slower(early: Stretch, late: Stretch) -> bool:
     return (
         early.purpose == "grow"
@@ -78,13 +95,15 @@ def _reason(early: Stretch, late: Stretch) -> str:
 
 
 def _kept(limits: Sequence[Limit], stretch: Stretch, answer_s: float) -> bool:
+    """Tells whether every limit was kept by more than chance, or nothing was over."""
     if overloaded(stretch, answer_s):
         return False
-    return all(
-        sum(part.counts[place].over for part in stretch.slices)
-        <= CLEARLY * limit.allowed * sum(part.counts[place].of for part in stretch.slices)
-        for place, limit in enumerate(limits)
-    )
+    for place, limit in enumerate(limits):
+        counts = [part.counts[place] for part in stretch.slices]
+        over, expected = sum(count.over for count in counts), limit.allowed * sum(count.of for count in counts)
+        if over > max(0.0, expected - CLEARLY * math.sqrt(expected)):
+            return False
+    return True
 
 
 def _most_over(limits: Sequence[Limit], stretch: Stretch) -> int:

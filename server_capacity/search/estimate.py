@@ -6,13 +6,14 @@ import math
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from server_capacity.search.again import without_warm_up
+from server_capacity.search.again import without_accidents, without_warm_up
 from server_capacity.search.answer import Answer, Estimate, Interval, Island, Memory
 from server_capacity.search.curve import COARSE
 from server_capacity.search.growth import known_from_below
 from server_capacity.search.known import Known, clearly_broken, known_of, lowest_of
 from server_capacity.search.pace import Pace, overloaded, pace_of
 from server_capacity.search.points import points_of
+from server_capacity.search.support import with_support
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +41,15 @@ def estimate_of(known: Known) -> Estimate:
 
 def answer(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch]) -> Answer:
     """The final one, from stretches whose slices were counted by due time."""
-    stretches = without_warm_up(stretches)
+    warm = without_warm_up(stretches)
+    stretches = without_accidents(limits, warm)
+    return with_support(limits, stretches, _answer(limits, settings, stretches, warm))
+
+
+def _answer(
+    limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], warm: Sequence[Stretch]
+) -> Answer:
+    """``warm``: the stretches and those that were no more than accidents; by them a server may be told to remember."""
     known = known_from_below(limits, settings, stretches)
     found = _estimates(known, limits, settings, stretches)
     estimates = tuple(found)
@@ -49,7 +58,7 @@ def answer(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stre
     if holding.rate is None or holding.interval is None:
         return _without_rate(lowest, settings, stretches, estimates)
     rate, interval = holding.rate, holding.interval
-    memory = _overshot(limits, settings, stretches, holding.limit)
+    memory = _overshot(limits, settings, warm, holding.limit)
     if memory is not None and memory.below.interval is not None:
         holding, interval = memory.below, memory.below.interval
         estimates = tuple(holding if each.limit == holding.limit else each for each in estimates)
@@ -129,7 +138,7 @@ def _overshot(limits: Sequence[Limit], settings: Settings, stretches: Sequence[S
     above = next(estimate_of(each) for each in known_of(limits, settings, later) if each.name == name)
     if above.rate is None or above.interval is None or above.slope is None or above.interval.low <= broken.rate:
         return None
-    expected = broken.of * allowed * math.exp(above.slope * (broken.rate / above.rate - 1.0))
+    expected = broken.of * max(over / of, allowed * math.exp(above.slope * (broken.rate / above.rate - 1.0)))
     if expected > UNLIKELY * broken.over:  # as many or more have at most this chance, by Markov's inequality
         return None
     interval = Interval(kept, broken.rate)

@@ -6,13 +6,14 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from server_capacity.search.again import AGAIN, COMPARE, to_compare, to_try_again, without_warm_up
+from server_capacity.search.again import AGAIN, COMPARE, to_compare, to_try_again, without_accidents, without_warm_up
 from server_capacity.search.curve import COARSE
 from server_capacity.search.growth import beyond, doubtful, known_from_below
 from server_capacity.search.known import lowest_of
 from server_capacity.search.pace import Pace, is_unanswered, overloaded, pace_of
 from server_capacity.search.settings import USUAL_TIME_S
 from server_capacity.search.stretch import most_of_client
+from server_capacity.search.support import BENEATH, beneath
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,7 @@ BACKLOG, BACKLOG_ANSWERS = 10.0, 4.0
 FAR_DOWN = 0.75  # of a rate
 LEFT_S = 0.5  # of a lower rate: so much that is left of a far higher one would break its limit
 AWAY, MOST_AWAY = 0.25, 0.1
-AGAIN_FROM = (0.25, 0.5)  # of the usual time, after which it is tried again what ended growth
+LOOKS = ((0.25, AGAIN), (0.35, BENEATH), (0.5, AGAIN), (0.65, BENEATH))  # after these parts of the usual time
 LEAST_ANSWERS = 60.0  # as long as so many one after the other must a search be for that
 ISLANDS_FROM, ISLAND_TIMES = 0.9, 2.0  # of the time, after which rates above are looked at
 MOST_CHANGES = 900
@@ -74,7 +75,8 @@ class Search:
     def order(self, moment: Moment) -> float | Literal["end"] | None:
         """The rate to send from now on (0 pauses until the backlog is gone), the end, or None: as is."""
         running = moment.stretches[-1]
-        moment = replace(moment, stretches=without_warm_up(moment.stretches))
+        stretches = without_accidents(self.limits, without_warm_up(moment.stretches))
+        moment = replace(moment, stretches=stretches)
         if running.rate == 0:
             return self._after_pause(moment)
         load_s = self.settings.load_s(self._pace(moment).answer_s)
@@ -119,11 +121,12 @@ class Search:
     def _next(self, moment: Moment) -> float | Literal["end"] | None:
         """The next rate, by what is known of all limits; or a pause first, where a backlog is left."""
         running, answer_s = moment.stretches[-1], pace_of(moment.stretches).answer_s
-        if len(moment.stretches) == 1 and is_unanswered(running):
-            return self._change("drain", 0.0, moment)
-        if running.rate > 0 and moment.in_flight > BACKLOG + BACKLOG_ANSWERS * running.rate * answer_s:
+        left = running.rate > 0 and moment.in_flight > BACKLOG + BACKLOG_ANSWERS * running.rate * answer_s
+        if left or (len(moment.stretches) == 1 and is_unanswered(running)):
             return self._change("drain", 0.0, moment)
         lowest = lowest_of(known_from_below(self.limits, self.settings, moment.stretches, COARSE))
+        if self.purpose == AGAIN and (low := to_compare(self.limits, moment.stretches)):
+            return self._change(COMPARE, low, moment)
         doubt = doubtful(self.limits, moment.stretches)
         if doubt is not None and (lowest.broken is None or doubt < lowest.kept):
             return None if doubt == running.rate else self._change("grow", doubt, moment)
@@ -136,28 +139,28 @@ class Search:
     def _aim(self, lowest: Known, moment: Moment, answer_s: float) -> float:
         """Around the answer, or above; far down only once what waits is little for the lower rate."""
         running = moment.stretches[-1]
-        look = self._look_again(moment, answer_s) or self._island(lowest, moment, answer_s)
+        look = self._look_again(lowest, moment, answer_s) or self._island(lowest, moment, answer_s)
         purpose, rate = look or self._closer(lowest)
         if rate < FAR_DOWN * running.rate and moment.in_flight > BACKLOG + LEFT_S * rate:
             return self._change("drain", 0.0, moment)
         return self._change(purpose, rate, moment)
 
-    def _look_again(self, moment: Moment, answer_s: float) -> tuple[str, float] | None:
-        """At times what ended growth, as the endpoint may have been slower at first."""
-        if self.purpose == AGAIN and (low := to_compare(self.limits, moment.stretches)):
-            return COMPARE, low
+    def _look_again(self, lowest: Known, moment: Moment, answer_s: float) -> tuple[str, float] | None:
+        """At times what ended growth, as the endpoint may have been slower at first; or well below the answer."""
         least_s, most_s = LEAST_ANSWERS * answer_s, self.settings.load_s(answer_s)
-        load_s = self._load_s + moment.stretches[-1].seconds
-        if self._looks == len(AGAIN_FROM) or most_s < least_s:
+        if self._looks == len(LOOKS) or most_s < least_s:
             return None
-        if load_s < AGAIN_FROM[self._looks] * min(most_s, max(USUAL_TIME_S, least_s)):
+        due, purpose = LOOKS[self._looks]
+        if self._load_s + moment.stretches[-1].seconds < due * min(most_s, max(USUAL_TIME_S, least_s)):
             return None
         self._looks += 1
-        if any(stretch.purpose == COMPARE for stretch in moment.stretches):
-            return None
-        rate = to_try_again(self.limits, moment.stretches)
+        rate = None
+        if purpose == BENEATH:
+            rate = beneath(self.limits, moment.stretches, lowest.name, lowest.rate)
+        elif all(stretch.purpose != COMPARE for stretch in moment.stretches):
+            rate = to_try_again(self.limits, moment.stretches)
         most = min(self.settings.max_rps or math.inf, self.client_most or math.inf)
-        return None if rate is None or rate > most else (AGAIN, rate)
+        return None if rate is None or rate > most else (purpose, rate)
 
     def _island(self, lowest: Known, moment: Moment, answer_s: float) -> tuple[str, float] | None:
         """At last, rates above that growth did not come to: the limits may be kept there again."""

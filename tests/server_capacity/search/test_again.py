@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from server_capacity.search.again import AGAIN, COMPARE, to_compare, to_try_again, without_warm_up
+from server_capacity.search.again import (
+    AGAIN,
+    COMPARE,
+    to_compare,
+    to_try_again,
+    without_accidents,
+    without_warm_up,
+)
 from server_capacity.search.limits import Limit
 from server_capacity.search.settings import Settings
 from tests.server_capacity.search.queues import Queue, play
@@ -62,6 +69,19 @@ def test_what_was_measured_before_the_endpoint_was_warm_counts_for_nothing_and_s
 @pytest.mark.parametrize(("early_s", "late_s"), [(0.02, 0.02), (0.02, 0.015), (0.02, 0.06), (0.0, 0.0)])
 def test_where_answers_are_not_faster_nothing_is_left_out(early_s: float, late_s: float) -> None:
     assert without_warm_up(course(early_s, late_s)) == tuple(course(early_s, late_s))
+
+
+def test_an_accident_while_the_rate_grew_counts_for_nothing_once_its_rate_was_kept() -> None:
+    kept = run(("grow", 64.0, 3, 0.0), ("grow", 128.0, 3, 0.3), ("below", 90.0, 8, 0.0), (AGAIN, 128.0, 8, 0.01))
+    broken = [*kept[:3], *run(("drain", 0.0, 46, 0.0), (AGAIN, 128.0, 8, 0.1))[1:]]
+
+    assert [each.void for each in without_accidents([P95], kept)] == [
+        "",
+        "128/s was tried again later, and kept every limit",
+        "",
+        "",
+    ]
+    assert without_accidents([P95], broken) == tuple(broken)
 
 
 class SlowStart(Queue):

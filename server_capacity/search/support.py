@@ -1,0 +1,108 @@
+"""A rate is an answer only where lower ones keep the limit: a share over that no rate makes less is no capacity. Pure.
+
+Pauses that recur break a percentile at any rate. Each stretch alone may have too few requests to tell, and a fit that
+knows queues only would follow them down. So what was counted at the answer's rate and below is taken together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from server_capacity.search.answer import Answer
+from server_capacity.search.pace import pace_of
+from server_capacity.search.points import points_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from server_capacity.search.limits import Limit
+    from server_capacity.search.points import Point
+    from server_capacity.search.stretch import Stretch
+
+BENEATH = "beneath"
+"""The purpose of a stretch well below the answer."""
+LEAST_OVER, LEAST_STRETCHES, CLEARLY = 8, 5, 2.5  # requests, stretches, and standard errors between them
+LEAST_EXPECTED = 3.0
+WELL_BELOW, UNLIKELY = 0.75, 0.05
+"""Rates below so much of another tell of it; so small is the chance of as few over as they had, were load not why."""
+NOT_FAR, FURTHER = 4.0, 0.6
+
+
+class Broken(NamedTuple):
+    """All stretches at ``rate`` and below break a limit together, with so large a share over."""
+
+    rate: float
+    share: float
+
+
+def unsupported(limit: Limit, place: int, stretches: Sequence[Stretch], rate: float) -> Broken | None:
+    """The lowest rate not far above ``rate`` up to which limit number ``place`` is broken by all stretches together.
+
+    None where there is none, or what is well below ``rate`` had fewer over.
+    """
+    points = [point for point in points_of(stretches, place, pace_of(stretches)) if point.rate <= NOT_FAR * rate]
+    broken = _broken_together(sorted(points, key=lambda point: point.rate), limit.allowed)
+    if broken is None:
+        return None
+    low = [point for point in points if point.rate <= WELL_BELOW * rate]
+    return None if _fewer(low, broken.share) or _kept(low, limit.allowed, broken.share) else broken
+
+
+def beneath(limits: Sequence[Limit], stretches: Sequence[Stretch], name: str, rate: float) -> float | None:
+    """A rate well below an answer, where nothing tells yet that the named limit is kept there."""
+    for place, limit in enumerate(limits):
+        if limit.expression == name:
+            points = points_of(stretches, place, pace_of(stretches))
+            low = [point for point in points if point.rate <= WELL_BELOW * rate]
+            return None if _fewer(low, limit.allowed) else FURTHER * rate
+    return None
+
+
+def with_support(limits: Sequence[Limit], stretches: Sequence[Stretch], found: Answer) -> Answer:
+    """The answer, unless nothing tells that rates below it keep its limit."""
+    for place, limit in enumerate(limits):
+        rate = found.rate if limit.expression == found.limit else None
+        if rate is not None and (broken := unsupported(limit, place, stretches, rate)):
+            reason = (
+                f"{100 * broken.share:.2g}% are over at {broken.rate:.3g}/s and below, "
+                f"where {100 * limit.allowed:g}% may be, and a lower rate did not make it less"
+            )
+            open_ones = [
+                replace(each, rate=None, interval=None) if each.limit == found.limit else each
+                for each in found.estimates
+            ]
+            return Answer("not_kept", limit=found.limit, reason=reason, estimates=tuple(open_ones))
+    return found
+
+
+def _broken_together(points: Sequence[Point], allowed: float) -> Broken | None:
+    """By the spread between stretches, whose bursts are in it."""
+    for count in range(LEAST_STRETCHES, len(points) + 1):
+        some = points[:count]
+        of, over = sum(point.of for point in some), sum(point.over for point in some)
+        share = over / of
+        spread = math.sqrt(sum((point.over - share * point.of) ** 2 for point in some) * count / (count - 1))
+        if over >= LEAST_OVER and over - allowed * of > CLEARLY * spread:
+            return Broken(some[-1].rate, share)
+    return None
+
+
+def _fewer(points: Sequence[Point], share: float) -> bool:
+    """Tells whether so few are over that they are fewer than this share of all, by more than chance."""
+    of, over = sum(point.of for point in points), sum(point.over for point in points)
+    expected = share * of
+    return over < expected and _at_most(over, expected) < UNLIKELY
+
+
+def _kept(points: Sequence[Point], allowed: float, share: float) -> bool:
+    """Tells whether no more than is allowed are over, of so many that with this share some would have been."""
+    of, over = sum(point.of for point in points), sum(point.over for point in points)
+    return over <= allowed * of and share * of >= LEAST_EXPECTED
+
+
+def _at_most(count: int, mean: float) -> float:
+    """The chance of at most ``count``, of a Poisson number."""
+    logs = (number * math.log(mean) - math.lgamma(number + 1) - mean for number in range(count + 1))
+    return min(1.0, sum(math.exp(log) for log in logs))

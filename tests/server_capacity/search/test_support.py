@@ -1,0 +1,58 @@
+"""A share over that no rate makes less is no capacity, and one that lower rates make less is."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+
+from server_capacity.search.estimate import answer
+from server_capacity.search.limits import Limit
+from server_capacity.search.settings import Settings
+from server_capacity.search.support import BENEATH, beneath
+from tests.server_capacity.search.queues import Queue, play
+from tests.server_capacity.search.runs import run
+
+if TYPE_CHECKING:
+    from random import Random
+
+P95 = Limit("p95<75ms", "response_time", 0.05, 0.075)
+P99 = Limit("p99<100ms", "response_time", 0.01, 0.1)
+GROWTH = (("grow", 16.0, 3, 0.0), ("grow", 32.0, 3, 0.3))
+NEAR = tuple((("above", "below")[place % 2], 24.0 - place, 12, 0.1 + 0.01 * (place % 3)) for place in range(8))
+
+
+def test_what_is_over_at_the_answer_and_no_less_below_is_kept_at_no_rate() -> None:
+    found = answer([P95], Settings(), run(*GROWTH, *NEAR, (BENEATH, 10.0, 14, 0.1)))
+
+    assert (found.outcome, found.limit, found.rate, found.interval) == ("not_kept", "p95<75ms", None, None)
+    assert "a lower rate did not make it less" in found.reason
+
+
+def test_what_lower_rates_keep_is_an_answer() -> None:
+    found = answer([P95], Settings(), run(*GROWTH, *NEAR, (BENEATH, 8.0, 14, 0.0)))
+
+    assert found.outcome == "found"
+    assert found.rate is not None
+
+
+@pytest.mark.parametrize(("below", "rate"), [(0.0, None), (0.2, 12.0)])
+def test_a_rate_beneath_is_tried_where_nothing_tells_that_it_keeps_the_limit(below: float, rate: float | None) -> None:
+    assert beneath([P95], run(("grow", 10.0, 12, below), *GROWTH), P95.expression, 20.0) == rate
+
+
+class Pausing(Queue):
+    """All stand still for 0.3 s every 10 s."""
+
+    def answered_at(self, at_s: float, draw: Random) -> float:
+        """A request that comes in a pause waits for its end."""
+        begun = at_s - math.fmod(at_s, 10.0)
+        return super().answered_at(max(at_s, begun + 0.3 if begun else 0.0), draw)
+
+
+def test_pauses_that_break_a_percentile_at_any_rate_leave_no_capacity() -> None:
+    """They were told as 13/s: 2% come in the first 0.2 s of a pause, however few come."""
+    found = play(Pausing(4, lambda _: 0.02), [P99], Settings(), seed=2).answer
+
+    assert (found.outcome, found.rate) == ("not_kept", None)
