@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.flags import Flag, Reading, Table, parse_number, read_flags, table_for
 from inference_benchmarker.cli.users_flags import RPS, USER_FLAGS, USERS, stray_flags, users_asked
+from inference_benchmarker.cli.vary_flags import VARY_FLAGS
 from inference_benchmarker.cli.wave_flags import WAVE_FLAGS
 from inference_benchmarker.cli.wave_plan import NO_CONFIG, parts_of_plan
 from inference_benchmarker.engine.endpoint import source_problems
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 AUTO = "auto"
+OF_ENDPOINTS = "endpoints that are made, and compared"
 FRESH, WARM = "fresh", "warm"
 LEAST_TIME_S = 5.0
 NOT_HERE = {
@@ -151,6 +153,7 @@ CAPACITY_FLAGS: Table = table_for(
                 "back in every case (default: an endpoint that scales is refused)",
             ),
         ],
+        OF_ENDPOINTS: VARY_FLAGS,
         "processes and output": [
             Flag(
                 "--workers",
@@ -197,7 +200,8 @@ def fill_in_demo(options: dict[str, Any]) -> None:
 def make_question(options: dict[str, Any], problems: list[str]) -> Question:
     """The question that the flags describe, or one error with everything that is wrong with them."""
     texts = [text for given in options["goodput"] or () for text in given.split(",")]
-    given = read_flags(chain.from_iterable(CAPACITY_FLAGS.values()), {**options, "goodput": texts or None}, problems)
+    flags = chain.from_iterable(flags for title, flags in CAPACITY_FLAGS.items() if title != OF_ENDPOINTS)
+    given = read_flags(flags, {**options, "goodput": texts or None}, problems)
     asked = AUTO if given.values["workers_asked"] is None else given.values["workers_asked"]
     settings = Settings(**given.of(Settings))
     load: OpenLoop | ClosedLoop = OpenLoop(Decimal(1), settings.arrivals, steered=True)

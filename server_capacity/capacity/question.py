@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.pilot import Rate, Users
 from inference_benchmarker.plan.load import MAX_CONCURRENCY, Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE
+from server_capacity.search.settings import LONGEST_TIME_S, USUAL_TIME_S
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from inference_benchmarker.engine.pilot import Order
@@ -24,6 +26,8 @@ NUDGE = 1.001
 """A stretch at the rate of the one before is a stage only where the rate differs."""
 WARMUP_THINKS, LONGEST_WARMUP_S = 2.0, 60.0
 LEAST_CYCLE_S = 0.05
+CONFIRMED = 1 / 3
+"""The load of confirmations, in that of the search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,8 @@ class Question:
     ``plan``: what is sent, and from how many workers at first; its rate and bounds are those of each wave.
     ``most_workers``: as many may be taken where the client is the limit. ``soak_s``: seconds for which the interval's
     lower end is confirmed, None for a usual confirmation. ``warm``: every payload is sent once before the search.
-    ``in_users``: rates are numbers of users of a closed loop, who ``think`` (None: not at all).
+    ``in_users``: rates are numbers of users of a closed loop, who ``think`` (None: not at all). ``endpoint``: the
+    object of that name in capacity.json.
     """
 
     plan: WavePlan
@@ -44,6 +49,7 @@ class Question:
     warm: bool = False
     in_users: bool = False
     think: Think | None = None
+    endpoint: Mapping[str, Any] | None = None
 
     def exploration(self, rate: float, workers: int, folder: Path) -> WavePlan:
         """The plan of an adaptive wave that begins at a rate; its limits are the search's, so it has none itself."""
@@ -85,6 +91,12 @@ class Question:
     def requests_per_s(self, rate: float) -> float:
         """About the most requests/s that come of it."""
         return rate / max(self.think_s, LEAST_CYCLE_S) if self.in_users else rate
+
+    @property
+    def longest_s(self) -> float:
+        """About the seconds of load of the search and of what confirms its answer."""
+        searched = self.settings.time_s or (LONGEST_TIME_S if self.settings.precision else USUAL_TIME_S)
+        return searched * (1 + CONFIRMED) + (self.soak_s or 0.0)
 
     @property
     def think_s(self) -> float:

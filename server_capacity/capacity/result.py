@@ -41,6 +41,7 @@ def content(
         "schema_version": SCHEMA_VERSION,
         "created": _created(explored),
         "name": question.plan.name,
+        "endpoint": question.endpoint,
         "in": "users" if question.in_users else "rps",
         **_outcome(question, explored, answer),
         "interval": interval_json(answer.interval),

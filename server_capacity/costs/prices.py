@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import read_given
 from inference_benchmarker.units import MIB
-from server_capacity.costs.aws_answers import NoAnswerError, pages, region_of
+from server_capacity.aws_answers import NoAnswerError, pages, region_of
 from server_capacity.costs.price import GIVEN, PRICE_LIST, Price
 from server_capacity.costs.price_file import HOSTING, of_aws, read_prices
 

@@ -10,7 +10,7 @@ import shlex
 from functools import cache
 from typing import Any
 
-from server_capacity.costs.aws_answers import NoAnswerError, pages, region_of
+from server_capacity.aws_answers import NoAnswerError, pages, region_of
 
 SERVICE = "sagemaker"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.text import one_line
-from server_capacity.costs.aws_answers import NoAnswerError, pages, region_of
+from server_capacity.aws_answers import NoAnswerError, pages, region_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

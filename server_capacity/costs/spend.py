@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from server_capacity.costs.price import Price
 
 BESIDE_S = 900.0
-"""Seconds for which an endpoint is paid for beside the search: it is made, warmed up and taken away."""
+"""Seconds for which an instance of AWS's is paid for beside the search: it is made, warmed up and taken away."""
 
 
 class Made(NamedTuple):
@@ -46,7 +46,7 @@ def spend(endpoints: Sequence[Made]) -> dict[str, Any]:
 
 def paid_s(made: Made) -> float:
     """The seconds for which it is paid."""
-    return made.seconds + BESIDE_S
+    return made.seconds + (BESIDE_S if (made.instance_type or "").startswith("ml.") else 0.0)
 
 
 def spend_text(told: dict[str, Any], parallel: int = 1) -> str:

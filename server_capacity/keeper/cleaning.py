@@ -51,8 +51,14 @@ def _clean_one(folder: Path, say: Callable[[str], None], patience_s: float) -> i
 
 
 def _folders(folder: Path) -> Iterator[Path]:
-    """Those with a cleanup file: the folder itself, or the ones in it, the oldest first. A link leads to none."""
+    """Those with a cleanup file: the folder itself, or the ones in it and in its rankings, the oldest first.
+
+    A link leads to none.
+    """
     if (folder / NAME).exists():
         yield folder
-    else:
-        yield from sorted(path.parent for path in folder.glob(f"*/{NAME}") if not path.parent.is_symlink())
+        return
+    found = [path.parent for pattern in ("*", "*/*") for path in folder.glob(f"{pattern}/{NAME}")]
+    yield from sorted(
+        each for each in found if not any(step.is_symlink() for step in (each, each.parent) if step != folder)
+    )

@@ -106,7 +106,8 @@ def _how(data: Ranking) -> str:
     use = f"{data['utilisation']:.0%} of the interval's lower end"
     if data["target_rps"] is not None:
         return f"needed: instances of which each gets at most {use}. p99, used: at the lower end."
-    return f"Costs are of {use}. p99, used: at the lower end. --target-rps R tells how many instances it takes."
+    costs = f"Costs are of {use}. " if data["ranked_by"] in MONEY else ""
+    return f"{costs}p99, used: at the lower end. --target-rps R tells how many instances it takes."
 
 
 def _of_several_instances(rows: list[Row]) -> list[str]:

@@ -164,7 +164,7 @@ def test_a_search_of_an_endpoint_that_scales_is_refused_or_suspends_that(
         return found()
 
     monkeypatch.setattr("server_capacity.capacity.run.find_capacity", find)
-    monkeypatch.setattr("inference_benchmarker.cli.capacity._draw", lambda *_: None)
+    monkeypatch.setattr("inference_benchmarker.cli.capacity.draw", lambda *_: None)
     config, output = tmp_path / "variant.json", tmp_path / "output"
     config.write_text(json.dumps([{**BLOCKS[0], "Metrics": ["CPUUtilization"], "Statistics": [["Average"]]}]))
     search = ["capacity", "--factories-file", str(demo_factories()), "--slo", "p99<1s", "--output-dir", str(output)]

@@ -146,6 +146,12 @@ def test_spend_is_what_endpoints_cost_while_they_are_there() -> None:
     assert spend_text(told) == "2 endpoints, about 30 min each: 1.5 instance hours, about $0.35"
 
 
+def test_an_endpoint_of_no_type_of_awss_is_there_at_once() -> None:
+    assert spend_text(spend([Made(None, 1, 180, None)])) == (
+        "1 endpoint, about 3 min each: 0.05 instance hours, no price of an endpoint without instance_type"
+    )
+
+
 def test_spend_says_whose_price_is_missing() -> None:
     told = spend([Made(M5, 1, 900, Price(M5, 0.23)), Made("ml.g5.xlarge", 1, 900, None)])
     assert (told["cost"], told["unpriced"]) == (None, ["ml.g5.xlarge"])

@@ -1,4 +1,4 @@
-"""Calls of AWS's services that tell of money and quotas; nobody is asked where there are no credentials."""
+"""Calls that ask AWS for facts which a command can do without; nobody is asked where there are no credentials."""
 
 from __future__ import annotations
 

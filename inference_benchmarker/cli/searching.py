@@ -1,0 +1,157 @@
+"""A search as the command line runs it: of an endpoint that is there, or of one that is made for it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.cli.server_metrics import blocks_of, say_warnings
+from inference_benchmarker.cli.terminal import print_report, say, say_nothing, search_view
+from inference_benchmarker.errors import BenchmarkError, refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from inference_benchmarker.plan.plan import WavePlan
+    from server_capacity.capacity.question import Question
+    from server_capacity.capacity.server_side import ServerSide
+    from server_capacity.capacity.waves import Waves
+
+    Tell = Callable[[str], None]
+
+
+@contextmanager
+def removed_if_empty(folder: Path) -> Iterator[None]:
+    """Leave no folder of a search that could not begin."""
+    try:
+        yield
+    except (BenchmarkError, KeyboardInterrupt):
+        with suppress(OSError):
+            folder.rmdir()
+        raise
+
+
+@contextmanager
+def served(
+    question: Question, arguments: Mapping[str, Any] | None, known: Mapping[str, Any], folder: Path, tell: Tell
+) -> Iterator[Question]:
+    """The question about an endpoint that endpoint_factory makes for it; without ``arguments`` the question as it is.
+
+    ``known``: the arguments as far as they are known, with defaults. The endpoint has answered a request by then.
+    """
+    if arguments is None:
+        yield question
+        return
+    from server_capacity.keeper.handle import Keeper
+
+    assert question.plan.factories_file is not None
+    with (
+        Keeper(folder, tell) as keeper,
+        keeper.endpoint(question.plan.factories_file, arguments, folder.name) as made,
+    ):
+        plan = replace(question.plan, endpoint_name=made.name)
+        _check(plan)
+        tell(f"{made.name} is there, after {made.seconds:.0f} s, and has answered a request.")
+        yield replace(question, plan=plan, endpoint={"arguments": dict(known), "seconds_to_create": made.seconds})
+
+
+def _check(plan: WavePlan) -> None:
+    """Send one request; BenchmarkError with what became of it where it failed."""
+    from inference_benchmarker.engine.check import send_one
+
+    printed: list[str] = []
+    found = send_one(plan, printed.append)
+    if not found.ok:
+        reason = getattr(found, "how", None) or getattr(found, "error_text", None) or "it failed"
+        raise BenchmarkError(f"{plan.endpoint_name}: the first request to it failed: {str(reason)[:500].rstrip('.')}.")
+
+
+def search(question: Question, options: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
+    """Search, and give what stands in the folder's ``capacity.json``.
+
+    Nobody scales the endpoint meanwhile: of one that was there that was refused before, of one that is made it is now.
+    """
+    from server_capacity.capacity.folder import save
+    from server_capacity.capacity.measured_endpoint import measured_endpoint
+    from server_capacity.capacity.run import find_capacity
+    from server_capacity.keeper.scaling import suspended_scaling
+
+    made, suspends = question.endpoint or {}, options["suspend_scaling"]
+    if made:
+        refuse_scaling(question, options)
+    blocks = _blocks(question, options)
+    server = _server(blocks, question, options, tell)
+    known = made.get("arguments"), question.plan.payload_arguments, made.get("seconds_to_create")
+    question = replace(question, endpoint=measured_endpoint(question.plan.endpoint_name, *known, blocks))
+    with suspended_scaling(blocks, folder, say) if suspends else nullcontext() as suspended:
+        data = find_capacity(question, _waves(options, folder, server, tell))
+    if suspended is not None:
+        data["suspended"] = suspended
+        save(folder, data)
+    return data
+
+
+def refuse_scaling(question: Question, options: dict[str, Any]) -> None:
+    """BenchmarkError where somebody scales the endpoint, and that is not to be suspended."""
+    from server_capacity.keeper.scaling import active_scaling
+
+    if not options["suspend_scaling"]:
+        refuse(active_scaling(_blocks(question, options), say))
+
+
+def _blocks(question: Question, options: dict[str, Any]) -> list[dict[str, Any]]:
+    blocks = blocks_of(options["endpoint_config"], question.plan.server_limits)
+    return _named(blocks, question.plan.endpoint_name) if question.endpoint else blocks
+
+
+def _named(blocks: list[dict[str, Any]], name: str | None) -> list[dict[str, Any]]:
+    """The blocks of the endpoint configuration for an endpoint that was made: no file can know its name."""
+
+    def renamed(dimension: dict[str, str]) -> dict[str, str]:
+        return {**dimension, "Value": name or ""} if dimension["Name"] == "EndpointName" else dimension
+
+    return [
+        {**block, "Dimensions": list(map(renamed, block["Dimensions"]))} if "Dimensions" in block else block
+        for block in blocks
+    ]
+
+
+def draw(folder: Path, tell: Tell) -> None:
+    """Write page and pictures into the folder; without them the answer stands all the same."""
+    from visualization.capacity import is_capacity, read_capacities
+    from visualization.series import make_figures, write_report
+
+    if not is_capacity(folder):  # the answer says that it could not be stored
+        return
+    try:
+        figures = make_figures((), None, read_capacities([folder], {}))
+        for _ in write_report(figures, ("html", "png"), folder, say_nothing, "capacity"):
+            pass
+    except BenchmarkError as error:
+        tell(str(error))
+
+
+def _server(blocks: list[dict[str, Any]], question: Question, options: dict[str, Any], tell: Tell) -> ServerSide:
+    """Whoever is asked about the server; what will probably bring nothing is said now."""
+    from server_capacity.capacity.server_side import ServerSide
+
+    server = ServerSide(blocks, os.environ, question.plan.server_limits, tell)
+    if not options["quiet"]:
+        say_warnings(options["endpoint_config"], server.sources, None)
+    return server
+
+
+def _waves(options: dict[str, Any], folder: Path, server: ServerSide, tell: Tell) -> Waves:
+    """Whoever runs the waves, with a view of each."""
+    from server_capacity.capacity.waves import Waves
+
+    return Waves(
+        folder,
+        say=tell,
+        live=lambda plan, pilot: search_view(plan, None if pilot is None else pilot.progress, quiet=options["quiet"]),
+        server=server,
+        announce=say_nothing if options["json"] else lambda line: print_report(f"{line}\n\n"),
+    )

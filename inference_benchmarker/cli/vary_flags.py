@@ -1,0 +1,115 @@
+"""The flags of `benchmark capacity` that make endpoints and compare them, and what they ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.cli.flags import Flag, parse_int, parse_number, read_flags
+from inference_benchmarker.cli.price_flags import PRICE_FLAGS
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.host import usable_cores
+from inference_benchmarker.plan.stage import MAX_RATE
+from server_capacity.costs.prices import Prices, prices_of
+from server_capacity.variants.axes import Axis, Variant, parse_axis, variants_of
+from server_capacity.variants.row import Aim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ONLY_RANKED = ("parallel", "target_rps", "utilisation", "recommender")
+
+
+def parse_share(flag: str, text: str) -> float:
+    """A share as 0.7 or 70%, above 0 and at most 1."""
+    percent = text.strip().endswith("%")
+    value = parse_number(flag, text.strip().removesuffix("%")) / (100 if percent else 1)
+    if not 0 < value <= 1:
+        raise BenchmarkError(f"{flag} must be above 0% and at most 100%, not {text[:100]}.")
+    return value
+
+
+VARY_FLAGS = [
+    Flag(
+        "--vary",
+        "NAME=V,V",
+        "search each variant, and rank them: arguments of endpoint_factory, env.NAME of its env, payload.NAME of "
+        "payload_factory's; several make every combination",
+        parse_axis,
+        repeatable=True,
+    ),
+    Flag("--parallel", "N", "measure so many endpoints at a time (default 1), which share the cores", parse_int),
+    Flag("--target-rps", "R", "rank by what it takes to serve that rate", parse_number),
+    Flag(
+        "--utilisation",
+        "P%",
+        "the share of its lower end that an instance is to get (default 70%)",
+        parse_share,
+    ),
+    Flag("--recommender", "JOB", "show an Inference Recommender job's results beside ours"),
+    Flag("--max-cost", "USD", "make no endpoint where that may cost more", parse_number),
+    Flag("--yes", None, "make endpoints without asking first"),
+    *PRICE_FLAGS,
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The endpoints to make, each as the variants that are measured on it; and what they are ranked for.
+
+    ``ranked``: --vary was given. ``cores``: those of each search.
+    """
+
+    axes: tuple[Axis, ...]
+    endpoints: list[list[Variant]]
+    aim: Aim
+    parallel: int
+    cores: int
+    prices: Prices
+    max_cost: float | None
+    sure: bool
+
+    @property
+    def ranked(self) -> bool:
+        """Tells whether variants are compared."""
+        return bool(self.axes)
+
+
+def asked_of(options: dict[str, Any], problems: list[str]) -> Asked:
+    """The meaning of the flags; what is wrong with them is added to the problems."""
+    given = read_flags(VARY_FLAGS, options, problems).values
+    axes = given["vary"] or ()
+    endpoints = [[Variant()]]
+    try:
+        endpoints = variants_of(axes)
+    except BenchmarkError as error:
+        problems.append(str(error))
+    problems += _problems(options, given)
+    prices = Prices({})
+    try:
+        prices = prices_of(options)
+    except BenchmarkError as error:
+        problems += str(error).splitlines()
+    parallel = given["parallel"] or 1
+    aim = Aim(given["target_rps"], given["utilisation"] or Aim().utilisation)
+    sure = bool(options["yes"] or options["demo"])
+    cores = max(1, usable_cores() // max(parallel, 1))
+    return Asked(tuple(axes), endpoints, aim, parallel, cores, prices, given["max_cost"], sure)
+
+
+def _problems(options: dict[str, Any], given: dict[str, Any]) -> Iterator[str]:
+    ranked = options["vary"] is not None
+    for name in _ONLY_RANKED:
+        if options[name] is not None and not ranked:
+            yield f"--{name.replace('_', '-')} is for --vary, which compares endpoints."
+    if ranked and options["in"] == "users":
+        yield "--vary ranks by requests/s: leave --in users out."
+    if ranked and options["locust_file"] is not None:
+        yield "--vary needs a --factories-file: its endpoint_factory and payload_factory take the values."
+    parallel, target, most = given["parallel"], given["target_rps"], given["max_cost"]
+    if parallel is not None and not 1 <= parallel <= usable_cores():
+        yield f"--parallel must be from 1 to the {usable_cores()} cores of this client, not {parallel}."
+    if target is not None and not 0 < target <= MAX_RATE:
+        yield f"--target-rps must be above 0 and at most {MAX_RATE:,} requests/s, not {target:g}."
+    if most is not None and most < 0:
+        yield f"--max-cost must not be below 0, not {most:g}."
