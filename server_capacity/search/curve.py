@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 Sizes = tuple[int, int, int]
 """Of a grid: rates, slopes, dispersions."""
 
-FINE: Sizes = (50, 18, 9)
+FINE: Sizes = (50, 22, 9)
 COARSE: Sizes = (32, 10, 7)
 FLATTEST, STEEPEST = 1.0, 250.0
-CARRIED = 0.3  # of a block, near saturation: so much of it tells what the block before it told, as bursts go on
+CARRIED = 0.25  # of a block where load is a half or more: it tells what the one before it told, as bursts go on
 SHORTEST, LONGEST = 0.02, 5.0  # bursts, in those at the limit
 DOUBTED = 0.15  # the chance that what queues in general do tells little
 
@@ -69,7 +69,7 @@ def _posterior(points: Sequence[Point], prior: Prior, x: Floats, sizes: Sizes) -
     slopes, away = np.geomspace(FLATTEST, STEEPEST, sizes[1]), np.linspace(-2.6, 2.2, sizes[2])
     log_slope, dispersions, log_dispersion = _log_prior(prior, x, slopes, away)
     log_density = np.stack([log_slope[:, :, None] + log_dispersion] * 2)
-    told = 1.0 - CARRIED * float(prior.load(np.exp(x)).mean()) if prior.bursty else 1.0
+    told = 1.0 - CARRIED * min(1.0, 2.0 * float(prior.load(np.exp(x)).mean())) if prior.bursty else 1.0
     for point in points:
         log_density += told * _log_likelihood(point, prior, np.exp(x), slopes, dispersions)
     density = np.exp(log_density - np.max(log_density))

@@ -6,11 +6,13 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from server_capacity.search.answer import Interval
 from server_capacity.search.curve import COARSE, FINE, Fit, Sizes, fit
 from server_capacity.search.pace import Pace, flow_of, overloaded, pace_of
 from server_capacity.search.points import points_of
-from server_capacity.search.prior import Prior
+from server_capacity.search.prior import Prior, slope_of_waits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +26,7 @@ KEEPS_UP = "keeps up"
 LEAST_OVER = 8
 KEEPS_UP_SLOPE = 5.0  # its stretches from above are so far above that the backlog is seen to grow
 REACH, LOW_REACH, MOST_REACH = 0.3, 0.1, 0.8  # of a fit to either side, in ln(rate); over the load, where it is low
+STEEP_REACH = 5.0  # over the slope: there, of what waits, less than a hundredth of the share allowed is over
 TRIED, TRIED_SD = 1.1, 0.3  # a rate that saturates an endpoint over one at which not most are over
 MANY_REFUSED, GOOD_SD = 0.1, 0.05
 WAITED = ("response_time", "latency", "ttft")
@@ -163,11 +166,24 @@ def fit_from(limit: Limit, points: Sequence[Point], pace: Pace, guess: float, si
 def _fit_near(limit: Limit, points: Sequence[Point], pace: Pace, centre: float, sizes: Sizes) -> Fit:
     """Of the points around a rate; what is far below it tells the share that is over without any wait."""
     most, most_sd = _saturated(limit, points, pace)
-    reach = REACH if most is None or not is_time(limit) else min(max(REACH, LOW_REACH * most / centre), MOST_REACH)
-    low, high = centre * math.exp(-reach), centre * math.exp(reach)
+    prior = Prior(limit.allowed, most, most_sd, is_time(limit), 0.0, _room_s(limit, pace))
+    below, above = _reach(prior, centre)
+    low, high = centre * math.exp(-below), centre * math.exp(above)
     near = [point for point in points if low <= point.rate <= high]
-    prior = Prior(limit.allowed, most, most_sd, is_time(limit), _base(points, limit.allowed, low), _room_s(limit, pace))
+    prior = replace(prior, base=_base(points, limit.allowed, low))
     return fit(near, prior, centre * math.exp(-0.5), centre * math.exp(0.4), sizes)
+
+
+def _reach(prior: Prior, centre: float) -> tuple[float, float]:
+    """The reach of a fit below and above a rate, in ln(rate): wider where load is low, less where the curve is steep.
+
+    Far below, nearly all that is over has not waited.
+    """
+    if prior.most is None or not prior.bursty:
+        return REACH, REACH
+    reach = min(max(REACH, LOW_REACH * prior.most / centre), MOST_REACH)
+    slope = float(slope_of_waits(prior.allowed, prior.load(np.array([centre])))[0])
+    return min(reach, STEEP_REACH / slope), reach
 
 
 def _saturated(limit: Limit, points: Sequence[Point], pace: Pace) -> tuple[float | None, float]:

@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Floats
 
-LEAST_LOAD = 0.05
+LEAST_LOAD, LEAST_SLOPE = 0.05, 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,11 @@ class Prior:
         return np.asarray(np.clip(rate / self.most, LEAST_LOAD, 1.0 / (1.0 + 0.5 * self.most_sd)))
 
 
+def slope_of_waits(allowed: float, load: Floats) -> Floats:
+    """The slope to expect of a limit on time that is just kept at a load."""
+    return np.asarray(np.maximum(LEAST_SLOPE, 1.5 + 0.95 * math.log(1.0 / allowed) * load / (1.0 - load)))
+
+
 def slope_density(prior: Prior, load: Floats, log_slopes: Floats) -> Floats:
     """By the exponential tail of a wait, as in M/M/1: d ln P / d ln(rate) = ln(1 / P) load / (1 - load).
 
@@ -46,13 +51,12 @@ def slope_density(prior: Prior, load: Floats, log_slopes: Floats) -> Floats:
     wide = normal(log_slopes, math.log(10.0), 1.0)
     if prior.most is None:
         return np.broadcast_to(wide, (len(load), log_slopes.shape[1]))
-    ratio = load / (1.0 - load)
     if not prior.bursty:
-        refused = np.maximum(2.0, 1.5 + (np.log((1.0 - load) / prior.allowed) - 1.0) * ratio)
+        refused = np.maximum(2.0, 1.5 + (np.log((1.0 - load) / prior.allowed) - 1.0) * load / (1.0 - load))
         return np.asarray(0.8 * normal(log_slopes, np.log(refused), 0.4) + 0.2 * wide)
-    by_load = 0.95 * math.log(1.0 / prior.allowed) * ratio
-    expected = np.maximum(3.0, 1.5 + by_load)
-    sd = np.minimum(1.1, np.hypot(0.3 + 0.2 * (1.0 - load), by_load / expected * prior.most_sd / (1.0 - load)))
+    expected = slope_of_waits(prior.allowed, load)
+    tells = (expected - 1.5) / expected * (expected > LEAST_SLOPE)
+    sd = np.minimum(1.1, np.hypot(0.3 + 0.2 * (1.0 - load), tells * prior.most_sd / (1.0 - load)))
     return np.asarray(0.9 * normal(log_slopes, np.log(expected), sd) + 0.1 * wide)
 
 

@@ -50,6 +50,18 @@ def test_the_capacity_lies_where_the_share_over_crosses_what_is_allowed() -> Non
     assert found.interval.low < 99 < found.interval.high
 
 
+def test_what_is_over_without_waiting_makes_no_curve_flat() -> None:
+    """Of a p95 that 0.65% of requests miss at any rate: the curve of those that wait is as steep as it is."""
+    rates = (248, 256, 264, 272, 275, 295, 305, 310)
+    shares = {rate: 0.0065 + 0.0435 * float(np.exp(38 * (rate / 300 - 1))) for rate in rates}
+    *counted, last = stretches({**shares, 340: 0.95})
+    found = answer(
+        [Limit("p95<150ms", "response_time", 0.05, 0.15)], Settings(), [*counted, replace(last, in_flight=200)]
+    )
+    assert found.estimates[0].slope is not None
+    assert found.estimates[0].slope > 30
+
+
 def test_a_stretch_that_is_void_changes_nothing() -> None:
     kept = stretches()
     void = replace(kept[0], number=99, start_s=900.0, end_s=910.0, rate=70.0, void="instances changed")
