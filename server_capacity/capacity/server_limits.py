@@ -96,7 +96,7 @@ def _resource(course: Course, measured: Measured, limit: ServerLimit | None, low
         "statistic": course.statistic,
         "idle": max(line.idle, 0.0) / whole,
         "demand_s": line.demand / whole,
-        "at_low": line.at(low) / whole,
+        "at_low": max(line.at(low), 0.0) / whole,
         "limit": None if bound is None else bound / whole,
         "rate": None if reached is None else reached[0],
         "interval": None if reached is None else {"low": reached[1].low, "high": reached[1].high},

@@ -19,6 +19,7 @@ from inference_benchmarker.wording import (
     metric_text,
     percent_text,
 )
+from server_capacity.capacity.generation_text import cache_of_stretches, generation
 from server_capacity.capacity.headline import between, headline, rate_text, unit_of
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ def to_text(found: Found, folder: str = "") -> str:
         _confidence(found),
         _model(found),
         _load(found),
-        _generation(found),
+        generation(found),
         _stretches(found),
+        cache_of_stretches(found, _shown(found)),
         [answer, *([f"Folder: {folder}"] if folder else [])],
     )
     return "\n\n".join("\n".join(map(plain, lines)) for section in sections if (lines := list(section))) + "\n"
@@ -221,54 +223,36 @@ def _load(found: Found) -> Iterator[str]:
         yield f"{INDENT}Next: {following['metric']}, used up at {rate_text(following['rate'], None, unit)}."
 
 
-def _generation(found: Found) -> Iterator[str]:
-    tokens = found.get("tokens")
-    if not tokens:
-        return
-    if tokens.get("tokens_per_s") is not None:
-        requests = f"{tokens['requests_per_s']:,.4g} requests/s"
-        yield f"{INDENT}At the answer: {tokens['tokens_per_s']:,.4g} tokens/s in {requests}."
-    for title, key in (("Label", "by_label"), ("Input tokens", "by_input_length")):
-        rows = tokens.get(key) or []
-        if rows:
-            header = [title, "sent/s", "requests", "p99", "over"]
-            yield from aligned([header, *map(_of_a_kind, rows)])
-
-
-def _of_a_kind(row: Found) -> list[str]:
-    over = [each for each in row.get("share_over") or [] if each is not None]
-    p99 = "-" if row.get("p99") is None else duration_text(row["p99"])
-    return [
-        str(row["name"]), rate_text(row.get("rate"), None, ""), f"{row.get('requests') or 0:,}", p99,
-        percent_text(max(over)) if over else "-",
-    ]  # fmt: skip
-
-
 def _stretches(found: Found) -> Iterator[str]:
-    """A row for each stretch; of many those that were longest."""
-    rows = [row for row in found.get("stretches") or [] if row["rate"]]
-    if not rows:
+    """A row for each stretch that is shown."""
+    shown, number = _shown(found), sum(1 for row in found.get("stretches") or [] if row["rate"])
+    if not shown:
         return
-    names = [row["expression"] for row in found.get("limits") or []]
+    names = [
+        row["expression"] for row in found.get("limits") or [] if not str(row.get("metric") or "").startswith("server.")
+    ]
     judged = _judged(found, names)
-    shown = rows
-    if len(rows) > _MAX_ROWS:
-        longest = sorted(rows, key=lambda row: row["start_s"] - row["end_s"])[:_MAX_ROWS]
-        shown = [row for row in rows if row in longest]
     rate = "rate" if unit_of(found) == "/s" else "users"
     header = ["Stretch", "from", "for", rate, "sent", "p50", "p99", "over", "in flight"]
     yield from aligned([header, *(_stretch(row, judged, unit_of(found)) for row in shown)])
     for row in shown:
         if row.get("void"):
             yield from _folded(f"✗ {row['number']} counts for nothing: {row['void']}.")
-    if len(rows) > len(shown):
-        yield f"{INDENT}… and {len(rows) - len(shown)} shorter ones, in capacity.json"
+    if number > len(shown):
+        yield f"{INDENT}… and {number - len(shown)} shorter ones, in capacity.json"
     if judged is not None:
         yield f"{INDENT}over: the share of requests that miss {names[judged]}"
 
 
+def _shown(found: Found) -> list[Found]:
+    """The stretches in which something was sent, in their order; of many those that were longest."""
+    rows = [row for row in found.get("stretches") or [] if row["rate"]]
+    longest = sorted(rows, key=lambda row: row["start_s"] - row["end_s"])[:_MAX_ROWS]
+    return [row for row in rows if row in longest]
+
+
 def _judged(found: Found, names: Sequence[str]) -> int | None:
-    """The limit whose share each stretch shows: that which holds, or the first."""
+    """The limit whose share each stretch shows: that which holds, or the first; a server's has none."""
     if found.get("limit") in names:
         return list(names).index(found["limit"])
     return 0 if names else None

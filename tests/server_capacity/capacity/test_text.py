@@ -143,3 +143,23 @@ def test_what_requests_failed_with_is_told() -> None:
     assert "and 2 other errors." in text
     assert max(map(len, text.splitlines())) <= 80
     assert "failed" not in to_text(found(errors=[]))
+
+
+def test_a_cache_that_the_server_tells_of_has_a_table_of_its_own() -> None:
+    told = {"kv_cache_use": 0.4167, "preemptions": 8.95, "prefix_cache_hit_rate": 0.25, "other": 1.0}
+    rows = [stretch(0, 10.0), stretch(1, 20.0, metrics=told, tokens_per_s=1234.0), stretch(2, 0.0, metrics=told)]
+    lines = [" ".join(line.split()) for line in to_text(found(stretches=rows)).splitlines()]
+
+    place = lines.index("Stretch rate KV cache preempted/s prefix hits tokens/s")
+    assert lines[place + 1 : place + 3] == ["1 grow 20.0 41.67% 8.95 25% 1,234", ""]
+    assert not any("KV cache" in line for line in to_text(found()).splitlines())
+
+
+def test_a_limit_on_the_server_has_no_share_of_requests_that_miss_it() -> None:
+    limits = [
+        {"expression": "p99<100ms", "metric": "response_time", "rate": None},
+        {"expression": "server.kv_cache_use<60%", "metric": "server.kv_cache_use", "rate": 120.0, "unit": "share"},
+    ]
+    text = to_text(found(limits=limits, limit="server.kv_cache_use<60%"))
+
+    assert "over: the share of requests that miss p99<100ms" in text
