@@ -1,4 +1,4 @@
-"""What a search tells of an endpoint that generates text: tokens, kinds of requests, and its cache. Pure.
+"""Words on what a search found of an endpoint that generates text: tokens, kinds of requests, and its cache. Pure.
 
 What is read here is the object of ``capacity.json``.
 """
