@@ -45,7 +45,7 @@ WORDS = (
     Word(r"\bsettle\(", "resolve, reconcile_ledgers"),
     Word(r"\bServed\b", "PlatformMetrics"),
     Word(r"\buses\(", "used_hardware"),
-    Word(r"[Dd]emo[ _](endpoint|server)", "embedded endpoint", but="demo_endpoint_"),
+    Word(r"[Dd]emo[ _](endpoint|server)", "embedded endpoint", but="demo_endpoint_|factories_demo_endpoint"),
     Word(r"[Ss]tand-in", "embedded endpoint"),
     Word(
         r"\bchunks?\b",
