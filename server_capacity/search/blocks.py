@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from server_capacity.search.stretch import Slice, Stretch
 
 BLOCK_CYCLES, LEAST_BLOCK_S = 2.0, 2.0
-LEFT_OUT_SMALL, LEFT_OUT_LARGE = 1.0, 2.0  # cycles after a change of the number of users
+LEFT_OUT_SMALL, LEFT_OUT_LARGE = 2.0, 3.0  # cycles after a change of the number of users
 SMALL_CHANGE = 0.25
 
 
