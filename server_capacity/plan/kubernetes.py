@@ -71,9 +71,9 @@ spec:
 """
 
 
-def kubernetes_files(plan: Plan) -> dict[str, str]:
-    """``hpa.yaml`` and ``keda.yaml`` of one endpoint."""
-    chosen, name = plan["chosen"], label(str(plan["name"]))
+def kubernetes_files(plan: Plan, deployment: str) -> dict[str, str]:
+    """``hpa.yaml`` and ``keda.yaml`` of one endpoint, whose Deployment is called about so."""
+    chosen, name = plan["chosen"], label(deployment)
     per_pod = chosen["invocations_per_instance"] / 60
     query = f'sum(rate(http_requests_total{{deployment="{name}"}}[1m]))'
     values = {

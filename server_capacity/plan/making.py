@@ -17,7 +17,7 @@ from server_capacity.plan.content import Case, endpoint_plan
 from server_capacity.plan.demand import demand_of, recorded
 from server_capacity.plan.folder import factories_file_of, json_text, read_search
 from server_capacity.plan.kubernetes import kubernetes_files, label
-from server_capacity.plan.policies import policy_files
+from server_capacity.plan.policies import name_of, policy_files
 from server_capacity.plan.simulating import simulation
 from server_capacity.plan.totals import content
 
@@ -158,7 +158,8 @@ def _with_files(data: dict[str, Any], cases: Sequence[Case]) -> Made:
     for planned, case in zip(data["endpoints"], cases, strict=True):
         above = "" if len(cases) == 1 else f"{_unused(label(planned['name']), folders)}/"
         policies, told = policy_files(planned, case.main, case.asked.endpoint_name)
-        texts = {name: json_text(made) for name, made in policies.items()} | kubernetes_files(planned)
+        texts = {name: json_text(made) for name, made in policies.items()}
+        texts |= kubernetes_files(planned, name_of(planned["endpoint"] or {}, case.asked.endpoint_name))
         files |= {above + name: text for name, text in texts.items()}
         missing += [f"{above.rstrip('/')}: {sentence}" if above else sentence for sentence in told]
     return Made({**data, "files": sorted(files), "missing": missing}, files)

@@ -59,8 +59,7 @@ def resource_of(endpoint: Plan, given: str = "") -> Resource:
 
     What is not known is a placeholder: so is the name of an endpoint that was made for the search, and is gone.
     """
-    measured = None if endpoint.get("arguments") is not None else endpoint.get("name")
-    found = given or (measured if measured and _ENDPOINT_NAME.fullmatch(str(measured)) else "")
+    found = name_of(endpoint, given)
     if endpoint.get("kind") == "inference-component":
         name = given or COMPONENT
         return Resource(
@@ -71,7 +70,7 @@ def resource_of(endpoint: Plan, given: str = "") -> Resource:
             (("InferenceComponentName", name),),
             (COMPONENT,) if name == COMPONENT else (),
         )
-    name, variant = str(found or NAME), str(endpoint.get("variant") or VARIANT)
+    name, variant = found or NAME, str(endpoint.get("variant") or VARIANT)
     return Resource(
         f"endpoint/{name}/variant/{variant}",
         "sagemaker:variant:DesiredInstanceCount",
@@ -80,6 +79,12 @@ def resource_of(endpoint: Plan, given: str = "") -> Resource:
         (("EndpointName", name), ("VariantName", variant)),
         (*((NAME,) if name == NAME else ()), *(() if endpoint.get("variant") else (VARIANT,))),
     )
+
+
+def name_of(endpoint: Plan, given: str = "") -> str:
+    """The deployed endpoint's name; empty where it is not known."""
+    measured = None if endpoint.get("arguments") is not None else endpoint.get("name")
+    return given or (str(measured) if measured and _ENDPOINT_NAME.fullmatch(str(measured)) else "")
 
 
 def policy_files(plan: Plan, search: Measured, given: str = "") -> tuple[dict[str, dict[str, Any]], list[str]]:
@@ -189,9 +194,10 @@ def _step_files(resource: Resource, chosen: Plan) -> dict[str, dict[str, Any]]:
     high = chosen["invocations_per_instance"]
     low = floored(step_low(high, chosen["minimum"]))
     steps: list[dict[str, float]] = [{"MetricIntervalUpperBound": 0.0, "ScalingAdjustment": -int(REMOVED)}]
-    ends = [above * high for above, _ in STEPS[1:]]
-    for number, (above, percent) in enumerate(STEPS):
-        step: dict[str, float] = {"MetricIntervalLowerBound": above * high, "ScalingAdjustment": int(percent)}
+    starts = [float(f"{above * high:.9g}") for above, _ in STEPS]
+    ends = starts[1:]
+    for number, (start, (_, percent)) in enumerate(zip(starts, STEPS, strict=True)):
+        step: dict[str, float] = {"MetricIntervalLowerBound": start, "ScalingAdjustment": int(percent)}
         if number < len(ends):
             step["MetricIntervalUpperBound"] = ends[number]
         steps.append(step)

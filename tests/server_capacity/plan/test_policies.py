@@ -136,7 +136,7 @@ def test_a_policy_that_nothing_tells_the_target_of_is_not_written(more: dict[str
 
 def test_kubernetes_files_say_the_same() -> None:
     plan, _, _ = made()
-    files = {name: yaml.safe_load(text) for name, text in kubernetes_files({**plan, "name": 'My "model": 1'}).items()}
+    files = {name: yaml.safe_load(text) for name, text in kubernetes_files(plan, 'My "model": 1').items()}
     hpa, keda = files["hpa.yaml"], files["keda.yaml"]
     assert (hpa["apiVersion"], hpa["kind"]) == ("autoscaling/v2", "HorizontalPodAutoscaler")
     assert (hpa["spec"]["minReplicas"], hpa["spec"]["maxReplicas"]) == (2, 15)
