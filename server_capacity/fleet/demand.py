@@ -1,4 +1,4 @@
-"""The load over time: steps and ramps with Poisson arrivals, steady growth, or a recording. Pure."""
+"""The load over time: steps and ramps with Poisson arrivals, or a recording. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from server_capacity.fleet.service import Floats
 
 _AT_ONCE = 1 << 16  # arrivals
-_MINUTE, _HOUR = 60.0, 3600.0
+_MINUTE = 60.0
 
 
 class Demand(Protocol):
@@ -57,15 +57,6 @@ class Steps:
     def of(cls, stages: Iterable[Stage]) -> Steps:
         """Those of ``--stages``."""
         return cls(tuple(Step(float(each.from_rps), float(each.to_rps), float(each.duration_s)) for each in stages))
-
-    @classmethod
-    def growing(cls, first: float, last: float, per_minute: float, before_s: float, after_s: float) -> Steps:
-        """From one rate up to another, each minute a share of ``per_minute`` more than the last; steady around that."""
-        minutes = max(0.0, math.log(last / first) / math.log1p(per_minute))
-        ends = [first * (1 + per_minute) ** each for each in range(math.ceil(minutes))] + [last]
-        left = [_MINUTE] * int(minutes) + [_MINUTE * (minutes % 1)]
-        ramps = [Step(*each) for each in zip(ends, ends[1:], left, strict=False) if each[2] > 0]
-        return cls((Step(first, first, before_s), *ramps, Step(last, last, after_s)))
 
     @property
     def seconds(self) -> float:
@@ -112,13 +103,6 @@ class Recorded:
     def parts(self, _draws: np.random.Generator) -> Iterator[Floats]:
         """As they were recorded."""
         return self.read()
-
-
-def steady_or_growing(target_rps: float, growth_per_min: float | None) -> Steps:
-    """An hour at the target; where the load grows (a share each minute), a quarter at half of it, then up to it."""
-    if growth_per_min is None:
-        return Steps((Step(target_rps, target_rps, _HOUR),))
-    return Steps.growing(target_rps / 2, target_rps, growth_per_min, _HOUR / 4, _HOUR)
 
 
 def _pieces(step: Step) -> Iterator[Step]:

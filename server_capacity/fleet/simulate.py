@@ -38,14 +38,16 @@ def simulate(
     allowed: float,
     seed: int,
     minute_s: float = MINUTE_S,
+    instances: int | None = None,
 ) -> FleetRun:
-    """The run of a fleet that begins with as many idle instances as its policy has at the first rate.
+    """The run of a fleet that begins with so many idle instances; None: as many as its policy has at the first rate.
 
     ``bound_s``: the limit on the response time (seconds), over which a share of ``allowed`` may be. ``minute_s``: the
     length of a row of the timeline.
     """
     arriving, serving, choosing = (np.random.default_rng((seed, stream)) for stream in range(3))
-    fleet = router(routing, service, policy.first(demand.first_rps, service), choosing)
+    first = policy.first(demand.first_rps, service) if instances is None else instances
+    fleet = router(routing, service, first, choosing)
     scaler = Scaler(policy, service, fleet)
     arrivals = _Arrivals(demand.parts(arriving))
     counted = _Minutes(service.overhead_s, bound_s, minute_s)

@@ -12,9 +12,8 @@ from server_capacity.plan.asked import LEAST_OUTSTANDING
 from server_capacity.plan.sizing import ALARM_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from server_capacity.fleet.service import Floats
     from server_capacity.plan.content import Case
 
     Plan = Mapping[str, Any]
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 MOST_REQUESTS = 100_000_000
 _BEFORE_S, _AFTER_S = 600.0, 1800.0
 """Growth begins after so long at the target, and the load stays that long where it has led."""
-
-_PARTS = 1 << 16
 
 
 def simulation(case: Case, plan: Plan, *, compare: bool) -> dict[str, Any] | None:
@@ -67,12 +64,7 @@ def _demand(case: Case, plan: Plan) -> Steps | Recorded | None:
     if case.demand.stages:
         return Steps.of(case.demand.stages)
     if recorded is not None:
-        arrivals = recorded.arrivals_s
-
-        def read() -> Iterator[Floats]:
-            return (arrivals[begin : begin + _PARTS] for begin in range(0, len(arrivals), _PARTS))
-
-        return Recorded(read, recorded.length_s)
+        return Recorded.of(recorded.arrivals_s, recorded.length_s)
     scale_out = plan["scale_out"]
     if scale_out is None or scale_out["safety_factor"] is None:
         return None

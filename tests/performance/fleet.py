@@ -1,8 +1,7 @@
 """The simulation of a fleet: against closed forms of queues, and how long a day of ten million requests takes.
 
 Of a closed form as many requests are simulated as a thousand times the seconds. The day is one of ten million; each
-run of it is in a process of its own, for its memory. Those that are more often chance than the closed form's figures
-are: a mean wait is known to about 0.5% at these loads and this length.
+run of it is in a process of its own, for its memory. A mean wait is known to about 0.5% at these loads and this length.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from inference_benchmarker.plan.stage import Stage
 from server_capacity.fleet.block import Chosen, simulations
-from server_capacity.fleet.demand import Recorded, Step, Steps, steady_or_growing
+from server_capacity.fleet.demand import Recorded, Step, Steps
 from server_capacity.fleet.policies import Fixed, StepScaling, TargetTracking
 from server_capacity.fleet.run import Times
 from server_capacity.fleet.service import Service
@@ -216,14 +216,6 @@ def test_arrivals_follow_a_ramp() -> None:
     counts = np.histogram(at, [0, 50, 100, 150])[0]
     assert counts == pytest.approx([12_500, 37_500, 10_000], rel=0.03)
     assert ramp.seconds == 150
-
-
-def test_growth_is_a_share_of_the_last_minute() -> None:
-    growing = steady_or_growing(100, 0.2)
-    rates = [step.last for step in growing.steps]
-    assert rates == pytest.approx([50, 60, 72, 86.4, 100, 100])
-    minutes = np.log(2) / np.log(1.2)
-    assert [step.seconds for step in growing.steps] == pytest.approx([900, 60, 60, 60, 60 * (minutes - 3), 3600])
 
 
 def test_a_quantile_of_counted_times_is_within_a_thousandth() -> None:
