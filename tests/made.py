@@ -61,12 +61,12 @@ import signal, sys, time
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background has it ignored
 from server_capacity.keeper.handle import Keeper
-folder, factories, *arguments = sys.argv[1:]
+folder, factories, held_s, *arguments = sys.argv[1:]
 say = lambda text: print(text, flush=True)
 with Keeper(Path(folder), say) as keeper:
     with keeper.endpoint(Path(factories), dict(each.split("=", 1) for each in arguments), "a-run") as made:
         say(made.name)
-        time.sleep(60)
+        time.sleep(float(held_s))
 """
 
 
@@ -77,10 +77,12 @@ def factories_file(folder: Path) -> Path:
     return path
 
 
-def program(folder: Path, factories: Path, arguments: Sequence[str], env: dict[str, str]) -> subprocess.Popen[bytes]:
-    """The program, which says the endpoint's name once it is made; ``arguments`` as ``name=text``."""
+def program(
+    folder: Path, factories: Path, arguments: Sequence[str], env: dict[str, str], held_s: float = 60.0
+) -> subprocess.Popen[bytes]:
+    """The program, which says the endpoint's name once it is made, for so long; ``arguments`` as ``name=text``."""
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(folder), str(factories), *arguments],
+        [sys.executable, "-c", PROGRAM, str(folder), str(factories), str(held_s), *arguments],
         env={**os.environ, **env},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

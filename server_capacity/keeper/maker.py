@@ -40,11 +40,12 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Line:
     """The line to the keeper.
 
-    ``unwanted`` is set when the endpoint is no longer wanted; ``is_cut`` tells that the keeper has ended.
+    ``unwanted`` is set when the endpoint is no longer wanted, ``over`` when the keeper has removed all, or has ended
+    before: ``is_cut`` tells which.
     """
 
     def __init__(self, channel: socket.socket) -> None:
-        self.unwanted = threading.Event()
+        self.unwanted, self.over = threading.Event(), threading.Event()
         self.is_cut = False
         self._channel = channel
         self._heard = channel.makefile("rb")
@@ -83,6 +84,9 @@ class Line:
                 said = json.loads(line)
                 if "number" in said:
                     self._answers.put(said)
+                elif "over" in said:
+                    self.over.set()
+                    return
                 else:
                     self._end()
         self.is_cut = True
@@ -90,6 +94,7 @@ class Line:
         for output in (1, 2):  # nobody reads them any more
             os.dup2(nowhere, output)
         self._answers.put({"number": 0})
+        self.over.set()
         self._end()
         time.sleep(REMOVAL_S)
         os._exit(1)
@@ -135,6 +140,8 @@ def main() -> int:
     if generator is not None:
         line.unwanted.wait()
         _remove(path, generator, line)
+    line.tell(ended=True)
+    line.over.wait()  # while the keeper goes on, which may be killed yet
     if line.is_cut:
         _put_back(line.job)
     return 0

@@ -86,7 +86,9 @@ class Making(threading.Thread):
             stack.callback(self._kill, maker)
             job = {**self._order, "folder": str(self._cleanup.folder), "lock": self._cleanup.lock}
             ours.sendall(json.dumps(job).encode() + b"\n")
-            self._listen(ours)
+            if self._listen(ours):
+                put_back(self._cleanup, of=self._numbers[1:])
+                _say(ours, over=True)
             with suppress(subprocess.TimeoutExpired):
                 maker.wait(LAST_S)
             if not self._has_answered:
@@ -105,32 +107,31 @@ class Making(threading.Thread):
             start_new_session=True,
         )
 
-    def _listen(self, maker: socket.socket) -> None:
-        """Do what the factory's process says until it has ended, or must be ended."""
+    def _listen(self, maker: socket.socket) -> bool:
+        """Do what the factory's process says until the factory has ended; False where its process has, or must be."""
         watched, deadline, buffer = [maker, self._channel], None, b""
         while True:
             patience = None if deadline is None else max(deadline - time.monotonic(), 0.0)
             ready, _, _ = select.select(watched, [], [], patience)
             if not ready:
                 self._tell(say=f"endpoint_factory did not end within {REMOVAL_S:g} s; what it told of is removed.")
-                return
+                return False
             if self._channel in ready and not _received(self._channel):
                 watched, deadline = [maker], time.monotonic() + REMOVAL_S
-                with suppress(OSError):
-                    maker.sendall(b'{"end": true}\n')
+                _say(maker, end=True)
             if maker in ready:
                 data = _received(maker)
                 if not data:
-                    return
+                    return False
                 *lines, buffer = (buffer + data).split(b"\n")
-                for line in lines:
-                    self._heed(json.loads(line), maker)
+                for said in map(json.loads, lines):
+                    if "ended" in said:
+                        return True
+                    self._heed(said, maker)
 
     def _heed(self, said: dict[str, Any], maker: socket.socket) -> None:
         if "created" in said:
-            answer = {"number": said["number"], **self._hold(said["created"])}
-            with suppress(OSError):
-                maker.sendall(json.dumps(answer).encode() + b"\n")
+            _say(maker, number=said["number"], **self._hold(said["created"]))
             return
         if "made" in said or "failed" in said:
             self._has_answered = True
@@ -176,12 +177,17 @@ class Making(threading.Thread):
         self._tell(failed=redact(text), hint="")
 
     def _tell(self, **said: Any) -> None:
-        with suppress(OSError):
-            self._channel.sendall(json.dumps(said).encode() + b"\n")
+        _say(self._channel, **said)
 
     def _log(self) -> Path:
         folder = self._cleanup.folder
         return folder / f"endpoint_factory_{len(list(folder.glob('endpoint_factory_*.log')))}.log"
+
+
+def _say(channel: socket.socket, **said: Any) -> None:
+    """Say something, if anybody listens."""
+    with suppress(OSError):
+        channel.sendall(json.dumps(said).encode() + b"\n")
 
 
 def _received(channel: socket.socket) -> bytes:
