@@ -13,6 +13,8 @@ from server_capacity.capacity.client_limit import spoilt
 from server_capacity.capacity.counting import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from inference_benchmarker.verdict.server.limits_kept import Held
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.capacity.counting import Counted
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 Judgement = Literal["holds", "fails", "cannot_tell"]
 
 USUAL_S, SHORTEST_S, SHARE_OF_LOAD, GROWTH_S = 10.0, 2.0, 1 / 3, 30.0
+MOST_OF_A_KIND = 2
+"""So many waves that fail refute the answer, and so many that are spoilt leave it unconfirmed."""
 WANTED_ERROR = 0.5
 """A confirmation is long enough for this standard error of the share over a limit, over the share that is allowed."""
 CLEARLY = 2.0
@@ -106,6 +110,29 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: Explored
     limits = enumerate(question.limits)
     judged = (judge(limit, *_totals(stage, place), _spread(answer, limit)) for place, limit in limits)
     return Confirmed(wave, stage, tuple(judged), spoilt(question, wave), soak=question.soak_s is not None)
+
+
+def needs_another(confirmed: Sequence[Confirmed]) -> bool:
+    """Tells whether another wave at the lower end is due: after the first that failed, or that was spoilt."""
+    if not confirmed:
+        return True
+    if confirmed[-1].spoilt:
+        return sum(bool(each.spoilt) for each in confirmed) < MOST_OF_A_KIND
+    return confirmed[-1].judgement == "fails" and len(_failed(confirmed)) < MOST_OF_A_KIND
+
+
+def unless_refuted(answer: Answer, confirmed: Sequence[Confirmed]) -> Answer:
+    """The answer, unless the last waves at its lower end failed again and again: then nobody knows how low it is."""
+    failed = _failed(confirmed)
+    if answer.outcome not in ("found", "at_least") or len(failed) < MOST_OF_A_KIND or failed[-1] is not confirmed[-1]:
+        return answer
+    rates = [f"{each.stage.stretch.rate:.4g}" for each in failed]
+    reason = f"it is below {rates[-1]}: waves at the lower end failed at {' and '.join(rates)}"
+    return replace(answer, outcome="cannot_tell", rate=None, interval=None, at_least=None, reason=reason)
+
+
+def _failed(confirmed: Sequence[Confirmed]) -> list[Confirmed]:
+    return [each for each in confirmed if each.judgement == "fails"]
 
 
 def rate_to_confirm(answer: Answer) -> float | None:

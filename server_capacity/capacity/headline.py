@@ -68,10 +68,13 @@ def _found(found: Found) -> str:
 
 
 def _doubt(found: Found) -> str:
-    """The outcome of the last wave at the lower end, unless it held."""
-    verdicts = [wave.get("verdict") for wave in found.get("confirmation") or []]
+    """The outcome of the last wave at the lower end, unless it held, and why it tells nothing."""
+    waves = found.get("confirmation") or []
+    if not waves:
+        return ""
     told = {"fails": ", whose lower end failed when tried", "cannot_tell": ", not confirmed"}
-    return told.get(verdicts[-1], "") if verdicts else ""
+    because = f": {waves[-1]['spoilt']}" if waves[-1].get("spoilt") else ""
+    return told.get(waves[-1].get("verdict"), "") + because
 
 
 def _at_least(found: Found) -> str:

@@ -10,7 +10,7 @@ from inference_benchmarker.errors import refuse
 from inference_benchmarker.wave.run_dir import make_stamped_folder
 from server_capacity.capacity.afterwards import disturbed_confirmations, take_in, with_limits_of_server
 from server_capacity.capacity.client_limit import without_queueing
-from server_capacity.capacity.confirmation import confirm
+from server_capacity.capacity.confirmation import confirm, needs_another, unless_refuted
 from server_capacity.capacity.exploration import explore
 from server_capacity.capacity.folder import save
 from server_capacity.capacity.in_users import answer_of
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from server_capacity.capacity.waves import Waves
     from server_capacity.search.answer import Answer
 
-MOST_CONFIRMATIONS = 2
 KIND = "capacity"
 
 
@@ -58,6 +57,7 @@ def find_capacity(question: Question, waves: Waves) -> dict[str, Any]:
         found = _answer(question, explored, confirmed)
         if waves.server.sources and not explored.interrupted and not interrupts.count:
             found, confirmed = _with_server(question, waves, explored, confirmed, interrupts)
+        found = unless_refuted(found, confirmed)
         data = content(question, explored, found, confirmed, **_evidence(question, waves, explored, found, confirmed))
         save(waves.folder, data)
         return data
@@ -87,16 +87,19 @@ def payloads(waves: Waves) -> dict[str, Any] | None:
 def _confirmed(
     question: Question, waves: Waves, explored: Explored, found: Answer, interrupts: Interrupts
 ) -> list[Confirmed]:
-    """The waves at the lower end; one that fails joins the evidence, and there is another one, further down."""
+    """The waves at the lower end; one that fails joins the evidence, and there is another one, further down.
+
+    One that was spoilt is tried again, once.
+    """
     confirmed: list[Confirmed] = []
-    while not explored.interrupted and len(confirmed) < MOST_CONFIRMATIONS and not interrupts.count:
+    while not explored.interrupted and not interrupts.count and needs_another(confirmed):
         wave = confirm(question, waves, found, explored)
         if wave is None:
             break
         confirmed.append(wave)
         explored.interrupted = wave.wave.interrupted
         if wave.judgement != "fails":
-            break
+            continue
         explored.add(wave.wave, [wave.stage])
         found = _answer(question, explored, confirmed)
     explored.interrupted = explored.interrupted or interrupts.count > 0

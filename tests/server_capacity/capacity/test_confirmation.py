@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from inference_benchmarker.plan.slo import Slo
-from server_capacity.capacity.confirmation import USUAL_S, judge, length_s, rate_to_confirm
+from server_capacity.capacity.confirmation import (
+    USUAL_S,
+    Confirmed,
+    judge,
+    length_s,
+    needs_another,
+    rate_to_confirm,
+    unless_refuted,
+)
+from server_capacity.capacity.counting import Counted
 from server_capacity.capacity.question import Question, offerable
 from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.limits import Limit, limits_of
 from server_capacity.search.settings import Settings
+from server_capacity.search.stretch import Stretch
 from tests.waves import open_plan
 
 P99 = Limit("p99<100ms", "response_time", 0.01, 0.1)
@@ -72,3 +85,44 @@ def test_the_lower_end_is_confirmed_or_the_most_that_may_be_tried() -> None:
     assert rate_to_confirm(Answer("at_least", at_least=40.0)) == 40.0
     assert rate_to_confirm(Answer("cannot_tell", at_least=40.0)) is None
     assert rate_to_confirm(Answer("not_kept")) is None
+
+
+def waves(*told: str) -> list[Confirmed]:
+    """Waves at ever lower rates, each with its judgement, or spoilt."""
+    facts: Any = SimpleNamespace(server_metrics=None)
+    found = []
+    for place, each in enumerate(told):
+        stage = Counted(Stretch(place, 168.0 - 10 * place, 0.0, 10.0, (), "confirm"), 0, None)
+        judgement: Any = "holds" if each == "spoilt" else each
+        found.append(Confirmed(facts, stage, (judgement,), "schedule lag p99 12 ms" if each == "spoilt" else ""))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("told", "more"),
+    [
+        ((), True),
+        (("holds",), False),
+        (("cannot_tell",), False),
+        (("fails",), True),
+        (("fails", "fails"), False),
+        (("spoilt",), True),
+        (("spoilt", "spoilt"), False),
+        (("spoilt", "holds"), False),
+        (("spoilt", "fails"), True),
+        (("fails", "spoilt"), True),
+        (("spoilt", "fails", "fails"), False),
+        (("spoilt", "fails", "spoilt"), False),
+    ],
+)
+def test_a_wave_that_failed_or_was_spoilt_is_followed_by_another_one(told: tuple[str, ...], more: bool) -> None:
+    assert needs_another(waves(*told)) is more
+
+
+def test_an_answer_whose_lower_end_failed_twice_is_none() -> None:
+    found = unless_refuted(answer(1.0), waves("fails", "fails"))
+
+    assert (found.outcome, found.rate, found.interval, found.at_least) == ("cannot_tell", None, None, None)
+    assert found.reason == "it is below 158: waves at the lower end failed at 168 and 158"
+    for told in (("fails",), ("fails", "holds"), ("fails", "spoilt", "holds"), ("spoilt", "spoilt"), ()):
+        assert unless_refuted(answer(1.0), waves(*told)) == answer(1.0)

@@ -30,6 +30,10 @@ AT_LEAST = {"rate": 500.0, "reason": "--max-rps was reached"}
             {"confirmation": [{**CONFIRMED, "verdict": "fails"}]},
             "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals, whose lower end failed when tried",
         ),
+        (
+            {"confirmation": [{**CONFIRMED, "verdict": "cannot_tell", "spoilt": "schedule lag p99 12 ms"}]},
+            "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals, not confirmed: schedule lag p99 12 ms",
+        ),
         ({"pending": True}, "PENDING: 174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals"),
         (
             {"in": "users", "rate": 1043, "interval": {"low": 1010, "high": 1080}, "users": {"think": "5 s"}},
