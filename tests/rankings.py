@@ -25,6 +25,8 @@ def row(
     """The row of an instance type that holds from ``low`` to ``high``; ``more`` of its capacity.json."""
     high = 1.06 * low if high is None else high
     rate = (low + high) / 2
+    resources = {"all": [{"metric": "CPUUtilization", "at_low": 0.61, "unit": "share"}]}
+    more = {"resources": resources, **more}
     data = found(rate=rate, interval={"low": low, "high": high}, headline=f"{rate}/s", curve=CURVE, **more)
     cost = None if price is None else priced(name, price)
     return row_of({"instance_type": name}, f"x_{name}_capacity", data, cost, aim or Aim())

@@ -189,7 +189,7 @@ def fill_in_demo(options: dict[str, Any]) -> None:
     from inference_benchmarker.packaged import demo_factories, demo_metrics
 
     if options["factories_file"] is None and options["locust_file"] is None:
-        options["factories_file"] = str(demo_factories())
+        options["factories_file"] = str(demo_factories(makes_endpoint=options["vary"] is not None))
     if options["endpoint_config"] is None:
         options["endpoint_config"] = str(demo_metrics())
     for name, value in _DEMO.items():

@@ -10,7 +10,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.cli.terminal import has_terminal, print_report
+from inference_benchmarker.cli.terminal import has_terminal, print_report, say
 from inference_benchmarker.errors import BenchmarkError, refuse
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def before(question: Question, jobs: Sequence[Job], asked: Asked, tell: Tell) ->
     quotas = quotas_for(needed, asked.parallel)
     refuse([each["text"] for each in quotas if each["text"]])
     sentence = f"endpoint_factory is to make {spend_text(spend, asked.parallel)}."
-    for line in (sentence, *asked.prices.remarks):
+    for line in ([sentence] if asked.sure else []) + asked.prices.remarks:
         tell(line)
     if not asked.sure and not _agreed(sentence):
         raise BenchmarkError("Nothing was made.")
@@ -100,6 +100,7 @@ def _agreed(sentence: str) -> bool:
     """Ask whoever sits at the terminal; where nobody does, BenchmarkError."""
     if not has_terminal():
         raise BenchmarkError(f"{sentence} Nobody can be asked here.", "Say --yes, and --max-cost USD to bound it.")
+    say(sentence)
     print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

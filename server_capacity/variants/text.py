@@ -81,7 +81,11 @@ def _used(row: Row) -> str:
     """The use of GPUs, else of processors, as the server told it at the lower end."""
     told = row["server_utilisation"] or {}
     found = next((told[name] for name in _USED if name in told), None)
-    return "-" if found is None else f"{metric_text(found['at_low'])}{found['unit'] or ''}"
+    if found is None:
+        return "-"
+    return (
+        f"{found['at_low']:.0%}" if found["unit"] == "share" else f"{metric_text(found['at_low'])}{found['unit'] or ''}"
+    )
 
 
 def _notes(data: Ranking) -> Iterator[str]:

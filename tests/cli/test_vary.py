@@ -154,3 +154,87 @@ def test_an_interrupt_keeps_what_there_is(tmp_path: Path, capsys: pytest.Capture
     assert outcomes == {"1": "found", "waits": "interrupted", "2": "interrupted"}
     assert data["headline"].startswith("Interrupted after 1 of 3 variants; so far servers=1")
     assert ran.out.startswith(data["headline"])
+
+
+SERVED = """
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from geventhttpclient import HTTPClient
+
+
+def endpoint_factory(servers: int):
+    if servers == 0:
+        with open("removed", "a") as file:
+            yield "http://127.0.0.1:9"
+            file.write("removed")
+        return
+    flags = ["--port", "0", "--servers", str(servers), "--service-time", "0.05"]
+    command = [sys.executable, "-m", "inference_benchmarker.cli", "endpoint", *flags]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        yield re.search(r"http://\\S+", process.stdout.readline())[0]
+        process.terminate()
+
+
+def invoke_factory(endpoint_name):
+    client = HTTPClient.from_url(endpoint_name, concurrency=1000)
+
+    def invoke(payload):
+        with_body = client.post("/invocations", body=payload)
+        assert with_body.read() and with_body.status_code == 200
+
+    return invoke
+
+
+def payload_factory():
+    return {"pre_computed": True, "input": [b"%d" % number for number in range(100)]}
+"""
+
+
+@pytest.mark.process
+def test_an_endpoint_that_answers_nothing_is_removed_unmeasured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f.py").write_text(SERVED)
+
+    ran = Ran(capsys, "--vary", "servers=0", "--yes")
+
+    _, data = left(tmp_path)
+    assert ran.code == 1
+    assert data["headline"].startswith(
+        "No variant has a capacity: http://127.0.0.1:9: the first request to it failed: "
+    ), data
+    assert (tmp_path / "removed").read_text() == "removed"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.process
+def test_more_servers_are_found_to_hold_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One server of 50 ms is full at 20/s, four are at 80/s."""
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f.py").write_text(SERVED)
+
+    ran = Ran(capsys, "--vary", "servers=1,4", "--yes", "--slo", "p99<500ms", "--target-rps", "100", "--time", "12")
+
+    folder, data = left(tmp_path)
+    assert ran.code == 0, ran.err
+    first, second = data["rows"]
+    assert (first["variant"], second["variant"]) == ({"servers": "4"}, {"servers": "1"})
+    assert first["rank"] == 1
+    for row, servers in ((first, 4), (second, 1)):
+        assert row["interval"]["low"] < 20 * servers
+        assert row["interval"]["high"] > 10 * servers
+        told = json.loads((folder / row["capacity"] / "capacity.json").read_text())
+        assert told["endpoint"]["arguments"] == {"servers": servers}
+        assert told["endpoint"]["seconds_to_create"] > 0
+        assert (folder / row["capacity"] / "capacity.html").is_file()
+        entries = json.loads((folder / row["capacity"] / "cleanup.json").read_text())["entries"]
+        assert {entry["state"] for entry in entries} <= {"undone", "gone"}
