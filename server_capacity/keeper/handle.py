@@ -71,6 +71,7 @@ class Keeper:
         self._has_folder = False
         self._told: set[int] = set()
         self._longest_s = PATIENCE_S + LAST_ATTEMPT_S
+        self._is_left = False
 
     @property
     def pid(self) -> int:
@@ -90,17 +91,29 @@ class Keeper:
         """
         self._longest_s = LONGEST_REMOVAL_S
         ours, theirs = socket.socketpair()
+        made = None
         with ours, ours.makefile("rb") as heard:
             try:
                 with theirs:
                     order = {"factories_file": str(factories_file.resolve()), "arguments": dict(arguments), "run": run}
                     self._order(order, theirs)
-                yield self._made(heard, dict(arguments))
+                made = self._made(heard, dict(arguments))
+                yield made
             finally:
+                if made is not None:
+                    self._say(f"Removing {made.name}.")
                 with suppress(OSError):
                     ours.shutdown(socket.SHUT_WR)
-                for _ in self._events(heard):
-                    pass
+                self._await_removal(heard)
+
+    def _await_removal(self, heard: BinaryIO) -> None:
+        """Say what is removed until all is; whoever interrupts this does not wait at the keeper's end either."""
+        try:
+            for _ in self._events(heard):
+                pass
+        except KeyboardInterrupt:
+            self._is_left = True
+            raise
 
     def _made(self, heard: BinaryIO, arguments: dict[str, Any]) -> MadeEndpoint:
         for event in self._events(heard):
@@ -148,6 +161,10 @@ class Keeper:
 
         Whoever interrupts the waiting does not interrupt the keeper.
         """
+        if self._is_left:
+            self._orders.close()
+            self._say(f"Process {self.pid} goes on removing what is left, which stands in {self._folder / NAME}.")
+            return
         ended_before = self._process.poll() is not None
         code = self._end()
         if not self._has_folder:

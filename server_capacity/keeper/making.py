@@ -51,7 +51,7 @@ class Making(threading.Thread):
         self._accounts = accounts
         self._mark = new_mark()
         self._numbers: list[int] = []
-        self._has_answered = False
+        self._has_answered, self._is_wanted = False, True
 
     def end(self) -> None:
         """Have the endpoint removed; ``join`` waits for it."""
@@ -87,13 +87,14 @@ class Making(threading.Thread):
             job = {**self._order, "folder": str(self._cleanup.folder), "lock": self._cleanup.lock}
             ours.sendall(json.dumps(job).encode() + b"\n")
             if self._listen(ours):
-                put_back(self._cleanup, of=self._numbers[1:])
+                put_back(self._cleanup, of=self._numbers[1:], say=self._progress)
                 _say(ours, over=True)
-            with suppress(subprocess.TimeoutExpired):
-                maker.wait(LAST_S)
-            if not self._has_answered:
-                words = " ".join(logs.last_words(log)[-3:])
-                self._fail(f"The process of endpoint_factory ended with {maker.poll()}. {words} See {log}.")
+                with suppress(subprocess.TimeoutExpired):
+                    maker.wait(LAST_S)
+            elif self._is_wanted:
+                with suppress(subprocess.TimeoutExpired):
+                    maker.wait(LAST_S)
+                self._died(maker.poll(), logs.last_words(log))
 
     def _start(self, channel: socket.socket, output: int) -> subprocess.Popen[bytes]:
         """A session of its own, so that Ctrl-C reaches the command alone; it has the cleanup file locked with us."""
@@ -108,7 +109,7 @@ class Making(threading.Thread):
         )
 
     def _listen(self, maker: socket.socket) -> bool:
-        """Do what the factory's process says until the factory has ended; False where its process has, or must be."""
+        """Do what the factory's process says until the factory has ended; False where its process has, or is to be."""
         watched, deadline, buffer = [maker, self._channel], None, b""
         while True:
             patience = None if deadline is None else max(deadline - time.monotonic(), 0.0)
@@ -117,6 +118,7 @@ class Making(threading.Thread):
                 self._tell(say=f"endpoint_factory did not end within {REMOVAL_S:g} s; what it told of is removed.")
                 return False
             if self._channel in ready and not _received(self._channel):
+                self._is_wanted = False
                 watched, deadline = [maker], time.monotonic() + REMOVAL_S
                 _say(maker, end=True)
             if maker in ready:
@@ -164,14 +166,25 @@ class Making(threading.Thread):
         maker.wait()
         end_leftovers(self._mark, {maker.pid}, MARK)
 
+    def _died(self, code: int | None, words: list[str]) -> None:
+        """Tell of a process that ended, or fell silent, though its endpoint was needed."""
+        text = f"The process of endpoint_factory ended with {code}. {' '.join(words[-3:])}".rstrip()
+        if self._has_answered:
+            self._progress(f"{text} Its endpoint is removed.")
+        else:
+            self._fail(text)
+
     def _remove(self) -> None:
         """Undo what the factory told of, which finds nothing where the factory removed it itself."""
-        put_back(self._cleanup, of=self._numbers)
+        put_back(self._cleanup, of=self._numbers, say=self._progress)
         entries = [self._cleanup.entries[number] for number in self._numbers]
         for entry in entries:
             if entry.state == "held":
                 self._tell(say=told(entry))
         self._tell(concluded=self._numbers)
+
+    def _progress(self, text: str) -> None:
+        self._tell(say=redact(text))
 
     def _fail(self, text: str) -> None:
         self._tell(failed=redact(text), hint="")

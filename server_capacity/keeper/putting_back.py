@@ -33,11 +33,13 @@ def put_back(
     *,
     busy_s: float = BUSY_S,
     of: Collection[int] | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> bool:
     """Undo everything that is held; one that fails keeps none of the others from it. Tells whether nothing is left.
 
     Where the disk takes no more, an undo is made all the same, and made once more by whoever reads the file next.
-    ``busy_s``: the patience with what is busy. ``of``: the numbers of the entries that are meant, None for all.
+    ``busy_s``: the patience with what is busy. ``of``: the numbers of the entries that are meant, None for all. ``say``
+    is told what is waited for.
     """
     begun = clock()
     meant = [number for number in left_in(cleanup.entries) if of is None or number in of]
@@ -46,6 +48,8 @@ def put_back(
         while failed := _attempt(cleanup, number):
             if failed.final or clock() + pause >= begun + (busy_s if failed.busy else patience_s):
                 break
+            if failed.busy and pause == FIRST_PAUSE_S:
+                say(f"{cleanup.entries[number].what}: is tried again, for {busy_s / 60:.0f} min at most: {failed}.")
             sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_S)
     return not any(cleanup.entries[number].state == "held" for number in meant)
