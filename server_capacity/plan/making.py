@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +23,7 @@ from server_capacity.plan.simulating import simulation
 from server_capacity.plan.totals import content
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from inference_benchmarker.plan.replay import Replay
     from server_capacity.costs.prices import Prices
@@ -121,15 +122,21 @@ def _count_of(asked: Asked, place: int) -> int | None:
 
 def _planned(case: Case, *, compare: bool) -> dict[str, Any] | str:
     main = case.main
-    folder = Path(main.folder)
-    try:
+    with _of_this_tool(main):
         planned = endpoint_plan(case)
-    except UNREADABLE as error:
-        raise foreign(folder / CAPACITY_FILE, error) from None
     if not isinstance(planned, str):
-        planned["factories_file"] = factories_file_of(main, folder)
+        planned["factories_file"] = factories_file_of(main, Path(main.folder))
         planned["simulation"] = simulation(case, planned, compare=compare)
     return planned
+
+
+@contextmanager
+def _of_this_tool(search: Measured) -> Iterator[None]:
+    """What a search never writes is told as one sentence that names its file."""
+    try:
+        yield
+    except UNREADABLE as error:
+        raise foreign(Path(search.folder) / CAPACITY_FILE, error) from None
 
 
 def _costing(searches: Sequence[Measured], prices: Prices) -> Callable[[int, float], dict[str, Any] | None]:
@@ -157,7 +164,8 @@ def _with_files(data: dict[str, Any], cases: Sequence[Case]) -> Made:
     folders: list[str] = []
     for planned, case in zip(data["endpoints"], cases, strict=True):
         above = "" if len(cases) == 1 else f"{_unused(label(planned['name']), folders)}/"
-        policies, told = policy_files(planned, case.main, case.asked.endpoint_name)
+        with _of_this_tool(case.main):
+            policies, told = policy_files(planned, case.main, case.asked.endpoint_name)
         texts = {name: json_text(made) for name, made in policies.items()}
         texts |= kubernetes_files(planned, name_of(planned["endpoint"] or {}, case.asked.endpoint_name))
         files |= {above + name: text for name, text in texts.items()}

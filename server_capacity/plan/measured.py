@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.typed import require
 from server_capacity.capacity.headline import rate_text
 
 if TYPE_CHECKING:
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
 EVEN = 0.14
 """By so much evenly spaced arrivals can flatter an endpoint (four servers of exactly 20 ms)."""
 
+_ENDPOINT: dict[str, Any] = {
+    **dict.fromkeys(("name", "kind", "instance_type", "region", "variant", "routing"), str | None),
+    "arguments": dict[str, Any] | None,
+    "instances": int | None,
+    "seconds_to_create": float | None,
+}
+_OTHERS: dict[str, Any] = {
+    "where_time_went": dict[str, Any] | None,
+    "waves": dict[str, list[str]] | None,
+    "limits": list[dict[str, Any]] | None,
+    "curve": list[dict[str, Any]] | None,
+}
 _NOT_LINEAR = {
     "multi-model": "a multi-model endpoint sends a model's requests to the instances that hold it",
     "mixed": "its instances are of several types",
@@ -119,11 +132,14 @@ class Measured:
 
 
 def measured(data: Found, folder: str, instances: int | None = None, instance_type: str = "") -> Measured | str:
-    """A search as a plan can use it, or the reason why none can.
+    """A search as a plan can use it, or the reason why none can; ValueError and its like for what no search writes.
 
     ``instances`` of ``instance_type`` were measured, where they are given.
     """
     endpoint = dict(data.get("endpoint") or {})
+    for told, kinds in ((endpoint, _ENDPOINT), (data, _OTHERS)):
+        for key, kind in kinds.items():
+            require(told.get(key), kind, key)
     if instance_type:
         endpoint["instance_type"] = instance_type
         data = {**data, "endpoint": endpoint}

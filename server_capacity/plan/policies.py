@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.units import MAX_SECONDS
 from server_capacity.cloudwatch.instance_types import vcpus
 from server_capacity.fleet.policies import REMOVED, STEPS, step_low
 from server_capacity.plan.sizing import floored
@@ -150,13 +151,10 @@ def _concurrency(plan: Plan, search: Measured, resource: Resource) -> dict[str, 
 
 def mean_latency(search: Measured) -> float | None:
     """The mean at the rates next to the interval's lower end, in seconds."""
-    told = search.data.get("where_time_went") or {}
-    if told.get("mean_s") is not None:
-        return float(told["mean_s"])
-    points = [point for point in search.data.get("curve") or [] if point.get("mean") is not None and point.get("rate")]
-    if not points:
-        return None
-    return float(min(points, key=lambda point: abs(point["rate"] - search.low))["mean"])
+    told = [(search.data.get("where_time_went") or {}).get("mean_s")]
+    points = [point for point in search.data.get("curve") or [] if point.get("rate") and point.get("mean")]
+    told += [point["mean"] for point in sorted(points, key=lambda point: abs(point["rate"] - search.low))]
+    return next((float(mean) for mean in told if mean is not None and 0 < mean < MAX_SECONDS), None)
 
 
 def _cpu(plan: Plan, search: Measured, resource: Resource) -> dict[str, Any] | str:

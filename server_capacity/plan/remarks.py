@@ -66,7 +66,8 @@ def _load(case: Case, plan: Plan) -> Iterator[str]:
     if chosen["capped"]:
         yield f"More than {instances_text(chosen['maximum'])} cannot be told of, so that the maximum may be too low."
     if demand.least_rps == 0:
-        yield "There are minutes without a request: one instance stays all the same, for from zero it takes minutes."
+        stay = instances_text(chosen["minimum"])
+        yield f"There are minutes without a request. {stay} stay all the same: from none it would take minutes."
 
 
 def _scaling(case: Case, plan: Plan) -> Iterator[str]:

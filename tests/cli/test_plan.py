@@ -172,3 +172,26 @@ def test_a_forged_plan_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "p" / "fleet_plan.json").write_text(text)
     assert cli.main(["report", "p"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"interval": {"low": "x", "high": 3}},
+        {"endpoint": {**ENDPOINT, "instance_type": 5}},
+        {"endpoint": [1]},
+        {"where_time_went": {"mean_s": "x"}},
+        {"waves": {"confirmation": 5}},
+        {"resources": {"all": [{"metric": "CPUUtilization", "demand_s": "x", "at_low": 1}]}},
+    ],
+    ids=lambda more: next(iter(more)),
+)
+def test_a_forged_search_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: dict[str, Any]
+) -> None:
+    file = capacity(tmp_path / "c") / "capacity.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **more}))
+    assert plan("c", "--target-rps", "1000") == 2
+    error = capsys.readouterr().err
+    assert "capacity.json: cannot be read as a file of this tool" in error
+    assert error.count("\n") == 1
