@@ -132,7 +132,7 @@ def _planned(case: Case, *, compare: bool) -> dict[str, Any] | str:
 
 @contextmanager
 def _of_this_tool(search: Measured) -> Iterator[None]:
-    """What a search never writes is told as one sentence that names its file."""
+    """Tells what a search never writes as one sentence that names its file."""
     try:
         yield
     except UNREADABLE as error:
