@@ -39,7 +39,7 @@ SCENARIOS = {
     ),
     "refuses_first": Scenario(
         "p99 < 200 ms and success >= 99% where 10 may wait",
-        Endpoint("refuses_first", "", ENDPOINTS["refusing"].rules, (success(0.99), times(99, 0.2))),
+        Endpoint("refuses_first", "", ENDPOINTS["refusing"].rules, (success(0.99), times(99, 0.2)), 154.9226),
     ),
     "success_alone": Scenario(
         "success >= 95% alone: the rate that it keeps up with",
@@ -52,7 +52,7 @@ SCENARIOS = {
     ),
     "fast": Scenario(
         "20,000/s, p99 < 120 ms",
-        Endpoint("fast", "", Rules(400, 0.02, "exponential"), (times(99, 0.12), success(0.95))),
+        Endpoint("fast", "", Rules(400, 0.02, "exponential"), (times(99, 0.12), success(0.95)), 19938.647),  # M/M/400
     ),
     "island": Scenario(
         "a batcher that breaks p97 < 75 ms by twice the share allowed, and keeps it again at 180 to 245/s",
