@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import inference_benchmarker
 from inference_benchmarker import cli
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.keeper import making
@@ -116,6 +117,12 @@ def test_what_a_factory_made_that_fails_is_removed_at_once(
         endpoint.__enter__()
     assert resources(there) == set()
     assert left_running(folder) == []
+
+
+def test_a_factory_that_is_tried_by_hand_is_told_that_nobody_keeps_it(capsys: pytest.CaptureFixture[str]) -> None:
+    inference_benchmarker.created(["rm", "a"])
+    assert capsys.readouterr().err.startswith("created(): no keeper runs this endpoint_factory")
+    assert inference_benchmarker.run_tags() == []
 
 
 @pytest.mark.parametrize(
