@@ -222,16 +222,14 @@ def test_more_servers_are_found_to_hold_more(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "f.py").write_text(SERVED)
 
-    ran = Ran(capsys, "--vary", "servers=1,4", "--yes", "--slo", "p99<500ms", "--target-rps", "100", "--time", "12")
+    ran = Ran(capsys, "--vary", "servers=1,4", "--yes", "--slo", "p99<500ms", "--target-rps", "100", "--time", "20")
 
     folder, data = left(tmp_path)
     assert ran.code == 0, ran.err
     first, second = data["rows"]
     assert (first["variant"], second["variant"]) == ({"servers": "4"}, {"servers": "1"})
-    assert first["rank"] == 1
     for row, servers in ((first, 4), (second, 1)):
-        assert row["interval"]["low"] < 20 * servers
-        assert row["interval"]["high"] > 10 * servers
+        assert 8 * servers < row["rate"] < 22 * servers
         told = json.loads((folder / row["capacity"] / "capacity.json").read_text())
         assert told["endpoint"]["arguments"] == {"servers": servers}
         assert told["endpoint"]["seconds_to_create"] > 0
