@@ -114,7 +114,8 @@ def _recommended(options: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _tell_of(data: dict[str, Any], done: int, tell: Tell) -> None:
-    tell(f"{done} of {len(data['rows'])} variants: {data['headline']}")
+    if not data["interrupted"]:
+        tell(f"{done} of {len(data['rows'])} variants: {data['headline']}")
 
 
 def _print(data: dict[str, Any], folder: str, *, as_json: bool | None) -> None:

@@ -109,7 +109,19 @@ def _problems(options: dict[str, Any], given: dict[str, Any]) -> Iterator[str]:
     parallel, target, most = given["parallel"], given["target_rps"], given["max_cost"]
     if parallel is not None and not 1 <= parallel <= usable_cores():
         yield f"--parallel must be from 1 to the {usable_cores()} cores of this client, not {parallel}."
+    elif parallel is not None and parallel > 1:
+        yield from _beside_each_other(options, parallel)
     if target is not None and not 0 < target <= MAX_RATE:
         yield f"--target-rps must be above 0 and at most {MAX_RATE:,} requests/s, not {target:g}."
     if most is not None and most < 0:
         yield f"--max-cost must not be below 0, not {most:g}."
+
+
+def _beside_each_other(options: dict[str, Any], parallel: int) -> Iterator[str]:
+    """The problems of flags that searches beside each other cannot share."""
+    if options["port"] is not None:
+        yield "--port is for one search at a time: leave it out, or --parallel."
+    workers = str(options["workers"] or "").strip()
+    if workers.isdecimal() and int(workers) * parallel > usable_cores():
+        text = f"--workers {workers} for each of {parallel} searches at a time are more than the"
+        yield f"{text} {usable_cores()} cores of this client: leave it out, or lower --parallel."

@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.engine.processes import child_environment
+from inference_benchmarker.exit_codes import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +29,10 @@ MOST_INTERRUPTS = 3
 
 
 class Result(NamedTuple):
-    """A variant's outcome: the job's and its place in that job; ``folder`` of its search, or why there is none."""
+    """A variant's outcome: the job's and its place in that job; ``folder`` of its search, or why there is none.
+
+    Neither: it was interrupted before.
+    """
 
     job: int
     place: int
@@ -70,8 +74,9 @@ class _Child:
             self.ended = True
             code = self._process.wait()
             how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+            why = None if code == INTERRUPTED else f"The process that searched it {how}."
             for place in self.missing:
-                yield Result(self.number, place, None, f"The process that searched it {how}.")
+                yield Result(self.number, place, None, why)
 
     def interrupt(self, *, last: bool) -> None:
         """Hand on an interrupt."""

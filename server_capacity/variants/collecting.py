@@ -45,10 +45,10 @@ class Collector:
 
     def _row(self, job: Job, place: int, result: Result | None) -> Row:
         variant = job.variants[place].to_json()
-        if result is None:
+        if result is None or result == (result.job, result.place, None, None):
             return failed_row(variant, "It was not measured before the end.", INTERRUPTED)
         if result.folder is None:
-            return failed_row(variant, result.failed or "Nobody knows why.")
+            return failed_row(variant, str(result.failed))
         try:
             data, _ = load(self.folder / result.folder)
         except BenchmarkError as error:

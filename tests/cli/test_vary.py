@@ -109,6 +109,8 @@ def test_traffics_of_an_endpoint_that_is_there_make_none(capsys: pytest.CaptureF
         (["--vary", "a"], "--vary 'a': expected NAME=VALUE,VALUE"),
         (["--target-rps", "5"], "--target-rps is for --vary"),
         (["--vary", "servers=1", "--parallel", "1000"], "--parallel must be from 1 to the"),
+        (["--vary", "servers=1", "--parallel", "2", "--port", "5557"], "--port is for one search at a time"),
+        (["--vary", "servers=1", "--parallel", "2", "--workers", "64"], "64 for each of 2 searches at a time are more"),
         (["--vary", "servers=1", "--target-rps", "0"], "--target-rps must be above 0"),
         (["--vary", "servers=1", "--in", "users"], "--vary ranks by requests/s: leave --in users out."),
         (["--vary", "servers=1", "--utilisation", "120%"], "--utilisation must be above 0% and at most 100%"),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.keeper import putting_back
+from server_capacity.keeper.cleaning import clean
 from server_capacity.keeper.cleanup_file import LOCK, NAME, CleanupFile, HeldError, left_in, read
 from server_capacity.keeper.performing import GoneError, NotDoneError
 from server_capacity.keeper.putting_back import put_back, told
@@ -233,6 +234,21 @@ class TestPuttingBack:
 
         monkeypatch.setattr(putting_back, "perform_undo", undo)
         return tried
+
+    def test_what_rankings_left_is_found_in_them_and_behind_no_link(self, tmp_path: Path, tried: list[str]) -> None:
+        places = [tmp_path / "out" / name for name in ("1_capacity", "2_ranking/1_capacity", "2_ranking/2_capacity")]
+        for place in [*places, tmp_path / "elsewhere" / "3_capacity"]:
+            place.mkdir(parents=True)
+            with CleanupFile.taken(place) as cleanup:
+                cleanup.hold(place.name, CommandLine((f"of {place.parent.name}/{place.name}",)), None)
+        (tmp_path / "out" / "3_ranking").symlink_to(tmp_path / "elsewhere")
+
+        assert clean(tmp_path / "out", print) == 0
+        assert [shlex.split(each)[0].split("/")[-2:] for each in tried] == [
+            ["of out", "1_capacity"],
+            ["of 2_ranking", "1_capacity"],
+            ["of 2_ranking", "2_capacity"],
+        ]
 
     def test_the_last_change_comes_first_and_no_failure_keeps_another(self, tmp_path: Path, tried: list[str]) -> None:
         now = [0.0]

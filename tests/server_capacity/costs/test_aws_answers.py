@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.bench import Bench
+
 M5, US = "ml.m5.xlarge", "us-east-1"
 
 
@@ -110,3 +112,17 @@ def test_a_quota_that_is_too_small_comes_with_the_increase_to_ask_for(monkeypatc
     assert (default["limit"], default["enough"]) == (4, True)
     assert unknown is None
     assert quota("local", US, 1) is None
+
+
+@pytest.mark.process
+def test_the_embedded_endpoint_tells_prices_and_quotas(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    with bench.endpoint(type_price={M5: 0.25}, type_quota={M5: 3}) as endpoint:
+        for name, value in endpoint.aws_environment.items():
+            monkeypatch.setenv(name, value)
+        price, none = Prices({}).of(M5, None), Prices({}).of("ml.c5.large", None)
+        found = quota(M5, None, 4)
+    assert price is not None
+    assert (price.per_hour, price.region, price.source) == (0.25, US, "AWS price list")
+    assert none is None
+    assert found is not None
+    assert (found["limit"], found["enough"]) == (3, False)
