@@ -65,7 +65,12 @@ def queueing(wave: Wave, stages: Sequence[Counted]) -> Queueing | None:
     """From which rate of an adaptive wave on requests queued within this client, before the endpoint fell behind."""
     clear_ns = clear_until_ns(Evidence(wave, wave.summary))
     waits = [each for each in wave.verdict.findings if each.code in (CONNECTION_POOL, LOCK_WAIT)]
-    if clear_ns is None or not waits or wave.verdict.limited_by != "client":
+    if clear_ns is None or not waits:
+        return None
+    nobody = (
+        wave.verdict.limited_by is None and waits[0].code == LOCK_WAIT
+    )  # a lock queues before anything falls behind
+    if wave.verdict.limited_by != "client" and not nobody:
         return None
     begun = [stage.stretch.rate for stage in stages if stage.stretch.rate and stage.stretch.start_s * NS <= clear_ns]
     return Queueing(begun[-1] if begun else 0.0, f"{CLIENT}: {waits[0].measured}")
@@ -74,9 +79,14 @@ def queueing(wave: Wave, stages: Sequence[Counted]) -> Queueing | None:
 def without_queueing(answer: Answer, seen: Queueing | None) -> Answer:
     """The answer; where requests queued within this client at its rates already, only that the endpoint takes as much.
 
-    What the client's own queue made of the times is no limit of the endpoint.
+    What the client's own queue made of the times is no limit of the endpoint, and where nothing gave out that queue may
+    be why.
     """
-    if seen is None or answer.interval is None or seen.rate > answer.interval.high:
+    if seen is None or answer.outcome == "not_kept":
+        return answer
+    if answer.interval is None:
+        return answer if answer.outcome == "at_least" else replace(answer, reason=seen.reason)
+    if seen.rate > answer.interval.high:
         return answer
     least = answer.interval.low
     return replace(answer, outcome="at_least", rate=None, interval=None, at_least=least, reason=seen.reason)

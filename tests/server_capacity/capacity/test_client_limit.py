@@ -49,5 +49,9 @@ def test_what_the_clients_own_queue_broke_is_no_capacity(rate: float) -> None:
 def test_a_queue_above_the_answer_changes_nothing() -> None:
     assert without_queueing(FOUND, Queueing(22.0, "pool")) == FOUND
     assert without_queueing(FOUND, None) == FOUND
-    cannot = Answer("cannot_tell")
-    assert without_queueing(cannot, Queueing(1.0, "pool")) == cannot
+    no_rate = Answer("not_kept")
+    assert without_queueing(no_rate, Queueing(1.0, "pool")) == no_rate
+
+
+def test_where_nothing_gave_out_a_queue_within_the_client_is_named() -> None:
+    assert without_queueing(Answer("cannot_tell", at_least=12.0), Queueing(1.0, "pool")).reason == "pool"
