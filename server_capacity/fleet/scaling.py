@@ -21,8 +21,7 @@ class Scaler:
     """Adds and removes a router's instances as its policy wants, and knows how many are paid.
 
     One change at a time: the next waits until the instances of the last take requests. Then its cooldown begins. For so
-    long instances are added only where the number that the last change began with asks for more than it has added, and
-    after a removal none is removed.
+    long those that it has added count as a part of what is to be added, and after a removal none is removed.
     """
 
     def __init__(self, policy: Policy, service: Service, router: Router) -> None:
@@ -33,7 +32,7 @@ class Scaler:
         self._datapoint_at = self._rules.period_s if self._rules else math.inf
         self._starting, self._ready_at = 0, math.inf
         self._out_until = self._in_until = -math.inf
-        self._before = 0  # instances, when the last ones were added
+        self._added = 0  # by the last change that added
         self._draining: list[float] = []
         self.paid_s = 0.0
 
@@ -52,28 +51,26 @@ class Scaler:
 
     def act(self, now: float) -> None:
         """Do what there is to do by now."""
-        if now >= self._ready_at:
-            self._router.add(self._starting)
-            self._starting, self._ready_at = 0, math.inf
         if self._rules and self._meter and now >= self._datapoint_at:
             self._datapoints = [*self._datapoints, self._meter.datapoint()][-_KEPT:]
             self._datapoint_at += self._rules.period_s
-            self._change(now, self._rules)
+            if not self._starting:
+                self._change(now, self._rules)
+        if now >= self._ready_at:  # after the datapoint, which is of the others alone
+            self._router.add(self._starting)
+            self._starting, self._ready_at = 0, math.inf
 
     def _change(self, now: float, rules: Scaling) -> None:
         instances = self._router.instances
-        wanted = self._policy.wanted(self._datapoints, instances)
-        if wanted > instances and now < self._out_until:
-            # What the last change has added counts as part of what is added now.
-            wanted = max(instances, self._policy.wanted(self._datapoints, self._before))
-        if self._starting or (wanted < instances and now < self._in_until):
-            return
-        if wanted > instances:
-            self._starting, self._before = wanted - instances, instances
+        by = self._policy.wanted(self._datapoints, instances) - instances
+        if by > 0 and now < self._out_until:
+            by = max(0, by - self._added)
+        if by > 0:
+            self._starting = self._added = by
             self._ready_at = now + rules.instance_start_s
             self._out_until = self._ready_at + rules.cooldown_out_s
-        elif wanted < instances:
-            self._draining += [end for end in self._router.remove(instances - wanted) if end > now]
+        elif by < 0 and now >= self._in_until:
+            self._draining += [end for end in self._router.remove(-by) if end > now]
             self._in_until = now + rules.cooldown_in_s
 
 
