@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FACTORIES = '''
 """An endpoint of files in ``there`` and a process, which sleeps; ``how`` says what goes wrong."""
-import signal, subprocess, sys, time
+import signal, subprocess, sys, threading, time
 from pathlib import Path
 from inference_benchmarker import created, run_tags
 
@@ -31,6 +31,11 @@ def make(name, there):
     created([sys.executable, "-c", "import sys; from pathlib import Path; p = Path(sys.argv[1]); p.unlink(True)"
              "; open(p.parent / 'undone', 'a').write(p.name + ' ')", str(file)])
     file.write_text(repr(run_tags()))
+
+def talk():
+    for _ in range(20):
+        print("x" * 30_000)
+    (Path(__file__).parent / "talked").touch()
 
 def endpoint_factory(there: str, how: str = "", pause: float = 0.0):
     server = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
@@ -45,6 +50,8 @@ def endpoint_factory(there: str, how: str = "", pause: float = 0.0):
                 raise ConnectionError("no capacity")
             if how == "hangs":
                 time.sleep(600)
+        if how == "talks":
+            threading.Thread(target=talk, daemon=True).start()
         yield "http://there"
         if how == "deaf":
             signal.signal(signal.SIGTERM, signal.SIG_IGN)

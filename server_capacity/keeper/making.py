@@ -25,8 +25,6 @@ from server_capacity.keeper.putting_back import put_back, told
 from server_capacity.keeper.undo import MARK, Call, Processes, undo_given
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from server_capacity.keeper.cleanup_file import CleanupFile
 
 LAST_S = 2.0
@@ -72,7 +70,7 @@ class Making(threading.Thread):
 
     def _attend(self) -> None:
         """The life of the factory's process."""
-        log = self._log()
+        log = self._cleanup.folder / f"endpoint_factory_{self._numbers[0]}.log"
         with ExitStack() as stack:
             logs = ChildLogs(redact)
             stack.callback(logs.close)
@@ -135,6 +133,8 @@ class Making(threading.Thread):
         if "created" in said:
             _say(maker, number=said["number"], **self._hold(said["created"]))
             return
+        if "say" in said and self._has_answered and self._is_wanted:
+            return  # while load is sent nobody reads the channel, which would fill up; the log has it
         if "made" in said or "failed" in said:
             self._has_answered = True
         self._tell(
@@ -191,10 +191,6 @@ class Making(threading.Thread):
 
     def _tell(self, **said: Any) -> None:
         _say(self._channel, **said)
-
-    def _log(self) -> Path:
-        folder = self._cleanup.folder
-        return folder / f"endpoint_factory_{len(list(folder.glob('endpoint_factory_*.log')))}.log"
 
 
 def _say(channel: socket.socket, **said: Any) -> None:

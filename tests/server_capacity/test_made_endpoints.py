@@ -7,6 +7,7 @@ import random
 import signal
 import socket
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -136,6 +137,20 @@ def test_a_factory_that_is_tried_by_hand_is_told_that_nobody_keeps_it(capsys: py
 def test_a_call_that_boto3_does_not_know_is_refused_before_anything_is_made(call: Call, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         check_call(call)
+
+
+def test_a_factory_that_talks_while_load_is_sent_is_not_held_up(
+    kept: tuple[Keeper, Path, list[str]], tmp_path: Path, there: Path
+) -> None:
+    """Nobody reads then what it says; a server that it runs would stand still with it."""
+    keeper, _, said = kept
+    with keeper.endpoint(factories_file(tmp_path), {"there": str(there), "how": "talks"}, "run"):
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "talked").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert (tmp_path / "talked").exists()
+    assert resources(there) == set()
+    assert "Removing http://there." in said
 
 
 def test_a_factory_that_does_not_end_is_ended(tmp_path: Path, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
