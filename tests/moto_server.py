@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,10 @@ def moto_server() -> Iterator[str]:
         assert process.stderr is not None
         try:
             told = (re.search(r"Running on (http://\S+)", line) for line in process.stderr)
-            yield next(found[1] for found in told if found)
+            url = next(found[1] for found in told if found)
+            threading.Thread(
+                target=process.stderr.read, daemon=True
+            ).start()  # it tells of each request: a pipe fills up
+            yield url
         finally:
             process.kill()
