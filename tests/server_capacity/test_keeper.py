@@ -19,7 +19,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.packaged import demo_factories
 from server_capacity.keeper import performing
 from server_capacity.keeper.cleanup_file import NAME, CleanupFile, read
-from server_capacity.keeper.performing import NotDoneError, perform
+from server_capacity.keeper.performing import GoneError, NotDoneError, perform, perform_undo
 from server_capacity.keeper.putting_back import put_back
 from server_capacity.keeper.scaling import active_scaling, resources, suspended_scaling
 from server_capacity.keeper.undo import Call, CommandLine
@@ -200,6 +200,18 @@ def test_what_cannot_be_put_back_is_printed_to_be_pasted(
     monkeypatch.setattr(performing, "account_of_credentials", lambda _: "another")
     assert cli.main(["endpoints", "clean", str(tmp_path)]) == 0
     assert "is gone, so nothing is left to put back" in capsys.readouterr().out
+
+
+def test_nothing_is_removed_in_another_account() -> None:
+    """There it would not be found, and be taken for gone."""
+    call = Call("sagemaker", "delete_model", {"ModelName": "a-model"}, "us-east-1")
+    with pytest.raises(
+        NotDoneError, match="changed in AWS account another, and these credentials are of 1234567"
+    ) as no:
+        perform_undo(call, "another")
+    assert no.value.final
+    with pytest.raises(GoneError):
+        perform_undo(call, "123456789012")
 
 
 def test_a_file_that_is_not_trusted_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
