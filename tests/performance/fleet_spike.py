@@ -43,7 +43,7 @@ SERVICES_S = -np.log1p(-(np.arange(4096) + 0.5) / 4096) * MEAN_S
 
 
 class Spike(NamedTuple):
-    """A spike as the endpoint had it: arrivals (seconds after its minutes began), and seconds over the limit, activities."""
+    """A spike as the endpoint had it: arrivals (seconds after its minutes began), and what came of it."""
 
     arrivals_s: Floats
     length_s: float
