@@ -23,10 +23,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from inference_benchmarker.engine.endpoint_factory import begin, make, remove
+from inference_benchmarker.engine.leftovers import end_leftovers
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.made import use_holder
 from server_capacity.keeper.cleanup_file import CleanupFile
 from server_capacity.keeper.putting_back import PATIENCE_S, put_back
+from server_capacity.keeper.undo import MARK
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -144,6 +146,8 @@ def main() -> int:
     line.over.wait()  # while the keeper goes on, which may be killed yet
     if line.is_cut:
         _put_back(line.job)
+    else:  # also for a keeper that is killed now
+        end_leftovers(line.job["mark"], {os.getpid()}, MARK)
     return 0
 
 

@@ -82,7 +82,8 @@ class Making(threading.Thread):
             os.close(output)
             logs.start()
             stack.callback(self._kill, maker)
-            job = {**self._order, "folder": str(self._cleanup.folder), "lock": self._cleanup.lock}
+            held = {"folder": str(self._cleanup.folder), "lock": self._cleanup.lock, "mark": self._mark}
+            job = {**self._order, **held}
             ours.sendall(json.dumps(job).encode() + b"\n")
             if self._listen(ours):
                 put_back(self._cleanup, of=self._numbers[1:], say=self._progress)
