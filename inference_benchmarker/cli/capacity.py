@@ -13,6 +13,7 @@ from inference_benchmarker.cli.ranking import before, rank
 from inference_benchmarker.cli.searching import draw, refuse_scaling, removed_if_empty, search, served
 from inference_benchmarker.cli.terminal import how_far, print_report, say, say_nothing
 from inference_benchmarker.cli.vary_flags import asked_of
+from inference_benchmarker.cli.verifying import planned_by, verify
 from inference_benchmarker.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ Searches the highest rate below which every limit is kept, with a 95% interval, 
   benchmark capacity --demo                              try it out: an embedded endpoint, two minutes
   benchmark capacity --factories-file FILE --slo 'p99<200ms'
   benchmark capacity --factories-file FILE --vary instance_type=ml.m5.xlarge,ml.c5.xlarge --target-rps 1000
+  benchmark capacity --verify .tmp/<timestamp>_plan      prove a plan: its target for real, on as many instances
 """
 _EPILOG = """\
 exit codes: 0 found (also where --max-rps keeps every limit), 1 no rate keeps the limits or it cannot tell,
@@ -43,6 +45,7 @@ def run(arguments: list[str]) -> int:
     parser = capacity_parser()
     options, found = parser.parsed(arguments)
     options, wrong = with_config(options, parser.flags)
+    planned = planned_by(options)
     if options["demo"]:
         fill_in_demo(options)
     problems = [*problems, *found, *wrong]
@@ -54,12 +57,14 @@ def run(arguments: list[str]) -> int:
         embedded_endpoint(publish_interval_s=1) if options["demo"] else nullcontext(),
         how_far(quiet=options["quiet"]),
     ):
+        if planned is not None:
+            return verify(question, planned, asked, options, tell)
         from server_capacity.variants.jobs import jobs_of
 
         jobs = jobs_of(question.plan, asked.endpoints, make=asked.ranked or not options["demo"])
         if asked.ranked:
             return rank(question, jobs, asked, options, tell)
-        before(question, jobs, asked, tell)
+        before(question.longest_s, jobs, asked, tell)
         folder, data = _searched(question, jobs[0], options, tell)
         _print(data, str(folder), as_json=options["json"])
         draw(folder, tell)  # nobody waits for pictures to read the answer

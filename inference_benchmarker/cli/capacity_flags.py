@@ -189,11 +189,11 @@ def fill_in_demo(options: dict[str, Any]) -> None:
     from inference_benchmarker.packaged import demo_factories, demo_metrics
 
     if options["factories_file"] is None and options["locust_file"] is None:
-        options["factories_file"] = str(demo_factories(makes_endpoint=options["vary"] is not None))
+        options["factories_file"] = str(demo_factories(makes_endpoint=bool(options["vary"] or options["verify"])))
     if options["endpoint_config"] is None:
         options["endpoint_config"] = str(demo_metrics())
     for name, value in _DEMO.items():
-        if options[name] is None and not (name == "time" and options["precision"] is not None):
+        if options[name] is None and not (name == "time" and (options["precision"] or options["verify"])):
             options[name] = value
 
 

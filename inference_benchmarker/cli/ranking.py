@@ -46,7 +46,7 @@ def rank(question: Question, jobs: Sequence[Job], asked: Asked, options: dict[st
     from server_capacity.variants.folder import KIND, save
     from server_capacity.variants.jobs import to_child
 
-    beside = {"recommender": _recommended(options), **before(question, jobs, asked, tell)}
+    beside = {"recommender": _recommended(options), **before(question.longest_s, jobs, asked, tell)}
     folder = make_stamped_folder(question.plan.output_dir, KIND)
     several = asked.parallel > 1
     handed = {**options, **dict.fromkeys(_OF_THIS_PROCESS), "json": True, "quiet": options["quiet"] or several}
@@ -75,8 +75,11 @@ def rank(question: Question, jobs: Sequence[Job], asked: Asked, options: dict[st
     return int(data["exit_code"])
 
 
-def before(question: Question, jobs: Sequence[Job], asked: Asked, tell: Tell) -> dict[str, Any]:
-    """Tell what making the endpoints will cost, and ask; BenchmarkError where it is not to be, or cannot."""
+def before(load_s: float, jobs: Sequence[Job], asked: Asked, tell: Tell) -> dict[str, Any]:
+    """Tell what making the endpoints will cost, and ask; BenchmarkError where it is not to be, or cannot.
+
+    ``load_s``: the seconds of load of each variant.
+    """
     made = [job for job in jobs if job.arguments is not None]
     if not made:
         return {"quotas": [], "spend": None}
@@ -84,7 +87,7 @@ def before(question: Question, jobs: Sequence[Job], asked: Asked, tell: Tell) ->
     from server_capacity.variants.before import check_spend, needed_by, planned_spend, quotas_for
 
     needed = [needed_by(job.known) for job in made]
-    spend = planned_spend(needed, question.longest_s * max(len(job.variants) for job in made), asked.prices)
+    spend = planned_spend(needed, load_s * max(len(job.variants) for job in made), asked.prices)
     check_spend(spend, asked.max_cost)
     quotas = quotas_for(needed, asked.parallel)
     refuse([each["text"] for each in quotas if each["text"]])

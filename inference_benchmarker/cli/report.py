@@ -25,12 +25,15 @@ def run(arguments: list[str]) -> int:
     give_back_large_blocks()
     from server_capacity.capacity import folder as of_capacity
     from server_capacity.plan import folder as of_plan
+    from server_capacity.proof import folder as of_proof
     from server_capacity.variants import folder as of_ranking
 
     if of_capacity.is_capacity(options.dir):
         return _again(of_capacity.load(options.dir), as_json=options.json)
     if of_plan.is_plan(options.dir):
         return _again(of_plan.load(options.dir), as_json=options.json)
+    if of_proof.is_proof(options.dir):
+        return _again(of_proof.load(options.dir), as_json=options.json)
     if of_ranking.is_ranking(options.dir):
         return _again(of_ranking.load(options.dir), as_json=options.json)
     from inference_benchmarker.wave import store

@@ -53,12 +53,12 @@ def served(
         keeper.endpoint(question.plan.factories_file, arguments, folder.name) as made,
     ):
         plan = replace(question.plan, endpoint_name=made.name)
-        _check(plan)
+        check_one(plan)
         tell(f"{made.name} is there, after {made.seconds:.0f} s, and has answered a request.")
         yield replace(question, plan=plan, endpoint={"arguments": dict(known), "seconds_to_create": made.seconds})
 
 
-def _check(plan: WavePlan) -> None:
+def check_one(plan: WavePlan) -> None:
     """Send one request; BenchmarkError with what became of it where it failed."""
     from inference_benchmarker.engine.check import send_one
 
@@ -66,17 +66,33 @@ def _check(plan: WavePlan) -> None:
     found = send_one(plan, printed.append)
     if not found.ok:
         reason = getattr(found, "how", None) or getattr(found, "error_text", None) or "it failed"
-        raise BenchmarkError(f"{plan.endpoint_name}: the first request to it failed: {str(reason)[:500].rstrip('.')}.")
+        name = plan.endpoint_name or plan.url or plan.factories_file or plan.locust_file
+        raise BenchmarkError(f"{name}: the first request to it failed: {str(reason)[:500].rstrip('.')}.")
 
 
 def search(question: Question, options: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
-    """Search, and give what stands in the folder's ``capacity.json``.
-
-    Nobody scales the endpoint meanwhile: of one that was there that was refused before, of one that is made it is now.
-    """
+    """Search, and give what stands in the folder's ``capacity.json``."""
     from server_capacity.capacity.folder import save
-    from server_capacity.capacity.measured_endpoint import measured_endpoint
     from server_capacity.capacity.run import find_capacity
+
+    with standing(question, options, folder, tell) as (asked, waves, suspended):
+        data = find_capacity(asked, waves)
+    if suspended is not None:
+        data["suspended"] = suspended
+        save(folder, data)
+    return data
+
+
+@contextmanager
+def standing(
+    question: Question, options: dict[str, Any], folder: Path, tell: Tell
+) -> Iterator[tuple[Question, Waves, dict[str, Any] | None]]:
+    """The question with what is known of its endpoint, and whoever runs the waves, while nobody scales the endpoint.
+
+    Of one that was there scaling was refused before, of one that is made it is now. Last, what was suspended, complete
+    once the context has ended; None where nothing was to be.
+    """
+    from server_capacity.capacity.measured_endpoint import measured_endpoint
     from server_capacity.keeper.scaling import suspended_scaling
 
     made, suspends = question.endpoint or {}, options["suspend_scaling"]
@@ -87,11 +103,7 @@ def search(question: Question, options: dict[str, Any], folder: Path, tell: Tell
     known = made.get("arguments"), question.plan.payload_arguments, made.get("seconds_to_create")
     question = replace(question, endpoint=measured_endpoint(question.plan.endpoint_name, *known, blocks))
     with suspended_scaling(blocks, folder, say) if suspends else nullcontext() as suspended:
-        data = find_capacity(question, _waves(options, folder, server, tell))
-    if suspended is not None:
-        data["suspended"] = suspended
-        save(folder, data)
-    return data
+        yield question, _waves(options, folder, server, tell), suspended
 
 
 def refuse_scaling(question: Question, options: dict[str, Any]) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _ONLY_RANKED = ("parallel", "target_rps", "utilisation", "recommender")
 
+_OF_A_SEARCH = ("vary", "in", "arrivals", "precision", "max_rps", "start_rps", "soak", "cache")
+
 
 def parse_share(flag: str, text: str) -> float:
     """A share as 0.7 or 70%, above 0 and at most 1."""
@@ -45,6 +47,12 @@ VARY_FLAGS = [
         "P%",
         "the share of its lower end that an instance is to get (default 70%)",
         parse_share,
+    ),
+    Flag(
+        "--verify",
+        "PLAN",
+        "prove a plan of `benchmark plan`, its folder or fleet_plan.json: send its target to as many instances as it "
+        "says, with Poisson arrivals, for as long as it takes to tell (--time says otherwise)",
     ),
     Flag("--recommender", "JOB", "show an Inference Recommender job's results beside ours"),
     Flag("--max-cost", "USD", "make no endpoint where that may cost more", parse_number),
@@ -97,8 +105,17 @@ def asked_of(options: dict[str, Any], problems: list[str]) -> Asked:
     return Asked(tuple(axes), endpoints, aim, parallel, cores, prices, given["max_cost"], sure)
 
 
+def _stray_in_a_proof(options: dict[str, Any]) -> Iterator[str]:
+    if options["verify"] is None:
+        return
+    for name in _OF_A_SEARCH:
+        if options[name] is not None:
+            yield f"--{name.replace('_', '-')} is for a search, and --verify sends the plan's target: leave it out."
+
+
 def _problems(options: dict[str, Any], given: dict[str, Any]) -> Iterator[str]:
     ranked = options["vary"] is not None
+    yield from _stray_in_a_proof(options)
     for name in _ONLY_RANKED:
         if options[name] is not None and not ranked:
             yield f"--{name.replace('_', '-')} is for --vary, which compares endpoints."

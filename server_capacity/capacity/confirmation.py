@@ -108,7 +108,7 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: Explored
     stage = counted(wave, question.limits)[0]
     stage = replace(stage, stretch=replace(stage.stretch, purpose="confirm"))
     limits = enumerate(question.limits)
-    judged = (judge(limit, *_totals(stage, place), _spread(answer, limit)) for place, limit in limits)
+    judged = (judge(limit, *totals(stage, place), _spread(answer, limit)) for place, limit in limits)
     return Confirmed(wave, stage, tuple(judged), spoilt(question, wave), soak=question.soak_s is not None)
 
 
@@ -190,7 +190,8 @@ def _server_row(held: Held, judgement: Judgement) -> dict[str, Any]:
     }
 
 
-def _totals(stage: Counted, place: int) -> tuple[int, int]:
+def totals(stage: Counted, place: int) -> tuple[int, int]:
+    """Of how many requests of a stage, how many were over a limit, by its place among the limits."""
     counts = [each.counts[place] for each in stage.stretch.slices]
     return sum(count.of for count in counts), sum(count.over for count in counts)
 

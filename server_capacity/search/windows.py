@@ -1,4 +1,4 @@
-"""The share of windows at a rate that keep a limit, by the bursts that were seen. Pure."""
+"""The share of windows at a rate that keep a limit, and the chance of a count, by the bursts that were seen. Pure."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ def window_share(estimate: Estimate, allowed: float, rate: float, seconds: float
     steps = estimate.slope * (rate / estimate.rate - 1.0)
     mean = rate * seconds * min(1.0, allowed * math.exp(steps))
     beyond = max((estimate.dispersion - 1.0) * math.exp(SHORTER * steps), 1e-6)
-    return _at_most(int(allowed * rate * seconds + 1e-9), mean, beyond)
+    return at_most(int(allowed * rate * seconds + 1e-9), mean, beyond)
 
 
-def _at_most(count: int, mean: float, beyond: float) -> float:
+def at_most(count: int, mean: float, beyond: float) -> float:
     """The chance of at most ``count``, of a negative binomial of variance ``mean`` (1 + ``beyond``)."""
+    if count < 0:
+        return 0.0
     shape, numbers = mean / beyond, np.arange(count)
     ratios = np.log((numbers + shape) / (numbers + 1) * beyond / (1.0 + beyond))
     logs = -shape * math.log1p(beyond) + np.concatenate([[0.0], np.cumsum(ratios)])

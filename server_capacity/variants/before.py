@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from server_capacity.costs.prices import Prices
 
-_COUNTS = ("instances", "instance_count")
+COUNTS = ("instances", "instance_count")
 
 
 class Needed(NamedTuple):
@@ -27,7 +27,7 @@ class Needed(NamedTuple):
 def needed_by(arguments: Mapping[str, Any]) -> Needed:
     """Arguments of endpoint_factory, with defaults."""
     kind = arguments.get("instance_type")
-    count = next((arguments[name] for name in _COUNTS if isinstance(arguments.get(name), int)), 1)
+    count = next((arguments[name] for name in COUNTS if isinstance(arguments.get(name), int)), 1)
     return Needed(str(kind) if kind else None, count)
 
 

@@ -1,0 +1,75 @@
+"""The proof of a plan from its question to its answer: the target for real, on the instances that are planned."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.engine.launch import resolve
+from inference_benchmarker.engine.processes import counting_interrupts, until_interrupted
+from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.wave.run_dir import make_stamped_folder
+from server_capacity.plan.remarks import instances_text
+from server_capacity.plan.totals import load_text
+from server_capacity.proof.folder import KIND, save
+from server_capacity.proof.judging import judged
+from server_capacity.proof.length import length_of
+from server_capacity.proof.result import content
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from inference_benchmarker.plan.plan import WavePlan
+    from server_capacity.capacity.question import Question
+    from server_capacity.capacity.waves import Waves
+    from server_capacity.proof.planned import Planned
+
+RPS_A_WORKER = 250.0
+"""Where nobody says how many workers there are to be, there is one for each so many requests/s, up to the cores."""
+
+
+def make_folder(question: Question, planned: Planned) -> Path:
+    """``<UTC timestamp>_proof/``; every cheap problem is raised before it is made, as one BenchmarkError."""
+    plan = _wave_plan(question, planned, 1.0, 0.0, question.plan.output_dir)
+    refuse([problem.text for problem in plan.problems()])
+    resolve(plan)
+    return make_stamped_folder(question.plan.output_dir, KIND)
+
+
+def prove(question: Question, planned: Planned, waves: Waves, **more: Any) -> dict[str, Any]:
+    """Send the target, judge what came of it, and write that down: the object of ``proof.json``.
+
+    ``more``: keys that others fill in. KeyboardInterrupt where it was interrupted before anything was sent.
+    BenchmarkError where the endpoint is known to run on another number of instances.
+    """
+    _check_instances(question, planned)
+    length = length_of(planned, question.limits, question.settings.time_s, waves.server.least_s)
+    aim = planned.aim
+    waves.say(f"The plan: {load_text(aim.target_rps)} on {instances_text(aim.instances)}. {length.sentence()}")
+    with counting_interrupts() as interrupts:
+        plan = _wave_plan(question, planned, length.seconds, length.warmup_s, waves.folder)
+        wave = waves.confirm(plan)
+        waiting = [wave]
+        told = until_interrupted(lambda: waves.server.wait(waiting, interrupts), interrupts) or waiting
+        data = content(question, planned, length, judged(question, planned, told[0]), **more)
+        save(waves.folder, data)
+    return data
+
+
+def _check_instances(question: Question, planned: Planned) -> None:
+    endpoint = question.endpoint or {}
+    there = endpoint.get("instances")
+    if there is not None and there != planned.aim.instances:
+        raise BenchmarkError(
+            f"{endpoint.get('name')}: runs on {instances_text(there)}; {planned.file} plans {planned.aim.instances}.",
+            "Change their number, or plan what there is.",
+        )
+
+
+def _wave_plan(question: Question, planned: Planned, seconds: float, warmup_s: float, folder: Path) -> WavePlan:
+    rate = planned.aim.target_rps
+    workers = max(question.plan.workers, min(question.most_workers, math.ceil(rate / RPS_A_WORKER)))
+    plan = question.confirmation(rate, seconds, workers, folder)
+    return replace(plan, warmup_s=Decimal(f"{warmup_s:.3f}"))

@@ -1,0 +1,191 @@
+"""``benchmark capacity --verify``: what is refused before anything is sent, and plans that are proven for real."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker import cli
+from inference_benchmarker.cli import capacity_flags
+from inference_benchmarker.version import SCHEMA_VERSION
+from server_capacity.capacity.folder import save
+from tests.capacities import found
+from tests.fake_cloudwatch import alone
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Each instance serves two requests at a time, 20 ms each: it is full at 100/s.
+SERVED = """
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from geventhttpclient import HTTPClient
+
+
+def endpoint_factory(COUNT: int = 1, kind: str = "small"):
+    flags = ["--port", "0", "--servers", str(2 * COUNT), "--service-time", "0.02"]
+    command = [sys.executable, "-m", "inference_benchmarker.cli", "endpoint", *flags]
+    Path("made").write_text(f"{COUNT} {kind}")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        yield re.search(r"http://\\S+", process.stdout.readline())[0]
+        process.terminate()
+    Path("removed").touch()
+
+
+def invoke_factory(endpoint_name):
+    client = HTTPClient.from_url(endpoint_name, concurrency=1000)
+
+    def invoke(payload):
+        with_body = client.post("/invocations", body=payload)
+        assert with_body.read() and with_body.status_code == 200
+
+    return invoke
+
+
+def payload_factory(size: int = 1):
+    return {"pre_computed": True, "input": [b"%d" % number * size for number in range(100)]}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone(monkeypatch, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f.py").write_text(SERVED.replace("COUNT", "instances"))
+
+
+def planned(tmp_path: Path, *flags: str, instances: int = 1, low: float = 60.0, **endpoint: Any) -> Path:
+    """A plan of `benchmark plan`, made of a search that is made up."""
+    given = {"name": "e", "instances": instances, "arguments": {"instances": instances, "kind": "large"}, **endpoint}
+    limits = [{"expression": each, "dispersion": 10.0, "slope": 15.0} for each in ("p90<1s", "success>=0.95")]
+    told = found(rate=low * 1.05, interval={"low": low, "high": low * 1.1}, endpoint=given)
+    told = {**told, "schema_version": SCHEMA_VERSION, "limit": "p90<1s", "limits": limits}
+    (tmp_path / "c").mkdir(exist_ok=True)
+    save(tmp_path / "c", told)
+    assert cli.main(["plan", "c", *flags, "--output-dir", "plans"]) == 0
+    return max((tmp_path / "plans").iterdir())
+
+
+def verify(*arguments: str) -> int:
+    return cli.main(["capacity", "--output-dir", "out", *arguments])
+
+
+@pytest.mark.process
+def test_a_plan_is_proven_on_as_many_instances_as_it_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(capacity_flags, "LEAST_TIME_S", 1.0)
+    plan = planned(tmp_path, "--target-rps", "100", "--utilisation", "85%")
+    capsys.readouterr()
+
+    code = verify("--verify", str(plan), "--factories-file", "f.py", "--time", "1", "--yes")
+
+    printed = capsys.readouterr()
+    assert code == 0, printed.err
+    (folder,) = (tmp_path / "out").glob("*_proof")
+    data = json.loads((folder / "proof.json").read_text())
+    assert (
+        printed.out.splitlines()[0]
+        == data["headline"]
+        == "Holds: 2 instances served 100/s for 1.0 s within every limit."
+    )
+    assert (tmp_path / "made").read_text() == "2 large", "the search's arguments, and the plan's instances"
+    assert (tmp_path / "removed").exists()
+    assert "1 endpoint, about" in printed.err
+    assert "The plan: 100/s on 2 instances. Sends for 1.0 s" in printed.err
+    assert [row["expression"] for row in data["limits"]] == ["p90<1s", "success>=0.95"]
+    assert (folder / data["directory"] / "requests.parquet").is_file()
+    assert data["endpoint"]["arguments"] == {"instances": 2, "kind": "large"}
+    assert 50 < data["sent"] < 150
+    assert cli.main(["report", str(folder)]) == 0
+    assert capsys.readouterr().out == printed.out.replace("out/", f"{tmp_path}/out/", 1)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--vary", "kind=a"], "--vary is for a search, and --verify sends the plan's target"),
+        (["--arrivals", "constant", "--soak", "10"], "--soak is for a search, and --verify sends"),
+        ([], "Nobody can be asked here. Say --yes"),
+        (["--slo", "server.CPUUtilization<70%"], "give the --endpoint-config"),
+        (["--max-cost", "1", "--yes"], "--max-cost 1: there is no price of"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], said: str
+) -> None:
+    plan = planned(tmp_path, "--target-rps", "100")
+    assert verify("--verify", str(plan / "fleet_plan.json"), "--factories-file", "f.py", *flags) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (
+            SERVED.replace("COUNT", "size"),
+            "takes no argument `instances` or `instance_count`, so that it cannot make 3",
+        ),
+        (SERVED.replace("COUNT", "instances").replace("endpoint_factory", "other"), "has no endpoint_factory, which"),
+        (
+            SERVED.replace("COUNT", "instance_count"),
+            "endpoint_factory takes no argument 'instances', which the search had",
+        ),
+        (SERVED.replace("COUNT: int = 1", "instances: int, zone"), "endpoint_factory needs zone, which the search"),
+    ],
+)
+def test_a_file_that_cannot_make_the_fleet_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], source: str, said: str
+) -> None:
+    (tmp_path / "f.py").write_text(source.replace("COUNT", "instances"))
+    plan = planned(tmp_path, "--target-rps", "100")
+    assert verify("--verify", str(plan), "--factories-file", "f.py", "--yes") == 2
+    assert said in capsys.readouterr().err
+
+
+def test_what_is_no_plan_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert verify("--verify", "nowhere", "--factories-file", "f.py") == 2
+    assert "nowhere: cannot be read" in capsys.readouterr().err
+    plan = planned(tmp_path, "--target-rps", "100")
+    data = json.loads((plan / "fleet_plan.json").read_text())
+    for endpoints, said in (([], "plans no endpoint"), (2 * data["endpoints"], "plans 2 endpoints"), ([{}], "missing")):
+        (plan / "fleet_plan.json").write_text(json.dumps({**data, "endpoints": endpoints}))
+        assert verify("--verify", str(plan), "--factories-file", "f.py") == 2
+        assert said in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.process
+def test_three_commands_lead_from_nothing_to_a_proof(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    out = ("--output-dir", "out")
+
+    types = "instance_type=ml.m5.large,ml.m5.xlarge"
+    assert cli.main(["capacity", "--demo", "--vary", types, "--time", "20", *out]) == 0
+    (ranking,) = (tmp_path / "out").glob("*_ranking")
+    assert cli.main(["plan", str(ranking), "--target-rps", "150", *out]) == 0
+    (plan,) = (tmp_path / "out").glob("*_plan")
+    capsys.readouterr()
+    assert cli.main(["capacity", "--demo", "--verify", str(plan), *out]) == 0
+
+    assert capsys.readouterr().out.startswith("Holds: ")
+    (folder,) = (tmp_path / "out").glob("*_proof")
+    data = json.loads((folder / "proof.json").read_text())
+    chosen = json.loads((plan / "fleet_plan.json").read_text())["endpoints"][0]["chosen"]["instances"]
+    assert data["instances"] == data["endpoint"]["instances"] == chosen, "as many as SageMaker says there were"
+    assert data["server_metrics"]["Invocations"]["Sum"] >= data["sent"]
+    entries = json.loads((folder / "cleanup.json").read_text())["entries"]
+    assert {entry["state"] for entry in entries} <= {"undone", "gone"}
