@@ -22,6 +22,7 @@ AGAIN, COMPARE = "again", "compare"
 """Purposes: the rate that ended growth once more; a low one, for the time of its answers."""
 LEAST_OVER = 4  # requests over that are no accident
 CLEARLY = 2.0  # standard errors
+NEAR, USUAL_DISPERSION = 0.5, 4.0  # of a rate, from which it counts as near; as requests over come in bursts
 FASTER, LEAST_ANSWERS = 0.6, 30
 """The mean time of so many answers over that of so many at the same rate before, which chance hardly makes."""
 
@@ -37,7 +38,7 @@ def to_try_again(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> float
 def to_compare(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> float | None:
     """The rate whose answers tell whether the endpoint became faster, where the last stretch kept what broke before."""
     last = stretches[-1]
-    if last.purpose != AGAIN or last.void or not _kept(limits, last, pace_of(stretches).answer_s):
+    if last.purpose != AGAIN or last.void or not _kept(limits, [last], pace_of(stretches).answer_s):
         return None
     low = [
         each.rate
@@ -64,19 +65,39 @@ def without_warm_up(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
 
 
 def without_accidents(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
-    """The stretches; those of growth are void whose rate broke a limit once, and was kept when it was tried again."""
+    """The stretches; those of growth are void whose rate broke a limit once, and was kept when it was tried again.
+
+    A rate a little too high is kept by luck at times: so not much lower ones must have kept every limit clearly, too.
+    """
     answer_s = pace_of(stretches).answer_s
     kept = {
         each.rate: each.number
         for each in stretches
-        if each.purpose == AGAIN and not each.void and _kept(limits, each, answer_s)
+        if each.purpose == AGAIN and not each.void and _kept(limits, [each], answer_s)
+    }
+    accidents = {
+        each.number
+        for each in stretches
+        if each.purpose == "grow" and not each.void and each.number < kept.get(each.rate, 0)
+    }
+    clear = {
+        rate for rate in kept if _kept(limits, _near(stretches, rate, accidents), answer_s, variance=USUAL_DISPERSION)
     }
     return tuple(
         replace(each, void=f"{each.rate:g}/s was tried again later, and kept every limit")
-        if each.purpose == "grow" and not each.void and each.number < kept.get(each.rate, 0)
+        if each.number in accidents and each.rate in clear
         else each
         for each in stretches
     )
+
+
+def _near(stretches: Sequence[Stretch], rate: float, accidents: set[int]) -> list[Stretch]:
+    """The stretches at a rate and not far below it that count, without accidents."""
+    return [
+        each
+        for each in stretches
+        if NEAR * rate <= each.rate <= rate and not each.void and each.number not in accidents
+    ]
 
 
 def _is_slower(early: Stretch, late: Stretch) -> bool:
@@ -94,14 +115,17 @@ def _reason(early: Stretch, late: Stretch) -> str:
     return f"the endpoint was slower at first: at {late.rate:g}/s answers took {times[0]}, and later {times[1]}"
 
 
-def _kept(limits: Sequence[Limit], stretch: Stretch, answer_s: float) -> bool:
-    """Tells whether every limit was kept by more than chance, or nothing was over."""
-    if overloaded(stretch, answer_s):
+def _kept(limits: Sequence[Limit], stretches: Sequence[Stretch], answer_s: float, variance: float = 1.0) -> bool:
+    """Tells whether all stretches together kept every limit by more than chance, or nothing was over.
+
+    ``variance``: that of a number of requests over, in times of a Poisson number's.
+    """
+    if any(overloaded(stretch, answer_s) for stretch in stretches):
         return False
     for place, limit in enumerate(limits):
-        counts = [part.counts[place] for part in stretch.slices]
+        counts = [part.counts[place] for stretch in stretches for part in stretch.slices]
         over, expected = sum(count.over for count in counts), limit.allowed * sum(count.of for count in counts)
-        if over > max(0.0, expected - CLEARLY * math.sqrt(expected)):
+        if over > max(0.0, expected - CLEARLY * math.sqrt(variance * expected)):
             return False
     return True
 

@@ -84,6 +84,31 @@ def test_an_accident_while_the_rate_grew_counts_for_nothing_once_its_rate_was_ke
     assert without_accidents([P95], broken) == tuple(broken)
 
 
+def test_a_rate_that_was_kept_by_luck_leaves_growth_as_it_was() -> None:
+    """Where the share over is twice what is allowed a short stretch has nothing over at times, as it comes in bursts."""
+    near = (("below", 52.0, 12, 0.01), ("above", 56.0, 12, 0.012))
+    course = run(("grow", 32.0, 3, 0.0), ("grow", 64.0, 3, 0.06), *near, (AGAIN, 64.0, 8, 0.0))
+
+    assert without_accidents([P99], course) == tuple(course)
+
+
+class Stalling(Queue):
+    """All stand still once, for a fifth of a second."""
+
+    def answered_at(self, at_s: float, draw: Random) -> float:
+        """A request that comes meanwhile waits for its end."""
+        return super().answered_at(11.2 if 11.0 < at_s < 11.2 else at_s, draw)
+
+
+def test_one_stall_while_the_rate_grows_does_not_hold_the_search_below_it() -> None:
+    played = play(Stalling(4, lambda _: 0.02), [P99], Settings(), seed=1)
+
+    assert [each.rate for each in without_accidents([P99], played.stretches) if each.void] == [64.0]
+    assert played.answer.interval is not None
+    assert played.answer.interval.low < 174 < played.answer.interval.high
+    assert played.answer.memory is None
+
+
 class SlowStart(Queue):
     """Three times as slow for the first 20 s."""
 
