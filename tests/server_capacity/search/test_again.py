@@ -85,7 +85,7 @@ def test_an_accident_while_the_rate_grew_counts_for_nothing_once_its_rate_was_ke
 
 
 def test_a_rate_that_was_kept_by_luck_leaves_growth_as_it_was() -> None:
-    """Where the share over is twice what is allowed a short stretch has nothing over at times, as it comes in bursts."""
+    """Where the share over is twice what is allowed a short stretch has nothing over at times, by its bursts."""
     near = (("below", 52.0, 12, 0.01), ("above", 56.0, 12, 0.012))
     course = run(("grow", 32.0, 3, 0.0), ("grow", 64.0, 3, 0.06), *near, (AGAIN, 64.0, 8, 0.0))
 
