@@ -67,6 +67,14 @@ def metric_text(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1_000 or value % 1 == 0 else f"{value:.4g}"
 
 
+def money_text(amount: float, currency: str = "USD") -> str:
+    """$1.22, $0.0036, $12,345, 1.22 CNY: to cents, of less than ten cents two digits, from a thousand on no cents."""
+    size = abs(amount)
+    tiny = next((digits for digits in range(2, 12) if size * 10**digits >= 9.95), 2) if size else 2
+    text = f"{amount:,.{0 if size >= 999.995 else tiny}f}"
+    return f"${text}" if currency == "USD" else f"{text} {currency}"
+
+
 def unit_text(unit: str | None) -> str:
     """A server's unit; nothing where its metric's name says enough."""
     return "" if unit is None or unit in _PLAIN_UNITS else unit.lower()

@@ -120,14 +120,53 @@ class Curves:
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table. ``run``: whose sign stands before it; ``strong``: it is chosen; ``bar``: see ``Table``."""
+
+    cells: tuple[str, ...]
+    run: int | None = None
+    strong: bool = False
+    bar: Bar | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of texts below their head, the first column to the left; ``notes``: sentences below them.
+
+    ``bar_at``: the column in which each row's ``bar`` is drawn, its interval as a bracket, all on one scale from 0.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+    bar_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A number to know first, with what goes with it."""
+
+    name: str
+    value: str
+    note: str = ""
+    tone: Literal["", "good", "bad"] = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
-    """Figures that belong together, with a sentence on how to read them; ``pictured``: outside of the page, too."""
+    """Figures that belong together, with a sentence on how to read them; ``pictured``: outside of the page, too.
+
+    ``tables`` stand before the charts; ``commands``, lines for a shell, after them.
+    """
 
     key: str
     title: str
     text: str
     charts: tuple[Bars | Curves, ...]
     pictured: bool = True
+    tables: tuple[Table, ...] = ()
+    commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,3 +200,11 @@ class Figures:
     title: str = "Benchmark comparison"
     lead: str = ""
     """The sentence to read first."""
+    tiles: tuple[Tile, ...] = ()
+    answer: tuple[Table, ...] = ()
+    """What stands below that sentence, in place of the cards where there is any."""
+    footer: str = (
+        "Bars start at zero. A bracket on a bar is its 95% confidence interval, from the variation between seconds. "
+        "≥ marks a lower bound: requests were abandoned, or nothing higher could be tried. * has a note, on hover and "
+        "in the table. Hatched bars belong to INVALID runs: their load was not the planned one."
+    )

@@ -28,6 +28,7 @@ def page(figures: Figures) -> str:
     return Template(_template("page.html")).substitute(
         title=html.escape(figures.title),
         lead=f'<p class="lead">{html.escape(figures.lead)}</p>' if figures.lead else "",
+        footer=html.escape(figures.footer),
         style=Template(_template("page.css")).substitute(palette=palette),
         data=data.replace("<", "\\u003c"),  # nothing in a name may end the script
         script=_template("page.js"),

@@ -95,20 +95,20 @@ def make_figures(
     told = (replace(each, pictured=wanted is not None or each.key != ALL_OF_AIPERF) for each in shown)
     cards = (*map(_card, runs), *map(capacity_card, capacities))
     drawn = Figures(cards, tuple(told)) if runs else Figures(cards, tuple(told), "p99", "Capacity", lead(capacities))
-    plain: Figures = _made_plain(drawn)
+    plain: Figures = made_plain(drawn)
     return plain
 
 
-def _made_plain(value: Any) -> Any:
+def made_plain(value: Any) -> Any:
     """The same with every text in it on one line, without what would colour or turn it: most of them are foreign."""
     if isinstance(value, str):
         return one_line(value, _LONG)
     if is_dataclass(value) and not isinstance(value, type):
-        changed = {each.name: _made_plain(getattr(value, each.name)) for each in fields(value) if each.name != "points"}
+        changed = {each.name: made_plain(getattr(value, each.name)) for each in fields(value) if each.name != "points"}
         return replace(value, **changed)
     if isinstance(value, dict):
-        return {_made_plain(key): _made_plain(each) for key, each in value.items()}
-    return tuple(map(_made_plain, value)) if isinstance(value, tuple) else value
+        return {made_plain(key): made_plain(each) for key, each in value.items()}
+    return tuple(map(made_plain, value)) if isinstance(value, tuple) else value
 
 
 def _place(bars: Bars) -> str:

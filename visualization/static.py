@@ -60,7 +60,7 @@ def pictures(figures: Figures, kinds: tuple[str, ...], name: str) -> Iterator[tu
     if not kinds:
         return
     with mpl.rc_context(_STYLE):
-        for section in (each for each in figures.sections if each.pictured):
+        for section in (each for each in figures.sections if each.pictured and each.charts):
             drawn = _draw(section, figures)
             for kind in kinds:
                 yield f"{name}_{section.key}.{kind}", _bytes(drawn, kind)
@@ -79,7 +79,7 @@ def _draw(section: Section, figures: Figures) -> Figure:
     from matplotlib.figure import Figure
 
     bars = isinstance(section.charts[0], Bars)
-    columns = 1 if any(map(_is_grouped, section.charts)) else min(_COLUMNS, len(section.charts))
+    columns = 1 if any(map(_is_grouped, section.charts)) else _columns(len(section.charts))
     heights = [_height(chart) for chart in section.charts[::columns]]
     rows, mean_height = len(heights), sum(heights) / len(heights)
     gap, left = 0.75, _NAMES if any(map(_is_lying, section.charts)) else _EDGE
@@ -106,6 +106,11 @@ def _draw(section: Section, figures: Figures) -> Figure:
     if any(isinstance(chart, Curves) and chart.strip for chart in section.charts):
         drawn.text(1 - 0.2 / _WIDTH, 0.12 / height, STRIP_KEY, ha="right", va="bottom", fontsize=8, color=SOFT)
     return drawn
+
+
+def _columns(charts: int) -> int:
+    """So many charts side by side; four stand two by two."""
+    return 2 if charts == 4 else min(_COLUMNS, charts)
 
 
 def _is_grouped(chart: Bars | Curves) -> bool:

@@ -9,8 +9,9 @@ from inference_benchmarker.cli.arguments import Parser, command_parser
 from inference_benchmarker.cli.capacity_flags import CAPACITY_FLAGS, fill_in_demo, make_question, without_others
 from inference_benchmarker.cli.config_file import with_config
 from inference_benchmarker.cli.embedded import embedded_endpoint
+from inference_benchmarker.cli.pages import draw_capacity
 from inference_benchmarker.cli.ranking import before, rank
-from inference_benchmarker.cli.searching import draw, refuse_scaling, removed_if_empty, search, served
+from inference_benchmarker.cli.searching import refuse_scaling, removed_if_empty, search, served
 from inference_benchmarker.cli.terminal import how_far, print_report, say, say_nothing
 from inference_benchmarker.cli.vary_flags import asked_of
 from inference_benchmarker.cli.verifying import planned_by, verify
@@ -67,7 +68,7 @@ def run(arguments: list[str]) -> int:
         before(question.longest_s, jobs, asked, tell)
         folder, data = _searched(question, jobs[0], options, tell)
         _print(data, str(folder), as_json=options["json"])
-        draw(folder, tell)  # nobody waits for pictures to read the answer
+        draw_capacity(folder, tell)  # nobody waits for pictures to read the answer
     return int(data["exit_code"])
 
 

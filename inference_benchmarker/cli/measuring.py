@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.capacity_flags import make_question
 from inference_benchmarker.cli.outlet import outlets
-from inference_benchmarker.cli.searching import draw, refuse_scaling, removed_if_empty, search, served
+from inference_benchmarker.cli.pages import draw_capacity
+from inference_benchmarker.cli.searching import refuse_scaling, removed_if_empty, search, served
 from inference_benchmarker.cli.terminal import say, say_nothing
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import INTERRUPTED, OK
@@ -106,7 +107,7 @@ def _searched(question: Question, options: dict[str, Any], folder: Path, tell: T
             data = search(question, options, folder, tell)
     except BenchmarkError as error:
         return {"failed": str(error)}
-    draw(folder, tell)
+    draw_capacity(folder, tell)
     return {"folder": folder.name, "interrupted": data["exit_code"] == INTERRUPTED}
 
 

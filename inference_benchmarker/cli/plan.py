@@ -6,8 +6,9 @@ import argparse
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.arguments import Parser, command_parser
+from inference_benchmarker.cli.pages import draw_plan
 from inference_benchmarker.cli.plan_flags import PLAN_FLAGS, make_questions
-from inference_benchmarker.cli.terminal import how_far, print_report
+from inference_benchmarker.cli.terminal import how_far, print_report, say
 from inference_benchmarker.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def run(arguments: list[str]) -> int:
         print(json.dumps(made.data, indent=2), flush=True)
     else:
         print_report(to_text(made.data, str(folder)))
+    draw_plan(folder, say)
     return int(made.data["exit_code"])
 
 

@@ -10,6 +10,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.cli.pages import draw_ranking
 from inference_benchmarker.cli.terminal import has_terminal, print_report, say
 from inference_benchmarker.errors import BenchmarkError, refuse
 
@@ -72,6 +73,7 @@ def rank(question: Question, jobs: Sequence[Job], asked: Asked, options: dict[st
         data["quotas"] = [*data["quotas"], *quotas_of_target(data)]
         save(folder, data)
     _print(data, str(folder), as_json=options["json"])
+    draw_ranking(folder, tell)
     return int(data["exit_code"])
 
 

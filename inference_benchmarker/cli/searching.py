@@ -131,21 +131,6 @@ def _named(blocks: list[dict[str, Any]], name: str | None) -> list[dict[str, Any
     ]
 
 
-def draw(folder: Path, tell: Tell) -> None:
-    """Write page and pictures into the folder; without them the answer stands all the same."""
-    from visualization.capacity import is_capacity, read_capacities
-    from visualization.series import make_figures, write_report
-
-    if not is_capacity(folder):  # the answer says that it could not be stored
-        return
-    try:
-        figures = make_figures((), None, read_capacities([folder], {}))
-        for _ in write_report(figures, ("html", "png"), folder, say_nothing, "capacity"):
-            pass
-    except BenchmarkError as error:
-        tell(str(error))
-
-
 def _server(blocks: list[dict[str, Any]], question: Question, options: dict[str, Any], tell: Tell) -> ServerSide:
     """Whoever is asked about the server; what will probably bring nothing is said now."""
     from server_capacity.capacity.server_side import ServerSide

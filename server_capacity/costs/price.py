@@ -63,11 +63,3 @@ def cost(price: Price, instances: float, requests_per_s: float) -> dict[str, Any
 def per_million(hour: float, per_s: float) -> float | None:
     """The cost of a million of what comes so often a second, while an hour costs so much."""
     return hour / (3600 * per_s) * 1e6 if per_s > 0 else None
-
-
-def money_text(amount: float, currency: str = "USD") -> str:
-    """$1.22, $0.0036, $12,345, 1.22 CNY: to cents, of less than ten cents two digits, from a thousand on no cents."""
-    size = abs(amount)
-    tiny = next((digits for digits in range(2, 12) if size * 10**digits >= 9.95), 2) if size else 2
-    text = f"{amount:,.{0 if size >= 999.995 else tiny}f}"
-    return f"${text}" if currency == "USD" else f"{text} {currency}"

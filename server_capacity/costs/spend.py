@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from inference_benchmarker.wording import counted
-from server_capacity.costs.price import money_text
+from inference_benchmarker.wording import counted, money_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

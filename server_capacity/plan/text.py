@@ -9,9 +9,9 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.text import plain
-from inference_benchmarker.wording import INDENT, aligned, duration_text, length_text
+from inference_benchmarker.wording import INDENT, aligned, duration_text, length_text, money_text
 from server_capacity.capacity.headline import between, rate_text
-from server_capacity.costs.price import NO_PRICE, money_text
+from server_capacity.costs.price import NO_PRICE
 from server_capacity.plan.remarks import instances_text
 from server_capacity.plan.totals import bounds_text, limit_alone, load_text
 
@@ -112,7 +112,7 @@ def _measured(plan: Plan) -> str:
 def _money(cost: Plan | None) -> Iterator[str]:
     if cost is not None:
         beside = ", ".join(str(cost[key]) for key in ("region", "source", "date") if cost.get(key))
-        price = money_text(cost["price_per_hour"], cost["currency"])
+        price = f"{cost['price_per_hour']:g} {cost['currency']}"
         yield f"{price} an hour of {cost['instance_type']} ({beside}); a month has 730 hours."
 
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.exit_codes import MISSED, OK
 from inference_benchmarker.version import SCHEMA_VERSION
-from inference_benchmarker.wording import metric_text
-from server_capacity.costs.price import money_text
+from inference_benchmarker.wording import metric_text, money_text
 from server_capacity.plan.remarks import instances_text
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from inference_benchmarker.text import one_line
-from inference_benchmarker.wording import counted
+from inference_benchmarker.wording import counted, money_text
 from server_capacity.capacity.headline import rate_text
-from server_capacity.costs.price import Price, money_text
+from server_capacity.costs.price import Price
 from server_capacity.variants.axes import PAYLOAD, label_of
 
 Ranking = Mapping[str, Any]

@@ -36,14 +36,19 @@ class Scores(NamedTuple):
         """Tells whether the one may be the other's better as well as its worse."""
         return self.best <= other.worst and other.best <= self.worst
 
+    def to_json(self) -> dict[str, float | None]:
+        """Both, a rate as it is; None where the best has no bound."""
+        return {"best": abs(self.best) if math.isfinite(self.best) else None, "worst": abs(self.worst)}
+
 
 def ranking(rows: Sequence[Row], aim: Aim, *, interrupted: bool = False, **more: Any) -> dict[str, Any]:
     """The object of ranking.json but for its date: the rows in their order, those without an answer last."""
     by = ranked_by(rows, aim)
+    rows = [{**row, "label": label_of(row["variant"])} for row in rows]
     answered = [row for row in rows if low_of(row) is not None]
     scored = sorted(((_scores(row, by, aim), row) for row in answered), key=lambda each: _order(*each))
     ordered = [_placed(place, scored) for place in range(len(scored))]
-    others = [{**row, "rank": None, "tied_with": []} for row in rows if low_of(row) is None]
+    others = [{**row, "rank": None, "tied_with": [], "score": None} for row in rows if low_of(row) is None]
     data: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "target_rps": aim.target_rps,
@@ -80,7 +85,7 @@ def score(row: Row, per_instance: float, by: By, aim: Aim) -> float:
         return -per_instance
     hour = row["price"]["per_hour"] if row["price"] else 1.0
     if by == "cost_per_million":
-        return per_million(hour, per_instance * aim.utilisation) or math.inf
+        return per_million(hour, per_instance * aim.utilisation) or 0.0
     assert aim.target_rps is not None
     instances = instances_for(aim.target_rps, per_instance, aim.utilisation)
     return float(instances * hour) if by == "cost_hour" else float(instances)
@@ -96,7 +101,7 @@ def _placed(place: int, scored: Sequence[tuple[Scores, Row]]) -> Row:
     mine, row = scored[place]
     better = sum(other.worst < mine.best for other, _ in scored)
     ties = [n + 1 for n, (other, _) in enumerate(scored) if n != place and mine.overlaps(other)]
-    return {**row, "rank": better + 1, "tied_with": ties}
+    return {**row, "rank": better + 1, "tied_with": ties, "score": mine.to_json()}
 
 
 def _exit_code(ordered: Sequence[Row], others: Sequence[Row], *, interrupted: bool) -> int:

@@ -9,9 +9,9 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.text import one_line, plain
-from inference_benchmarker.wording import INDENT, aligned, duration_text, metric_text
+from inference_benchmarker.wording import INDENT, aligned, duration_text, metric_text, money_text
 from server_capacity.capacity.headline import between, rate_text
-from server_capacity.costs.price import Price, money_text
+from server_capacity.costs.price import Price
 from server_capacity.costs.spend import spend_text
 from server_capacity.variants.axes import label_of
 

@@ -9,8 +9,10 @@ import pytest
 
 from inference_benchmarker.wave.wave import Wave
 from tests.browser import CHROMIUM, Tab, tab
+from tests.rankings import ranked
 from tests.waves import START, make_run
 from visualization.html import page as page_of
+from visualization.ranking import ranking_figures
 from visualization.runs import read_runs
 from visualization.series import make_figures
 
@@ -247,3 +249,20 @@ def test_labels_and_numbers_do_not_lie_on_one_another(opened: Tab, page: Path) -
             ".map((text) => text.getBoundingClientRect()); return two.left - one.right; })"
         )
         assert min(gaps) > 0, statistic
+
+
+def test_a_ranking_s_table_is_on_the_first_screen_of_a_desktop_and_of_a_phone(browser: Tab, tmp_path: Path) -> None:
+    browser.complaints.clear()
+    (tmp_path / "ranking.json").write_text(json.dumps(ranked(1000, ("m5", 300, 0.32), ("c5", 250, 0.204))))
+    (tmp_path / "ranking.html").write_text(page_of(ranking_figures(tmp_path)), encoding="utf-8")
+
+    for width in (1280, 390):
+        browser.size(width)
+        browser.open(tmp_path / "ranking.html")
+        browser.resolve()
+        assert browser.ask("document.documentElement.scrollWidth") <= width
+        assert browser.ask("document.querySelector('#answer').getBoundingClientRect().bottom") < 900
+    names = "[...document.querySelectorAll('#answer tbody th')].map((cell) => cell.innerText)"
+    assert browser.ask(names) == ["c5", "m5"]
+    assert browser.ask("document.querySelectorAll('#answer svg.range').length") == 2
+    assert browser.complaints == []

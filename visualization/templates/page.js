@@ -440,6 +440,39 @@ function table(head, rows) {
   return make("div", { class: "scroll", tabindex: 0 }, make("table", {}, make("thead", {}, cells("th", head)), make("tbody", {}, ...rows.map((row) => cells("td", row)))));
 }
 
+/* What stands above the figures: numbers to know first, and tables whose rows may have a sign and an interval */
+
+function tile({ name, value, note, tone }) {
+  return make("div", { class: `tile ${tone}` }, make("dt", {}, name), make("dd", {}, value), note ? make("p", {}, note) : null);
+}
+
+function told({ title, head, rows, notes, bar_at: place }) {
+  const most = Math.max(0, ...rows.flatMap(({ bar }) => (bar ? [bar.value, bar.high].filter((value) => value !== null) : [])));
+  const lines = rows.map(({ cells, run, strong, bar }) => make("tr", { class: strong ? "strong" : undefined }, ...cells.map((text, column) => make(column ? "td" : "th", column ? {} : { scope: "row" },
+    column === 0 && run !== null ? swatch(run) : null, column === place && bar ? range(bar, run, most) : null, column === place ? make("span", {}, text) : text))));
+  const all = make("table", {}, make("thead", {}, make("tr", {}, ...head.map((text) => make("th", { scope: "col" }, text)))), make("tbody", {}, ...lines));
+  return make("figure", { class: "told", "data-title": title }, title ? make("figcaption", {}, make("h3", {}, title)) : null,
+    rows.length ? make("div", { class: "scroll", tabindex: 0 }, all) : null, notes.length ? make("ul", {}, ...notes.map((line) => make("li", {}, line))) : null);
+}
+
+/* A value on a scale from 0, with its interval. */
+function range(bar, run, most) {
+  const wide = 110, at = (value) => 4 + (value / (most || 1)) * (wide - 8), style = run === null ? "fill:var(--ink)" : `fill:${color(run)}`;
+  const svg = make("svg", { class: "range", width: wide, height: 16, viewBox: `0 0 ${wide} 16`, role: "img", "aria-label": intervalText(bar) || format(bar.value) });
+  svg.append(make("rect", { class: "track", x: 0, y: 4, width: wide, height: 8, rx: 2 }), make("rect", { x: 0, y: 4, width: at(bar.value), height: 8, rx: 2, style }));
+  const [low, high] = [bar.low, bar.high].map((end) => (end === null ? end : at(end).toFixed(1)));
+  const bracket = `M${low},3v10M${high},3v10M${low},8H${high}`;
+  if (low !== null) svg.append(make("path", { d: bracket, style: "stroke:var(--card);stroke-width:3.5;fill:none" }), make("path", { d: bracket, class: "whisker" }));
+  return svg;
+}
+
+function addAnswer() {
+  const answer = byId("answer");
+  if (data.tiles.length) answer.append(make("dl", { id: "tiles" }, ...data.tiles.map(tile)));
+  answer.append(...data.answer.map(told));
+  answer.hidden = !answer.children.length;
+}
+
 /* The page */
 
 function subtitle(chart) {
@@ -481,6 +514,7 @@ function addRun(run, index) {
     redraw();
   });
   byId("legend").append(toggle);
+  if (data.answer.length) return; // which says of each what a card would
   const card = make("article", { class: "run", style: `--color:${color(index)}` },
     make("h3", {}, run.label, make("span", { class: `verdict ${invalid(index) ? "bad" : run.missed ? "missed" : ""}` }, `${mark(index)} ${run.verdict}`)),
     make("p", {}, run.facts.join(" · ")),
@@ -521,13 +555,15 @@ function addTheme() {
 }
 
 addHatches();
+addAnswer();
+byId("toolbar").hidden = !data.runs.length;
 data.runs.forEach(addRun);
 addStatistics();
 addTheme();
 for (const section of data.sections) {
   const curves = section.charts.some((chart) => chart.lines);
   const charts = make("div", { class: curves ? "charts wide" : "charts" });
-  byId("main").append(make("section", { id: section.key }, make("h2", {}, section.title), make("p", { class: "text" }, section.text), charts));
+  byId("main").append(make("section", { id: section.key }, make("h2", {}, section.title), make("p", { class: "text" }, section.text), ...section.tables.map(told), charts, section.commands.length ? make("pre", { tabindex: 0 }, section.commands.join("\n")) : null));
   section.charts.forEach((chart) => addChart(chart, charts));
 }
 redraw();

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_benchmarker.errors import BenchmarkError
-from server_capacity.costs.price import Price, cost, money_text
+from inference_benchmarker.wording import money_text
+from server_capacity.costs.price import Price, cost
 from server_capacity.costs.price_file import read_prices
 from server_capacity.costs.prices import Prices, parse_price, prices_of
 from server_capacity.costs.recommender import told
