@@ -64,7 +64,7 @@ def plan_figures(folder: Path) -> Figures:
 
 
 def _tiles(data: Plan, plans: Sequence[Plan]) -> Iterator[Tile]:
-    """How many, what they cost, and whether one may be lost."""
+    """The number, the cost, and what is left with one lost."""
     total = sum(number(plan, "chosen", "instances") or 0 for plan in plans)
     if not plans:
         return

@@ -146,7 +146,7 @@ def _price(row: Mapping[str, Any]) -> str:
 
 
 def _costs(data: Mapping[str, Any], searched: Sequence[tuple[int, Capacity]]) -> Section:
-    """What the order is by, with what follows from both ends of each interval; and the capacities themselves."""
+    """The number that gives the order, from both ends of each interval; and the capacities themselves."""
     by, charts = str(data.get("ranked_by")), []
     rows = [data["rows"][place] for place, _ in searched]
     if by in _TITLES:
