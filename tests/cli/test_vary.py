@@ -67,7 +67,7 @@ def test_variants_are_ranked_and_printed_again(tmp_path: Path, capsys: pytest.Ca
     assert rows["fails"]["headline"].endswith("raised ValueError: no.")
     assert rows["dies"]["headline"] == "The process that searched it was ended by signal 9."
     assert (folder / rows["3"]["capacity"] / "capacity.json").is_file()
-    assert {"ranking.html", "ranking_cost.png", "ranking_curve.png"} <= {path.name for path in folder.iterdir()}
+    assert {"ranking.html", "ranking_cost.png"} <= {path.name for path in folder.iterdir()}
     assert rows["3"]["endpoint"]["arguments"] == {"servers": "3"}
     assert data["spend"]["endpoints"] == 4
     assert "endpoint_factory is to make 4 endpoints" in ran.err
