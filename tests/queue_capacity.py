@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from inference_benchmarker.embedded.body_cache import BodyCache
-from inference_benchmarker.embedded.queueing.model import QueueModel
+from inference_benchmarker.embedded.queueing.routed import queues
 from inference_benchmarker.embedded.service_times import service_times
 from inference_benchmarker.units import NS
 from tests.performance.capacity.truths import response_longer
@@ -40,7 +40,7 @@ class Simulation:
     """
 
     def __init__(self, config: EndpointConfig, payloads: int | None = None, seed: int = 1) -> None:
-        self.model = QueueModel(config.rules, service_times(config))
+        self.model = queues(config.rules, service_times(config), config.routing, config.instances, config.seed)
         self.cache = BodyCache(config.cache_size, config.cache_speedup)
         self._bodies = count() if payloads is None else cycle(range(payloads))
         self._random = np.random.default_rng(seed)

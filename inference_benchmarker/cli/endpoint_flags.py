@@ -176,6 +176,11 @@ ENDPOINT_FLAGS = table_for(
                 "--instances", "N", "instances that share the servers; one more brings as many as each has", parse_int
             ),
             Flag(
+                "--routing",
+                "KIND",
+                "where requests wait: shared (one queue), or in a queue of each instance: random, least_outstanding",
+            ),
+            Flag(
                 "--instance-start",
                 "S",
                 "seconds from when a further instance is asked for until it serves",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.embedded.instance_types import wrong_types
+from inference_benchmarker.embedded.queueing.routed import ROUTINGS, SHARED
 from inference_benchmarker.embedded.queueing.rules import DISCIPLINES, Rules
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.units import NS
@@ -73,9 +74,10 @@ class EndpointConfig:
     compressed, whether the client accepts it or not.
 
     To AWS's clients it is the endpoint ``endpoint_name`` (and any name that is invoked) on ``instances`` instances of
-    ``instance_type`` that share the servers; None: the smallest of g5 with a core for each of its servers. A further
-    instance brings as many servers as each has, and serves ``instance_start_s`` after it was asked for. To Application
-    Auto Scaling a minute, and so the start of an instance, is ``time_factor`` times as short as the clock's. Its
+    ``instance_type`` that share the servers; None: the smallest of g5 with a core for each of its servers. They have
+    one queue together, or one each (``routing``: shared, random, least_outstanding; see ``queueing.RoutedQueues``). A
+    further instance brings as many servers as each has, and serves ``instance_start_s`` after it was asked for. To
+    Application Auto Scaling a minute, and so the start of an instance, is ``time_factor`` times as short. Its
     metrics are published every ``publish_interval_s`` and are visible ``publication_delay_s`` after an interval's end.
     ``models_in_memory``: it is a multi-model endpoint that keeps as many and takes ``model_load_s`` to load another.
     CloudWatch throttles every ``throttle_every``-th GetMetricData, gives the metrics named in ``metric_faults`` that
@@ -125,6 +127,7 @@ class EndpointConfig:
     seed: int = 0
     endpoint_name: str = "demo"
     instances: int = 1
+    routing: str = SHARED
     instance_type: str | None = None
     instance_start_s: float = 240.0
     time_factor: float = 1.0
@@ -202,6 +205,9 @@ class EndpointConfig:
         if self.most_servers and self.queue_limit is not None and self.queue_limit <= self.grows_above:
             never = f"a server is added when more than {self.grows_above} wait, so none ever is"
             problems.append(("queue_limit", f"is {self.queue_limit}: {never}"))
+        if self.routing != SHARED and self.servers % self.instances:
+            each = f"{self.instances} instances with a queue each cannot have equal parts of them"
+            problems.append(("servers", f"is {self.servers}: {each}"))
         if 0 < self.pause_every_s < 0.001:
             problems.append(("pause_every_s", f"is {self.pause_every_s:g}: it must be 0 or at least 0.001"))
         if self.pause_s and self.pause_s >= self.pause_every_s:
@@ -212,7 +218,7 @@ class EndpointConfig:
     def _wrong_words(self) -> list[tuple[str, str]]:
         problems = [
             (name, f"is {value!r}: it must be one of {', '.join(words)}")
-            for name, words in (("service", SERVICE_KINDS), ("discipline", DISCIPLINES))
+            for name, words in (("service", SERVICE_KINDS), ("discipline", DISCIPLINES), ("routing", ROUTINGS))
             if (value := getattr(self, name)) not in words
         ]
         if type(self.error_status) is not int or not 400 <= self.error_status <= 599:

@@ -53,9 +53,8 @@ class Endpoint:
         self._aws = Aws(config, loop, self._answer_until)
         self._own = self._aws.fleets.own
         self._own_destination = Destination(self._own, self._own.traffic)
-        table = self._table(config)
-        self._routes = Routes(table)
-        self._log = ArrivalLog([route.path for route in table])
+        self._routes = Routes(self._table(config))
+        self._log = ArrivalLog()
         self._numbers = count()
         self._connections: set[HttpConnection] = set()
         # Every accepted and unfinished exchange.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from inference_benchmarker.embedded.http.messages import Request
 
@@ -28,17 +28,16 @@ class ArrivalLog:
     mistaken for a later one.
     """
 
-    def __init__(self, routes: Sequence[str]) -> None:
-        self._routes = list(routes)
-        self._names: dict[str, int] = {}
+    def __init__(self) -> None:
+        # Each route and endpoint that met, by its number.
+        self._places: dict[tuple[str, str], int] = {}
         self.next_sequence = 0
         self.clear()
 
     def clear(self) -> None:
         """Forget all rows."""
         self._first = self.next_sequence
-        self._route = array("B")
-        self._endpoint = array("H")
+        self._place = array("H")
         self._connection = array("I")
         self._arrival = array("q")
         self._queued = array("q")
@@ -51,8 +50,7 @@ class ArrivalLog:
 
     def open(self, route: str, request: Request, connection: int, endpoint_name: str) -> None:
         """A new row, of the arrival with the number ``next_sequence``; its id is X-Request-Id."""
-        self._route.append(self._routes.index(route))
-        self._endpoint.append(self._names.setdefault(endpoint_name, len(self._names)))
+        self._place.append(self._places.setdefault((route, endpoint_name), len(self._places)))
         self._connection.append(connection)
         self._arrival.append(request.arrival_ns)
         self._queued.append(request.complete_ns)
@@ -84,11 +82,11 @@ class ArrivalLog:
         ``arrival_ns``: its head was complete; ``queued_ns``: its body too, and it joined the queue (clients
         often send the two apart); ``start_ns``, ``finish_ns``: the model's; ``answered_ns``: all was written.
         """
-        names = list(self._names)
+        places = list(self._places)
         return {
             "sequence": list(range(self._first, self.next_sequence)),
-            "route": [self._routes[index] for index in self._route],
-            "endpoint": [names[index] for index in self._endpoint],
+            "route": [places[index][0] for index in self._place],
+            "endpoint": [places[index][1] for index in self._place],
             "id": list(self._request_ids()),
             "connection": self._connection.tolist(),
             "arrival_ns": self._arrival.tolist(),

@@ -603,7 +603,7 @@ def resident_pages() -> int:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_a_million_rows_take_about_a_hundred_megabytes_at_most() -> None:
-    log = ArrivalLog(["/invocations"])
+    log = ArrivalLog()
     request = Request("POST", "/invocations", "", "HTTP/1.1", {"x-request-id": "0123456789"})
     before = resident_pages()
     for number in range(200_000):

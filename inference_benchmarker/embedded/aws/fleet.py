@@ -11,7 +11,7 @@ from inference_benchmarker.embedded.aws.scaling import EndpointScaling
 from inference_benchmarker.embedded.aws.telemetry import ONLY_VARIANT, Place, Telemetry
 from inference_benchmarker.embedded.body_cache import BodyCache
 from inference_benchmarker.embedded.exchange import Alarm
-from inference_benchmarker.embedded.queueing.model import QueueModel
+from inference_benchmarker.embedded.queueing.routed import queues
 from inference_benchmarker.embedded.service_times import service_times
 from inference_benchmarker.units import NS
 
@@ -43,7 +43,7 @@ class Fleet:
     ) -> None:
         self.config = config
         self.is_serverless = is_serverless
-        self.queue = QueueModel(config.rules, service_times(config))
+        self.queue = queues(config.rules, service_times(config), config.routing, config.instances, config.seed)
         self.cache = BodyCache(config.cache_size, config.cache_speedup)
         self.models = (
             None

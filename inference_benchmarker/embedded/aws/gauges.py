@@ -1,7 +1,7 @@
 """The hardware that the embedded endpoint pretends to run on, and what it shows of it once an interval.
 
 Its use follows from the servers' busy share: CPU exactly, the rest by the constants below. Each instance says its
-own, so that a publication has as many samples as there are instances; they are all alike.
+own, so that a publication has as many samples as there are instances; each is their mean.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.embedded.config import EndpointConfig
     from inference_benchmarker.embedded.queueing.model import QueueModel
+    from inference_benchmarker.embedded.queueing.routed import RoutedQueues
 
 # (cores, GPUs, type), by size.
 _G5 = (
@@ -60,7 +61,12 @@ class Gauges:
     """Watches the queue: ``sample`` once a second, ``publish`` then and before anybody reads."""
 
     def __init__(
-        self, config: EndpointConfig, queue: QueueModel, models: Sized | None, telemetry: Telemetry, now_ns: int
+        self,
+        config: EndpointConfig,
+        queue: QueueModel | RoutedQueues,
+        models: Sized | None,
+        telemetry: Telemetry,
+        now_ns: int,
     ) -> None:
         self._config = config
         self._queue = queue
@@ -105,5 +111,6 @@ class Gauges:
                 cell = clock.cell(interval, unit, [value], [telemetry.instances])
                 telemetry.add(HARDWARE, metric, name, cell)
             if self._concurrency:
-                cell = clock.cell(interval, "Count", list(self._concurrency))
+                each = [present / telemetry.instances for present in self._concurrency]
+                cell = clock.cell(interval, "Count", each, [telemetry.instances] * len(each))
                 telemetry.add(REQUESTS, "ConcurrentRequestsPerModel", name, cell)

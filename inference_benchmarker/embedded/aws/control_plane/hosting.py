@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.embedded.instance_types import InstanceType, known_type
+from inference_benchmarker.embedded.queueing.routed import SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _WORKERS = "SAGEMAKER_MODEL_SERVER_WORKERS"
 # Of memory, for a serverless worker as fast as a server of speed 1; made up.
 _FULL_SPEED_MB = 2048
+_ROUTINGS = {"RANDOM": "random", "LEAST_OUTSTANDING_REQUESTS": "least_outstanding"}
 # Models in memory where nothing says how many there may be.
 _MODELS = 10
 
@@ -37,7 +39,8 @@ def on_instances(base: EndpointConfig, made: Hosted, name: str, count: int) -> E
     each = min(found.servers, int(workers)) if workers.isdecimal() and int(workers) else found.servers
     models = (base.models_in_memory or _MODELS) if container.get("Mode") == "MultiModel" else None
     config = _sized(base, made, InstanceType(each, found.speed), count)
-    return replace(config, endpoint_name=name, instance_type=kind, models_in_memory=models)
+    strategy = made.variant.get("RoutingConfig", {}).get("RoutingStrategy", "RANDOM")
+    return replace(config, endpoint_name=name, instance_type=kind, models_in_memory=models, routing=_ROUTINGS[strategy])
 
 
 def serverless(base: EndpointConfig, made: Hosted) -> EndpointConfig:
@@ -45,7 +48,7 @@ def serverless(base: EndpointConfig, made: Hosted) -> EndpointConfig:
     settings = made.variant["ServerlessConfig"]
     speed = settings["MemorySizeInMB"] / _FULL_SPEED_MB
     config = _sized(base, made, InstanceType(settings["MaxConcurrency"], speed), 1)
-    return replace(config, queue_limit=0, most_servers=None, batch_size=1, models_in_memory=None)
+    return replace(config, routing=SHARED, queue_limit=0, most_servers=None, batch_size=1)
 
 
 def _sized(base: EndpointConfig, made: Hosted, each: InstanceType, count: int) -> EndpointConfig:
@@ -58,6 +61,7 @@ def _sized(base: EndpointConfig, made: Hosted, each: InstanceType, count: int) -
         service_s=base.service_s / each.speed,
         most_servers=base.most_servers and max(servers, servers * base.most_servers // base.servers),
         instances=count,
+        models_in_memory=None,
         publish_interval_s=made.interval_s,
         seed=base.seed ^ zlib.crc32(made.name.encode()),
     )
