@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.units import NS
 from server_capacity.capacity.question import Question
+from server_capacity.capacity.server_side import ServerSide
+from server_capacity.capacity.waves import Waves
 from server_capacity.proof.evidence import Aim
 from server_capacity.proof.folder import is_proof, load, save
 from server_capacity.proof.judging import judged
 from server_capacity.proof.length import LEAST_TELLING, length_of
 from server_capacity.proof.planned import Planned
 from server_capacity.proof.result import content
+from server_capacity.proof.run import prove
 from server_capacity.search.limits import limits_of
 from server_capacity.search.settings import Settings
 from tests.waves import open_plan, wave
@@ -157,3 +161,10 @@ def test_a_time_that_is_too_short_is_said() -> None:
     assert length_of(PLANNED, LIMITS, None, 120.0).seconds == 120.0
     hopeless = replace(flat, aim=Aim(0.5, 10, 1.0, 0.05))
     assert "more than 15 min 0 s would be needed" in length_of(hopeless, LIMITS, None).sentence()
+
+
+def test_an_endpoint_of_another_number_of_instances_is_refused(tmp_path: Path) -> None:
+    question = replace(QUESTION, endpoint={"name": "mine", "instances": 2})
+    waves = Waves(tmp_path, print, lambda *_: pytest.fail("nothing is sent"), ServerSide([], {}), print)
+    with pytest.raises(BenchmarkError, match=r"mine: runs on 2 instances; p/fleet_plan\.json plans 3"):
+        prove(question, PLANNED, waves)
