@@ -104,7 +104,7 @@ def _options(plan: Plan) -> Table:
     """The uses at which instances may run, side by side."""
     options = [option for option in plan.get("options") or [] if isinstance(option, dict)]
     priced = any(option.get("cost") for option in options)
-    head = ("Run at", "share", "instances", "with spare", "requests a minute each")
+    head = ("Run at", "share", "instances", "with spare", "each a minute")
     rows = [
         Row(
             (

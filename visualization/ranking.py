@@ -115,7 +115,8 @@ def _currency(row: Mapping[str, Any]) -> str:
 
 def _rate_bar(row: Mapping[str, Any]) -> Bar | None:
     rate = number(row, "rate") if row.get("rank") else None
-    return None if rate is None else Bar(rate, number(row, "interval", "low"), number(row, "interval", "high"))
+    low, high = number(row, "interval", "low"), number(row, "interval", "high")
+    return None if rate is None else Bar(rate, low, high, sign="≥" if low is None else "")
 
 
 def _notes(data: Mapping[str, Any], rows: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -84,8 +84,10 @@ def test_what_held_at_least_a_rate_ties_and_its_cost_is_a_bound(tmp_path: Path) 
     data = ranking([open_ended, row("c5", 500, price=0.3)], Aim())
 
     assert [each["tied_with"] for each in data["rows"]] == [[2], [1]]
-    (first, second) = bars(drawn(tmp_path, data), "Cost per million requests")
+    figures = drawn(tmp_path, data)
+    (first, second) = bars(figures, "Cost per million requests")
     assert (first.sign, first.low is not None, second.sign, second.low) == ("", True, "≤", None)
+    assert [bar.sign for bar in bars(figures, "Capacity")] == ["", "≥"]
 
 
 def test_curves_are_those_of_all_variants_under_their_names(tmp_path: Path) -> None:
