@@ -56,7 +56,7 @@ def plan_figures(folder: Path) -> Figures:
         title="Fleet plan",
         lead=str(data.get("headline") or ""),
         tiles=tuple(_tiles(data, plans)),
-        answer=(_mix(data, plans),) if several else tuple(_with_rest(data, _options(plan)) for plan in plans),
+        answer=(_with_rest(data, _options(plans[0])) if len(plans) == 1 else _mix(data, plans),),
         footer=_FOOTER,
     )
     plain: Figures = made_plain(figures)
@@ -160,14 +160,14 @@ def _rest(data: Plan) -> Iterator[str]:
 
 
 def _mix(data: Plan, plans: Sequence[Plan]) -> Table:
-    """A row for each endpoint."""
+    """A row for each endpoint that has a plan."""
     rows = []
     for plan in plans:
         chosen, kind = plan["chosen"], below(plan, "endpoint", "instance_type")
         hour = next(_amounts(plan.get("cost")))
         cells = str(plan["name"]), str(kind or "-"), f"{metric_text(plan['target_rps'])}/s", _count(chosen["instances"])
         rows.append(Row((*cells, f"{chosen['minimum']:,} to {chosen['maximum']:,}", hour)))
-    head = ("Endpoint", "type", "target", "instances", "with scaling", "an hour")
+    head = ("Endpoint", "type", "target", "instances", "with scaling", "an hour") if rows else ()
     return Table("", head, tuple(rows), tuple(_rest(data)))
 
 

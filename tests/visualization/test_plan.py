@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from inference_benchmarker.cli.plan import run
+from server_capacity.plan.totals import content
 from tests.capacities import found
 from visualization.figures import Bars, Curves, Figures
 from visualization.plan import plan_figures
@@ -103,3 +104,13 @@ def test_a_plan_that_does_not_hold_with_one_lost_and_has_no_price_says_both(tmp_
     assert tiles["With one lost"].note == "5 instances would"
     assert tiles["Cost"].value == "no price"
     assert not figures.runs
+
+
+def test_where_nothing_could_be_planned_every_refusal_is_said(tmp_path: Path) -> None:
+    data = content([], ["chat: no answer.", "search: serverless."], created="", utilisation=0.7, spare=1)
+    (tmp_path / "fleet_plan.json").write_text(json.dumps(data))
+    figures = plan_figures(tmp_path)
+
+    (table,) = figures.answer
+    assert (table.rows, table.notes) == ((), ("✗ chat: no answer.", "✗ search: serverless."))
+    assert not figures.tiles
