@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Floats
 
 _MOST_TABLES = 512
-_NODES = np.linspace(-42.0, 14.0, 141)  # of a table over the logarithm of a parameter
+_NODES = np.linspace(-42.0, 20.0, 156)  # of a table over the logarithm of a parameter
 
 
 def negative_binomial(blocks: Sequence[int], log_mean: Floats, beyond: Floats) -> Floats:
@@ -29,7 +29,7 @@ def negative_binomial(blocks: Sequence[int], log_mean: Floats, beyond: Floats) -
     log_dispersion = np.log1p(beyond)
     likelihood = over * (np.log(beyond) - log_dispersion) - len(blocks) * np.exp(log_shape) * log_dispersion
     if over:
-        likelihood = likelihood + np.interp(log_shape, _NODES, _rising(tuple(blocks)))
+        likelihood = likelihood + _between(log_shape, _rising(tuple(blocks)))
     return np.asarray(likelihood)
 
 
@@ -52,7 +52,7 @@ def inverse_gaussian(blocks: Sequence[int], log_mean: Floats, beyond: Floats) ->
     if counts:
         middle = float(np.mean(counts))
         argument = shape * root
-        likelihood = likelihood + np.interp(np.log(argument), _NODES, _bent(tuple(blocks)))
+        likelihood = likelihood + _between(np.log(argument), _bent(tuple(blocks)))
         likelihood += 0.5 * len(counts) * np.log(argument * 2 / math.pi) - len(counts) * np.hypot(middle, argument)
     return np.asarray(likelihood)
 
@@ -66,6 +66,21 @@ def _bent(blocks: tuple[int, ...]) -> Floats:
     counts = [count for count in blocks if count]
     bent = len(counts) * np.hypot(float(np.mean(counts)), np.exp(_NODES))
     return np.asarray(sum(_log_bessel(count, np.exp(_NODES)) for count in counts) + bent)
+
+
+def _between(value: Floats, table: Floats) -> Floats:
+    """A table over the nodes, at values between them, by cubics whose slopes are of the fourth order.
+
+    Of many requests a straight line is out by a two-hundredth of their number, which is more than they tell.
+    """
+    place = np.clip((value - _NODES[0]) / (_NODES[1] - _NODES[0]), 2.0, len(_NODES) - 3.001)
+    left = place.astype(np.intp)
+    part = place - left
+    slopes = np.zeros_like(table)
+    slopes[2:-2] = (8.0 * (table[3:-1] - table[1:-3]) - table[4:] + table[:-4]) / 12.0
+    here, step = table[left], (table[1:] - table[:-1])[left]
+    bend, end = (slopes[:-1] - np.diff(table))[left], (np.diff(table) - slopes[1:])[left]
+    return np.asarray(here + part * (step + (1.0 - part) * (bend * (1.0 - part) + end * part)))
 
 
 def _log_bessel(count: int, x: Floats) -> Floats:

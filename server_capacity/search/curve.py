@@ -15,6 +15,7 @@ import numpy as np
 
 from server_capacity.search.answer import Interval
 from server_capacity.search.bursts import inverse_gaussian, negative_binomial
+from server_capacity.search.points import SATURATED
 from server_capacity.search.prior import bursts, normal, slope_density
 
 if TYPE_CHECKING:
@@ -81,12 +82,13 @@ def _posterior(points: Sequence[Point], prior: Prior, x: Floats, sizes: Sizes) -
 def _log_likelihood(point: Point, prior: Prior, rates: Floats, slopes: Floats, dispersions: Floats) -> Floats:
     """Of the blocks of a point at each rate, slope and dispersion.
 
-    Nearer to saturation bursts are longer; who is over without having waited does not come in bursts.
+    Nearer to saturation bursts are longer; who is over without having waited does not come in bursts. The share of a
+    stretch that was saturated tells how long it was, and no more than that it was saturated.
     """
     blocks = len(point.blocks)
     steps = np.clip(slopes * _above(point.rate, prior, rates)[:, None], -30.0, 30.0)
     waiting = np.maximum((prior.allowed - prior.base) * np.exp(steps), 1e-12)
-    share = np.minimum(prior.base + waiting, 0.95)
+    share = np.minimum(prior.base + waiting, point.share if point.share >= SATURATED else 0.95)
     log_mean = np.log(share * point.of / blocks)[:, :, None]
     longer = np.clip(np.exp(0.55 * steps), SHORTEST, LONGEST) * np.clip(waiting / share, SHORTEST, 1.0)
     beyond = np.maximum(longer[:, :, None] * (dispersions - 1.0), 1e-3)

@@ -101,7 +101,7 @@ def _as_broken(limit: Limit, points: Sequence[Point], held: float, pace: Pace, s
     kept = max((point.rate for point in points if point.rate < held and point.share <= limit.allowed), default=0.0)
     if not kept:
         return Known(limit.expression, kept, held, None)
-    return Known(limit.expression, kept, held, fit_from(limit, points, pace, math.sqrt(kept * held), sizes))
+    return Known(limit.expression, kept, held, fit_from(limit, points, pace, (kept, math.sqrt(kept * held)), sizes))
 
 
 def beyond(limits: Sequence[Limit], stretches: Sequence[Stretch], times: float) -> float | None:

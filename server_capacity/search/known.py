@@ -155,20 +155,33 @@ def _fitted(limit: Limit, points: Sequence[Point], bracket: Known, pace: Pace, s
     between = [point.rate for point in points if kept < point.rate < broken]
     if not between and kept * narrow < broken:
         return bracket
-    return replace(bracket, fit=fit_from(limit, points, pace, min(between, default=math.sqrt(kept * broken)), sizes))
+    guess = min(between, default=math.sqrt(kept * broken))
+    return replace(bracket, fit=fit_from(limit, points, pace, (kept, guess), sizes))
 
 
-def fit_from(limit: Limit, points: Sequence[Point], pace: Pace, guess: float, sizes: Sizes) -> Fit:
-    """The fit around the rate that a coarse fit around a guess finds."""
-    return _fit_near(limit, points, pace, _fit_near(limit, points, pace, guess, COARSE).rate, sizes)
+def fit_from(limit: Limit, points: Sequence[Point], pace: Pace, around: tuple[float, float], sizes: Sizes) -> Fit:
+    """The fit around the rate that a coarse one finds; ``around``: a rate that is kept, and a guess."""
+    kept, guess = around
+    centre = _fit_near(limit, points, pace, (kept, guess), COARSE).rate
+    found = _fit_near(limit, points, pace, (kept, centre), sizes)
+    return _settled(found, points, pace) if is_time(limit) else found
 
 
-def _fit_near(limit: Limit, points: Sequence[Point], pace: Pace, centre: float, sizes: Sizes) -> Fit:
-    """Of the points around a rate; what is far below it tells the share that is over without any wait."""
+def _settled(found: Fit, points: Sequence[Point], pace: Pace) -> Fit:
+    """Lower by what no stretch was long enough to tell: near saturation a queue that began empty still grows."""
+    load, low = pace.settled_load(max(point.seconds for point in points)), found.interval.low
+    if pace.most is None or low < load * pace.most * (1.0 - pace.count_sd):
+        return found
+    return replace(found, interval=replace(found.interval, low=low * load))
+
+
+def _fit_near(limit: Limit, points: Sequence[Point], pace: Pace, around: tuple[float, float], sizes: Sizes) -> Fit:
+    """Of the points around a rate and one that is kept; what is far below tells the share over without any wait."""
+    kept, centre = around
     most, most_sd = _saturated(limit, points, pace)
     prior = Prior(limit.allowed, most, most_sd, is_time(limit), 0.0, _room_s(limit, pace))
     below, above = _reach(prior, centre)
-    low, high = centre * math.exp(-below), centre * math.exp(above)
+    low, high = min(kept, centre * math.exp(-below)), max(kept, centre * math.exp(above))
     near = [point for point in points if low <= point.rate <= high]
     prior = replace(prior, base=_base(points, limit.allowed, low))
     return fit(near, prior, centre * math.exp(-0.5), centre * math.exp(0.4), sizes)

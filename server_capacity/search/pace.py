@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from server_capacity.search.stretch import Stretch
 
 UNKNOWN_RELAXATION_ANSWERS = 20.0
-MOST_LOAD = 0.94
+MOST_LOAD = 0.997
 LEAST_SD, LEAST_COUNT_SD = 0.03, 0.005
 CLEAR_BACKLOG = 0.05  # of what was sent, from which a stretch was at saturation all along
 FEW_FLOWS = 4
@@ -39,6 +39,10 @@ class Pace:
             return UNKNOWN_RELAXATION_ANSWERS * self.answer_s
         root = math.sqrt(min(rate / self.most, MOST_LOAD))
         return max(self.answer_s, 1.0 / (self.most * (1.0 - root) ** 2))
+
+    def settled_load(self, seconds: float) -> float:
+        """The load at which the queue forgets in so many seconds: nearer to saturation it does not settle in them."""
+        return 1.0 if self.most is None else max(0.0, 1.0 - 1.0 / math.sqrt(self.most * seconds)) ** 2
 
 
 class Flow(NamedTuple):

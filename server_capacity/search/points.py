@@ -20,12 +20,16 @@ SATURATED = 0.3  # the share over from which a stretch is one burst
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Of a stretch at ``rate``; ``blocks``: requests over in parts that are long enough to be independent."""
+    """Of a stretch at ``rate``; ``blocks``: requests over in parts that are long enough to be independent.
+
+    ``seconds``: its length.
+    """
 
     rate: float
     of: int
     over: int
     blocks: tuple[int, ...]
+    seconds: float = 0.0
 
     @property
     def share(self) -> float:
@@ -53,7 +57,7 @@ def _point(stretch: Stretch, limit: int, relaxation_s: float) -> Point | None:
         return None
     over = sum(part.counts[limit].over for part in parts)
     blocks = _blocks(parts, limit, BLOCK_RELAXATIONS * relaxation_s) if over < SATURATED * of else (over,)
-    return Point(stretch.rate, of, over, blocks)
+    return Point(stretch.rate, of, over, blocks, stretch.seconds)
 
 
 def _blocks(parts: Sequence[Slice], limit: int, least_s: float) -> tuple[int, ...]:

@@ -1,0 +1,67 @@
+"""Many requests near saturation, where a queue needs longer than a stretch to settle."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from server_capacity.search.bursts import inverse_gaussian, negative_binomial
+from server_capacity.search.curve import FINE
+from server_capacity.search.known import fit_from
+from server_capacity.search.limits import Limit
+from server_capacity.search.pace import Pace
+from server_capacity.search.points import SATURATED, Point
+
+P99 = Limit("p99<120ms", "response_time", 0.01, 0.12)
+FAST = Pace(0.02, 20_000.0, 0.03, 0.005)  # 400 exponential servers of 20 ms
+
+
+def point(rate: float, share: float, seconds: float = 14.0) -> Point:
+    of, blocks = int(rate * seconds), 8 if share < SATURATED else 1
+    each = int(share * of / blocks)
+    return Point(rate, of, each * blocks, (each,) * blocks, seconds)
+
+
+@pytest.mark.parametrize("count", [50, 400, 5_000, 100_000])
+def test_bursts_of_many_requests_are_as_likely_as_they_are(count: int) -> None:
+    mean, beyond = 1.3 * count, np.geomspace(1.0, 900.0, 40)
+    likely = negative_binomial([count], np.log(np.full_like(beyond, mean)), beyond)
+    exact = [
+        math.lgamma(count + mean / each)
+        - math.lgamma(mean / each)
+        + count * math.log(each / (1.0 + each))
+        - mean / each * math.log1p(each)
+        for each in beyond
+    ]
+    assert likely == pytest.approx(exact, abs=0.02 + 1e-5 * count)
+
+
+def test_both_kinds_of_bursts_change_smoothly_with_their_mean() -> None:
+    means = np.linspace(math.log(300.0), math.log(500.0), 400)
+    for kind in (negative_binomial, inverse_gaussian):
+        bends = np.diff(kind([400], means, np.full_like(means, 30.0)), 2)
+        assert bends.min() > 5.0 * bends.max()
+        assert bends.max() < 0.0
+
+
+def test_a_rate_that_is_kept_counts_however_steep_the_curve_may_be() -> None:
+    points = [point(10_000.0, 0.0025), point(19_484.0, 0.0025), point(21_839.0, 0.85), point(23_170.0, 0.66, 2.0)]
+    found = fit_from(P99, points, FAST, (19_484.0, 20_628.0), FINE)
+    assert 19_300.0 < found.rate < 21_839.0
+
+
+def test_an_interval_reaches_below_what_no_stretch_was_long_enough_to_settle_at() -> None:
+    rates = {19_800.0: 0.003, 19_940.0: 0.0043, 20_000.0: 0.0075, 20_050.0: 0.012, 20_100.0: 0.025, 20_200.0: 0.1}
+    short, long = (
+        fit_from(P99, [point(rate, share, seconds) for rate, share in rates.items()], FAST, (20_000.0, 20_020.0), FINE)
+        for seconds in (8.0, 8_000.0)
+    )
+    assert short.interval.low < 0.996 * short.rate
+    assert (long.rate - long.interval.low) / long.rate < (short.rate - short.interval.low) / short.rate
+
+
+def test_a_queue_settles_at_a_load_in_the_time_in_which_it_forgets() -> None:
+    pace = Pace(0.0, 200.0)
+    assert pace.relaxation_s(200.0 * pace.settled_load(3.0)) == pytest.approx(3.0)
