@@ -91,7 +91,7 @@ def _log_likelihood(point: Point, prior: Prior, rates: Floats, slopes: Floats, d
     share = np.minimum(prior.base + waiting, point.share if point.share >= SATURATED else 0.95)
     log_mean = np.log(share * point.of / blocks)[:, :, None]
     longer = np.clip(np.exp(0.55 * steps), SHORTEST, LONGEST) * np.clip(waiting / share, SHORTEST, 1.0)
-    beyond = np.maximum(longer[:, :, None] * (dispersions - 1.0), 1e-3)
+    beyond = np.maximum(point.whole * longer[:, :, None] * (dispersions - 1.0), 1e-3)
     return np.stack([kind(point.blocks, log_mean, beyond) for kind in (negative_binomial, inverse_gaussian)])
 
 

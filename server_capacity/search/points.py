@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 SMALL_CHANGE = 0.25
 FORGOTTEN = 3.0
 BLOCK_RELAXATIONS = 3.0
+CORRELATED = 0.8  # relaxations: so long requests over go together
 SATURATED = 0.3  # the share over from which a stretch is one burst
 
 
@@ -22,7 +23,8 @@ SATURATED = 0.3  # the share over from which a stretch is one burst
 class Point:
     """Of a stretch at ``rate``; ``blocks``: requests over in parts that are long enough to be independent.
 
-    ``seconds``: its length.
+    ``seconds``: its length. ``whole``: the part of a long block's dispersion that one so short has, as bursts reach
+    beyond it.
     """
 
     rate: float
@@ -30,6 +32,7 @@ class Point:
     over: int
     blocks: tuple[int, ...]
     seconds: float = 0.0
+    whole: float = 1.0
 
     @property
     def share(self) -> float:
@@ -57,7 +60,18 @@ def _point(stretch: Stretch, limit: int, relaxation_s: float) -> Point | None:
         return None
     over = sum(part.counts[limit].over for part in parts)
     blocks = _blocks(parts, limit, BLOCK_RELAXATIONS * relaxation_s) if over < SATURATED * of else (over,)
-    return Point(stretch.rate, of, over, blocks, stretch.seconds)
+    block_s = (parts[-1].end_s - parts[0].start_s) / len(blocks)
+    return Point(stretch.rate, of, over, blocks, stretch.seconds, whole_bursts(block_s, relaxation_s))
+
+
+def whole_bursts(block_s: float, relaxation_s: float) -> float:
+    """The dispersion beyond 1 of a block of so many seconds, over that of a long one.
+
+    Of an intensity whose correlation falls off exponentially within a time T, the variance of what is counted in t is
+    that of long counts times 1 - (1 - exp(-t/T)) / (t/T).
+    """
+    times = max(1e-6, block_s / max(CORRELATED * relaxation_s, 1e-9))
+    return 1.0 + math.expm1(-times) / times
 
 
 def _blocks(parts: Sequence[Slice], limit: int, least_s: float) -> tuple[int, ...]:

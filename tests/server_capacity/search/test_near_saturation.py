@@ -12,7 +12,7 @@ from server_capacity.search.curve import FINE
 from server_capacity.search.known import fit_from
 from server_capacity.search.limits import Limit
 from server_capacity.search.pace import Pace
-from server_capacity.search.points import SATURATED, Point
+from server_capacity.search.points import SATURATED, Point, whole_bursts
 
 P99 = Limit("p99<120ms", "response_time", 0.01, 0.12)
 FAST = Pace(0.02, 20_000.0, 0.03, 0.005)  # 400 exponential servers of 20 ms
@@ -65,3 +65,8 @@ def test_an_interval_reaches_below_what_no_stretch_was_long_enough_to_settle_at(
 def test_a_queue_settles_at_a_load_in_the_time_in_which_it_forgets() -> None:
     pace = Pace(0.0, 200.0)
     assert pace.relaxation_s(200.0 * pace.settled_load(3.0)) == pytest.approx(3.0)
+
+
+def test_a_short_block_has_a_part_of_its_bursts() -> None:
+    parts = [whole_bursts(seconds, 1.0) for seconds in (0.0, 0.08, 0.8, 8.0, 8000.0)]
+    assert parts == pytest.approx([0.0, 0.0484, 0.3679, 0.9, 0.9999], abs=0.0001)

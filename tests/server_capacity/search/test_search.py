@@ -115,7 +115,7 @@ def test_slow_answers_are_waited_for_before_more_is_sent() -> None:
     assert played.stretches[1].rate == 0
     assert max(stretch.rate for stretch in played.stretches) <= 2.5
     assert played.answer.interval is not None
-    assert 0.3 < played.answer.interval.low < played.answer.interval.high < 1.2
+    assert played.answer.interval.low < 0.731 < played.answer.interval.high  # the truth, of 1.5 million arrivals
 
 
 @pytest.mark.parametrize(
