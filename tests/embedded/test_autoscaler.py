@@ -16,6 +16,7 @@ from inference_benchmarker.embedded.aws.scaling_metrics import ScalingMetrics
 from inference_benchmarker.embedded.aws.telemetry import HARDWARE, REQUESTS, VARIANT, Telemetry
 from inference_benchmarker.embedded.config import EndpointConfig
 from inference_benchmarker.embedded.queueing.model import QueueModel
+from inference_benchmarker.embedded.queueing.routed import queues
 from inference_benchmarker.embedded.scaling.autoscaler import Autoscaler
 from inference_benchmarker.embedded.scaling.instances import Instances
 from inference_benchmarker.embedded.scaling.records import MetricSource, Policy, Target
@@ -45,7 +46,7 @@ class World:
         return self.autoscaler.register("e", "endpoint/e/variant/AllTraffic", minimum, maximum, self.now)
 
     def _put(self, **settings: Any) -> Policy:
-        source = MetricSource("n", "m", (), "Sum", None, lambda *_: self.value)
+        source = MetricSource("n", "m", (), "Sum", None, lambda *_: self.value, 60)
         tracking = TargetTracking(Tracking(100, **settings))
         return self.autoscaler.put_policy(
             self.target, "p", configuration={}, tracking=tracking, source=source, now_ns=self.now
@@ -69,7 +70,7 @@ class World:
             if self.due is not None and self.due <= self.now:
                 at, self.due = self.due, None
                 self._arrive(at)
-            self.autoscaler.minutes_passed(1, self.now)
+            self.autoscaler.passed(1, self.now)
             told.append((self.instances.current, self.instances.desired))
         return told
 
@@ -155,7 +156,7 @@ def test_bounds_registered_while_instances_are_on_their_way_hold_when_they_are_t
 def test_minutes_that_were_slept_through_count_each() -> None:
     world = World()
     world.value = 150
-    world.autoscaler.minutes_passed(3, 3 * MINUTE)
+    world.autoscaler.passed(3, 3 * MINUTE)
     assert world.instances.desired == 2
 
 
@@ -170,7 +171,7 @@ def test_invocations_count_by_the_instances_there_were_and_as_of_a_whole_minute(
     store = MetricStore()
     watched = telemetry(store, instances=2)
     traffic = watched.traffic("demo")
-    read = ScalingMetrics(EndpointConfig(time_factor=60), watched, store, NS).source("demo", {}).read
+    read = ScalingMetrics(EndpointConfig(time_factor=60), watched, store, NS, lambda _: 0).source("demo", {}).read
     assert read(0, 1) is None  # the minute in which the policy was put was not whole
     begin = watched.clock.end_ns(watched.clock.interval(time.monotonic_ns()) + 1)
     for _ in range(8):
@@ -223,7 +224,7 @@ def test_a_metric_of_cloudwatch_is_read_when_it_is_visible(statistic: str, expec
     watched = telemetry(store)
     given = {"MetricName": "CPUUtilization", "Namespace": HARDWARE, "Statistic": statistic}
     named = [{"Name": "VariantName", "Value": VARIANT}, {"Name": "EndpointName", "Value": "demo"}]
-    metrics = ScalingMetrics(EndpointConfig(time_factor=3), watched, store, 20 * NS)
+    metrics = ScalingMetrics(EndpointConfig(time_factor=3), watched, store, 20 * NS, lambda _: 0)
     source = metrics.source("demo", {"CustomizedMetricSpecification": {**given, "Dimensions": named}})
     assert source.read(0, 1) is None
     first = watched.clock.interval(0)
@@ -232,3 +233,35 @@ def test_a_metric_of_cloudwatch_is_read_when_it_is_visible(statistic: str, expec
         watched.add(HARDWARE, "CPUUtilization", "other", watched.clock.cell(first + number, "Percent", [7.0]))
     visible = watched.clock.end_ns(first + 2) + NS
     assert source.read(visible, 1) == source.read(visible + 9 * NS, 1) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("routing", ["shared", "random"])
+def test_concurrency_is_the_mean_number_of_requests_on_an_instance(routing: str) -> None:
+    store, config = MetricStore(), EndpointConfig(servers=4, instances=2, routing=routing)
+    queue = queues(config.rules, lambda: 4 * NS, routing, 2, 0)
+    metrics = ScalingMetrics(config, telemetry(store, instances=2), store, 60 * NS, queue.present_ns)
+    kind = {"PredefinedMetricType": "SageMakerVariantConcurrentRequestsPerModelHighResolution"}
+    source = metrics.source("demo", {"PredefinedMetricSpecification": kind})
+    assert (source.name, source.period_s) == ("ConcurrentRequestsPerModel", 10)
+    assert source.read(0, 1) is None
+    jobs = [queue.offer(0) for _ in range(3)]
+    queue.take_ready(20 * NS)
+    stayed_s = sum((job.finish_ns or 0) / NS for job in jobs if job)
+    assert source.read(20 * NS, 1) == pytest.approx(stayed_s / 20 / 2)
+    assert source.read(30 * NS, 1) == 0
+
+
+def test_a_metric_that_is_published_less_than_once_a_minute_is_its_newest_publication() -> None:
+    """A short minute of 1 s here, and a publication every 10 s: sums are told as of a minute, too."""
+    store, published = MetricStore(), {"publish_interval_s": 10, "publication_delay_s": 1.0}
+    watched = telemetry(store)
+    named = [{"Name": "VariantName", "Value": VARIANT}, {"Name": "EndpointName", "Value": "demo"}]
+    config = EndpointConfig(time_factor=60, **published)  # type: ignore[arg-type]  # two numbers
+    metrics = ScalingMetrics(config, watched, store, NS, lambda _: 0)
+    first = watched.clock.interval(0)
+    for number, value in enumerate([7.0, 40.0]):
+        watched.add(HARDWARE, "CPUUtilization", "demo", watched.clock.cell(first + number, "Percent", [value]))
+    read_at = watched.clock.end_ns(first + 1) + 5 * NS
+    for statistic, expected in (("Average", 40), ("Sum", 6 * 40)):
+        given = {"MetricName": "CPUUtilization", "Namespace": HARDWARE, "Statistic": statistic, "Dimensions": named}
+        assert metrics.named("demo", given).read(read_at, 1) == pytest.approx(expected)

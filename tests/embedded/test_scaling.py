@@ -50,6 +50,12 @@ def policy(name: str = "track", **configuration: Any) -> dict[str, Any]:
     }
 
 
+def steps(**configuration: Any) -> dict[str, Any]:
+    one = {"MetricIntervalLowerBound": 0.0, "ScalingAdjustment": 1}
+    given = {"AdjustmentType": "ChangeInCapacity", "StepAdjustments": [one], **configuration}
+    return {**VARIANT, "PolicyName": "s", "PolicyType": "StepScaling", "StepScalingPolicyConfiguration": given}
+
+
 class Load:
     """Requests one after the other on a connection of its own, about so many a second, until it is ended."""
 
@@ -296,6 +302,57 @@ def test_what_is_wrong_is_refused_as_boto3_knows_it(quiet: RunningEndpoint) -> N
     assert [refused(put, **each) for each in wrong] == ["ValidationException"] * len(wrong)
     put(**policy())
     assert refused(put, **policy("twice")) == "ValidationException"
+    scaling.deregister_scalable_target(**VARIANT)
+
+
+@pytest.mark.process
+def test_steps_and_alarms_that_are_not_spoken_here_are_refused(quiet: RunningEndpoint) -> None:
+    scaling, cloudwatch = client(quiet, "application-autoscaling"), client(quiet, "cloudwatch")
+    scaling.register_scalable_target(**VARIANT, MinCapacity=1, MaxCapacity=4)
+    put = scaling.put_scaling_policy
+    tracking = put(**policy())
+    gap = [
+        {"MetricIntervalLowerBound": 0, "MetricIntervalUpperBound": 1, "ScalingAdjustment": 1},
+        {"MetricIntervalLowerBound": 2, "ScalingAdjustment": 2},
+    ]
+    for wrong_steps in ({"StepAdjustments": gap}, {"AdjustmentType": "Doubling"}, {"MinAdjustmentMagnitude": 0}):
+        assert refused(put, **steps(**wrong_steps)) == "ValidationException"
+    alarm = {
+        "AlarmName": "out",
+        "AlarmActions": [put(**steps())["PolicyARN"]],
+        "Namespace": "AWS/SageMaker",
+        "MetricName": "InvocationsPerInstance",
+        "Statistic": "Sum",
+        "Period": 60,
+        "EvaluationPeriods": 3,
+        "Threshold": 600.0,
+        "ComparisonOperator": "GreaterThanThreshold",
+    }
+    not_here: list[dict[str, Any]] = [
+        {"AlarmActions": [tracking["PolicyARN"]]},
+        {"AlarmActions": ["arn:aws:sns:us-east-1:123456789012:topic"]},
+        {"DatapointsToAlarm": 2},
+        {"Period": 300},
+        {"TreatMissingData": "ignore"},
+        {"OKActions": [tracking["PolicyARN"]]},
+        {"AlarmName": tracking["Alarms"][0]["AlarmName"]},
+    ]
+    for more in not_here:
+        with pytest.raises(ClientError, match="ValidationError"):
+            cloudwatch.put_metric_alarm(**{**alarm, **more})
+    cloudwatch.put_metric_alarm(**alarm)
+    with pytest.raises(ClientError, match="has an alarm above a threshold already, out"):
+        cloudwatch.put_metric_alarm(**{**alarm, "AlarmName": "twice"})
+    cloudwatch.put_metric_alarm(**{**alarm, "Threshold": 700.0})
+    (told,) = cloudwatch.describe_alarms(AlarmNames=["out"])["MetricAlarms"]
+    assert told["Threshold"] == 700
+    for unknown in (["none"], ["out", "none"]):
+        with pytest.raises(cloudwatch.exceptions.ResourceNotFound):
+            cloudwatch.delete_alarms(AlarmNames=unknown)
+    put(**steps(Cooldown=60))
+    assert len(cloudwatch.describe_alarms(AlarmNames=["out"])["MetricAlarms"]) == 1  # of the policy that was put again
+    scaling.delete_scaling_policy(**VARIANT, PolicyName="s")
+    assert cloudwatch.describe_alarms(AlarmNames=["out"])["MetricAlarms"] == []
     scaling.deregister_scalable_target(**VARIANT)
 
 

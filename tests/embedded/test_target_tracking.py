@@ -68,7 +68,8 @@ def test_fifteen_datapoints_below_nine_tenths_set_the_low_alarm_off() -> None:
 def tracked(values: Sequence[float], target: float = 100, **settings: object) -> TargetTracking:
     policy = TargetTracking(Tracking(target, **settings))  # type: ignore[arg-type]  # each test's own few
     for value in values:
-        policy.observe(value)
+        for alarm in policy.alarms:
+            alarm.observe(value)
     return policy
 
 

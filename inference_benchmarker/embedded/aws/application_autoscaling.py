@@ -1,7 +1,8 @@
 """Application Auto Scaling's API over the autoscaler: scalable targets, scaling policies and activities.
 
-Where it differs from AWS: it scales the instances of this endpoint's variant only, by target tracking only, on the
-invocations per instance or on one metric that CloudWatch has here. Nothing is scheduled.
+Where it differs from AWS: it scales the instances of this endpoint's variant only, by target tracking (on the
+invocations per instance, the concurrent requests, or one metric that CloudWatch has here) and by steps, whose alarms go
+with their policy. Nothing is scheduled.
 """
 
 from __future__ import annotations
@@ -13,14 +14,19 @@ from inference_benchmarker.embedded.aws.aws_json import ACCOUNT, AwsError, Calle
 from inference_benchmarker.embedded.aws.scaling_requests import (
     SCALABLE_DIMENSION,
     SERVICE_NAMESPACE,
+    STEPS,
+    TRACKING,
     Resource,
     capacities,
     filtered,
     invalid,
+    kind_of,
     page_of,
+    steps_of,
     suspensions,
     tracking_of,
 )
+from inference_benchmarker.embedded.scaling.step_scaling import StepScaling
 
 if TYPE_CHECKING:
     from inference_benchmarker.embedded.aws.fleets import Fleets
@@ -80,10 +86,15 @@ class ApplicationAutoScaling:
 
     def _put_policy(self, request: dict[str, Any], caller: Caller) -> dict[str, Any]:
         (scaler, target), name = self._target(request), request["PolicyName"]
+        if kind_of(request) == STEPS:
+            configuration, steps = steps_of(request, scaler.autoscaler.period_ns)
+            policy = scaler.autoscaler.put_steps(target, name, configuration, steps, time.monotonic_ns())
+            return {"PolicyARN": policy_arn(target, policy, caller), "Alarms": _alarms(policy, caller)}
         configuration, tracking = tracking_of(request, scaler.autoscaler.period_ns)
         source = scaler.metrics.source(target.endpoint_name, configuration)
         for other in target.policies.values():
-            if other.name != name and _metric_of(other.source) == _metric_of(source):
+            tracked = [] if isinstance(other.rule, StepScaling) else other.alarms
+            if other.name != name and any(_metric_of(record.source) == _metric_of(source) for record in tracked):
                 raise invalid(f"A metric has one target tracking policy, and {source.name} has {other.name}")
         policy = scaler.autoscaler.put_policy(
             target,
@@ -186,12 +197,13 @@ def _described_target(target: Target, caller: Caller) -> dict[str, Any]:
 
 
 def _described_policy(target: Target, policy: Policy, caller: Caller) -> dict[str, Any]:
+    kind = STEPS if isinstance(policy.rule, StepScaling) else TRACKING
     return {
         **_identity(target.resource_id),
         "PolicyARN": policy_arn(target, policy, caller),
         "PolicyName": policy.name,
-        "PolicyType": "TargetTrackingScaling",
-        "TargetTrackingScalingPolicyConfiguration": policy.configuration,
+        "PolicyType": kind,
+        f"{kind}PolicyConfiguration": policy.configuration,
         "Alarms": _alarms(policy, caller),
         "CreationTime": policy.created_at,
     }

@@ -52,7 +52,9 @@ class Fleet:
         )
         self.telemetry = Telemetry(config, store, place)
         self.traffic = self.telemetry.traffic(config.endpoint_name)
-        self.scaling = EndpointScaling(config, self.telemetry, store, self._serve_with, loop)
+        self.scaling = EndpointScaling(
+            config, self.telemetry, store, self._serve_with, loop, present_ns=self.queue.present_ns
+        )
         self.alarm = Alarm(loop, lambda: advance(self, time.monotonic_ns()))
         self._gauges = Gauges(config, self.queue, self.models, self.telemetry, time.monotonic_ns())
         self._advance = advance

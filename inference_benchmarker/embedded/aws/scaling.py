@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.embedded.aws.scaling_metrics import ScalingMetrics
 from inference_benchmarker.embedded.scaling.autoscaler import Autoscaler
 from inference_benchmarker.embedded.scaling.instances import Instances
+from inference_benchmarker.embedded.scaling.target_tracking import HIGH_RESOLUTION_S, PERIOD_S
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 class EndpointScaling:
     """Owns the instances and the autoscaler, and the timers of both until it is closed.
 
-    ``serve_with`` is told an instant and the number of instances that there are from then on.
+    ``serve_with`` is told an instant and the number of instances that there are from then on. ``present_ns``: the
+    integral of the requests in the endpoint up to an instant.
     """
 
     def __init__(
@@ -32,18 +34,23 @@ class EndpointScaling:
         store: MetricStore,
         serve_with: Callable[[int, int], None],
         loop: asyncio.AbstractEventLoop,
+        *,
+        present_ns: Callable[[int], int],
     ) -> None:
         factor, clock = config.time_factor, telemetry.clock
         self.instances = Instances(config.instances, round(config.instance_start_s * NS / factor))
         self.autoscaler = Autoscaler(self.instances, factor, clock.wall, self.ask)
-        self.metrics = ScalingMetrics(config, telemetry, store, self.autoscaler.period_ns)
+        self.metrics = ScalingMetrics(config, telemetry, store, self.autoscaler.period_ns, present_ns)
         self.changed_at = telemetry.started_at
         self._telemetry = telemetry
         self._serve_with = serve_with
         self._loop = loop
         self._arrival: asyncio.TimerHandle | None = None
-        self._minute_ns = clock.next_multiple(time.monotonic_ns(), self.autoscaler.period_ns)
-        self._minute = loop.call_at(self._minute_ns / NS, self._end_minute)
+        # When each period ends, and the timer of that, by the period's length in seconds.
+        self._ends_ns: dict[int, int] = {}
+        self._timers: dict[int, asyncio.TimerHandle] = {}
+        for period_s in (PERIOD_S, HIGH_RESOLUTION_S):
+            self._await_end(period_s, clock.next_multiple(time.monotonic_ns(), self._length_ns(period_s)))
 
     def ask(self, count: int, now_ns: int) -> None:
         """Ask for that many instances; not while others are on their way."""
@@ -54,9 +61,14 @@ class EndpointScaling:
         else:
             self._arrival = self._loop.call_at(due_ns / NS, self._arrive, due_ns)
 
+    def wall(self, now_ns: int) -> float:
+        """Seconds since the epoch."""
+        return self._telemetry.clock.wall(now_ns)
+
     def close(self) -> None:
         """Nothing happens any more."""
-        self._minute.cancel()
+        for timer in self._timers.values():
+            timer.cancel()
         if self._arrival:
             self._arrival.cancel()
 
@@ -69,10 +81,17 @@ class EndpointScaling:
             self._serve_with(now_ns, count)
             self.autoscaler.arrived(now_ns)
 
-    def _end_minute(self) -> None:
-        """One minute has ended; more where the process did not get round to it."""
-        now_ns, period_ns = max(self._minute_ns, time.monotonic_ns()), self.autoscaler.period_ns
-        minutes = 1 + (now_ns - self._minute_ns) // period_ns
-        self._minute_ns += minutes * period_ns
-        self._minute = self._loop.call_at(self._minute_ns / NS, self._end_minute)
-        self.autoscaler.minutes_passed(minutes, now_ns)
+    def _length_ns(self, period_s: int) -> int:
+        return self.autoscaler.period_ns * period_s // PERIOD_S
+
+    def _await_end(self, period_s: int, end_ns: int) -> None:
+        self._ends_ns[period_s] = end_ns
+        self._timers[period_s] = self._loop.call_at(end_ns / NS, self._end_period, period_s)
+
+    def _end_period(self, period_s: int) -> None:
+        """One period has ended; more where the process did not get round to it."""
+        end_ns, length_ns = self._ends_ns[period_s], self._length_ns(period_s)
+        now_ns = max(end_ns, time.monotonic_ns())
+        periods = 1 + (now_ns - end_ns) // length_ns
+        self._await_end(period_s, end_ns + periods * length_ns)
+        self.autoscaler.passed(periods, now_ns, period_s)

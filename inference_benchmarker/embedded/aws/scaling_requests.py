@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
 from inference_benchmarker.embedded.aws.aws_json import AwsError
 from inference_benchmarker.embedded.aws.paging import page
-from inference_benchmarker.embedded.scaling.target_tracking import COOLDOWN_S, PERIOD_S, TargetTracking, Tracking
+from inference_benchmarker.embedded.aws.scaling_metrics import CONCURRENCY
+from inference_benchmarker.embedded.scaling.step_scaling import ADJUSTMENTS, Step, Stepping, StepScaling
+from inference_benchmarker.embedded.scaling.target_tracking import (
+    COOLDOWN_S,
+    HIGH_RESOLUTION_IN_DATAPOINTS,
+    IN_DATAPOINTS,
+    PERIOD_S,
+    TargetTracking,
+    Tracking,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 SERVICE_NAMESPACE = "sagemaker"
 SCALABLE_DIMENSION = "sagemaker:variant:DesiredInstanceCount"
+TRACKING, STEPS = "TargetTrackingScaling", "StepScaling"
 INVOCATIONS = "SageMakerVariantInvocationsPerInstance"
 _RESOURCE = re.compile("endpoint/([^/]+)/variant/([^/]+)")
 _SUSPENSIONS = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
-_STATISTICS = ("Average", "Minimum", "Maximum", "SampleCount", "Sum")
+STATISTICS = ("Average", "Minimum", "Maximum", "SampleCount", "Sum")
 
 
 def invalid(message: str) -> AwsError:
@@ -101,12 +112,9 @@ def suspensions(request: dict[str, Any]) -> dict[str, bool]:
 
 def tracking_of(request: dict[str, Any], period_ns: int) -> tuple[dict[str, Any], TargetTracking]:
     """The configuration of a policy, and what it makes; ``period_ns``: as long as a minute lasts. Raises AwsError."""
-    kind = request.get("PolicyType")
-    if kind != "TargetTrackingScaling":
-        raise invalid(f"PolicyType is {kind!r}: this endpoint knows TargetTrackingScaling only")
-    given: dict[str, Any] | None = request.get("TargetTrackingScalingPolicyConfiguration")
+    given: dict[str, Any] | None = request.get(f"{TRACKING}PolicyConfiguration")
     if not given:
-        raise invalid("A target tracking policy needs its TargetTrackingScalingPolicyConfiguration")
+        raise invalid(f"A target tracking policy needs its {TRACKING}PolicyConfiguration")
     target = float(given["TargetValue"])
     if not 2**-360 <= target <= 2**360:
         raise invalid(f"TargetValue is {target:g}: it must be from 2^-360 to 2^360")
@@ -114,7 +122,43 @@ def tracking_of(request: dict[str, Any], period_ns: int) -> tuple[dict[str, Any]
     out_ns, in_ns = (
         _cooldown_s(given, name) * period_ns // PERIOD_S for name in ("ScaleOutCooldown", "ScaleInCooldown")
     )
-    return given, TargetTracking(Tracking(target, out_ns, in_ns, scale_in=not given.get("DisableScaleIn", False)))
+    finer = given.get("PredefinedMetricSpecification", {}).get("PredefinedMetricType") == CONCURRENCY
+    scale_in = not given.get("DisableScaleIn", False)
+    datapoints = HIGH_RESOLUTION_IN_DATAPOINTS if finer else IN_DATAPOINTS
+    return given, TargetTracking(Tracking(target, out_ns, in_ns, scale_in, datapoints))
+
+
+def kind_of(request: dict[str, Any]) -> str:
+    """The kind of policy that a request puts. Raises AwsError."""
+    kind: str | None = request.get("PolicyType")
+    if kind not in (TRACKING, STEPS):
+        raise invalid(f"PolicyType is {kind!r}: this endpoint knows {TRACKING} and {STEPS}")
+    return kind
+
+
+def steps_of(request: dict[str, Any], period_ns: int) -> tuple[dict[str, Any], StepScaling]:
+    """The configuration of a policy by steps, and what it makes; see ``tracking_of``. Raises AwsError."""
+    given: dict[str, Any] | None = request.get(f"{STEPS}PolicyConfiguration")
+    if not given or not given.get("StepAdjustments"):
+        raise invalid(f"A step scaling policy needs its {STEPS}PolicyConfiguration with StepAdjustments")
+    kind, magnitude = given.get("AdjustmentType", ""), given.get("MinAdjustmentMagnitude", 1)
+    _one_of(kind, "adjustmentType", *ADJUSTMENTS)
+    if magnitude < 1:
+        raise invalid(f"MinAdjustmentMagnitude is {magnitude}: it must be at least 1")
+    steps = sorted(
+        Step(
+            float(each.get("MetricIntervalLowerBound", "-inf")),
+            float(each.get("MetricIntervalUpperBound", "inf")),
+            each["ScalingAdjustment"],
+        )
+        for each in given["StepAdjustments"]
+    )
+    if any(step.lower >= step.upper for step in steps):
+        raise invalid("The lower bound of a step must be less than its upper one")
+    if any(step.upper != following.lower for step, following in pairwise(steps)):
+        raise invalid("There must be no gap between steps, and they must not overlap")
+    cooldown_ns = _cooldown_s(given, "Cooldown") * period_ns // PERIOD_S
+    return given, StepScaling(Stepping(kind, tuple(steps), magnitude, cooldown_ns))
 
 
 def _cooldown_s(given: dict[str, Any], name: str) -> int:
@@ -129,11 +173,11 @@ def _check_metric(given: dict[str, Any]) -> None:
     if (predefined is None) == (customized is None):
         raise invalid("Give either PredefinedMetricSpecification or CustomizedMetricSpecification")
     if predefined is not None:
-        _one_of(predefined["PredefinedMetricType"], "predefinedMetricType", INVOCATIONS)
+        _one_of(predefined["PredefinedMetricType"], "predefinedMetricType", INVOCATIONS, CONCURRENCY)
         if "ResourceLabel" in predefined:
-            raise invalid(f"{INVOCATIONS} has no ResourceLabel")
+            raise invalid(f"{predefined['PredefinedMetricType']} has no ResourceLabel")
         return
     assert customized is not None
     if missing := [name for name in ("MetricName", "Namespace", "Statistic") if name not in customized]:
         raise invalid(f"The customized metric has no {' and no '.join(missing)}; metric math is not spoken here")
-    _one_of(customized["Statistic"], "statistic", *_STATISTICS)
+    _one_of(customized["Statistic"], "statistic", *STATISTICS)

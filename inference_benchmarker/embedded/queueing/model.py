@@ -54,6 +54,7 @@ class QueueModel:
         self._begun = 0
         self._is_open = False
         self._present = 0
+        self._present_ns = 0
         self._peak = 0
 
     @property
@@ -132,6 +133,11 @@ class QueueModel:
         peak, self._peak = self._peak, self._present
         return peak
 
+    def present_ns(self, now_ns: int) -> int:
+        """The integral of ``present`` up to now."""
+        self._advance(now_ns)
+        return self._present_ns
+
     def busy_ns(self, now_ns: int) -> int:
         """The integral of ``busy`` up to now; its growth / that of ``server_ns`` is the utilisation."""
         self._advance(now_ns)
@@ -170,6 +176,7 @@ class QueueModel:
 
     def _pass_time(self, at: int) -> None:
         if at > self._clock.now_ns:
+            self._present_ns += (at - self._clock.now_ns) * self._present
             self._clock.pass_time(at, self._services, self._busy(), self._pool.room, stands=self._stands())
 
     def _next(self) -> int:

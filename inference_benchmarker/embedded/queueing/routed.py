@@ -49,8 +49,8 @@ class RoutedQueues:
         self._open = [self._new() for _ in range(instances)]
         # Those of instances that end with what they serve.
         self._ending: list[QueueModel] = []
-        # Work done, and work that could have been done, by instances that have ended.
-        self._past_busy_ns = self._past_server_ns = 0
+        # Of instances that have ended: work done, work that could have been done, and requests present.
+        self._past_busy_ns = self._past_server_ns = self._past_present_ns = 0
         self._peak = 0
 
     @property
@@ -109,6 +109,10 @@ class RoutedQueues:
         peak, self._peak = self._peak, self.present(now_ns)
         return max(peak, self._peak)
 
+    def present_ns(self, now_ns: int) -> int:
+        """The integral of ``present`` up to now."""
+        return self._past_present_ns + sum(queue.present_ns(now_ns) for queue in self._all)
+
     def busy_ns(self, now_ns: int) -> int:
         """The integral of ``busy`` up to now."""
         return self._past_busy_ns + sum(queue.busy_ns(now_ns) for queue in self._all)
@@ -136,4 +140,5 @@ class RoutedQueues:
         for queue in ended:
             self._past_busy_ns += queue.busy_ns(now_ns)
             self._past_server_ns += queue.server_ns(now_ns)
+            self._past_present_ns += queue.present_ns(now_ns)
             self._ending.remove(queue)

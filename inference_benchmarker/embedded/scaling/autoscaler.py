@@ -1,4 +1,4 @@
-"""Application Auto Scaling at work: once a minute its alarms look at the metrics, and instances are asked for.
+"""Application Auto Scaling at work: period by period its alarms look at the metrics, and instances are asked for.
 
 A minute here is ``time_factor`` times as short as the clock's, and so are cooldowns and the start of an instance. What
 is counted over such a minute counts as many times as much: a target of 600 invocations is 10 a second, whatever the
@@ -8,10 +8,12 @@ factor. Everything has the instant of the wall clock at which it happened.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.embedded.scaling.records import Activity, AlarmRecord, Policy, Target, new_id
-from inference_benchmarker.embedded.scaling.target_tracking import IN_DATAPOINTS, PERIOD_S, Scaling
+from inference_benchmarker.embedded.scaling.step_scaling import StepScaling
+from inference_benchmarker.embedded.scaling.target_tracking import PERIOD_S, Scaling
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.embedded.scaling.instances import Instances
     from inference_benchmarker.embedded.scaling.records import MetricSource
-    from inference_benchmarker.embedded.scaling.target_tracking import Decision, TargetTracking
+    from inference_benchmarker.embedded.scaling.target_tracking import Decision, Rule, TargetTracking
 
 _KEPT = 1000
 
@@ -30,7 +32,7 @@ class _UnderWay(NamedTuple):
 
     activity: Activity
     target: Target
-    policy: TargetTracking | None
+    policy: Rule | None
     before: int
 
 
@@ -80,14 +82,30 @@ class Autoscaler:
     ) -> Policy:
         """The policy of that name with its alarms, new or in place of one: then they keep their names."""
         known, at = target.policies.get(name), self._wall(now_ns)
-        names = {record.alarm.above: record.name for record in known.alarms} if known else {}
-        alarms = tuple(
-            AlarmRecord(names.get(alarm.above) or _alarm_name(target, above=alarm.above), alarm, at)
+        tracked = known.alarms if known and not isinstance(known.rule, StepScaling) else []
+        names = {record.alarm.above: record.name for record in tracked}
+        alarms = [
+            AlarmRecord(names.get(alarm.above) or _alarm_name(target, above=alarm.above), alarm, source, at)
             for alarm in tracking.alarms
-        )
-        kept = (known.id, known.created_at) if known else (new_id(), at)
-        policy = Policy(name, *kept, configuration, tracking, source, alarms)
-        target.policies[name] = policy
+        ]
+        return self._put(target, Policy(name, new_id(), at, configuration, tracking, alarms))
+
+    def put_steps(
+        self, target: Target, name: str, configuration: Mapping[str, Any], steps: StepScaling, now_ns: int
+    ) -> Policy:
+        """The policy of that name, without alarms, or in place of one: then those of its user set it off, too."""
+        known = target.policies.get(name)
+        alarms = known.alarms if known and isinstance(known.rule, StepScaling) else []
+        for record in alarms:
+            steps.watch(record.alarm)
+        return self._put(target, Policy(name, new_id(), self._wall(now_ns), configuration, steps, alarms))
+
+    @staticmethod
+    def _put(target: Target, policy: Policy) -> Policy:
+        known = target.policies.get(policy.name)
+        if known:
+            policy = replace(policy, id=known.id, created_at=known.created_at)
+        target.policies[policy.name] = policy
         return policy
 
     def policies(self) -> Iterator[tuple[Target, Policy]]:
@@ -96,16 +114,21 @@ class Autoscaler:
             for policy in target.policies.values():
                 yield target, policy
 
-    def minutes_passed(self, minutes: int, now_ns: int) -> None:
-        """So many minutes have ended since this was told last: the alarms see a datapoint for each.
+    def passed(self, periods: int, now_ns: int, period_s: int = PERIOD_S) -> None:
+        """So many periods have ended since this was told last: the alarms that look at such see a datapoint for each.
 
         They are alike; beyond as many as the longest alarm looks at, a further one changes nothing.
         """
         for target in list(self.targets.values()):
-            values = {name: policy.source.read(now_ns, minutes) for name, policy in target.policies.items()}
-            for _ in range(min(minutes, IN_DATAPOINTS)):
-                for name, value in values.items():
-                    self._observe(target.policies[name], value, now_ns)
+            every = [record for policy in target.policies.values() for record in policy.alarms]
+            looking = [record for record in every if record.source.period_s == period_s]
+            # Two alarms may have one source, which is read once.
+            sources = {id(record.source): record.source for record in looking}
+            values = {key: source.read(now_ns, periods) for key, source in sources.items()}
+            longest = max((record.alarm.periods for record in looking), default=0)
+            for _ in range(min(periods, longest)):
+                for record in looking:
+                    self._observe(record, values[id(record.source)], now_ns)
                 self._decide(target, now_ns)
 
     def arrived(self, now_ns: int) -> None:
@@ -117,9 +140,7 @@ class Autoscaler:
             target, self._to_bound = self._to_bound, None
             self._keep_bounds(target, now_ns)
 
-    def _complete(
-        self, activity: Activity, target: Target, policy: TargetTracking | None, before: int, now_ns: int
-    ) -> None:
+    def _complete(self, activity: Activity, target: Target, policy: Rule | None, before: int, now_ns: int) -> None:
         activity.ended_at = self._wall(now_ns)
         activity.status = "Successful"
         activity.message = (
@@ -128,21 +149,19 @@ class Autoscaler:
         if policy is not None:
             target.scaling.completed(policy, before, self._instances.current, now_ns)
 
-    def _observe(self, policy: Policy, value: float | None, now_ns: int) -> None:
-        before = [record.alarm.state for record in policy.alarms]
-        changed = policy.tracking.observe(value)
-        for record, state in zip(policy.alarms, before, strict=True):
-            if record.alarm in changed:
-                record.changed(state, self._wall(now_ns), policy.source.statistic)
+    def _observe(self, record: AlarmRecord, value: float | None, now_ns: int) -> None:
+        before = record.alarm.state
+        if record.alarm.observe(value):
+            record.changed(before, self._wall(now_ns))
 
     def _decide(self, target: Target, now_ns: int) -> None:
         if self._instances.updating:  # SageMaker takes no further change meanwhile
             return
-        tracking = [policy.tracking for policy in target.policies.values()]
-        decision = target.scaling.decide(tracking, self._instances.current, now_ns)
+        rules = [policy.rule for policy in target.policies.values()]
+        decision = target.scaling.decide(rules, self._instances.current, now_ns)
         if decision is None:
             return
-        policy = next(each for each in target.policies.values() if each.tracking is decision.policy)
+        policy = next(each for each in target.policies.values() if each.rule is decision.policy)
         alarm = policy.alarm_of(decision.alarm)
         cause = f"monitor alarm {alarm.name} in state ALARM triggered policy {policy.name}"
         if decision.count == self._instances.current:
@@ -176,7 +195,7 @@ class Autoscaler:
             which = "minimum" if bounded > count else "maximum"
             self._set(target, bounded, f"{which} capacity was set to {bounded}", None, now_ns)
 
-    def _set(self, target: Target, count: int, cause: str, policy: TargetTracking | None, now_ns: int) -> None:
+    def _set(self, target: Target, count: int, cause: str, policy: Rule | None, now_ns: int) -> None:
         description = f"Setting desired instance count to {count}."
         message = f"The desired instance count was set to {count}; waiting for sagemaker to fulfil it."
         activity = Activity(target.resource_id, description, cause, self._wall(now_ns), "InProgress", message)

@@ -7,11 +7,12 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from inference_benchmarker.embedded.scaling.target_tracking import PERIOD_S, AlarmState
+from inference_benchmarker.embedded.scaling.target_tracking import AlarmState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from inference_benchmarker.embedded.scaling.step_scaling import StepScaling
     from inference_benchmarker.embedded.scaling.target_tracking import MetricAlarm, Scaling, TargetTracking
 
 _KEPT = 1000
@@ -24,9 +25,9 @@ def new_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class MetricSource:
-    """The metric that a policy tracks, in CloudWatch's words.
+    """The metric that an alarm looks at, in CloudWatch's words, with a datapoint every ``period_s``.
 
-    ``read`` gives the datapoint of the minutes that have just ended, so many of them; None where it is missing.
+    ``read`` gives the datapoint of the periods that have just ended, so many of them; None where it is missing.
     """
 
     namespace: str
@@ -35,6 +36,7 @@ class MetricSource:
     statistic: str
     unit: str | None
     read: Callable[[int, int], float | None]
+    period_s: int
 
 
 class HistoryItem(NamedTuple):
@@ -47,11 +49,18 @@ class HistoryItem(NamedTuple):
 
 
 class AlarmRecord:
-    """An alarm of a policy: its name, its state since when and why, and what became of it."""
+    """An alarm of a policy: its name, its metric, its state since when and why, and what became of it.
 
-    def __init__(self, name: str, alarm: MetricAlarm, created_at: float) -> None:
+    ``description`` is its maker's; None: it was made by the policy.
+    """
+
+    def __init__(
+        self, name: str, alarm: MetricAlarm, source: MetricSource, created_at: float, description: str | None = None
+    ) -> None:
         self.name = name
         self.alarm = alarm
+        self.source = source
+        self.description = description
         self.created_at = self.updated_at = created_at
         self.reason = "Unchecked: the alarm has just been made"
         self.reason_data: dict[str, Any] = {}
@@ -62,11 +71,11 @@ class AlarmRecord:
         """Note what happened."""
         self.history.append(HistoryItem(at, kind, summary, {"version": "1.0", **data}))
 
-    def changed(self, before: AlarmState, at: float, statistic: str) -> None:
+    def changed(self, before: AlarmState, at: float) -> None:
         """Note that its state is another one since then."""
         old = {"stateValue": before, "stateReason": self.reason, "stateReasonData": self.reason_data}
         self.updated_at = at
-        self.reason, self.reason_data = self._reason(), self._reason_data(statistic)
+        self.reason, self.reason_data = self._reason(), self._reason_data()
         new = {"stateValue": self.alarm.state, "stateReason": self.reason, "stateReasonData": self.reason_data}
         self.add(
             at,
@@ -84,11 +93,11 @@ class AlarmRecord:
         were = "all" if alarm.state is AlarmState.ALARM else "not all"
         return f"Threshold Crossed: the datapoints [{told}] were {were} {beyond} the threshold ({alarm.threshold:g})"
 
-    def _reason_data(self, statistic: str) -> dict[str, Any]:
+    def _reason_data(self) -> dict[str, Any]:
         return {
             "version": "1.0",
-            "statistic": statistic,
-            "period": PERIOD_S,
+            "statistic": self.source.statistic,
+            "period": self.source.period_s,
             "recentDatapoints": self.alarm.values,
             "threshold": self.alarm.threshold,
         }
@@ -96,15 +105,14 @@ class AlarmRecord:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A scaling policy. ``configuration`` is as the user gave it; its alarms are those of ``tracking``, in order."""
+    """A scaling policy. ``configuration`` is as the user gave it; its alarms are those of ``rule``."""
 
     name: str
     id: str
     created_at: float
     configuration: Mapping[str, Any]
-    tracking: TargetTracking
-    source: MetricSource
-    alarms: tuple[AlarmRecord, ...]
+    rule: TargetTracking | StepScaling
+    alarms: list[AlarmRecord]
 
     def alarm_of(self, alarm: MetricAlarm) -> AlarmRecord:
         """The record of one of its alarms."""

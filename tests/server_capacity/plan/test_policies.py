@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +26,17 @@ from tests.capacities import found
 from tests.moto_server import moto_server
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from inference_benchmarker.embedded.running import RunningEndpoint
 
 DEMO = {"name": "demo", "variant": "AllTraffic", "kind": "variant", "instance_type": "ml.m5.xlarge", "instances": 1}
 CPU = {"metric": "CPUUtilization", "idle": 0.02, "demand_s": 0.008, "at_low": 0.82, "reason": ""}
+SERVICE_S = 0.02
+DEMO_CPU = {**CPU, "idle": 0.0, "demand_s": SERVICE_S / 4}
+"""Of the embedded endpoint: a core is busy for as long as a server is, of the four that an ml.m5.xlarge has."""
+
+OF_DEMO = {"ServiceNamespace": "sagemaker", "ResourceId": "endpoint/demo/variant/AllTraffic"}
 PATIENCE_S = 20
 OPERATIONS = {
     "scalable_target.json": ("application-autoscaling", "RegisterScalableTarget"),
@@ -42,15 +50,21 @@ OPERATIONS = {
 
 
 def made(
-    endpoint: dict[str, Any] | None = None, low: float = 100.0, *, name: str = "", **asked: Any
+    endpoint: dict[str, Any] | None = None,
+    low: float = 100.0,
+    *,
+    name: str = "",
+    mean_s: float = 0.05,
+    cpu: dict[str, Any] = CPU,
+    **asked: Any,
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]], list[str]]:
     """A plan for ten times ``low``, its policy files, and what is said of those that are missing."""
     data = found(
         rate=low * 1.05,
         interval={"low": low, "high": low * 1.1},
         endpoint=DEMO if endpoint is None else endpoint,
-        where_time_went={"mean_s": 0.05},
-        resources={"all": [CPU]},
+        where_time_went={"mean_s": mean_s},
+        resources={"all": [cpu]},
     )
     search = measured(data, "x")
     assert isinstance(search, Measured)
@@ -180,22 +194,73 @@ def test_moto_takes_the_files() -> None:
 
 
 @pytest.mark.process
-def test_the_embedded_endpoint_scales_as_the_plan_says() -> None:
-    """An instance is sure to hold 20/s, and 36/s at 70% need 3 of them; a minute lasts 400 ms here."""
-    plan, files, _ = made(low=20.0, target_rps=36, spare=0)
+@pytest.mark.parametrize("kind", ["", "_concurrency", "_cpu"])
+def test_the_embedded_endpoint_scales_as_the_plan_says(kind: str) -> None:
+    """An instance is sure to hold 20/s, and 36/s at 70% need 3 of them; a minute lasts 400 ms here.
+
+    Ten seconds of it are short: the requests in them that are one more than on average may ask for one instance more.
+    """
+    plan, files, _ = made(low=20.0, target_rps=36, spare=0, mean_s=SERVICE_S, cpu=DEMO_CPU)
     assert plan["chosen"]["instances"] == 3
-    config = EndpointConfig(servers=2, service_s=0.001, time_factor=150, instance_start_s=60, publish_interval_s=1)
-    with start(config) as endpoint:
-        scaling, sagemaker = client(endpoint, "application-autoscaling"), client(endpoint, "sagemaker")
-        scaling.register_scalable_target(**files["scalable_target.json"])
-        scaling.put_scaling_policy(**files["scaling_policy.json"])
-        began = time.monotonic()
-        for number in range(36 * PATIENCE_S):
-            time.sleep(max(0.0, began + number / 36 - time.monotonic()))
-            invoke(endpoint)
-            if not number % 9 and instances_of(sagemaker) == 3:
+    with scaled(files, time_factor=150) as endpoint:
+        client(endpoint, "application-autoscaling").put_scaling_policy(**files[f"scaling_policy{kind}.json"])
+        assert load_until(endpoint, 3) >= 3 if kind == "_concurrency" else load_until(endpoint, 3) == 3
+
+
+@pytest.mark.process
+def test_the_embedded_endpoint_takes_the_steps_of_the_plan() -> None:
+    """A minute lasts 100 ms, so that one request more or less may be a step; in the end the minimum is left."""
+    plan, files, _ = made(low=20.0, target_rps=36, spare=0)
+    with scaled(files, time_factor=600) as endpoint:
+        scaling, cloudwatch = client(endpoint, "application-autoscaling"), client(endpoint, "cloudwatch")
+        arn = scaling.put_scaling_policy(**files["scaling_policy_step.json"])["PolicyARN"]
+        for way in ("out", "in"):
+            cloudwatch.put_metric_alarm(**{**files[f"alarm_{way}.json"], "AlarmActions": [arn]})
+        assert load_until(endpoint, 3) >= 3
+        sagemaker = client(endpoint, "sagemaker")
+        for _ in range(20 * PATIENCE_S):
+            if instances_of(sagemaker) == plan["chosen"]["minimum"]:
                 break
-        assert instances_of(sagemaker) == 3
+            time.sleep(0.05)
+        assert instances_of(sagemaker) == plan["chosen"]["minimum"]
+        (policy,) = scaling.describe_scaling_policies(ServiceNamespace="sagemaker")["ScalingPolicies"]
+        steps = policy["StepScalingPolicyConfiguration"]
+        assert steps == files["scaling_policy_step.json"]["StepScalingPolicyConfiguration"]
+        put = [files[f"alarm_{way}.json"]["AlarmName"] for way in ("out", "in")]
+        assert [alarm["AlarmName"] for alarm in policy["Alarms"]] == put
+        told = {alarm["AlarmName"]: alarm for alarm in cloudwatch.describe_alarms()["MetricAlarms"]}
+        for way, name in zip(("out", "in"), put, strict=True):
+            given = {**files[f"alarm_{way}.json"], "AlarmActions": [arn]}
+            assert {key: told[name][key] for key in given if key != "Dimensions"} == {
+                key: value for key, value in given.items() if key != "Dimensions"
+            }
+        causes = [each["Cause"] for each in scaling.describe_scaling_activities(**OF_DEMO)["ScalingActivities"]]
+        assert put[0] in causes[-2]
+        assert put[1] in causes[0]
+        cloudwatch.delete_alarms(AlarmNames=put)
+        assert cloudwatch.describe_alarms()["MetricAlarms"] == []
+
+
+@contextmanager
+def scaled(files: dict[str, dict[str, Any]], time_factor: float) -> Iterator[RunningEndpoint]:
+    """The endpoint as a scalable target, with two servers an instance."""
+    config = EndpointConfig(
+        servers=2, service_s=SERVICE_S, time_factor=time_factor, instance_start_s=60, publish_interval_s=1
+    )
+    with start(config) as endpoint:
+        client(endpoint, "application-autoscaling").register_scalable_target(**files["scalable_target.json"])
+        yield endpoint
+
+
+def load_until(endpoint: RunningEndpoint, instances: int) -> int:
+    """Send 36 requests a second until there are as many instances, and tell how many there are."""
+    sagemaker, began = client(endpoint, "sagemaker"), time.monotonic()
+    for number in range(36 * PATIENCE_S):
+        time.sleep(max(0.0, began + number / 36 - time.monotonic()))
+        invoke(endpoint)
+        if not number % 9 and instances_of(sagemaker) >= instances:
+            break
+    return instances_of(sagemaker)
 
 
 def invoke(endpoint: RunningEndpoint) -> None:
