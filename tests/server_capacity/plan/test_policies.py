@@ -194,7 +194,7 @@ def test_moto_takes_the_files() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("kind", ["", "_concurrency", "_cpu"])
+@pytest.mark.parametrize("kind", ["", "_concurrency", pytest.param("_cpu", marks=pytest.mark.slow)])
 def test_the_embedded_endpoint_scales_as_the_plan_says(kind: str) -> None:
     """An instance is sure to hold 20/s, and 36/s at 70% need 3 of them; a minute lasts 400 ms here.
 
