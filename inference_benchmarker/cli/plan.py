@@ -62,7 +62,11 @@ def plan_parser() -> Parser:
         epilog=_EPILOG,
     )
     parser.add_argument(
-        "capacity_dir", metavar="CAPACITY_DIR", nargs="*", help="the folder of a search, or of a ranking: its first row"
+        "capacity_dir",
+        metavar="CAPACITY_DIR",
+        nargs="*",
+        help="the folder of a search, or of a ranking: its first row; of "
+        "several endpoints each is planned for the whole load",
     )
     parser.add_flags(PLAN_FLAGS)
     return parser

@@ -54,10 +54,10 @@ class Prices:
             rows = [price for price in rows if price.region == region] or [row for row in rows if row.region is None]
         told = {(price.per_hour, price.currency): price for price in rows}
         if len(told) > 1:
-            which = ", ".join(
-                sorted(f"{price.per_hour:g} in {price.region or 'any region'}" for price in told.values())
-            )
-            self._remark(f"The price of {instance_type} is {which} by {rows[0].source}: the region is not known.")
+            mixed = len({price.currency for price in rows}) > 1
+            which = ", ".join(sorted(_in_its_region(price, with_currency=mixed) for price in told.values()))
+            why = "the region is not known" if len({price.region for price in rows}) > 1 else "give --price"
+            self._remark(f"The price of {instance_type} is {which} by {rows[0].source}: {why}.")
         return next(iter(told.values())) if len(told) == 1 else None
 
     def _of_list(self, instance_type: str, region: str | None) -> Price | None:
@@ -95,6 +95,11 @@ class Prices:
     def _remark(self, sentence: str) -> None:
         if sentence not in self.remarks:
             self.remarks.append(sentence)
+
+
+def _in_its_region(price: Price, *, with_currency: bool) -> str:
+    currency = f" {price.currency}" if with_currency else ""
+    return f"{price.per_hour:g}{currency} in {price.region or 'any region'}"
 
 
 def prices_of(options: Mapping[str, Any]) -> Prices:

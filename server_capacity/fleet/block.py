@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from server_capacity.fleet.policies import Policy
     from server_capacity.fleet.routing import Routing
 
+MOST_INSTANCES, MOST_SERVERS = 1 << 16, 1_000_000
+"""A router numbers instances with 16 bits, and keeps an instant for each server."""
+
 _SEED = 17  # any: the same plan gives the same numbers
 
 
@@ -75,6 +78,13 @@ def simulations(
     if isinstance(service, str) or limit is None:
         reason = service if isinstance(service, str) else "no limit is on the time until an answer ends"
         return {"reason": reason, "runs": []}
+    instances = max(chosen.instances, chosen.maximum)
+    for count, most, what in (
+        (instances, MOST_INSTANCES, "instances"),
+        (instances * service.servers, MOST_SERVERS, "servers of the model"),
+    ):
+        if count > most:
+            return {"reason": f"{count:,} {what} are more than the {most:,} that are simulated", "runs": []}
     bound, allowed = limit["bound"], limit["allowed"]
     policies = chosen.policies(service)[: None if compare else 2]
     runs = [

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from inference_benchmarker.typed import require
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -30,12 +32,20 @@ class Service:
 
     @classmethod
     def of(cls, capacity: Mapping[str, Any]) -> Self | str:
-        """The instance that the twin in ``capacity.json`` describes; a clause with the reason where there is none."""
+        """The instance that the twin in ``capacity.json`` describes; a clause with the reason where there is none.
+
+        ValueError for what no search writes.
+        """
         twin = capacity.get("twin") or {}
         if not twin.get("fits"):
             return f"the capacity has no model of the endpoint: {twin.get('reason') or 'it was not made'}"
         if not twin.get("services_s"):
             return "the capacity is of an older version, without the services of its model: measure it again"
+        kinds = {"servers": int, "overhead_s": float, "services_s": list[float]}
+        for key, kind in kinds.items():
+            require(twin.get(key), kind, f"twin.{key}")
+        if twin["servers"] < 1 or twin["overhead_s"] < 0 or min(twin["services_s"]) < 0 or not any(twin["services_s"]):
+            raise ValueError("twin has no servers, or a time below 0")
         instances = (capacity.get("endpoint") or {}).get("instances") or 1
         if twin["servers"] % instances:
             return f"the model has {twin['servers']} servers, which {instances} instances cannot share equally"

@@ -71,6 +71,9 @@ class Asked:
         if self.seconds_to_create is not None and not 0 <= self.seconds_to_create <= MAX_SECONDS:
             text = f"--seconds-to-create must be from 0 to {MAX_SECONDS:,}, not {self.seconds_to_create:g}."
             yield Problem(("seconds_to_create",), text)
+        if self.routing not in ("", RANDOM, LEAST_OUTSTANDING):
+            text = f"--routing must be {RANDOM} or {LEAST_OUTSTANDING}, not {self.routing[:100]!r}."
+            yield Problem(("routing",), text)
         yield from self._counts()
 
     def _counts(self) -> Iterator[Problem]:

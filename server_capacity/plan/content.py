@@ -6,9 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.wording import counted
 from server_capacity.plan.asked import LEAST_OUTSTANDING, RANDOM
 from server_capacity.plan.remarks import remarks
-from server_capacity.plan.sizing import ALARM_S, AWS_FACTOR, CannotTellError, floored, law_of, safety_factor
+from server_capacity.plan.sizing import (
+    ALARM_S,
+    AWS_FACTOR,
+    CannotTellError,
+    floored,
+    held_by_each,
+    law_of,
+    safety_factor,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,8 +48,13 @@ class Case:
 
     @property
     def main(self) -> Measured:
-        """The search with the most instances, which is nearest to what is planned."""
-        return max(self.searches, key=lambda each: each.instances)
+        """The search that the plan rests on: where instances add up the one with the least of each, else of the most.
+
+        It does not depend on the order of the searches.
+        """
+        if self.searches[0].not_linear:
+            return min(self.searches, key=lambda each: (-each.instances, each.low, each.folder))
+        return min(self.searches, key=lambda each: (each.low / each.instances, -each.instances, each.folder))
 
     @property
     def routing(self) -> str | None:
@@ -69,9 +83,11 @@ def endpoint_plan(case: Case) -> dict[str, Any] | str:
         law.needed(case.demand.target_rps, chosen["share"])
     except CannotTellError as error:
         return str(error)
+    _require_maximum(case, law, chosen)
     data = _block(case, law, scale_out, options)
-    bounds = _bounds(case, law, chosen, scale_out)
-    data["chosen"] = {**chosen, **bounds, "with_one_lost": _with_one_lost(case, law, chosen)}
+    chosen |= _bounds(case, law, chosen, scale_out)
+    chosen |= _serving(case, law, chosen)
+    data["chosen"] = {**chosen, "with_one_lost": _with_one_lost(case, law, chosen)}
     data["cost"] = chosen["cost"]
     data["remarks"] = list(remarks(case, data))
     return data
@@ -145,6 +161,32 @@ def _chosen(case: Case, options: list[dict[str, Any]]) -> dict[str, Any]:
     asked = next(each for each in options if abs(each["share"] - case.asked.utilisation) < 1e-9)
     growth = next((each for each in options if each["name"] == TO_SCALE_OUT), asked)
     return dict(growth if growth["share"] < asked["share"] else asked)
+
+
+def _require_maximum(case: Case, law: Law, chosen: dict[str, Any]) -> None:
+    """BenchmarkError where the given maximum does not allow the instances that the target needs."""
+    maximum, needed = case.asked.maximum, chosen["instances"]
+    if maximum is None or maximum >= needed:
+        return
+    held = chosen["share"] * law.held(maximum)
+    raise BenchmarkError(
+        f"--maximum {maximum:,} is too few for {case.asked.name or case.main.name}: {case.demand.target_rps:,.5g}/s "
+        f"need {counted(needed, 'instance', 'instances')} at {chosen['share']:.4g} of their limit, and {maximum:,} "
+        f"hold {held:,.4g}/s there.",
+        f"Give --maximum {needed:,}, a smaller load, or a larger --utilisation.",
+    )
+
+
+def _serving(case: Case, law: Law, chosen: dict[str, Any]) -> dict[str, Any]:
+    """The instances that serve, of which there are never fewer than the minimum; what they cost, and their target."""
+    instances = max(chosen["instances"], chosen["minimum"])
+    each = chosen["share"] * held_by_each(law, chosen["minimum"], chosen["maximum"])
+    return {
+        "instances": instances,
+        "with_spare": max(chosen["with_spare"], instances),
+        "invocations_per_instance": floored(60 * each),
+        "cost": case.costing(instances, case.demand.target_rps),
+    }
 
 
 def _bounds(case: Case, law: Law, chosen: dict[str, Any], scale_out: dict[str, Any] | None) -> dict[str, Any]:

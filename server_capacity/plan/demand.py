@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inference_benchmarker.wording import length_text
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from server_capacity.plan.asked import Asked
 
 MINUTE_S = 60
+_LEAST_S = 1.0
+"""A shorter recording has no rate of its own: its requests are taken as those of a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,13 @@ class Recorded:
     peak_rps: float
     least_rps: float | None
     peak_second: int
+
+    @property
+    def told(self) -> str:
+        """The place of its peak, as a sentence begins."""
+        if self.least_rps is None:
+            return f"The recording of {length_text(self.length_s)} has on average"
+        return "The recording's busiest minute has"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +63,7 @@ def demand_of(asked: Asked, recording: Recorded | None) -> Demand:
         rates = [float(rate) for stage in asked.stages for rate in (stage.from_rps, stage.to_rps)]
         peak, least, told = max(rates), min(rates), "The stages reach"
     elif recording is not None:
-        peak, least, told = recording.peak_rps, recording.least_rps, "The recording's busiest minute has"
+        peak, least, told = recording.peak_rps, recording.least_rps, recording.told
     else:
         assert asked.target_rps is not None
         return Demand(asked.target_rps, asked.target_rps, None)
@@ -63,7 +74,7 @@ def recorded(arrivals_s: npt.NDArray[np.float64], length_s: float, peak_second: 
     """A recording by the instants of its arrivals, in seconds after its begin, and its length in seconds."""
     whole = int(length_s // MINUTE_S)
     if not whole:
-        rate = len(arrivals_s) / length_s
+        rate = len(arrivals_s) / max(length_s, _LEAST_S)
         return Recorded(arrivals_s, length_s, rate, None, peak_second)
     minutes = np.bincount((arrivals_s // MINUTE_S).astype(np.int64), minlength=whole)[:whole] / MINUTE_S
     return Recorded(arrivals_s, length_s, float(minutes.max()), float(minutes.min()), peak_second)

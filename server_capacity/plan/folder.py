@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
@@ -36,7 +38,8 @@ def read_search(folder: Path, instances: int | None, instance_type: str) -> Meas
         )
     data, _ = capacity_folder.load(folder)
     try:
-        return measured(data, str(folder), instances, instance_type)
+        found = measured(data, str(folder), instances, instance_type)
+        return found if isinstance(found, str) else replace(found, factories_file=_factories_file_of(data, folder))
     except UNREADABLE as error:
         raise foreign(folder / capacity_folder.FILE, error) from None
 
@@ -54,12 +57,12 @@ def _best_of(folder: Path) -> Path:
     return folder / name
 
 
-def factories_file_of(search: Measured, folder: Path) -> str | None:
+def _factories_file_of(data: Mapping[str, Any], folder: Path) -> str | None:
     """The factories file that the waves of a search were sent with; None where they do not tell."""
     from inference_benchmarker.wave.run_dir import RunDir
     from inference_benchmarker.wave.store import read_plan
 
-    waves = search.data.get("waves") or {}
+    waves = data.get("waves") or {}
     for name in (*(waves.get("confirmation") or ()), *(waves.get("exploration") or ())):
         try:
             found = read_plan(RunDir(folder / str(name))).factories_file
@@ -80,6 +83,8 @@ def save(folder: Path, data: dict[str, Any], files: Files) -> None:
         write_json(folder / FILE, data)
         replace_file(folder / TEXT, to_text(data, str(folder)))
     except OSError as error:
+        with suppress(OSError):
+            folder.rmdir()  # of a plan of which nothing was written
         reason = error.strerror or str(error)
         raise BenchmarkError(
             f"{folder}: cannot be written ({reason}).", "Give another place with --output-dir."

@@ -16,9 +16,11 @@ from server_capacity.costs.price import cost
 from server_capacity.costs.quota import quota
 from server_capacity.plan.content import Case, endpoint_plan
 from server_capacity.plan.demand import demand_of, recorded
-from server_capacity.plan.folder import factories_file_of, json_text, read_search
+from server_capacity.plan.folder import json_text, read_search
 from server_capacity.plan.kubernetes import kubernetes_files, label
+from server_capacity.plan.measured import COMPONENT
 from server_capacity.plan.policies import name_of, policy_files
+from server_capacity.plan.remarks import simulated_remarks
 from server_capacity.plan.simulating import simulation
 from server_capacity.plan.totals import content
 
@@ -125,8 +127,10 @@ def _planned(case: Case, *, compare: bool) -> dict[str, Any] | str:
     with _of_this_tool(main):
         planned = endpoint_plan(case)
     if not isinstance(planned, str):
-        planned["factories_file"] = factories_file_of(main, Path(main.folder))
-        planned["simulation"] = simulation(case, planned, compare=compare)
+        planned["factories_file"] = main.factories_file
+        with _of_this_tool(main):
+            planned["simulation"] = simulation(case, planned, compare=compare)
+        planned["remarks"] += simulated_remarks(planned)
     return planned
 
 
@@ -141,7 +145,7 @@ def _of_this_tool(search: Measured) -> Iterator[None]:
 
 def _costing(searches: Sequence[Measured], prices: Prices) -> Callable[[int, float], dict[str, Any] | None]:
     kind, region = searches[0].instance_type, searches[0].endpoint.get("region")
-    price = None if kind is None else prices.of(kind, region)
+    price = None if kind is None or searches[0].is_copies else prices.of(kind, region)
     return lambda instances, rate: None if price is None else cost(price, instances, rate)
 
 
@@ -150,7 +154,7 @@ def _quotas(endpoints: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
     needed: dict[tuple[str, str | None], int] = {}
     for planned in endpoints:
         endpoint = planned["endpoint"] or {}
-        if endpoint.get("instance_type"):
+        if endpoint.get("instance_type") and endpoint.get("kind") != COMPONENT:
             key = endpoint["instance_type"], endpoint.get("region")
             needed[key] = needed.get(key, 0) + planned["chosen"]["maximum"]
     found = [quota(kind, region, count) for (kind, region), count in needed.items()]

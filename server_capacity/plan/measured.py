@@ -8,25 +8,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.errors import refuse
 from inference_benchmarker.typed import require
 from server_capacity.capacity.headline import rate_text
+from server_capacity.plan.asked import MOST_INSTANCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     Found = Mapping[str, Any]
 
+COMPONENT = "inference-component"
 EVEN = 0.14
 """By so much evenly spaced arrivals can flatter an endpoint (four servers of exactly 20 ms)."""
 
 _ENDPOINT: dict[str, Any] = {
     **dict.fromkeys(("name", "kind", "instance_type", "region", "variant", "routing"), str | None),
-    "arguments": dict[str, Any] | None,
+    **dict.fromkeys(("arguments", "payload_arguments"), dict[str, Any] | None),
     "instances": int | None,
     "seconds_to_create": float | None,
 }
 _OTHERS: dict[str, Any] = {
-    "where_time_went": dict[str, Any] | None,
+    **dict.fromkeys(("where_time_went", "twin", "interval", "at_least"), dict[str, Any] | None),
     "waves": dict[str, list[str]] | None,
     "limits": list[dict[str, Any]] | None,
     "curve": list[dict[str, Any]] | None,
@@ -42,6 +45,7 @@ class Measured:
     """The rate that all ``instances`` of a search held together, in requests/s, with its 95% interval.
 
     ``high`` is None where nothing gave out (``at_least``): then ``low`` and ``rate`` are what was kept.
+    ``factories_file``: which its waves were sent with, None where they do not tell.
     """
 
     folder: str
@@ -51,6 +55,7 @@ class Measured:
     rate: float
     high: float | None
     given_instances: bool = False
+    factories_file: str | None = None
 
     @property
     def endpoint(self) -> Found:
@@ -73,6 +78,11 @@ class Measured:
         return self.endpoint.get("instance_type")
 
     @property
+    def is_copies(self) -> bool:
+        """Tells whether its instances are copies of an inference component, which have no price."""
+        return self.endpoint.get("kind") == COMPONENT
+
+    @property
     def not_linear(self) -> str:
         """The reason why more instances do not hold as many times more; empty where they do."""
         return _NOT_LINEAR.get(str(self.endpoint.get("kind")), "")
@@ -87,8 +97,9 @@ class Measured:
         return {"dispersion": row["dispersion"], "slope": row["slope"]}
 
     def is_same_endpoint(self, other: Measured) -> bool:
-        """Tells whether both are of one endpoint, but for the number of instances: type, arguments and limits agree."""
-        return self._identity() == other._identity()
+        """Tells whether both are of one endpoint, but for the number of instances: all else that is known agrees."""
+        files = {each.factories_file for each in (self, other) if each.factories_file is not None}
+        return len(files) < 2 and self._identity() == other._identity()
 
     def _identity(self) -> tuple[object, ...]:
         endpoint = self.endpoint
@@ -98,8 +109,9 @@ class Measured:
             if name not in ("instances", "instance_count")
         }
         limits = [row["expression"] for row in self.data.get("limits") or []]
-        called = None if endpoint.get("arguments") else self.endpoint.get("name")
-        return self.instance_type, endpoint.get("kind"), called, sorted(arguments.items(), key=str), limits
+        called = None if endpoint.get("arguments") else endpoint.get("name") or self.data.get("name")
+        alike = [endpoint.get(name) for name in ("instance_type", "kind", "region", "variant", "payload_arguments")]
+        return alike, called, arguments, limits
 
     def remarks(self) -> Iterator[str]:
         """Sentences on what it does not tell, or tells only under a condition."""
@@ -134,12 +146,14 @@ class Measured:
 def measured(data: Found, folder: str, instances: int | None = None, instance_type: str = "") -> Measured | str:
     """A search as a plan can use it, or the reason why none can; ValueError and its like for what no search writes.
 
-    ``instances`` of ``instance_type`` were measured, where they are given.
+    ``instances`` of ``instance_type`` were measured, where they are given; BenchmarkError where the search knows of
+    others.
     """
     endpoint = dict(data.get("endpoint") or {})
     for told, kinds in ((endpoint, _ENDPOINT), (data, _OTHERS)):
         for key, kind in kinds.items():
             require(told.get(key), kind, key)
+    _require_no_conflict(endpoint, folder, instances, instance_type)
     if instance_type:
         endpoint["instance_type"] = instance_type
         data = {**data, "endpoint": endpoint}
@@ -149,14 +163,32 @@ def measured(data: Found, folder: str, instances: int | None = None, instance_ty
     if isinstance(found, str):
         return found
     count = instances or endpoint.get("instances") or 1
+    if not 1 <= count <= MOST_INSTANCES:
+        raise ValueError(f"endpoint.instances is not from 1 to {MOST_INSTANCES:,}")
     return Measured(folder, data, int(count), *found, given_instances=instances is not None)
+
+
+def _require_no_conflict(endpoint: Found, folder: str, instances: int | None, instance_type: str) -> None:
+    given = (("instances", instances), ("instance_type", instance_type or None))
+    refuse(
+        [
+            f"--{key.replace('_', '-')} {value}: {folder} was measured with {endpoint[key]}. Leave it out there."
+            for key, value in given
+            if value is not None and endpoint.get(key) not in (None, value)
+        ]
+    )
 
 
 def _rates(data: Found) -> tuple[float, float, float | None] | str:
     interval, at_least = data.get("interval"), data.get("at_least")
     if data.get("rate") is not None and interval:
+        require(interval, dict[str, float], "interval")
+        require(data["rate"], float, "rate")
         low, rate, high = interval["low"], data["rate"], interval["high"]
+        if not low <= rate <= high:
+            raise ValueError("rate is outside of its interval")
     elif at_least and at_least.get("rate"):
+        require(at_least["rate"], float, "at_least.rate")
         low, rate, high = at_least["rate"], at_least["rate"], None
     else:
         return f"the search has no answer: {data.get('headline') or data.get('reason') or data.get('outcome')}"

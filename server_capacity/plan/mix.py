@@ -11,6 +11,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import read_given
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.stage import Stage
+from inference_benchmarker.typed import MOST_FLOAT
 from inference_benchmarker.units import MIB
 from server_capacity.plan.asked import parse_growth
 
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 
     from server_capacity.plan.asked import Asked
 
-_NUMBERS = ("target_rps", "seconds_to_create", "utilisation")
+_NUMBERS = ("target_rps", "seconds_to_create")
 _COUNTS = ("spare", "minimum", "maximum")
 _TEXTS = ("name", "endpoint_name", "instance_type", "routing")
-_OTHERS = ("capacity", "instances", "stages", "replay", "growth")
+_OTHERS = ("capacity", "utilisation", "instances", "stages", "replay", "growth")
 KEYS = (*_OTHERS[:1], *_NUMBERS, *_COUNTS, *_TEXTS, *_OTHERS[1:])
 
 
@@ -70,6 +71,8 @@ def _values(row: dict[str, Any], beside: Path) -> Iterator[tuple[str, Any]]:
     folders = row.get("capacity", [])
     yield "capacities", tuple(beside / _text("capacity", each) for each in _list(folders))
     yield from ((key, _number(key, row[key])) for key in _NUMBERS if key in row)
+    if "utilisation" in row:
+        yield "utilisation", _share("utilisation", row["utilisation"])
     yield from ((key, _whole(key, row[key])) for key in _COUNTS if key in row)
     yield from ((key, _text(key, row[key])) for key in _TEXTS if key in row)
     if "instances" in row:
@@ -95,18 +98,27 @@ def _text(key: str, value: Any) -> str:
     return value
 
 
-def _number(key: str, value: Any) -> float:
+def _share(key: str, value: Any) -> float:
     if isinstance(value, str) and value.strip().endswith("%"):
         try:
             return float(value.strip().removesuffix("%")) / 100
         except ValueError:
-            value = None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < float("inf"):
-        raise BenchmarkError(f"{key} must be a number, not {value!r}.")
+            raise BenchmarkError(f"{key} must be a share such as 0.7 or 70%, not {value[:100]!r}.") from None
+    return _number(key, value)
+
+
+def _number(key: str, value: Any) -> float:
+    if type(value) not in (int, float) or not abs(value) < MOST_FLOAT:
+        raise BenchmarkError(f"{key} must be a number, not {_shown(value)}.")
     return float(value)
 
 
 def _whole(key: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise BenchmarkError(f"{key} must be a whole number, not {value!r}.")
+    if type(value) is not int or abs(value) >= MOST_FLOAT:
+        raise BenchmarkError(f"{key} must be a whole number, not {_shown(value)}.")
     return value
+
+
+def _shown(value: Any) -> str:
+    """A value in few characters; a whole number of thousands of digits has no text."""
+    return "one so large" if isinstance(value, int) and abs(value) >= MOST_FLOAT else repr(value)[:100]

@@ -138,15 +138,20 @@ def _predefined(resource: Resource, metric: str) -> dict[str, Any]:
 
 
 def _concurrency(plan: Plan, search: Measured, resource: Resource) -> dict[str, Any] | str:
-    """Requests in flight on an instance: rate times mean latency at the lower end (Little), times the share in use."""
+    """Requests in flight on an instance: the planned rate times the mean latency at the lower end (Little)."""
     latency = mean_latency(search)
     if latency is None:
         return "the mean latency at the lower end was not measured"
-    target = floored(plan["chosen"]["share"] * plan["per_instance"]["low"] * latency)
+    target = floored(_planned_rate(plan) * latency)
     per = "Model" if resource.per == "Instance" else "Copy"
     kind = f"{resource.metric_prefix}ConcurrentRequestsPer{per}HighResolution"
     metric = {"PredefinedMetricSpecification": {"PredefinedMetricType": kind}}
     return _tracking(resource, "concurrency", target, metric)
+
+
+def _planned_rate(plan: Plan) -> float:
+    """The requests/s of an instance that its policies aim at."""
+    return float(plan["chosen"]["invocations_per_instance"]) / 60
 
 
 def mean_latency(search: Measured) -> float | None:
@@ -171,7 +176,7 @@ def _cpu(plan: Plan, search: Measured, resource: Resource) -> dict[str, Any] | s
         return "CPUUtilization does not grow in a straight line with the rate"
     if cores is None:
         return "the instance type does not tell how many cores CPUUtilization adds up"
-    share = min(1.0, row["idle"] + row["demand_s"] * plan["chosen"]["share"] * search.low)
+    share = min(1.0, row["idle"] + row["demand_s"] * _planned_rate(plan) * search.instances)
     metric = {
         "CustomizedMetricSpecification": {
             "Namespace": "/aws/sagemaker/Endpoints",

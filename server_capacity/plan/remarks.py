@@ -26,6 +26,34 @@ def remarks(case: Case, plan: Plan) -> Iterator[str]:
     yield from _extrapolated(case, plan)
 
 
+def missed_text(plan: Plan) -> str:
+    """The sentence that the simulated policy does not keep the limit under the load; empty where it does."""
+    found = plan["simulation"]
+    if not found or not found["runs"] or found["runs"][0]["share_over"] <= found["allowed"]:
+        return ""
+    share, allowed = (percent_text(round(each, 4)) for each in (found["runs"][0]["share_over"], found["allowed"]))
+    return f"Simulated with its policy, {share} of requests miss {found['limit']} ({allowed} may)."
+
+
+def simulated_remarks(plan: Plan) -> Iterator[str]:
+    """The same, and the instances that would keep the limit where that was simulated."""
+    missed = missed_text(plan)
+    if not missed:
+        return
+    found, instances = plan["simulation"], plan["chosen"]["instances"]
+    kept = any(run["policy"].endswith("fixed") and run["share_over"] <= found["allowed"] for run in found["runs"])
+    advice = (
+        f"{instances_text(instances)} all along keep it: --minimum {instances}" if kept else "Give a higher --minimum"
+    )
+    yield f"{missed} The load rises faster than instances come. {advice}."
+
+
+def needed_by(plan: Plan) -> int:
+    """The instances that the target needs at the planned share, whatever the minimum is."""
+    chosen = plan["chosen"]["name"]
+    return next(int(each["instances"]) for each in plan["options"] if each["name"] == chosen)
+
+
 def instances_text(count: int) -> str:
     """1 instance, 2 instances."""
     return counted(count, "instance", "instances")
@@ -57,17 +85,25 @@ def _have(lost: Plan) -> str:
 def _load(case: Case, plan: Plan) -> Iterator[str]:
     demand, chosen = case.demand, plan["chosen"]
     if demand.told:
-        yield f"{demand.told} {metric_text(demand.peak_rps)}/s: the maximum is for that."
+        bound = (
+            ": the maximum is for that" if case.asked.maximum is None else f", and --maximum is {chosen['maximum']:,}"
+        )
+        yield f"{demand.told} {metric_text(demand.peak_rps)}/s{bound}."
     if demand.recorded is not None and demand.recorded.peak_second > 1.5 * demand.peak_rps:
         yield (
             f"Its busiest second has {demand.recorded.peak_second:,} requests: no policy is as quick, and instances "
             "for the minute alone queue them."
         )
+    if chosen["instances"] > needed_by(plan):
+        yield (
+            f"The load needs {instances_text(needed_by(plan))}, and {chosen['minimum']:,} are the minimum: the cost is "
+            "theirs."
+        )
     if chosen["capped"]:
         yield f"More than {instances_text(chosen['maximum'])} cannot be told of, so that the maximum may be too low."
     if demand.least_rps == 0:
-        stay = instances_text(chosen["minimum"])
-        yield f"There are minutes without a request. {stay} stay all the same: from none it would take minutes."
+        stay = f"{instances_text(chosen['minimum'])} {'stays' if chosen['minimum'] == 1 else 'stay'}"
+        yield f"There are minutes without a request. {stay} all the same: from none it would take minutes."
 
 
 def _scaling(case: Case, plan: Plan) -> Iterator[str]:
@@ -81,7 +117,8 @@ def _scaling(case: Case, plan: Plan) -> Iterator[str]:
         )
     if plan["endpoint"] and plan["endpoint"].get("kind") == "inference-component":
         yield (
-            "An instance is a copy of the inference component here: the instances below must have room for the copies."
+            "An instance is a copy of the inference component here: the instances below must have room for the copies. "
+            "They are what is paid and what a quota counts, so that copies have no cost and no quota of their own."
         )
     if str(case.main.instance_type).startswith("ml.t2."):
         yield "Application Auto Scaling does not scale instances of the burstable type T2."
@@ -93,10 +130,16 @@ def _scaling(case: Case, plan: Plan) -> Iterator[str]:
 
 
 def _extrapolated(case: Case, plan: Plan) -> Iterator[str]:
-    measured, planned = case.main.instances, plan["chosen"]["instances"]
+    measured, chosen = max(each.instances for each in case.searches), plan["chosen"]
+    planned = chosen["instances"]
     if not plan["linear"]:
-        counts = " and ".join(str(each["instances"]) for each in plan["capacities"])
-        yield f"It was measured at {counts} instances, and is told of between them: {case.main.not_linear}."
+        *fewer, most = sorted({each["instances"] for each in plan["capacities"]})
+        counts = f"{', '.join(map(str, fewer))} and {most} instances"
+        yield f"It was measured at {counts}, and is told of between them: {case.main.not_linear}."
+        yield (
+            f"The policy's target is {chosen['invocations_per_instance']:,.15g} a minute for each: the least that one "
+            f"holds of {chosen['minimum']:,} to {chosen['maximum']:,} instances."
+        )
     if planned > FAR * measured:
         yield (
             f"{planned:,} instances are more than {FAR} times the {instances_text(measured)} measured: prove them "

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -65,40 +66,40 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """A straight line through two counts that were measured: ``(instances, rate)``, the smaller count first.
+    """Straight lines from each count that was measured to the next: ``(instances, rate)``, two or more, ascending.
 
-    No fewer than the smaller count, nor more than twice the larger one, is told of. Beyond the larger one an instance
-    adds no more than on average before.
+    No fewer than the smallest count, nor more than twice the largest one, is told of. Beyond the largest one an
+    instance adds no more than on average before, nor more than on the last line.
     """
 
-    smaller: tuple[int, float]
-    larger: tuple[int, float]
+    points: tuple[tuple[int, float], ...]
     reason: str
 
     @property
-    def most(self) -> int | None:
-        """Twice the larger count."""
-        return _MOST_TIMES * self.larger[0]
+    def most(self) -> int:
+        """Twice the largest count."""
+        return _MOST_TIMES * self.points[-1][0]
 
     def held(self, instances: int) -> float:
-        """The line's value; of fewer than the smaller count in proportion to it, which nothing was measured of."""
-        (few, low), (many, high) = self.smaller, self.larger
-        if instances <= few:
-            return low * instances / few
+        """The lines' value; of fewer than the smallest count in proportion to it, which nothing was measured of."""
+        (fewest, least), (last, most) = self.points[0], self.points[-1]
+        if instances <= fewest:
+            return least * instances / fewest
+        ahead = (each for each in pairwise(self.points) if instances <= each[1][0])
+        (few, low), (many, high) = next(ahead, self.points[-2:])
         slope = (high - low) / (many - few)
-        if instances > many:
-            return high + max(0.0, min(slope, high / many)) * (instances - many)
+        if instances > last:
+            return most + max(0.0, min(slope, most / last)) * (instances - last)
         return low + slope * (instances - few)
 
     def needed(self, rate: float, share: float) -> int:
-        """The first count at which the line is high enough."""
-        most = _MOST_TIMES * self.larger[0]
-        for instances in range(self.smaller[0], most + 1):
+        """The first count at which the lines are high enough."""
+        for instances in range(self.points[0][0], self.most + 1):
             if share * self.held(instances) >= rate * (1 - _ARITHMETIC):
                 return instances
         raise CannotTellError(
-            f"{rate:,.4g}/s at {share:.0%} need more than {most} instances, and {self.larger[0]} are the most that "
-            f"were measured. It is not extrapolated further: {self.reason}. Measure it with more instances"
+            f"{rate:,.4g}/s at {share:.0%} need more than {self.most} instances, and {self.points[-1][0]} are the "
+            f"most that were measured. It is not extrapolated further: {self.reason}. Measure it with more instances"
         )
 
 
@@ -114,8 +115,14 @@ def law_of(searches: list[Measured]) -> Law | str:
             f"it was measured at {count} instance{'' if count == 1 else 's'} alone, and {reason}: N instances do not "
             "hold N times as much. Search with another number of instances, and give both folders"
         )
-    few, many = min(lowest), max(lowest)
-    return Between((few, lowest[few]), (many, lowest[many]), reason)
+    return Between(tuple(sorted(lowest.items())), reason)
+
+
+def held_by_each(law: Law, minimum: int, maximum: int) -> float:
+    """The rate of one instance that is held by each of as many as there may be, in requests/s."""
+    if law.most is None:
+        return law.held(maximum) / maximum
+    return min(law.held(count) / count for count in range(minimum, maximum + 1))
 
 
 def safety_factor(growth_per_min: float, create_s: float) -> float:

@@ -12,6 +12,7 @@ from inference_benchmarker.text import plain
 from inference_benchmarker.wording import INDENT, aligned, duration_text, length_text, money_text
 from server_capacity.capacity.headline import between, rate_text
 from server_capacity.costs.price import NO_PRICE
+from server_capacity.plan.measured import COMPONENT
 from server_capacity.plan.remarks import instances_text
 from server_capacity.plan.totals import bounds_text, limit_alone, load_text
 
@@ -154,7 +155,7 @@ def _afterwards(data: Plan) -> Iterator[str]:
     for sentence in data["refused"]:
         yield from _folded(f"✗ {sentence}")
     if data["endpoints"] and data["cost"] is None:
-        yield from _folded(NO_PRICE)
+        yield from _folded(_no_cost(data["endpoints"]))
     for row in data["quota"] or []:
         enough = "it is enough." if row["enough"] else "it is not enough. Ask for more:"
         yield from _folded(f"Quota of {row['name']}: {row['limit']:,}, of {row['needed']:,} needed: {enough}")
@@ -164,6 +165,17 @@ def _afterwards(data: Plan) -> Iterator[str]:
         yield from _folded(f"Files: {', '.join(data['files'])}")
     for sentence in data["missing"]:
         yield from _folded(sentence)
+
+
+def _no_cost(endpoints: Sequence[Plan]) -> str:
+    """The reason why there is no cost of all together."""
+    currencies = sorted({each["cost"]["currency"] for each in endpoints if each["cost"]})
+    priceless = [each for each in endpoints if not each["cost"]]
+    if not priceless:
+        return f"No cost of all together: prices are in {' and '.join(currencies)}."
+    if all((each["endpoint"] or {}).get("kind") == COMPONENT for each in priceless):
+        return "No cost of copies of an inference component: the instances below them are paid."
+    return NO_PRICE
 
 
 def _folded(sentence: str) -> list[str]:

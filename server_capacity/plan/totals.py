@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.exit_codes import MISSED, OK
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wording import metric_text, money_text
-from server_capacity.plan.remarks import instances_text
+from server_capacity.plan.remarks import instances_text, missed_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,7 +67,10 @@ def headline(data: Plan) -> str:
     told = _of_one(endpoints[0]) if len(endpoints) == 1 else _of_several(endpoints)
     cost = data.get("cost")
     priced = f"; {money_text(cost['hour'], cost['currency'])}/h" if cost else ""
-    return f"{told}{priced}." + (f" {len(refused)} refused: {refused[0]}" if refused else "")
+    missed = [
+        f"{each['name']}: {text}" if len(endpoints) > 1 else text for each in endpoints if (text := missed_text(each))
+    ]
+    return " ".join([f"{told}{priced}.", *missed, *([f"{len(refused)} refused: {refused[0]}"] if refused else [])])
 
 
 def _of_one(plan: Plan) -> str:

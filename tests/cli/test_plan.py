@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker import cli
+from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.version import SCHEMA_VERSION
 from server_capacity.capacity.folder import save
+from server_capacity.plan.folder import save as save_plan
 from tests.capacities import found
 
 if TYPE_CHECKING:
@@ -150,6 +152,9 @@ def test_stages_and_recordings_give_bounds(tmp_path: Path) -> None:
         ("c --target-rps 5 --stages 5:3s --replay x.csv", "Give either --replay or --stages, not both."),
         ("c --target-rps 5 --window +1s..+2s", "--window is for --replay."),
         ("c --target-rps 5 --minimum 3 --maximum 2", "--minimum must not be above --maximum."),
+        ("c --target-rps 1000 --maximum 3", "--maximum 3 is too few for demo: 1,000/s need 15 instances"),
+        ("c --target-rps 5 --instances 4", "--instances 4: c was measured with 1."),
+        ("c --target-rps 5 --instance-type x", "--instance-type x: c was measured with ml.m5.xlarge."),
         ("c --target-rps 5 --instances 1,2", "--instances has 2 counts for 1 searches"),
         ("c --target-rps 5 --routing best", "--routing must be random or least_outstanding"),
         ("c --target-rps 5 --price x", "--price must be TYPE=USD"),
@@ -164,6 +169,47 @@ def test_bad_input_is_exit_code_2_and_makes_no_folder(
     assert plan(*arguments.split()) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_endpoints_of_two_regions_are_two_plans(tmp_path: Path) -> None:
+    for name, region in (("a", "us-east-1"), ("b", "eu-west-1")):
+        capacity(tmp_path / name, endpoint={**ENDPOINT, "arguments": {"model": "x"}, "region": region})
+    (tmp_path / "p.json").write_text('{"us-east-1": {"ml.m5.xlarge": 0.1}, "eu-west-1": {"ml.m5.xlarge": 0.9}}')
+    assert plan("a", "b", "--target-rps", "1000", "--price-file", "p.json") == 0
+    costs = [each["cost"]["hour"] for each in only_plan(tmp_path)[1]["endpoints"]]
+    assert costs == pytest.approx([1.5, 13.5])
+
+
+def test_copies_have_no_price(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capacity(tmp_path / "c", endpoint={**ENDPOINT, "kind": "inference-component"})
+    assert plan("c", "--target-rps", "1000", "--price", "ml.m5.xlarge=0.2") == 0
+    assert "No cost of copies" in capsys.readouterr().out
+    assert only_plan(tmp_path)[1]["cost"] is None
+
+
+def test_a_folder_that_nothing_was_written_to_goes(tmp_path: Path) -> None:
+    folder = tmp_path / "x_plan"
+    folder.mkdir(mode=0o555)
+    with pytest.raises(BenchmarkError, match="cannot be written"):
+        save_plan(folder, {"headline": "x"}, {"no/such/parent": "x"})
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [{"servers": 0}, {"servers": -4}, {"services_s": ["a"]}, {"services_s": [[1.0]]}, {"services_s": [-1.0]}, 5],
+    ids=str,
+)
+def test_a_forged_model_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str], forged: Any) -> None:
+    twin = {**found()["twin"], "services_s": [0.02], "limit": "p99<100ms"}
+    limits = [{"expression": "p99<100ms", "bound": 0.1, "allowed": 0.01}]
+    file = capacity(tmp_path / "c", twin=twin, limits=limits) / "capacity.json"
+    told = twin | forged if isinstance(forged, dict) else forged
+    file.write_text(json.dumps({**json.loads(file.read_text()), "twin": told}))
+    assert plan("c", "--stages", "5:1m", "--seconds-to-create", "60") == 2
+    error = capsys.readouterr().err
+    assert "capacity.json: cannot be read as a file of this tool" in error
+    assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"schema_version": 99}', '{"schema_version": 1}'])

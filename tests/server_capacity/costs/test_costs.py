@@ -100,6 +100,13 @@ def test_a_price_that_differs_between_regions_needs_one() -> None:
     assert prices.of("b", None) == Price("b", 1.0, "USD", "eu-west-1", None, "f.json")
 
 
+def test_a_price_in_two_currencies_is_not_told_to_lack_a_region() -> None:
+    listed = [Price("a", 0.2, "USD", "cn-north-1", source="f.json"), Price("a", 1.4, "CNY", "cn-north-1")]
+    prices = Prices({}, listed)
+    assert prices.of("a", "cn-north-1") is None
+    assert "0.2 USD in cn-north-1, 1.4 CNY in cn-north-1 by f.json: give --price." in prices.remarks[0]
+
+
 def test_a_file_without_regions_is_of_every_region() -> None:
     listed = read_prices(b'{"a": 0.5, "currency": "EUR"}', "f.json")
     assert Prices({}, listed).of("a", "eu-west-1") == Price("a", 0.5, "EUR", None, None, "f.json")

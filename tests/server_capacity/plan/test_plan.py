@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,15 @@ from hypothesis import strategies as st
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.stage import Stage
+from server_capacity.fleet.block import Chosen, simulations
+from server_capacity.fleet.demand import Step, Steps
+from server_capacity.fleet.service import Service
 from server_capacity.plan.asked import LEAST_OUTSTANDING, Asked, parse_growth
 from server_capacity.plan.content import Case, endpoint_plan
 from server_capacity.plan.demand import demand_of, recorded
 from server_capacity.plan.measured import Measured, measured
 from server_capacity.plan.mix import read_mix
+from server_capacity.plan.remarks import simulated_remarks
 from server_capacity.plan.simulating import simulation
 from server_capacity.plan.sizing import Between, CannotTellError, Linear, floored, law_of, safety_factor
 from server_capacity.plan.text import WIDTH, to_text
@@ -207,7 +212,7 @@ MULTI = {"kind": "multi-model", "arguments": {"models": 20}}
 def test_a_multi_model_endpoint_is_told_of_between_two_counts() -> None:
     two, six = (search(low, {**MULTI, "instances": count}) for low, count in ((100.0, 2), (260.0, 6)))
     assert "N instances do not hold N times as much" in refusal(two, target_rps=50)
-    assert law_of([six, two]) == Between((2, 100.0), (6, 260.0), six.not_linear)
+    assert law_of([six, two]) == Between(((2, 100.0), (6, 260.0)), six.not_linear)
 
     made = planned(two, six, target_rps=140, utilisation=1.0)
     assert (made["chosen"]["instances"], made["linear"]) == (3, False)
@@ -221,9 +226,9 @@ def test_a_multi_model_endpoint_is_told_of_between_two_counts() -> None:
 
 
 def test_an_instance_more_adds_no_more_than_those_before() -> None:
-    law = Between((1, 10.0), (2, 40.0), "")
+    law = Between(((1, 10.0), (2, 40.0)), "")
     assert [law.held(count) for count in (1, 2, 3, 4)] == [10, 40, 60, 80]
-    assert [Between((1, 50.0), (2, 40.0), "").held(count) for count in (2, 4)] == [40, 40]
+    assert [Between(((1, 50.0), (2, 40.0)), "").held(count) for count in (2, 4)] == [40, 40]
     with pytest.raises(CannotTellError, match="more than 4 instances"):
         law.needed(81, 1.0)
 
@@ -233,6 +238,112 @@ def test_two_searches_are_of_one_endpoint_where_only_the_count_differs() -> None
     assert one.is_same_endpoint(other)
     assert not one.is_same_endpoint(search(endpoint={**MULTI, "arguments": {"models": 40}}))
     assert not search(endpoint={"name": "a"}).is_same_endpoint(search(endpoint={"name": "b"}))
+
+
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        ({"region": "us-east-1"}, {"region": "eu-west-1"}),
+        ({"payload_arguments": {"length": 10}}, {"payload_arguments": {"length": 1000}}),
+        ({"variant": "blue"}, {"variant": "green"}),
+    ],
+)
+def test_what_differs_in_anything_else_is_another_endpoint(here: dict[str, Any], there: dict[str, Any]) -> None:
+    made_by = {"name": "x", "arguments": {"instance_type": "ml.m5.large"}}
+    assert search(endpoint={**made_by, **here}).is_same_endpoint(search(endpoint={**made_by, **here, "name": "y"}))
+    assert not search(endpoint={**made_by, **here}).is_same_endpoint(search(endpoint={**made_by, **there}))
+
+
+def test_searches_with_other_factories_or_other_names_are_of_other_endpoints() -> None:
+    one = search(endpoint={"arguments": {"a": 1}})
+    a, b = (replace(one, factories_file=name) for name in ("a.py", "b.py"))
+    assert not a.is_same_endpoint(b)
+    assert a.is_same_endpoint(replace(b, factories_file=None))
+    assert not search(name="a").is_same_endpoint(search(name="b"))
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_of_several_searches_everything_rests_on_the_one_with_the_least_of_each(*, backwards: bool) -> None:
+    searches = [search(70.0, {"instances": 1}), search(120.0, {"instances": 2}), search(61.0, {"instances": 1})]
+    made = planned(*(reversed(searches) if backwards else searches), target_rps=1000)
+    assert made["per_instance"]["low"] == 60
+    assert made["per_instance"]["measured_at"] == 2
+    assert made["options"][0]["invocations_per_instance"] == 3600
+    assert made["chosen"]["invocations_per_instance"] == 2520
+
+
+def test_what_was_measured_between_two_counts_counts() -> None:
+    searches = [search(low, {**MULTI, "instances": count}) for low, count in ((100.0, 2), (10.0, 3), (160.0, 4))]
+    law = law_of(searches)
+    assert isinstance(law, Between)
+    assert [law.held(count) for count in (1, 2, 3, 4, 5)] == [50, 100, 10, 160, 200]
+    made = planned(*searches, target_rps=120, utilisation=1.0)
+    assert made["chosen"]["instances"] == 4
+    assert "measured at 2, 3 and 4 instances" in told(made)
+
+
+def test_a_policy_aims_at_what_each_holds_of_as_many_as_there_may_be() -> None:
+    two, four = (search(low, {**MULTI, "instances": count}) for low, count in ((100.0, 2), (160.0, 4)))
+    made = planned(two, four, target_rps=100, utilisation=1.0, maximum=4)
+    assert (made["chosen"]["instances"], made["chosen"]["maximum"]) == (2, 4)
+    assert made["chosen"]["invocations_per_instance"] == 2400
+    assert "target is 2,400 a minute" in told(made)
+
+
+def test_no_fewer_instances_are_told_and_paid_than_always_run() -> None:
+    made = planned(search(100.0), target_rps=1000, minimum=50, cost=None)
+    assert (made["chosen"]["instances"], made["chosen"]["minimum"], made["chosen"]["maximum"]) == (50, 50, 50)
+    assert made["chosen"]["with_one_lost"]["instances"] == 49
+    assert "The load needs 15 instances, and 50 are the minimum" in told(made)
+    priced = endpoint_plan(case(search(100.0), cost=0.23, target_rps=1000, minimum=50))
+    assert isinstance(priced, dict)
+    assert priced["cost"]["hour"] == pytest.approx(11.5)
+    assert whole(priced)["headline"].startswith("50 instances hold 1,000/s (10 at the limit alone), 50 to 50")
+    idle = planned(search(100.0), stages=(Stage.parse("0.001:60s"),))["chosen"]
+    assert (idle["instances"], idle["minimum"]) == (2, 2)
+
+
+def test_a_maximum_that_does_not_hold_the_target_is_refused() -> None:
+    with pytest.raises(BenchmarkError, match=r"--maximum 3 is too few for .*: 1,000/s need 15 instances at 0.7"):
+        planned(search(100.0), target_rps=1000, maximum=3)
+    stages = (Stage.parse("50..2000:2m"),)
+    made = planned(search(100.0), target_rps=400, stages=stages, maximum=7)
+    assert "The stages reach 2,000/s, and --maximum is 7." in told(made)
+
+
+def test_flags_do_not_contradict_what_the_search_knows() -> None:
+    known = found(rate=100.0, interval={"low": 90.0, "high": 110.0}, endpoint={"instances": 2, "instance_type": "a"})
+    assert isinstance(measured(known, "x", 2, "a"), Measured)
+    with pytest.raises(BenchmarkError, match="--instances 1: x was measured with 2"):
+        measured(known, "x", 1)
+    with pytest.raises(BenchmarkError, match="--instance-type b: x was measured with a"):
+        measured(known, "x", None, "b")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"interval": {"low": 200.0, "high": 100.0}},
+        {"rate": 500.0},
+        {"interval": {"low": True, "high": 300.0}},
+        {"endpoint": {"instances": 1_000_000_000}},
+        {"endpoint": {"instances": -1}},
+    ],
+)
+def test_numbers_that_no_search_writes_are_refused(more: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"rate|interval|instances"):
+        measured(found(**more), "x")
+
+
+@pytest.mark.parametrize("length_s", [0.001, 0.5])
+def test_a_recording_of_less_than_a_second_is_no_higher_rate_than_its_requests(length_s: float) -> None:
+    read = recorded(np.zeros(2), length_s, 2)
+    assert (read.peak_rps, read.least_rps) == (2, None)
+    half = recorded(np.linspace(0, 29, 300), 30.0, 10)
+    demand = demand_of(Asked((FOLDER,)), half)
+    made = endpoint_plan(Case(Asked((FOLDER,)), [search(20.0)], demand, lambda *_: None))
+    assert isinstance(made, dict)
+    assert "The recording of 30 s has on average 10/s" in told(made)
 
 
 def test_the_worse_of_two_searches_counts_where_instances_add_up() -> None:
@@ -366,6 +477,17 @@ def test_a_quota_that_is_too_small_has_a_line_to_paste() -> None:
     assert "it is enough" in to_text({**data, "quota": [{**row, "enough": True}]})
 
 
+def test_the_reason_for_no_cost_is_told() -> None:
+    plans = [endpoint_plan(case(search(100.0), cost=1.0, target_rps=9)) for _ in range(2)]
+    one, other = (plan for plan in plans if isinstance(plan, dict))
+    other["cost"]["currency"] = "CNY"
+    assert "prices are in CNY and USD" in to_text(whole(one, other))
+    assert "No cost: give --price" in to_text(whole(planned(target_rps=9)))
+    copies = to_text(whole(planned(search(endpoint={"kind": "inference-component"}), target_rps=9)))
+    assert "give --price" not in copies
+    assert "No cost of copies" in copies
+
+
 def test_costs_add_up_in_one_currency_alone() -> None:
     dollars = {"hour": 1.0, "month": 730.0, "currency": "USD"}
     assert total_cost([dollars, dollars]) == {"hour": 2.0, "month": 1460.0, "currency": "USD"}
@@ -399,6 +521,11 @@ def test_a_mix_is_read_from_json_and_toml(tmp_path: Path) -> None:
         ('[{"capacity": "a", "target_rps": "many"}]', "target_rps must be a number"),
         ('[{"capacity": "a", "target_rps": 5, "spare": 1.5}]', "spare must be a whole number"),
         ('[{"capacity": "a", "target_rps": 5, "utilisation": "300%"}]', "--utilisation must be from 5% to 100%"),
+        ('[{"capacity": "a", "target_rps": 5, "utilisation": "x%"}]', "utilisation must be a share"),
+        ('[{"capacity": "a", "target_rps": "5%"}]', "target_rps must be a number"),
+        (f'[{{"capacity": "a", "target_rps": 1{"0" * 400}}}]', "target_rps must be a number, not one so large"),
+        (f'[{{"capacity": "a", "target_rps": 5, "spare": 1{"0" * 4200}}}]', "spare must be a whole number"),
+        ('[{"capacity": "a", "target_rps": 5, "routing": "foo"}]', "--routing must be random or least_outstanding"),
     ],
 )
 def test_a_mix_that_is_none_is_one_error(tmp_path: Path, text: str, said: str) -> None:
@@ -428,6 +555,51 @@ def test_the_load_is_simulated_with_the_planned_policy_and_with_as_many_instance
     assert tracking["requests"] == fixed["requests"] == pytest.approx(780_000, rel=0.01)
     assert fixed["share_over"] > 0.01 >= tracking["share_over"]
     assert found["instance_start_s"] == 60
+
+
+def test_a_policy_that_does_not_hold_the_load_is_said_in_the_first_line() -> None:
+    stages = tuple(map(Stage.parse, ("50:5m", "spike=1500:2m", "50:10m")))
+    made = case(search(100.0, twin=TWIN, limits=[LIMIT]), stages=stages, seconds_to_create=60)
+    plan = endpoint_plan(made)
+    assert isinstance(plan, dict)
+    plan["simulation"] = simulation(made, plan, compare=False)
+    assert plan["simulation"]["runs"][0]["share_over"] > 0.1
+    (remark,) = simulated_remarks(plan)
+    assert "all along keep it: --minimum" in remark
+    first = whole(plan)["headline"]
+    assert "Simulated with its policy, " in first
+    assert "of requests miss p99<100ms (1% may)." in first
+    assert f"{plan['name']}: Simulated" in whole(plan, plan)["headline"]
+    plan["simulation"]["runs"][0]["share_over"] = 0.01
+    assert list(simulated_remarks(plan)) == []
+    assert "Simulated" not in whole(plan)["headline"]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"servers": 0},
+        {"servers": -4},
+        {"servers": 4.5},
+        {"services_s": ["a"]},
+        {"services_s": [[0.1]]},
+        {"services_s": [-1.0]},
+        {"services_s": [0.0]},
+        {"overhead_s": -1.0},
+    ],
+)
+def test_a_model_that_no_search_writes_is_refused(forged: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="twin"):
+        Service.of({"twin": {**TWIN, **forged}})
+
+
+def test_a_fleet_too_large_to_be_simulated_is_said() -> None:
+    chosen = Chosen(1.0, 1, 1, 70_000, 60.0)
+    load = Steps((Step(1.0, 1.0, 60.0),))
+    told = simulations({"twin": TWIN, "limits": [LIMIT]}, load, chosen)
+    assert told == {"reason": "70,000 instances are more than the 65,536 that are simulated", "runs": []}
+    told = simulations({"twin": {**TWIN, "servers": 10**9}, "limits": [LIMIT]}, load, Chosen(1.0, 1, 1, 1, 60.0))
+    assert "servers of the model" in told["reason"]
 
 
 def test_growth_is_simulated_from_the_target_on() -> None:
