@@ -22,6 +22,7 @@ COMPONENT = "inference-component"
 EVEN = 0.14
 """By so much evenly spaced arrivals can flatter an endpoint (four servers of exactly 20 ms)."""
 
+_ARITHMETIC = 1e-6
 _ENDPOINT: dict[str, Any] = {
     **dict.fromkeys(("name", "kind", "instance_type", "region", "variant", "routing"), str | None),
     **dict.fromkeys(("arguments", "payload_arguments"), dict[str, Any] | None),
@@ -185,7 +186,7 @@ def _rates(data: Found) -> tuple[float, float, float | None] | str:
         require(interval, dict[str, float], "interval")
         require(data["rate"], float, "rate")
         low, rate, high = interval["low"], data["rate"], interval["high"]
-        if not low <= rate <= high:
+        if not low * (1 - _ARITHMETIC) <= rate <= high * (1 + _ARITHMETIC):
             raise ValueError("rate is outside of its interval")
     elif at_least and at_least.get("rate"):
         require(at_least["rate"], float, "at_least.rate")
