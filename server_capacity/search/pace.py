@@ -33,11 +33,14 @@ class Pace:
     most_sd: float = 0.0
     count_sd: float = 0.0
 
-    def relaxation_s(self, rate: float) -> float:
-        """The time after which the queue has nearly forgotten the rate before: 1 / (most (1 - sqrt(load))^2)."""
+    def relaxation_s(self, rate: float, most_load: float = MOST_LOAD) -> float:
+        """The time after which the queue has nearly forgotten the rate before: 1 / (most (1 - sqrt(load))^2).
+
+        ``most_load``: a load above it is taken for it.
+        """
         if self.most is None:
             return UNKNOWN_RELAXATION_ANSWERS * self.answer_s
-        root = math.sqrt(min(rate / self.most, MOST_LOAD))
+        root = math.sqrt(min(rate / self.most, most_load))
         return max(self.answer_s, 1.0 / (self.most * (1.0 - root) ** 2))
 
     def settled_load(self, seconds: float) -> float:

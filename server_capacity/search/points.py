@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SMALL_CHANGE = 0.25
 FORGOTTEN = 3.0
 BLOCK_RELAXATIONS = 3.0
-CORRELATED = 0.8  # relaxations: so long requests over go together
+CORRELATED, CORRELATED_LOAD = 0.8, 0.94  # relaxations: so long requests over go together; above the load, no longer
 SATURATED = 0.3  # the share over from which a stretch is one burst
 
 
@@ -42,16 +42,13 @@ class Point:
 
 def points_of(stretches: Sequence[Stretch], limit: int, pace: Pace) -> list[Point]:
     """Of each stretch that counts, what it says of limit number ``limit``."""
-    points = (
-        _point(stretch, limit, pace.relaxation_s(stretch.rate))
-        for stretch in stretches
-        if stretch.rate > 0 and not stretch.void
-    )
+    points = (_point(stretch, limit, pace) for stretch in stretches if stretch.rate > 0 and not stretch.void)
     return [point for point in points if point is not None]
 
 
-def _point(stretch: Stretch, limit: int, relaxation_s: float) -> Point | None:
+def _point(stretch: Stretch, limit: int, pace: Pace) -> Point | None:
     """A large change is waited out; after small ones, up and down in turn, what the queue carries over evens out."""
+    relaxation_s = pace.relaxation_s(stretch.rate)
     small = stretch.before > 0 and abs(math.log(stretch.before / stretch.rate)) < SMALL_CHANGE
     from_s = stretch.start_s + (0.0 if small else min(FORGOTTEN * relaxation_s, stretch.seconds / 2))
     parts = [part for part in stretch.slices if part.start_s >= from_s - 1e-9]
@@ -61,16 +58,17 @@ def _point(stretch: Stretch, limit: int, relaxation_s: float) -> Point | None:
     over = sum(part.counts[limit].over for part in parts)
     blocks = _blocks(parts, limit, BLOCK_RELAXATIONS * relaxation_s) if over < SATURATED * of else (over,)
     block_s = (parts[-1].end_s - parts[0].start_s) / len(blocks)
-    return Point(stretch.rate, of, over, blocks, stretch.seconds, whole_bursts(block_s, relaxation_s))
+    whole = whole_bursts(block_s, CORRELATED * pace.relaxation_s(stretch.rate, CORRELATED_LOAD))
+    return Point(stretch.rate, of, over, blocks, stretch.seconds, whole)
 
 
-def whole_bursts(block_s: float, relaxation_s: float) -> float:
+def whole_bursts(block_s: float, correlated_s: float) -> float:
     """The dispersion beyond 1 of a block of so many seconds, over that of a long one.
 
     Of an intensity whose correlation falls off exponentially within a time T, the variance of what is counted in t is
     that of long counts times 1 - (1 - exp(-t/T)) / (t/T).
     """
-    times = max(1e-6, block_s / max(CORRELATED * relaxation_s, 1e-9))
+    times = max(1e-6, block_s / max(correlated_s, 1e-9))
     return 1.0 + math.expm1(-times) / times
 
 

@@ -68,5 +68,5 @@ def test_a_queue_settles_at_a_load_in_the_time_in_which_it_forgets() -> None:
 
 
 def test_a_short_block_has_a_part_of_its_bursts() -> None:
-    parts = [whole_bursts(seconds, 1.0) for seconds in (0.0, 0.08, 0.8, 8.0, 8000.0)]
+    parts = [whole_bursts(seconds, 0.8) for seconds in (0.0, 0.08, 0.8, 8.0, 8000.0)]
     assert parts == pytest.approx([0.0, 0.0484, 0.3679, 0.9, 0.9999], abs=0.0001)
