@@ -37,7 +37,8 @@ class Recorded:
     def told(self) -> str:
         """The place of its peak, as a sentence begins."""
         if self.least_rps is None:
-            return f"The recording of {length_text(self.length_s)} has on average"
+            length = "less than a second" if self.length_s < _LEAST_S else length_text(self.length_s)
+            return f"The recording of {length} has on average"
         return "The recording's busiest minute has"
 
 
@@ -67,7 +68,9 @@ def demand_of(asked: Asked, recording: Recorded | None) -> Demand:
     else:
         assert asked.target_rps is not None
         return Demand(asked.target_rps, asked.target_rps, None)
-    return Demand(asked.target_rps or peak, max(peak, asked.target_rps or 0.0), least, told, asked.stages, recording)
+    target = asked.target_rps or peak
+    told = "" if target > peak else told
+    return Demand(target, max(peak, target), least, told, asked.stages, recording)
 
 
 def recorded(arrivals_s: npt.NDArray[np.float64], length_s: float, peak_second: int) -> Recorded:

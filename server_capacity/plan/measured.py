@@ -129,7 +129,7 @@ class Measured:
                 "theirs at the lower end, and arrivals that do not wait may need more instances."
             )
         yield from self._warnings()
-        if not self.given_instances and self.endpoint.get("instances") is None:
+        if not self.given_instances and not self.endpoint.get("instances"):
             yield "How many instances were measured is not known: one is assumed. --instances N says otherwise."
 
     def _warnings(self) -> Iterator[str]:

@@ -21,6 +21,7 @@ def remarks(case: Case, plan: Plan) -> Iterator[str]:
     """Everything about the plan of one endpoint that its numbers do not say."""
     yield from _room(plan)
     yield from _load(case, plan)
+    yield from _together(case)
     yield from case.main.remarks()
     yield from _scaling(case, plan)
     yield from _extrapolated(case, plan)
@@ -104,6 +105,16 @@ def _load(case: Case, plan: Plan) -> Iterator[str]:
     if demand.least_rps == 0:
         stay = f"{instances_text(chosen['minimum'])} {'stays' if chosen['minimum'] == 1 else 'stay'}"
         yield f"There are minutes without a request. {stay} all the same: from none it would take minutes."
+
+
+def _together(case: Case) -> Iterator[str]:
+    """The searches that were merged: nothing but their names may tell two endpoints apart."""
+    if len(case.searches) > 1:
+        folders = ", ".join(each.folder for each in case.searches)
+        rests = (
+            "" if case.main.not_linear else f"; the plan rests on {case.main.folder}, with the least of each instance"
+        )
+        yield f"These are taken as searches of one endpoint: {folders}{rests}. Entries of a --mix file are apart."
 
 
 def _scaling(case: Case, plan: Plan) -> Iterator[str]:

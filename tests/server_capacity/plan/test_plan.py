@@ -268,6 +268,10 @@ def test_of_several_searches_everything_rests_on_the_one_with_the_least_of_each(
     made = planned(*(reversed(searches) if backwards else searches), target_rps=1000)
     assert made["per_instance"]["low"] == 60
     assert made["per_instance"]["measured_at"] == 2
+    assert "These are taken as searches of one endpoint: x_capacity, x_capacity, x_capacity; the plan rests" in told(
+        made
+    )
+    assert "one endpoint" not in told(planned(target_rps=9))
     assert made["options"][0]["invocations_per_instance"] == 3600
     assert made["chosen"]["invocations_per_instance"] == 2520
 
@@ -339,6 +343,8 @@ def test_numbers_that_no_search_writes_are_refused(more: dict[str, Any]) -> None
 def test_a_recording_of_less_than_a_second_is_no_higher_rate_than_its_requests(length_s: float) -> None:
     read = recorded(np.zeros(2), length_s, 2)
     assert (read.peak_rps, read.least_rps) == (2, None)
+    assert "less than a second" in read.told
+    assert demand_of(Asked((FOLDER,), target_rps=5.0), read).told == ""
     half = recorded(np.linspace(0, 29, 300), 30.0, 10)
     demand = demand_of(Asked((FOLDER,)), half)
     made = endpoint_plan(Case(Asked((FOLDER,)), [search(20.0)], demand, lambda *_: None))
@@ -396,6 +402,7 @@ def test_users_are_planned_by_the_requests_that_they_send() -> None:
         ({"outcome": "interrupted"}, "The search was interrupted"),
         ({"cache": "warm"}, "Each payload had been sent"),
         ({"endpoint": None}, "How many instances were measured is not known"),
+        ({"endpoint": {"instances": 0}}, "How many instances were measured is not known"),
         ({"endpoint": {"routing": "LEAST_OUTSTANDING_REQUESTS"}}, "the safe side"),
         ({"endpoint": {"kind": "inference-component"}}, "An instance is a copy"),
         ({"endpoint": {"instance_type": "ml.t2.medium"}}, "does not scale instances of the burstable type"),
