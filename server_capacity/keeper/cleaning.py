@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import BAD_INPUT, MISSED, OK, worst_exit_code
 from server_capacity.keeper.cleanup_file import NAME, CleanupFile, HeldError, left_in, read
 from server_capacity.keeper.putting_back import put_back, told
+from server_capacity.keeper.undo import Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from server_capacity.keeper.cleanup_file import Entry
 
 PATIENCE_S = 10.0
 """Somebody waits, who can try again."""
 
 HELD_S = 0.5
 """So long a process that was killed may hold the file still."""
+
+_UNKNOWN = "the account or the address of AWS in which it was made is not known"
 
 
 def clean(folder: Path, say: Callable[[str], None], patience_s: float = PATIENCE_S) -> int:
@@ -44,10 +50,19 @@ def clean(folder: Path, say: Callable[[str], None], patience_s: float = PATIENCE
 def _clean_one(folder: Path, say: Callable[[str], None], patience_s: float) -> int:
     with CleanupFile.taken(folder, HELD_S) as cleanup:
         numbers = left_in(cleanup.entries)
-        done = put_back(cleanup, patience_s, busy_s=patience_s)
+        known = [number for number in numbers if not _is_unknown(cleanup.entries[number])]
+        for number in set(numbers) - set(known):
+            with suppress(OSError):
+                cleanup.fail(number, _UNKNOWN)
+        done = put_back(cleanup, patience_s, busy_s=patience_s, of=known) and known == numbers
         for number in numbers:
             say(f"{folder.name}: {told(cleanup.entries[number])}")
     return OK if done else MISSED
+
+
+def _is_unknown(entry: Entry) -> bool:
+    """Tells whether nobody knows where it was made: the credentials and the settings of then may not be these."""
+    return isinstance(entry.undo, Call) and None in (entry.undo.endpoint_url, entry.account)
 
 
 def _folders(folder: Path) -> Iterator[Path]:

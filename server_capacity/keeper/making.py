@@ -20,7 +20,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.redact import redact
 from inference_benchmarker.text import one_line
 from server_capacity.keeper.maker import REMOVAL_S
-from server_capacity.keeper.performing import account_of_credentials, check_call
+from server_capacity.keeper.performing import NotDoneError, account_of_credentials, check_call, placed
 from server_capacity.keeper.putting_back import put_back, told
 from server_capacity.keeper.undo import MARK, Call, Processes, undo_given
 
@@ -149,9 +149,9 @@ class Making(threading.Thread):
             if isinstance(undo, Call):
                 check_call(undo)
                 what = one_line(f"{undo.operation} {', '.join(map(str, undo.parameters.values()))}", 80)
-                account = self._account(undo.region)
+                undo, account = placed(undo), self._account(undo.region)
             self._numbers.append(self._cleanup.hold(what, undo, account))
-        except (BenchmarkError, OSError, TypeError, ValueError) as error:
+        except (BenchmarkError, NotDoneError, OSError, TypeError, ValueError) as error:
             return {"failed": str(error)}
         return {}
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from inference_benchmarker.engine.leftovers import end_leftovers
 from inference_benchmarker.json_file import UNREADABLE
@@ -17,6 +20,10 @@ if TYPE_CHECKING:
 
 CONNECT_S, READ_S, ATTEMPTS = 3, 10, 3
 COMMAND_S = 120
+SIMULATED = ("123456789012", "000000000000")
+"""The accounts of the embedded endpoint and of moto, and of LocalStack. They are nobody's."""
+
+_THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 _GONE = re.compile(r"NotFound|NoSuch|not find|does not exist|not found", re.IGNORECASE)
 _BUSY = re.compile(
     r"InUse|in use|in[- ]progress|creating|updating|deleting|Conflict|Concurrent|has inference comp",
@@ -56,10 +63,12 @@ def perform(action: Undo) -> None:
 
 
 def perform_undo(undo: Undo, account: str | None) -> None:
-    """Undo a change, in the account where it was made. Raises NotDoneError and GoneError."""
+    """Undo a change, at the address and in the account where it was made. Raises NotDoneError and GoneError."""
     if not isinstance(undo, Call):
         perform(undo)
         return
+    if _was_simulated(undo.endpoint_url, account):
+        raise GoneError
     client = client_of(undo)
     if undo.removes:
         if account is not None:
@@ -71,20 +80,40 @@ def perform_undo(undo: Undo, account: str | None) -> None:
 
 
 def client_of(call: Call) -> Any:
-    """A client of the call's service. Raises NotDoneError where AWS's configuration makes none."""
-    return make_client(call.service, call.region)
+    """A client of the call's service at the call's address. Raises NotDoneError where AWS's configuration makes none.
+
+    An address of AWS's own is not set: a service that is signed for another region than the client's would refuse it.
+    """
+    address = call.endpoint_url
+    client = make_client(call.service, call.region)
+    if address is None or client.meta.endpoint_url == address:
+        return client
+    client = make_client(call.service, call.region, ignore_configured_endpoint_urls=True)
+    if client.meta.endpoint_url == address:
+        return client
+    return make_client(call.service, call.region, address)
 
 
-def make_client(service: str, region: str | None) -> Any:
-    """A client that asks a few times, and gives up soon. Raises NotDoneError."""
+def placed(call: Call) -> Call:
+    """The call with the address at which it is made: its own, or else the configured one. Raises NotDoneError."""
+    if call.endpoint_url is not None:
+        return call
+    return replace(call, endpoint_url=make_client(call.service, call.region).meta.endpoint_url)
+
+
+def make_client(service: str, region: str | None, address: str | None = None, **settings: bool) -> Any:
+    """A client that asks a few times, and gives up soon. Raises NotDoneError.
+
+    ``address``: None for the configured one. ``settings``: others of botocore's.
+    """
     import boto3
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError
 
     retries = {"mode": "standard", "total_max_attempts": ATTEMPTS}
-    config = Config(retries=retries, connect_timeout=CONNECT_S, read_timeout=READ_S)
+    config = Config(retries=retries, connect_timeout=CONNECT_S, read_timeout=READ_S, **settings)
     try:
-        return boto3.Session().client(service, region_name=region, config=config)
+        return boto3.Session().client(service, region_name=region, endpoint_url=address, config=config)
     except (BotoCoreError, ValueError) as error:
         reason = f"boto3 cannot be set up for {service} ({one_line(str(error), 200)})"
         raise NotDoneError(reason, final=True, refused=True) from None
@@ -154,6 +183,25 @@ def _was_first(response: dict[str, Any]) -> bool:
 
 def _make(client: Any, call: Call) -> None:
     ask(client, call.operation, call.parameters)
+
+
+def _was_simulated(address: str | None, account: str | None) -> bool:
+    """Tells whether it was made by a simulator of AWS on this machine that runs no more, and is gone with it.
+
+    The account tells it from a tunnel that leads to AWS from here.
+    """
+    if address is None or account not in SIMULATED:
+        return False
+    parts = urlsplit(address)
+    if parts.hostname not in _THIS_MACHINE:
+        return False
+    try:
+        socket.create_connection((parts.hostname, parts.port or 80), CONNECT_S).close()
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _find_target(client: Any, undo: Call, account: str | None) -> None:

@@ -39,6 +39,7 @@ class ScalableTarget:
     schedules: tuple[str, ...]
     suspended: dict[str, bool]
     account: str | None = None
+    endpoint_url: str | None = None
 
     @property
     def is_active(self) -> bool:
@@ -57,7 +58,8 @@ class ScalableTarget:
     def registering(self, suspended: dict[str, bool]) -> Call:
         """The call that suspends and resumes what this says, and leaves its bounds alone."""
         named = {"ServiceNamespace": NAMESPACE, "ResourceId": self.resource, "ScalableDimension": self.dimension}
-        return Call(SERVICE, "register_scalable_target", {**named, "SuspendedState": dict(suspended)}, self.region)
+        parameters = {**named, "SuspendedState": dict(suspended)}
+        return Call(SERVICE, "register_scalable_target", parameters, self.region, self.endpoint_url)
 
 
 def resources(blocks: Iterable[dict[str, Any]]) -> list[str]:
@@ -165,6 +167,7 @@ def _target(client: Any, found: dict[str, Any]) -> ScalableTarget:
         tuple(each["ScheduledActionName"] for each in schedules),
         {name: bool(state.get(name, False)) for name in (OUT, IN, SCHEDULED)},
         account_of(found),
+        client.meta.endpoint_url,
     )
 
 

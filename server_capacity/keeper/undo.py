@@ -24,16 +24,21 @@ REMOVING = re.compile(
 """The operations that take away what somebody made. No other call is made from a file."""
 
 _REGION, _SERVICE, _MARK = (re.compile(form) for form in (r"[a-z0-9-]{1,40}", r"[a-z0-9-]{1,60}", r"[0-9a-f]{16}"))
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]/_~%-]{1,300}")  # without a user's name, so without a password
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of boto3: ``operation`` is the name of a client's method."""
+    """A call of boto3: ``operation`` is the name of a client's method.
+
+    ``endpoint_url``: the address of the service at which the thing was made; None where nobody knows it yet.
+    """
 
     service: str
     operation: str
     parameters: dict[str, Any]
     region: str
+    endpoint_url: str | None = None
 
     @property
     def removes(self) -> bool:
@@ -49,7 +54,9 @@ class Call:
         """The same for the AWS CLI."""
         parameters = json.dumps(self.parameters, separators=(",", ":"))
         operation = self.operation.replace("_", "-")
-        return shlex.join(["aws", self.service, operation, "--region", self.region, "--cli-input-json", parameters])
+        address = [] if self.endpoint_url is None else ["--endpoint-url", self.endpoint_url]
+        place = ["--region", self.region, *address]
+        return shlex.join(["aws", self.service, operation, *place, "--cli-input-json", parameters])
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +114,7 @@ def undo_given(given: Any, region: str | None) -> Undo:
             raise ValueError(
                 f"a call of boto3 has service, operation and parameters; {', '.join(sorted(missing))} misses"
             )
-        if unknown := set(given) - {"service", "operation", "parameters", "region"}:
+        if unknown := set(given) - {"service", "operation", "parameters", "region", "endpoint_url"}:
             raise ValueError(f"a call of boto3 has no {', '.join(sorted(map(str, unknown)))}")
         if "region" not in given and region is None:
             raise ValueError("it names no region, and AWS_DEFAULT_REGION is not set")
@@ -140,7 +147,13 @@ def _call(data: dict[str, Any]) -> Call:
         raise ValueError(f"{call.service} {call.operation} with {', '.join(call.parameters)} is no call that undoes")
     if not _REGION.fullmatch(call.region):
         raise ValueError(f"{call.region!r} is no region")
+    if call.endpoint_url is not None and not _is_address(call.endpoint_url):
+        raise ValueError("an endpoint_url is http://HOST:PORT or https://HOST:PORT")
     return call
+
+
+def _is_address(value: Any) -> bool:
+    return isinstance(value, str) and _ADDRESS.fullmatch(value) is not None
 
 
 def _puts_back(call: Call) -> bool:

@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import stat
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -81,6 +82,9 @@ class TestUndo:
             {"parameters": [1]},
             {"region": "us-east-1 --endpoint-url x"},
             {"region": None},
+            {"endpoint_url": "file:///etc/passwd"},
+            {"endpoint_url": "http://user:password@host"},
+            {"endpoint_url": 1},
             {"more": 1},
         ],
     )
@@ -117,6 +121,10 @@ class TestUndo:
     def test_an_undo_of_the_users_has_the_configured_region(self) -> None:
         given = {"service": "sagemaker", "operation": "delete_model", "parameters": {"ModelName": "m"}}
         assert undo_given(given, "eu-west-1") == Call("sagemaker", "delete_model", {"ModelName": "m"}, "eu-west-1")
+        assert shlex.split(replace(CALL, endpoint_url="http://127.0.0.1:1").by_hand)[5:7] == [
+            "--endpoint-url",
+            "http://127.0.0.1:1",
+        ]
         assert undo_given({**given, "region": "r"}, None).to_json()["region"] == "r"
 
     @pytest.mark.parametrize(

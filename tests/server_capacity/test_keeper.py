@@ -19,7 +19,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.packaged import demo_factories
 from server_capacity.keeper import performing
 from server_capacity.keeper.cleanup_file import NAME, CleanupFile, read
-from server_capacity.keeper.performing import GoneError, NotDoneError, perform, perform_undo
+from server_capacity.keeper.performing import GoneError, NotDoneError, client_of, perform, perform_undo, placed
 from server_capacity.keeper.putting_back import put_back
 from server_capacity.keeper.scaling import active_scaling, resources, suspended_scaling
 from server_capacity.keeper.undo import Call, CommandLine
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from server_capacity.capacity.waves import Waves
 
+DEREGISTER = Call("application-autoscaling", "deregister_scalable_target", VARIANT, "us-east-1")
+
 
 @pytest.fixture(scope="module")
 def one() -> Iterator[Scaled]:
@@ -45,7 +47,7 @@ def one() -> Iterator[Scaled]:
 def _aws(one: Scaled, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in one.endpoint.aws_environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", one.endpoint.url)  # which does not know it
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", one.endpoint.url)
     register(one.scaling)
 
 
@@ -164,7 +166,7 @@ def test_a_search_of_an_endpoint_that_scales_is_refused_or_suspends_that(
         return found()
 
     monkeypatch.setattr("server_capacity.capacity.run.find_capacity", find)
-    monkeypatch.setattr("inference_benchmarker.cli.capacity.draw", lambda *_: None)
+    monkeypatch.setattr("inference_benchmarker.cli.capacity.draw_capacity", lambda *_: None)
     config, output = tmp_path / "variant.json", tmp_path / "output"
     config.write_text(json.dumps([{**BLOCKS[0], "Metrics": ["CPUUtilization"], "Statistics": [["Average"]]}]))
     search = ["capacity", "--factories-file", str(demo_factories()), "--slo", "p99<1s", "--output-dir", str(output)]
@@ -184,17 +186,18 @@ def test_what_cannot_be_put_back_is_printed_to_be_pasted(
     one: Scaled, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is touched in another account, as with the credentials of another profile."""
-    undo = Call("application-autoscaling", "register_scalable_target", {**VARIANT, "SuspendedState": SUSPENDED}, "us-1")
+    parameters = {**VARIANT, "SuspendedState": SUSPENDED}
+    undo = Call("application-autoscaling", "register_scalable_target", parameters, "us-1", one.endpoint.url)
     with CleanupFile.taken(tmp_path) as cleanup:
         cleanup.hold("scaling", undo, "another")
         assert cli.main(["endpoints", "clean", str(tmp_path)]) == 1
     assert "a process that runs holds cleanup.json" in capsys.readouterr().out
-    for here in ("123456789012", "(not known)"):
-        if here == "(not known)":
+    reason = "it was changed in AWS account another, and these credentials are of 123456789012"
+    for is_there in (True, False):
+        if not is_there:
             assert one.state == BEFORE
             one.scaling.deregister_scalable_target(**VARIANT)
         assert cli.main(["endpoints", "clean", str(tmp_path)]) == 1
-        reason = f"it was changed in AWS account another, and these credentials are of {here}"
         told = f"could NOT be put back: {reason}. By hand:\n  aws application-autoscaling register-scalable-target "
         assert told in capsys.readouterr().out
     monkeypatch.setattr(performing, "account_of_credentials", lambda _: "another")
@@ -211,6 +214,42 @@ def test_nothing_is_removed_in_another_account(monkeypatch: pytest.MonkeyPatch) 
     assert no.value.final
     with pytest.raises(GoneError):
         perform_undo(call, "here")
+
+
+def test_nothing_is_called_at_another_address(one: Scaled, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As from a shell whose settings lead to AWS, where nothing of that name is, or something of somebody's."""
+    call = placed(DEREGISTER)
+    assert call.endpoint_url == one.endpoint.url
+    monkeypatch.setenv("AWS_ENDPOINT_URL_APPLICATION_AUTO_SCALING", "http://127.0.0.1:9")
+    of_aws = "https://application-autoscaling.us-east-1.amazonaws.com"
+    assert client_of(replace(call, endpoint_url=of_aws)).meta.endpoint_url == of_aws
+    perform_undo(call, "123456789012")
+    assert one.scaling.describe_scalable_targets(ServiceNamespace="sagemaker")["ScalableTargets"] == []
+
+
+def test_what_a_simulator_made_is_gone_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its address is not asked for long, nor any other one; a tunnel to AWS that is closed is no simulator."""
+    call = replace(DEREGISTER, endpoint_url="http://127.0.0.1:9")
+    with CleanupFile.taken(tmp_path) as cleanup:
+        cleanup.hold("model", call, "123456789012")
+    assert cli.main(["endpoints", "clean", str(tmp_path)]) == 0
+    assert "model: is gone, so nothing is left to remove." in capsys.readouterr().out
+    with pytest.raises(NotDoneError, match="these credentials are of 123456789012"):
+        perform_undo(call, "210987654321")
+
+
+@pytest.mark.parametrize(("address", "account"), [(True, None), (False, "123456789012")])
+def test_what_was_made_nobody_knows_where_is_not_called(
+    one: Scaled, tmp_path: Path, address: bool, account: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = replace(DEREGISTER, endpoint_url=one.endpoint.url if address else None)
+    with CleanupFile.taken(tmp_path) as cleanup:
+        cleanup.hold("model", call, account)
+        cleanup.hold("file", CommandLine((sys.executable, "-c", "")), None)
+    assert cli.main(["endpoints", "clean", str(tmp_path)]) == 1
+    told = capsys.readouterr().out
+    assert "model: could NOT be removed: the account or the address of AWS in which it was made is not known." in told
+    assert "file: is removed." in told
 
 
 def test_a_file_that_is_not_trusted_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

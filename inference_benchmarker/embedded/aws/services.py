@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.embedded.aws import application_autoscaling, cloudwatch, logs, price_list, quotas
+from inference_benchmarker.embedded.aws import application_autoscaling, cloudwatch, logs, price_list, quotas, sts
 from inference_benchmarker.embedded.aws.alarms import Alarms
 from inference_benchmarker.embedded.aws.application_autoscaling import ApplicationAutoScaling
 from inference_benchmarker.embedded.aws.aws_json import AwsJson
@@ -77,7 +77,7 @@ class Aws:
 
     def answer(self, request: Request) -> Answer:
         """The answer of one of the services."""
-        return self._json.answer(request)
+        return sts.answer() if sts.is_meant(request) else self._json.answer(request)
 
     def close(self) -> None:
         """Tick no more."""
