@@ -14,13 +14,14 @@ import socket
 import stat
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import OWNER_ONLY, open_file, replacing
+from inference_benchmarker.host import birth_ns
 from inference_benchmarker.json_file import UNREADABLE, foreign
 from inference_benchmarker.json_text import parse_json
 from inference_benchmarker.text import one_line
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
 
 NAME, LOCK = "cleanup.json", "cleanup.lock"
 MOST_BYTES = 4 * MIB
+MOST_REASON = 500
+ROOM_BYTES = 4096
+"""So much is kept free for each entry: what became of it, and a reason whose letters JSON writes as six bytes each."""
+
+_MOST = f"{MOST_BYTES // MIB} MiB"
 _PAUSE_S = 0.05
 _ELSEWHERE = "Give an --output-dir on a disk of this machine."
 
@@ -109,11 +115,20 @@ class CleanupFile:
             yield cls(folder, read(folder) if there else [], lock)
 
     def hold(self, what: str, undo: Undo, account: str | None) -> int:
-        """Write down what is about to be changed; it is on disk, to be read again, when its number is returned."""
+        """Write down what is about to be changed; it is on disk, to be read again, when its number is returned.
+
+        BenchmarkError where it cannot be, and OSError; what was held before is held still.
+        """
         with self._writing:
             self.entries.append(Entry(what, undo, account, _now()))
-            self._write()
-            read(self.folder)  # as where every file belongs to everybody it cannot be
+            try:
+                self._write(ROOM_BYTES * len(self.entries))
+                read(self.folder)  # as where every file belongs to everybody it cannot be
+            except BaseException:
+                self.entries.pop()
+                with suppress(OSError, BenchmarkError):
+                    self._write()
+                raise
             return len(self.entries) - 1
 
     def conclude(self, number: int, state: State) -> None:
@@ -122,19 +137,23 @@ class CleanupFile:
 
     def fail(self, number: int, reason: str) -> None:
         """An attempt to undo it failed; it stays held."""
-        self._renew(number, reason=reason)
+        self._renew(number, reason=one_line(reason, MOST_REASON))
 
     def _renew(self, number: int, **changed: Any) -> None:
         with self._writing:
             self.entries[number] = replace(self.entries[number], **changed)
             self._write()
 
-    def _write(self) -> None:
+    def _write(self, room: int = 0) -> None:
+        """Replace the file. BenchmarkError where so many bytes more would make it too large."""
         who = {"user": os.geteuid(), "host": socket.gethostname(), "process": os.getpid(), "started_by": os.getppid()}
         entries = [entry.to_json() for entry in self.entries]
         data = {"schema_version": SCHEMA_VERSION, "who": who, "lock": _identity(self.folder), "entries": entries}
+        content = json.dumps(data, indent=2).encode()
+        if len(content) + room > MOST_BYTES:
+            raise BenchmarkError(f"{self.folder / NAME}: has no room for it; all undos together take {_MOST} at most.")
         with replacing(self.folder / NAME, mode=OWNER_ONLY) as file:
-            file.write(json.dumps(data, indent=2).encode())
+            file.write(content)
         folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(folder)
@@ -177,9 +196,11 @@ def _check_owner(path: Path, status: os.stat_result) -> None:
 
 
 def _identity(folder: Path) -> dict[str, int]:
-    """The inode of the folder's lock, and when it was made: nothing changes it afterwards."""
-    status = (folder / LOCK).lstat()
-    return {"inode": status.st_ino, "made_ns": status.st_ctime_ns}
+    """The inode of the folder's lock, and when it was made, which nobody can set."""
+    path = folder / LOCK
+    status = path.lstat()
+    born_ns = birth_ns(path)
+    return {"inode": status.st_ino, "made_ns": status.st_ctime_ns if born_ns is None else born_ns}
 
 
 @contextmanager

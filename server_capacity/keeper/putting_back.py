@@ -6,7 +6,6 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.text import one_line
 from server_capacity.keeper.cleanup_file import left_in
 from server_capacity.keeper.performing import GoneError, NotDoneError, perform_undo
 from server_capacity.keeper.undo import Call
@@ -58,17 +57,20 @@ def put_back(
 def _attempt(cleanup: CleanupFile, number: int) -> NotDoneError | None:
     """One attempt, and why it brought nothing about."""
     entry = cleanup.entries[number]
-    with suppress(OSError):
-        try:
-            perform_undo(entry.undo, entry.account)
-        except GoneError:
+    try:
+        perform_undo(entry.undo, entry.account)
+    except GoneError:
+        with suppress(OSError):
             cleanup.conclude(number, "gone")
-        except NotDoneError as error:
+    except NotDoneError as error:
+        with suppress(OSError):
             cleanup.fail(number, str(error))
-            return error
-        except Exception as error:  # a fault of ours must not keep the others from being undone
-            cleanup.fail(number, one_line(f"{type(error).__name__}: {error}", 300))
-        else:
+        return error
+    except Exception as error:  # a fault of ours must not keep the others from being undone
+        with suppress(OSError):
+            cleanup.fail(number, f"{type(error).__name__}: {error}")
+    else:
+        with suppress(OSError):
             cleanup.conclude(number, "undone")
     return None
 

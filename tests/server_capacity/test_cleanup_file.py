@@ -170,6 +170,32 @@ class TestFile:
         folder.rename(tmp_path / "moved")
         assert len(read(tmp_path / "moved")) == 2
 
+    def test_what_is_too_large_spoils_nothing_that_is_held(self, tmp_path: Path) -> None:
+        with CleanupFile.taken(tmp_path) as cleanup:
+            cleanup.hold("first", CommandLine(("rm", "a")), None)
+            with pytest.raises(BenchmarkError, match="no room"):
+                cleanup.hold("too large", CommandLine(("rm", "b" * 3_000_000)), None)
+            for _ in range(2):
+                cleanup.hold("large", CommandLine(("rm", "c" * 900_000)), None)
+            assert cleanup.hold("last", CommandLine(("rm", "d")), None) == len(cleanup.entries) - 1
+            for number in range(len(cleanup.entries)):
+                cleanup.fail(number, "\u00e9" * 500)
+            assert [each.undo for each in read(tmp_path)] == [each.undo for each in cleanup.entries]
+
+    def test_what_cannot_be_read_again_spoils_nothing_that_is_held(self, tmp_path: Path) -> None:
+        with CleanupFile.taken(tmp_path) as cleanup:
+            cleanup.hold("first", CommandLine(("rm", "a")), None)
+            with pytest.raises(BenchmarkError, match="cannot be read"):
+                cleanup.hold("nan", replace(CALL, parameters={"a": 1}), None)
+            assert [each.what for each in cleanup.entries] == [each.what for each in read(tmp_path)] == ["first"]
+
+    def test_its_lock_may_be_linked_and_touched(self, folder: Path, tmp_path: Path) -> None:
+        """As by a tool that makes backups; neither makes it another's."""
+        (tmp_path / "link").hardlink_to(folder / LOCK)
+        os.utime(folder / LOCK, (1, 1))
+        (folder / LOCK).chmod(0o644)
+        assert len(read(folder)) == 2
+
     def test_one_that_others_can_write_is_not_run(self, folder: Path) -> None:
         for mode in (0o620, 0o602):
             (folder / NAME).chmod(mode)
@@ -313,3 +339,10 @@ class TestPuttingBack:
             (tmp_path / LOCK).unlink()
             assert put_back(cleanup)
         assert tried == ["last", "first"]
+
+    def test_a_disk_that_is_full_keeps_nothing_from_being_tried_again(self, tmp_path: Path, tried: list[str]) -> None:
+        with CleanupFile.taken(tmp_path) as cleanup:
+            cleanup.hold("endpoint", CommandLine(("busy",)), None)
+            (tmp_path / LOCK).unlink()
+            assert put_back(cleanup, 10, lambda: 0.0, lambda _: None)
+        assert tried == ["busy"] * 6
