@@ -52,7 +52,15 @@ def endpoint_factory(there: str, how: str = "", pause: float = 0.0):
                 time.sleep(600)
         if how == "talks":
             threading.Thread(target=talk, daemon=True).start()
+        if how == "daemon":
+            begin = ("from subprocess import DEVNULL, Popen; "
+                     "print(Popen(['sleep', '600'], env={}, start_new_session=True, stdout=DEVNULL).pid)")
+            pid = subprocess.check_output([sys.executable, "-S", "-c", begin])
+            (Path(__file__).parent / "daemon").write_bytes(pid)
         yield "http://there"
+        if how == "raises at its end":
+            created(["/nowhere/to/be/found"])
+            raise ConnectionError("throttled")
         if how == "deaf":
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             time.sleep(600)
@@ -70,7 +78,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the backgro
 from server_capacity.keeper.handle import Keeper
 folder, factories, held_s, *arguments = sys.argv[1:]
 say = lambda text: print(text, flush=True)
-with Keeper(Path(folder), say) as keeper:
+with Keeper(Path(folder), say, say) as keeper:
     with keeper.endpoint(Path(factories), dict(each.split("=", 1) for each in arguments), "a-run") as made:
         say(made.name)
         time.sleep(float(held_s))

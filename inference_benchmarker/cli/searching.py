@@ -49,7 +49,7 @@ def served(
 
     assert question.plan.factories_file is not None
     with (
-        Keeper(folder, tell) as keeper,
+        Keeper(folder, tell, say) as keeper,
         keeper.endpoint(question.plan.factories_file, arguments, folder.name) as made,
     ):
         plan = replace(question.plan, endpoint_name=made.name)

@@ -46,6 +46,29 @@ def end_leftovers(mark: str, sessions: Collection[int], variable: str = MARK) ->
     return tuple(names.values())
 
 
+def end_descendants(pid: int) -> None:
+    """End whatever a process of ours started, and what that did. ``adopt_orphans`` keeps those in reach."""
+    import psutil
+
+    for _ in range(ROUNDS):
+        found: list[psutil.Process] = []
+        with suppress(psutil.Error):
+            found = [each for each in psutil.Process(pid).children(recursive=True) if _lives(each)]
+        if not found:
+            return
+        for process in found:
+            _end(process)
+        time.sleep(0.02)
+
+
+def _lives(process: psutil.Process) -> bool:
+    import psutil
+
+    with suppress(psutil.Error):
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
 def _found(mark: str, sessions: Collection[int], variable: str) -> list[psutil.Process]:
     import psutil
 

@@ -50,12 +50,14 @@ class Keeper:
     """A process of its own that undoes what was changed through it, however this one ends.
 
     It starts when this is made, which takes it a while, and is not waited for until the first change. ``say`` is told
-    what became of each change. ``all_is_put_back``: None before the context ends.
+    what became of each change, and ``warn`` of what was not put back and of a factory that failed while
+    it removed. ``all_is_put_back``: None before the context ends.
     """
 
-    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
         self._folder = folder
         self._say = say
+        self._warn = warn
         self.all_is_put_back: bool | None = None
         self._orders, theirs = socket.socketpair()
         with theirs:
@@ -130,6 +132,8 @@ class Keeper:
                 event = json.loads(line)
                 if "say" in event:
                     self._say(event["say"])
+                if "warn" in event:
+                    self._warn(event["warn"])
                 self._told.update(event.get("concluded", ()))
                 yield event
 
@@ -163,7 +167,7 @@ class Keeper:
         """
         if self._is_left:
             self._orders.close()
-            self._say(f"Process {self.pid} goes on removing what is left, which stands in {self._folder / NAME}.")
+            self._warn(f"Process {self.pid} goes on removing what is left, which stands in {self._folder / NAME}.")
             return
         ended_before = self._process.poll() is not None
         code = self._end()
@@ -177,14 +181,14 @@ class Keeper:
             entries = read(self._folder)
         except BenchmarkError as error:  # the folder was taken away, which keeps the keeper from nothing
             self.all_is_put_back = code == ALL_PUT_BACK
-            self._say(str(error))
+            self._warn(str(error))
             return
         self.all_is_put_back = not left_in(entries)
         for number, entry in enumerate(entries):
             if number not in self._told and entry.state != "refused" and not isinstance(entry.undo, Processes):
-                self._say(told(entry))
+                (self._warn if entry.state == "held" else self._say)(told(entry))
         if not self.all_is_put_back:
-            self._say(f"{self._folder / NAME} keeps it; `benchmark endpoints clean {self._folder}` tries again.")
+            self._warn(f"{self._folder / NAME} keeps it; `benchmark endpoints clean {self._folder}` tries again.")
 
     def _put_back_itself(self) -> None:
         with CleanupFile.taken(self._folder, self._longest_s) as cleanup:

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from inference_benchmarker.engine.endpoint_factory import begin, make, remove
-from inference_benchmarker.engine.leftovers import end_leftovers
+from inference_benchmarker.engine.leftovers import end_descendants, end_leftovers
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.host import adopt_orphans
 from inference_benchmarker.made import use_holder
 from server_capacity.keeper.cleanup_file import CleanupFile
 from server_capacity.keeper.putting_back import PATIENCE_S, put_back
@@ -129,6 +130,7 @@ def main() -> int:
     """The process, from its job to its exit code."""
     channel = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    adopt_orphans()
     line = Line(channel)
     if not line.job:
         return 1
@@ -144,6 +146,7 @@ def main() -> int:
         _remove(path, generator, line)
     line.tell(ended=True)
     line.over.wait()  # while the keeper goes on, which may be killed yet
+    end_descendants(os.getpid())
     if line.is_cut:
         _put_back(line.job)
     else:  # also for a keeper that is killed now
@@ -196,7 +199,7 @@ def _remove(path: Path, generator: Generator[Any, None, None], line: Line) -> No
     try:
         remove(path, generator)
     except BenchmarkError as error:
-        line.tell(say=str(error))
+        line.tell(warn=str(error))
 
 
 def _put_back(job: dict[str, Any]) -> None:

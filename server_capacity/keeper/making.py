@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.child_logs import ChildLogs
-from inference_benchmarker.engine.leftovers import end_leftovers, new_mark
+from inference_benchmarker.engine.leftovers import end_descendants, end_leftovers, new_mark
 from inference_benchmarker.engine.processes import child_environment
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.redact import redact
@@ -34,9 +34,9 @@ LAST_S = 2.0
 class Making(threading.Thread):
     """One endpoint, from the order to make it until it is removed: at ``end``, or when ``channel`` is closed.
 
-    On the channel the command is told JSON objects, a line each: ``say`` (progress), ``made`` with ``seconds``, or
-    ``failed`` with a ``hint``, and in the end ``concluded``, the numbers of its entries, with a ``say`` for each that
-    could not be removed. ``accounts``: those of AWS by region, as far as they are known.
+    On the channel the command is told JSON objects, a line each: ``say`` (progress), ``warn`` (what went wrong),
+    ``made`` with ``seconds``, or ``failed`` with a ``hint``, and in the end ``concluded``, the numbers of its entries,
+    with a ``warn`` for each that could not be removed. ``accounts``: those of AWS by region, as far as they are known.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Making(threading.Thread):
             patience = None if deadline is None else max(deadline - time.monotonic(), 0.0)
             ready, _, _ = select.select(watched, [], [], patience)
             if not ready:
-                self._tell(say=f"endpoint_factory did not end within {REMOVAL_S:g} s; what it told of is removed.")
+                self._tell(warn=f"endpoint_factory did not end within {REMOVAL_S:g} s; what it told of is removed.")
                 return False
             if self._channel in ready and not _received(self._channel):
                 self._is_wanted = False
@@ -163,6 +163,7 @@ class Making(threading.Thread):
     def _kill(self, maker: subprocess.Popen[bytes]) -> None:
         """End the factory's process and those that it started."""
         if maker.poll() is None:
+            end_descendants(maker.pid)
             maker.kill()
         maker.wait()
         end_leftovers(self._mark, {maker.pid}, MARK)
@@ -171,7 +172,7 @@ class Making(threading.Thread):
         """Tell of a process that ended, or fell silent, though its endpoint was needed."""
         text = f"The process of endpoint_factory ended with {code}. {' '.join(words[-3:])}".rstrip()
         if self._has_answered:
-            self._progress(f"{text} Its endpoint is removed.")
+            self._tell(warn=redact(f"{text} Its endpoint is removed."))
         else:
             self._fail(text)
 
@@ -181,7 +182,7 @@ class Making(threading.Thread):
         entries = [self._cleanup.entries[number] for number in self._numbers]
         for entry in entries:
             if entry.state == "held":
-                self._tell(say=told(entry))
+                self._tell(warn=redact(told(entry)))
         self._tell(concluded=self._numbers)
 
     def _progress(self, text: str) -> None:

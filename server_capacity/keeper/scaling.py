@@ -99,7 +99,7 @@ def suspended_scaling(
     named = resources(blocks)
     if not named:
         refuse(["--suspend-scaling needs to know whose: give --endpoint-config, with a block that names the variant."])
-    keeper = Keeper(folder, say)  # it starts while AWS is asked
+    keeper = Keeper(folder, say, say)  # it starts while AWS is asked
     told: dict[str, Any] | None = None
     try:
         with keeper:

@@ -10,6 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 
 import inference_benchmarker
@@ -54,7 +55,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Keeper, Pat
     """A keeper for several tests, its folder, and what it said."""
     said: list[str] = []
     folder = tmp_path_factory.mktemp("kept")
-    with Keeper(folder, said.append) as keeper:
+    with Keeper(folder, said.append, said.append) as keeper:
         yield keeper, folder, said
         said.clear()
     assert keeper.all_is_put_back
@@ -120,6 +121,30 @@ def test_what_a_factory_made_that_fails_is_removed_at_once(
     assert left_running(folder) == []
 
 
+def test_a_process_that_left_its_session_and_its_environment_ends_too(
+    kept: tuple[Keeper, Path, list[str]], tmp_path: Path, there: Path
+) -> None:
+    keeper, _, _ = kept
+    with keeper.endpoint(factories_file(tmp_path), {"there": str(there), "how": "daemon"}, "run"):
+        daemon = psutil.Process(int((tmp_path / "daemon").read_text()))
+        assert daemon.environ() == {}
+    assert not daemon.is_running() or daemon.status() == psutil.STATUS_ZOMBIE
+
+
+def test_what_was_not_removed_is_said_to_who_wants_no_progress(tmp_path: Path, there: Path) -> None:
+    progress: list[str] = []
+    warned: list[str] = []
+    arguments = {"there": str(there), "how": "raises at its end"}
+    with Keeper(tmp_path, progress.append, warned.append) as keeper:
+        with keeper.endpoint(factories_file(tmp_path), arguments, "run"):
+            warned.clear()
+        assert len(warned) == 2
+    assert "the end of endpoint_factory() raised ConnectionError: throttled" in warned[0]
+    assert "could NOT be removed: it could not be started" in warned[1]
+    assert "`benchmark endpoints clean" in warned[2]
+    assert "endpoint: Creating" in progress
+
+
 def test_a_factory_that_is_tried_by_hand_is_told_that_nobody_keeps_it(capsys: pytest.CaptureFixture[str]) -> None:
     inference_benchmarker.created(["rm", "a"])
     assert capsys.readouterr().err.startswith("created(): no keeper runs this endpoint_factory")
@@ -166,7 +191,7 @@ def test_a_factory_that_does_not_end_is_ended(tmp_path: Path, there: Path, monke
         one.end()
         one.join()
         said = [json.loads(line) for line in heard]
-    assert said[0]["say"] == "endpoint_factory did not end within 0.2 s; what it told of is removed."
+    assert said[0]["warn"] == "endpoint_factory did not end within 0.2 s; what it told of is removed."
     assert said[-1] == {"concluded": [0, 1, 2, 3]}
     assert resources(there) == set()
     assert left_running(tmp_path) == []
