@@ -8,8 +8,8 @@ PRICE_FLAGS = [
     Flag(
         "--price",
         "TYPE=USD",
-        "what an hour of an instance of a type costs; may be given several times (default: AWS's price list, where "
-        "there are credentials)",
+        "what an hour of an instance of a type costs; once for each type (default: AWS's price list, where there are "
+        "credentials)",
         repeatable=True,
     ),
     Flag(

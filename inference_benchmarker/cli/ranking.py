@@ -16,6 +16,7 @@ from inference_benchmarker.errors import BenchmarkError, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from inference_benchmarker.cli.vary_flags import Asked
     from server_capacity.capacity.question import Question
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     Tell = Callable[[str], None]
 
 CHILD = "inference_benchmarker.cli.measuring"
+_SUSPENDING = (
+    "--suspend-scaling is for an endpoint that is there, and endpoint_factory makes one: leave the flag out, and "
+    "let it make the endpoint without scaling."
+)
 _OF_THIS_PROCESS = (
     "vary",
     "demo",
@@ -44,7 +49,7 @@ def rank(question: Question, jobs: Sequence[Job], asked: Asked, options: dict[st
     from inference_benchmarker.wave.run_dir import make_stamped_folder
     from server_capacity.variants.children import run_jobs
     from server_capacity.variants.collecting import Collector, quotas_of_target
-    from server_capacity.variants.folder import KIND, save
+    from server_capacity.variants.folder import KIND
     from server_capacity.variants.jobs import to_child
 
     beside = {"recommender": _recommended(options), **before(question.longest_s, jobs, asked, tell)}
@@ -67,14 +72,28 @@ def rank(question: Question, jobs: Sequence[Job], asked: Asked, options: dict[st
         for result in run_jobs(CHILD, told, asked.parallel, interrupts):
             results[result.job, result.place] = result
             data = so_far()
-            save(folder, data)
+            if unsaved := _not_saved(folder, data):
+                tell(str(unsaved))
             _tell_of(data, len(results), tell)
         data = so_far()
         data["quotas"] = [*data["quotas"], *quotas_of_target(data)]
-        save(folder, data)
+        unsaved = _not_saved(folder, data)
     _print(data, str(folder), as_json=options["json"])
+    if unsaved:
+        raise unsaved
     draw_ranking(folder, tell)
     return int(data["exit_code"])
+
+
+def _not_saved(folder: Path, data: dict[str, Any]) -> BenchmarkError | None:
+    """Write a ranking; what is measured is told all the same where that fails."""
+    from server_capacity.variants.folder import save
+
+    try:
+        save(folder, data)
+    except BenchmarkError as error:
+        return error
+    return None
 
 
 def before(load_s: float, jobs: Sequence[Job], asked: Asked, tell: Tell) -> dict[str, Any]:
@@ -86,8 +105,10 @@ def before(load_s: float, jobs: Sequence[Job], asked: Asked, tell: Tell) -> dict
     if not made:
         return {"quotas": [], "spend": None}
     from server_capacity.costs.spend import spend_text
-    from server_capacity.variants.before import check_spend, needed_by, planned_spend, quotas_for
+    from server_capacity.variants.before import check_spend, count_problems, needed_by, planned_spend, quotas_for
 
+    suspending = [_SUSPENDING] if asked.suspends else []
+    refuse([*suspending, *dict.fromkeys(text for job in made for text in count_problems(job.known))])
     needed = [needed_by(job.known) for job in made]
     spend = planned_spend(needed, load_s * max(len(job.variants) for job in made), asked.prices)
     check_spend(spend, asked.max_cost)
@@ -96,18 +117,28 @@ def before(load_s: float, jobs: Sequence[Job], asked: Asked, tell: Tell) -> dict
     sentence = f"endpoint_factory is to make {spend_text(spend, asked.parallel)}."
     for line in ([sentence] if asked.sure else []) + asked.prices.remarks:
         tell(line)
-    if not asked.sure and not _agreed(sentence):
+    if not asked.sure and not _agreed(sentence, spend):
         raise BenchmarkError("Nothing was made.")
     return {"quotas": quotas, "spend": spend}
 
 
-def _agreed(sentence: str) -> bool:
+def _agreed(sentence: str, spend: dict[str, Any]) -> bool:
     """Ask whoever sits at the terminal; where nobody does, BenchmarkError."""
     if not has_terminal():
-        raise BenchmarkError(f"{sentence} Nobody can be asked here.", "Say --yes, and --max-cost USD to bound it.")
+        raise BenchmarkError(f"{sentence} Nobody can be asked here.", _how_to_agree(spend))
     say(sentence)
     print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _how_to_agree(spend: dict[str, Any]) -> str:
+    """The flags that agree beforehand, and bound what can be bounded."""
+    from server_capacity.costs.spend import UNTYPED
+
+    if spend["unpriced"] == [UNTYPED]:
+        return "Give --yes if it costs nothing, as a process of this machine does: only endpoint_factory knows."
+    priced = "" if spend["cost"] is not None else "--price TYPE=USD and "
+    return f"Give --yes, with {priced}--max-cost USD to bound it."
 
 
 def _recommended(options: dict[str, Any]) -> dict[str, Any] | None:

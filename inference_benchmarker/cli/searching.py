@@ -111,7 +111,7 @@ def refuse_scaling(question: Question, options: dict[str, Any]) -> None:
     from server_capacity.keeper.scaling import active_scaling
 
     if not options["suspend_scaling"]:
-        refuse(active_scaling(_blocks(question, options), say))
+        refuse(active_scaling(_blocks(question, options), say, made=bool(question.endpoint)))
 
 
 def _blocks(question: Question, options: dict[str, Any]) -> list[dict[str, Any]]:

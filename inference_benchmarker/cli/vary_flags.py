@@ -65,7 +65,7 @@ VARY_FLAGS = [
 class Asked:
     """The endpoints to make, each as the variants that are measured on it; and what they are ranked for.
 
-    ``ranked``: --vary was given. ``cores``: those of each search.
+    ``ranked``: --vary was given. ``cores``: those of each search. ``suspends``: --suspend-scaling was.
     """
 
     axes: tuple[Axis, ...]
@@ -76,6 +76,7 @@ class Asked:
     prices: Prices
     max_cost: float | None
     sure: bool
+    suspends: bool
 
     @property
     def ranked(self) -> bool:
@@ -102,7 +103,8 @@ def asked_of(options: dict[str, Any], problems: list[str]) -> Asked:
     aim = Aim(given["target_rps"], given["utilisation"] or Aim().utilisation)
     sure = bool(options["yes"] or options["demo"])
     cores = max(1, usable_cores() // max(parallel, 1))
-    return Asked(tuple(axes), endpoints, aim, parallel, cores, prices, given["max_cost"], sure)
+    suspends = bool(options["suspend_scaling"])
+    return Asked(tuple(axes), endpoints, aim, parallel, cores, prices, given["max_cost"], sure, suspends)
 
 
 def _stray_in_a_proof(options: dict[str, Any]) -> Iterator[str]:

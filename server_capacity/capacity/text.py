@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _MAX_ROWS = 24
 _MAX_ERRORS = 5
+_SURE = 0.0001
 _BY_BURSTS = ", by the bursts that were seen"
 _HOLDS = {"holds": "it holds", "fails": "it fails", "cannot_tell": "it cannot tell"}
 
@@ -89,7 +90,17 @@ def _windows(found: Found) -> Iterator[str]:
     if windows and windows.get("share") is not None:
         counted_in = f" ({windows['kept']} of {windows['windows']} measured)" if windows.get("windows") else _BY_BURSTS
         seconds = length_text(windows["seconds"])
-        yield f"At the lower end {percent_text(windows['share'])} of windows of {seconds} keep it{counted_in}."
+        share = percent_text(windows["share"]) if windows.get("windows") else _foretold(windows["share"])
+        yield from wrap(
+            f"At the lower end {share} of windows of {seconds} keep it{counted_in}.", 76, subsequent_indent="  "
+        )
+
+
+def _foretold(share: float) -> str:
+    """An estimated share, to a hundredth of a percent: it is never surely all or none."""
+    if share > 1 - _SURE:
+        return f"more than {percent_text(1 - _SURE)}"
+    return f"less than {percent_text(_SURE)}" if share < _SURE else percent_text(round(share, 4))
 
 
 def _confirmations(found: Found) -> Iterator[str]:

@@ -7,7 +7,6 @@ AWS's: the ``index.json`` of AmazonSageMaker, https://docs.aws.amazon.com/awsacc
 from __future__ import annotations
 
 import json
-import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 HOSTING = "Hosting"
+MOST_PER_HOUR = 1_000_000
 _EXPECTED = 'expected {"ml.m5.xlarge": 0.23} or {"us-east-1": {"ml.m5.xlarge": 0.23}}'
 _OF_HOSTING = re.compile(r"(?:^|-)Host:")
 _BESIDE = ("currency", "date")
+NOT_OF_AWS = (AttributeError, OverflowError, TypeError, ValueError)
+"""Raised by ``of_aws`` for what AWS does not tell."""
 
 
 def read_prices(data: bytes, source: str) -> list[Price]:
@@ -31,7 +33,10 @@ def read_prices(data: bytes, source: str) -> list[Price]:
     if not isinstance(content, dict):
         raise ValueError(f"is no object: {_EXPECTED}")
     if "products" in content:
-        found = list(of_aws(_products(content), str(content.get("publicationDate") or "")))
+        try:
+            found = list(of_aws(_products(content), str(content.get("publicationDate") or "")))
+        except NOT_OF_AWS:
+            raise ValueError("is no price list of AWS's: take the index.json of AmazonSageMaker") from None
         if not found:
             raise ValueError("is a price list of AWS's without any price of SageMaker hosting: take AmazonSageMaker's")
         return [Price(**{**price.to_json(), "source": f"{PRICE_LIST} in {source}"}) for price in found]
@@ -46,14 +51,15 @@ def _own(content: dict[str, Any], source: str) -> Iterator[Price]:
         rows = value.items() if isinstance(value, dict) else [(key, value)]
         for instance_type, number in rows:
             if not is_price(number):
-                raise ValueError(f"{instance_type[:60]!r} has no price but {str(number)[:40]!r}: {_EXPECTED}")
+                most = f"{_EXPECTED}, and at most {MOST_PER_HOUR:,} an hour"
+                raise ValueError(f"{instance_type[:60]!r} has no price but {str(number)[:40]!r}: {most}")
             region = key if isinstance(value, dict) else None
             yield Price(instance_type, float(number), region=region, source=source, **beside)
 
 
 def is_price(number: Any) -> bool:
     """Tells whether it can be the price of an hour."""
-    return isinstance(number, (int, float)) and not isinstance(number, bool) and math.isfinite(number) and number >= 0
+    return isinstance(number, (int, float)) and not isinstance(number, bool) and 0 <= number <= MOST_PER_HOUR
 
 
 def _products(content: dict[str, Any]) -> Iterator[dict[str, Any]]:

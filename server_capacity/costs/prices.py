@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from inference_benchmarker.files import read_given
 from inference_benchmarker.units import MIB
 from server_capacity.aws_answers import NoAnswerError, pages, region_of
 from server_capacity.costs.price import GIVEN, PRICE_LIST, Price
-from server_capacity.costs.price_file import HOSTING, of_aws, read_prices
+from server_capacity.costs.price_file import HOSTING, NOT_OF_AWS, is_price, of_aws, read_prices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,7 +85,7 @@ class Prices:
             if str(error):
                 self._remark(f"AWS's price list was not read: {error}.")
             return None
-        except (AttributeError, TypeError, ValueError):
+        except NOT_OF_AWS:
             self._remark("AWS's price list was not read: its answer is none of AWS's.")
             return None
         told = {(price.per_hour, price.currency): price for price in found}
@@ -104,13 +105,15 @@ def _in_its_region(price: Price, *, with_currency: bool) -> str:
 
 def prices_of(options: Mapping[str, Any]) -> Prices:
     """The prices that the flags --price and --price-file give, as text. One BenchmarkError for all that is wrong."""
-    problems, given = [], {}
+    problems: list[str] = []
+    found: list[tuple[str, float]] = []
     for text in options.get("price") or ():
         try:
-            kind, amount = parse_price(text)
-            given[kind] = amount
+            found.append(parse_price(text))
         except BenchmarkError as error:
             problems.append(str(error))
+    several = Counter(kind for kind, _ in found)
+    problems += [f"--price {kind} is given {count} times." for kind, count in several.items() if count > 1]
     listed: list[Price] = []
     if options.get("price_file") is not None:
         path = Path(options["price_file"])
@@ -118,20 +121,20 @@ def prices_of(options: Mapping[str, Any]) -> Prices:
             listed = read_prices(read_given(path, MOST_BYTES), path.name)
         except OSError as error:
             problems.append(f"--price-file {path}: cannot be read ({error.strerror or error}).")
-        except (AttributeError, TypeError, ValueError) as error:
+        except ValueError as error:
             problems.append(f"--price-file {path}: {error}.")
     if problems:
         raise BenchmarkError("\n".join(problems))
-    return Prices(given, listed)
+    return Prices(dict(found), listed)
 
 
 def parse_price(text: str) -> tuple[str, float]:
     """``ml.m5.xlarge=0.23``: a type and the dollars that an hour of it costs."""
     kind, equals, amount = (part.strip() for part in text.rpartition("="))
     try:
-        value = float(amount.removeprefix("$")) if equals and kind else -1.0
+        value = float(amount.removeprefix("$")) if equals and kind and amount.isascii() else -1.0
     except ValueError:
         value = -1.0
-    if not 0 <= value < float("inf"):
+    if not is_price(value) or "_" in amount:
         raise BenchmarkError(f"--price must be TYPE=USD, such as ml.m5.xlarge=0.23, not {text[:100]!r}.")
     return kind, value

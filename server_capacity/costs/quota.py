@@ -56,5 +56,6 @@ def _quotas(region: str) -> dict[str, tuple[str, int]]:
     for operation in ("list_aws_default_service_quotas", "list_service_quotas"):
         for page in pages("service-quotas", region, operation, {"ServiceCode": SERVICE}):
             for row in page.get("Quotas") or []:
-                found[str(row["QuotaName"])] = (str(row["QuotaCode"]), math.floor(row["Value"]))
+                if math.isfinite(row["Value"]):
+                    found[str(row["QuotaName"])] = (str(row["QuotaCode"]), math.floor(row["Value"]))
     return found

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from server_capacity.costs.price import Price
 
+UNTYPED = "an endpoint without instance_type"
 BESIDE_S = 900.0
 """Seconds for which an instance of AWS's is paid for beside the search: it is made, warmed up and taken away."""
 
@@ -28,9 +29,7 @@ def spend(endpoints: Sequence[Made]) -> dict[str, Any]:
     """The cost of them together: ``cost`` is None where the price of one is not known, ``known`` is the rest."""
     known = [made.price.per_hour * made.instances * paid_s(made) / 3600 for made in endpoints if made.price is not None]
     currencies = {made.price.currency for made in endpoints if made.price is not None}
-    unpriced = sorted(
-        {made.instance_type or "an endpoint without instance_type" for made in endpoints if not made.price}
-    )
+    unpriced = sorted({made.instance_type or UNTYPED for made in endpoints if not made.price})
     whole = not unpriced and len(currencies) <= 1
     return {
         "endpoints": len(endpoints),

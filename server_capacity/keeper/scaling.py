@@ -24,6 +24,7 @@ OUT, IN, SCHEDULED = "DynamicScalingOutSuspended", "DynamicScalingInSuspended", 
 MOST_RESOURCES = 50
 """So many one call takes."""
 
+_MADE = "Let endpoint_factory make it without scaling."
 _FLAG = "Give --suspend-scaling to have it suspended for the search and put back afterwards, or suspend it yourself."
 
 
@@ -74,17 +75,17 @@ def resources(blocks: Iterable[dict[str, Any]]) -> list[str]:
     return list(found)
 
 
-def active_scaling(blocks: Iterable[dict[str, Any]], say: Callable[[str], None]) -> list[str]:
+def active_scaling(blocks: Iterable[dict[str, Any]], say: Callable[[str], None], *, made: bool = False) -> list[str]:
     """A sentence for each active scaling of what the blocks of ``load_config`` name: no search is to be begun then.
 
-    ``say`` is told where nobody knows, as permissions are missing.
+    ``say`` is told where nobody knows, as permissions are missing. ``made``: the endpoint was made for the search.
     """
     try:
         active = _active(resources(blocks))
     except NotDoneError as error:
         say(f"Nobody knows whether the endpoint scales while it is searched: {error}.")
         return []
-    return [f"It would be scaled while it is searched: {target.text}. {_FLAG}" for target in active]
+    return [f"It would be scaled while it is searched: {target.text}. {_MADE if made else _FLAG}" for target in active]
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.aws_answers import region_of
 from server_capacity.costs.quota import quota
-from server_capacity.costs.spend import Made, spend
+from server_capacity.costs.spend import UNTYPED, Made, spend
+from server_capacity.plan.asked import MOST_INSTANCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +16,16 @@ if TYPE_CHECKING:
     from server_capacity.costs.prices import Prices
 
 COUNTS = ("instances", "instance_count")
+
+
+def count_problems(arguments: Mapping[str, Any]) -> list[str]:
+    """A sentence for each number of instances, among arguments of endpoint_factory, that no endpoint has."""
+    numbers = {name: arguments[name] for name in COUNTS if isinstance(arguments.get(name), int | float)}
+    return [
+        f"endpoint_factory's {name} must be a whole number from 1 to {MOST_INSTANCES:,}, not {str(number)[:40]}."
+        for name, number in numbers.items()
+        if not isinstance(number, int) or not 1 <= number <= MOST_INSTANCES
+    ]
 
 
 class Needed(NamedTuple):
@@ -45,9 +56,10 @@ def check_spend(told: Mapping[str, Any], most: float | None) -> None:
     if most is None:
         return
     if told["cost"] is None:
+        try_this = "Leave --max-cost out" if told["unpriced"] == [UNTYPED] else "Give --price TYPE=USD, or leave it out"
         raise BenchmarkError(
             f"--max-cost {most:g}: there is no price of {', '.join(told['unpriced']) or 'one currency'}.",
-            "Give --price TYPE=USD, or leave --max-cost out.",
+            f"{try_this}.",
         )
     if told["cost"] > most:
         raise BenchmarkError(

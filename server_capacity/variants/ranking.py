@@ -85,7 +85,8 @@ def score(row: Row, per_instance: float, by: By, aim: Aim) -> float:
         return -per_instance
     hour = row["price"]["per_hour"] if row["price"] else 1.0
     if by == "cost_per_million":
-        return per_million(hour, per_instance * aim.utilisation) or 0.0
+        million = per_million(hour, per_instance * aim.utilisation)
+        return math.inf if million is None else million
     assert aim.target_rps is not None
     instances = instances_for(aim.target_rps, per_instance, aim.utilisation)
     return float(instances * hour) if by == "cost_hour" else float(instances)

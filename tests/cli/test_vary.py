@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -28,6 +29,7 @@ def endpoint_factory(servers: str, instance_type: str = "ml.m5.large", instances
 def payload_factory(size: int = 1):
     return {"pre_computed": True, "input": [b"x"]}
 """
+SUSPENDS = ("--suspend-scaling", "--endpoint-config", "c.json")
 LINE = ("capacity", "--factories-file", "f.py", "--output-dir", "out", "--time", "60")
 
 
@@ -96,7 +98,11 @@ def test_traffics_of_an_endpoint_that_is_there_make_none(capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--vary", "servers=1"], "Nobody can be asked here. Say --yes, and --max-cost USD to bound it."),
+        (["--vary", "servers=1"], "asked here. Give --yes, with --price TYPE=USD and --max-cost USD to bound it."),
+        (["--vary", "servers=1", "--price", "ml.m5.large=1"], "asked here. Give --yes, with --max-cost USD to bound"),
+        (["--vary", "servers=1", "--vary", "instances=-100", "--max-cost", "1", "--yes"], "from 1 to 10,000, not -100"),
+        (["--vary", "servers=1", "--vary", "instances=0,10001", "--yes"], "from 1 to 10,000, not 10001"),
+        (["--vary", "servers=1", "--yes", *SUSPENDS], "--suspend-scaling is for an endpoint that is there"),
         (["--vary", "servers=1", "--yes", "--max-cost", "1"], "--max-cost 1: there is no price of ml.m5.large."),
         (
             ["--vary", "servers=1,2", "--yes", "--max-cost", "0.1", "--price", "ml.m5.large=1"],
@@ -140,6 +146,31 @@ def test_whoever_sits_at_a_terminal_is_asked(
     assert ran.code == code
     assert "1 endpoint, about 16 min each: 0.27 instance hours, about $0.027" in ran.err
     assert ("Nothing was made." in ran.err) == (code == 2)
+
+
+def test_what_costs_nothing_that_anybody_knows_is_agreed_to_by_a_flag(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "f.py").write_text((tmp_path / "f.py").read_text().replace(', instance_type: str = "ml.m5.large"', ""))
+    ran = Ran(capsys, "--vary", "servers=1")
+    assert ran.code == 2
+    assert "Nobody can be asked here. Give --yes if it costs nothing, as a process of this machine does" in ran.err
+    ran = Ran(capsys, "--vary", "servers=1", "--yes", "--max-cost", "1")
+    assert ran.code == 2
+    assert "no price of an endpoint without instance_type. Leave --max-cost out." in ran.err
+
+
+def test_a_ranking_that_cannot_be_stored_is_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("server_capacity.variants.folder.write_json", full)
+    ran = Ran(capsys, "--vary", "servers=1,3", "--yes")
+    assert ran.code == 2
+    assert ran.out.startswith("servers=3 holds most")
+    assert "cannot be written (No space left on device)" in ran.err
 
 
 def test_an_interrupt_keeps_what_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

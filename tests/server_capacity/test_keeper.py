@@ -78,6 +78,8 @@ def test_scaling_is_active_where_the_number_may_change(one: Scaled, changed: dic
         [["demo/variant/AllTraffic (policy thirty-a-second; 1 to 3)"]] if active else []
     )
     assert all("--suspend-scaling" in each for each in found)
+    made = active_scaling(BLOCKS, said.append, made=True)
+    assert [each.endswith("Let endpoint_factory make it without scaling.") for each in made] == [True] * active
     assert said == []
 
 

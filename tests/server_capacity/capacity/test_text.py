@@ -122,6 +122,28 @@ def test_values_at_the_lower_end_are_of_the_wave_that_told_them() -> None:
     assert "   Tried at 171/s for 20 s: it fails." in lines
 
 
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (1 - 2**-52, "more than 99.99%"),
+        (0.97123456, "97.12%"),
+        (1e-17, "less than 0.01%"),
+    ],
+)
+def test_a_share_that_is_foretold_is_told_to_a_hundredth_of_a_percent(share: float, text: str) -> None:
+    windows = {"seconds": 60.0, "windows": 0, "kept": 0, "share": share, "interval": None}
+    line = f"At the lower end {text} of windows of 1 min 0 s keep it, by the bursts that were seen."
+    text = to_text(found(windows=windows))
+    assert line in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_share_that_was_counted_is_told_as_it_is() -> None:
+    windows = {"seconds": 60.0, "windows": 20_000, "kept": 19_999, "share": 19_999 / 20_000, "interval": None}
+    text = " ".join(to_text(found(windows=windows)).split())
+    assert "At the lower end 99.995% of windows of 1 min 0 s keep it (19999 of 20000 measured)." in text
+
+
 def test_a_soak_tells_whether_it_drifted_and_a_spoilt_wave_why() -> None:
     drift = {"first": 0.02, "last": 0.031, "clear": True}
 

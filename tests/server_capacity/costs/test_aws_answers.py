@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -90,11 +91,13 @@ def test_a_quota_that_is_too_small_comes_with_the_increase_to_ask_for(monkeypatc
     defaults = {
         "Quotas": [row("L-1", f"{M5} for endpoint usage", 0.0), row("L-2", "ml.c5.large for endpoint usage", 4)]
     }
+    defaults["Quotas"].append(row("L-3", "ml.g5.xlarge for endpoint usage", math.inf))
     first = {"Quotas": [row("L-9", f"{M5} for training job usage", 20.0)], "NextToken": "more"}
     second = {"Quotas": [row("L-1", f"{M5} for endpoint usage", 2.0)]}
     with ScriptedServer(said(defaults, first, second)) as server:
         serve(monkeypatch, server)
         found, default, unknown = quota(M5, US, 3), quota("ml.c5.large", US, 3), quota("ml.none", US, 1)
+        assert quota("ml.g5.xlarge", US, 1) is None
         assert len(server.asked) == 3
 
     assert found == {

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 M5 = "ml.m5.xlarge"
 
 
-def of_sagemaker(sku: str, component: str, usage: str, amount: str, **more: str) -> dict[str, Any]:
+def of_sagemaker(sku: str, component: str, usage: str, amount: str | int, **more: str) -> dict[str, Any]:
     """A product of AWS's list, as its API tells it."""
     attributes = {"instanceName": M5, "component": component, "usagetype": usage, "regionCode": "us-east-1", **more}
     dimensions = {f"{sku}.T.D": {"unit": "Hrs", "pricePerUnit": {"USD": amount}}}
@@ -126,7 +126,12 @@ def test_of_awss_own_file_only_hosting_counts() -> None:
         ('{"us-east-1": {"a": -1}}', "'a' has no price"),
         ('{"a": NaN}', "'a' has no price"),
         (json.dumps(bulk(TRAINED)), "without any price of SageMaker hosting"),
-        ('{"products": []}', "--price-file"),
+        ('{"a": 1' + "0" * 400 + "}", "'a' has no price but '1000"),
+        ('{"a": 1000001}', ", and at most 1,000,000 an hour."),
+        ('{"products": []}', "p.json: is no price list of AWS's"),
+        ('{"products": {"A": 1}}', "is no price list of AWS's"),
+        (json.dumps(bulk(of_sagemaker("A", "Hosting", "Host:a", "dear"))), "is no price list of AWS's"),
+        (json.dumps(bulk(of_sagemaker("A", "Hosting", "Host:a", 10**400))), "is no price list of AWS's"),
     ],
 )
 def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, said: str) -> None:
@@ -138,10 +143,15 @@ def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, said: str) -> N
     assert said in file
 
 
-@pytest.mark.parametrize("text", ["", "=1", "a=", "a=-1", "a=nan", "a=inf", "a"])
+@pytest.mark.parametrize("text", ["", "=1", "a=", "a=-1", "a=nan", "a=inf", "a", "a=1_0", "a=\u0661", "a=1e308"])
 def test_no_price_is_refused(text: str) -> None:
     with pytest.raises(BenchmarkError, match="TYPE=USD"):
         parse_price(text)
+
+
+def test_a_type_has_one_price() -> None:
+    with pytest.raises(BenchmarkError, match=f"--price {M5} is given 2 times"):
+        prices_of({"price": [f"{M5}=1", "b=1", f"{M5}=2"]})
 
 
 def test_spend_is_what_endpoints_cost_while_they_are_there() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -16,6 +16,9 @@ from server_capacity.variants.ranking import ranking
 from server_capacity.variants.row import Aim, failed_row, instances_for, low_of
 from server_capacity.variants.text import WIDTH, to_text
 from tests.rankings import ranked, row, traffic
+
+if TYPE_CHECKING:
+    from server_capacity.variants.row import Row
 
 C5, M5, G5 = "ml.c5.xlarge", "ml.m5.xlarge", "ml.g5.xlarge"
 
@@ -72,6 +75,28 @@ def test_what_held_at_least_a_rate_may_be_better_than_it_looks() -> None:
     data = ranking([unbounded, row(C5, 300, price=0.2, aim=aim)], aim)
     assert [each["variant"]["instance_type"] for each in data["rows"]] == [C5, M5]
     assert data["rows"][0]["tied_with"] == [2]
+
+
+def at_least(name: str, rate: float, price: float | None) -> Row:
+    """The row of a type that kept every limit at every rate that was tried."""
+    return {**row(name, rate, price=price, outcome="at_least"), "interval": None, "rate": rate}
+
+
+@pytest.mark.parametrize("price", [0.2, None])
+def test_without_a_target_what_held_at_least_a_rate_ties_with_what_it_may_beat(price: float | None) -> None:
+    data = ranking([at_least(M5, 30, price), row(C5, 50, 60, price=price)], Aim())
+    assert [(each["rank"], each["tied_with"]) for each in data["rows"]] == [(1, [2]), (1, [1])]
+    assert f"{C5} and {M5} tie, by their intervals: " in data["headline"]
+    both = ranking([at_least(M5, 30, price), at_least(C5, 50, price)], Aim())
+    assert [each["rank"] for each in both["rows"]] == [1, 1]
+
+
+@pytest.mark.parametrize("target", [None, 1000])
+def test_what_costs_nothing_is_cheapest(target: float | None) -> None:
+    data = ranked(target, (M5, 300, 0.2), (C5, 50, 0.0))
+    assert [(each["variant"]["instance_type"], each["rank"]) for each in data["rows"]] == [(C5, 1), (M5, 2)]
+    assert data["headline"].startswith(f"{C5} is cheapest")
+    assert data["headline"].endswith(f"; next {M5}.")
 
 
 def test_several_instances_are_taken_for_equal_parts() -> None:
