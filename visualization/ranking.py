@@ -94,8 +94,14 @@ def _measured(row: Mapping[str, Any]) -> list[str]:
     return [
         "-" if rate is None else f"{'≥ ' if low is None else ''}{supported(rate, width)}/s",
         ends,
-        "-" if p99 is None else duration_text(p99),
+        "-" if p99 is None else f"{'' if _p99_is_measured(row) else '~'}{duration_text(p99)}",
     ]
+
+
+def _p99_is_measured(row: Mapping[str, Any]) -> bool:
+    """Tells whether a wave at the lower end told the p99 there."""
+    latency = row.get("latency")
+    return isinstance(latency, dict) and latency.get("p99_measured") is True
 
 
 def _counted(row: Mapping[str, Any]) -> list[str]:
@@ -127,6 +133,8 @@ def _notes(data: Mapping[str, Any], rows: Sequence[dict[str, Any]]) -> Iterator[
             f"Instances: as many as it takes for {metric_text(number(data, 'target_rps'))}/s, each at {use:.0%} of the "
             "interval's lower end at most. p99 there: at that lower end, where every limit is kept."
         )
+    if any(number(row, "latency", "p99") is not None and not _p99_is_measured(row) for row in rows):
+        yield "~ is taken between neighbouring rates: no wave at the lower end told its p99."
     if any(row.get("tied_with") for row in rows):
         yield "= ties: the intervals do not tell which of them is better."
     if prices := dict.fromkeys(_price(row) for row in rows if isinstance(row.get("price"), dict)):

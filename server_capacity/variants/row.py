@@ -20,6 +20,8 @@ Found = Mapping[str, Any]
 Row = dict[str, Any]
 
 FAILED = "failed"
+SAME_RATE = 0.01
+"""A wave that differs by no more than this share from a rate was at it."""
 _MEASURED = (
     *("rate", "interval", "limit", "latency", "server_utilisation", "instances", "price", "seconds_to_create"),
     *("endpoint", "instances_for_target", "cost_hour", "cost_month", "cost_per_million", "cost_per_million_tokens"),
@@ -96,15 +98,33 @@ def _needed(row: Row, found: Found, aim: Aim) -> Row:
     }
 
 
-def _latency(found: Found, rate: float | None) -> dict[str, float] | None:
-    """The median and p99 at a rate, between the neighbouring points of the curve."""
+def _latency(found: Found, rate: float | None) -> dict[str, Any] | None:
+    """The median and p99 at a rate: p99 of the wave that confirmed it, all else between neighbouring rates.
+
+    ``p99_measured``: a wave at that rate told it.
+    """
     points = [point for point in found.get("curve") or [] if point.get("p50") is not None]
-    if rate is None or not points:
+    measured = None if rate is None else _confirmed_p99(found, rate)
+    if rate is None or not (points or measured is not None):
         return None
-    return {name: _between([(point["rate"], point[name]) for point in points], rate) for name in ("p50", "p99")}
+    between = {name: _between([(point["rate"], point[name]) for point in points], rate) for name in ("p50", "p99")}
+    return {**between, **({} if measured is None else {"p99": measured}), "p99_measured": measured is not None}
 
 
-def _between(points: list[tuple[float, float]], at: float) -> float:
+def _confirmed_p99(found: Found, rate: float) -> float | None:
+    """The value of the curve's time in the last wave that nothing spoilt; None unless that was at the rate."""
+    waves = [wave["rate"] for wave in found.get("confirmation") or [] if not wave.get("spoilt")]
+    if not waves or not math.isclose(waves[-1], rate, rel_tol=SAME_RATE):
+        return None
+    limits = found.get("limits") or []
+    times = [limit for limit in limits if limit.get("bound") is not None and limit.get("allowed") is not None]
+    told = (limit for limit in times if limit["metric"] == times[0]["metric"] and limit.get("at_low") is not None)
+    return next((limit["at_low"] for limit in told if math.isclose(limit["allowed"], 0.01)), None)
+
+
+def _between(points: list[tuple[float, float]], at: float) -> float | None:
+    if not points:
+        return None
     for (left, low), (right, high) in pairwise(points):
         if left <= at <= right:
             return low + (high - low) * (at - left) / (right - left)

@@ -16,7 +16,7 @@ from server_capacity.costs.spend import spend_text
 from server_capacity.variants.axes import label_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from server_capacity.variants.headline import Ranking, Row
 
@@ -66,7 +66,7 @@ def _row(row: Row, data: Ranking, name: int, *, month: bool) -> list[str]:
         f"{row['rank']}{'=' if row['tied_with'] else ''}",
         f"{'' if interval else '≥ '}{rate_text(row['rate'], interval)}",
         between(interval, "/s") if interval else "-",
-        duration_text(latency["p99"]) if latency.get("p99") is not None else "-",
+        p99_text(latency),
         _used(row),
     ]
     cells += [f"{row['instances_for_target']:,}"] if data["target_rps"] is not None else []
@@ -75,6 +75,13 @@ def _row(row: Row, data: Ranking, name: int, *, month: bool) -> list[str]:
         amounts = (row[key] for key in costs)
         cells += ["-" if amount is None else money_text(amount, row["price"]["currency"]) for amount in amounts]
     return cells
+
+
+def p99_text(latency: Mapping[str, Any]) -> str:
+    """A row's p99 at the lower end; with ~ where no wave was there, and neighbouring rates tell it."""
+    if latency.get("p99") is None:
+        return "-"
+    return f"{'~' if not latency.get('p99_measured') else ''}{duration_text(latency['p99'])}"
 
 
 def _used(row: Row) -> str:
@@ -93,6 +100,7 @@ def _notes(data: Ranking) -> Iterator[str]:
     said = [_how(data)] if rows else []
     if any(row["tied_with"] for row in rows):
         said.append("= ties: the intervals do not tell which of them is better.")
+    said += approximate(rows)
     said += _of_several_instances(rows)
     said += _prices(rows) if data["ranked_by"] in MONEY else []
     said += data["remarks"]
@@ -112,6 +120,13 @@ def _how(data: Ranking) -> str:
         return f"needed: instances of which each gets at most {use}. p99, used: at the lower end."
     costs = f"Costs are of {use}. " if data["ranked_by"] in MONEY else ""
     return f"{costs}p99, used: at the lower end. --target-rps R tells how many instances it takes."
+
+
+def approximate(rows: Sequence[Row]) -> list[str]:
+    """The sentence on p99s that no wave told."""
+    latencies = (row.get("latency") or {} for row in rows)
+    some = any(each.get("p99") is not None and not each.get("p99_measured") for each in latencies)
+    return ["~ is taken between neighbouring rates: no wave at the lower end told its p99."] if some else []
 
 
 def _of_several_instances(rows: list[Row]) -> list[str]:

@@ -99,6 +99,27 @@ def test_what_costs_nothing_is_cheapest(target: float | None) -> None:
     assert data["headline"].endswith(f"; next {M5}.")
 
 
+P99 = {"expression": "p99<100ms", "metric": "response_time", "allowed": 0.01, "bound": 0.1, "unit": "s"}
+
+
+@pytest.mark.parametrize(
+    ("limits", "wave", "shown"),
+    [
+        ([{**P99, "at_low": 0.075}], 300, "75 ms"),
+        ([{**P99, "at_low": 0.075}], 300.02, "75 ms"),
+        ([{**P99, "at_low": 0.075}], 250, "~109 ms"),
+        ([{**P99, "at_low": None}], 300, "~109 ms"),
+        ([{**P99, "allowed": 0.05, "at_low": 0.05}], 300, "~109 ms"),
+        ([{**P99, "metric": "ttft", "allowed": 0.05, "at_low": 0.05}, {**P99, "at_low": 0.075}], 300, "~109 ms"),
+    ],
+)
+def test_p99_is_that_of_the_wave_that_confirmed(limits: list[dict[str, Any]], wave: float, shown: str) -> None:
+    held = row(C5, 300, limits=limits, confirmation=[{"rate": wave, "spoilt": ""}, {"rate": 300, "spoilt": "lag"}])
+    text = to_text(ranking([held], Aim()))
+    assert f" {shown} " in text
+    assert ("no wave at the lower end told its p99" in text) == shown.startswith("~")
+
+
 def test_several_instances_are_taken_for_equal_parts() -> None:
     aim = Aim(100, 1.0)
     two = row(M5, 20, price=1, aim=aim, endpoint={"instances": 2})
