@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.typed import require
-from server_capacity.capacity.headline import rate_text
+from inference_benchmarker.wording import length_text
+from server_capacity.capacity.headline import rate_text, unit_of
 from server_capacity.plan.asked import MOST_INSTANCES
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _OTHERS: dict[str, Any] = {
     **dict.fromkeys(("where_time_went", "twin", "interval", "at_least"), dict[str, Any] | None),
     "waves": dict[str, list[str]] | None,
     "limits": list[dict[str, Any]] | None,
-    "curve": list[dict[str, Any]] | None,
+    **dict.fromkeys(("curve", "confirmation", "stretches"), list[dict[str, Any]] | None),
 }
 _NOT_LINEAR = {
     "multi-model": "a multi-model endpoint sends a model's requests to the instances that hold it",
@@ -138,7 +139,7 @@ class Measured:
             yield "The wave at the interval's lower end failed: search again before you deploy it."
         elif not self.at_least and (not waves or waves[-1].get("verdict") != "holds"):
             yield "No wave confirmed the interval's lower end."
-        if self.data.get("outcome") == "interrupted":
+        if self.data.get("outcome") == "interrupted" and not self.at_least:
             yield "The search was interrupted: its interval is wider than it had to be."
         if self.data.get("cache") == "warm":
             yield "Each payload had been sent before the search: requests that no cache knows may take longer."
@@ -190,6 +191,8 @@ def _rates(data: Found) -> tuple[float, float, float | None] | str:
             raise ValueError("rate is outside of its interval")
     elif at_least and at_least.get("rate"):
         require(at_least["rate"], float, "at_least.rate")
+        if data.get("outcome") == "interrupted" and not _is_confirmed(data):
+            return _never_judged(data, at_least["rate"])
         low, rate, high = at_least["rate"], at_least["rate"], None
     else:
         return f"the search has no answer: {data.get('headline') or data.get('reason') or data.get('outcome')}"
@@ -205,3 +208,21 @@ def _rates(data: Found) -> tuple[float, float, float | None] | str:
             "with --time"
         )
     return float(low), float(rate), None if high is None else float(high)
+
+
+def _is_confirmed(data: Found) -> bool:
+    """Tells whether a whole wave at the answer kept every limit."""
+    waves = data.get("confirmation") or []
+    return any(wave.get("verdict") == "holds" and not wave.get("spoilt") for wave in waves)
+
+
+def _never_judged(data: Found, rate: float) -> str:
+    """The reason why a rate that was kept until an interrupt is none to plan with: no limit was found beside it."""
+    near = [each for each in data.get("stretches") or [] if each["rate"] == rate and not each.get("void")]
+    seconds = sum(each["end_s"] - each["start_s"] for each in near)
+    kept = f" for {length_text(seconds)}" if seconds > 0 else ""
+    unit = unit_of(data)
+    return (
+        f"the search was interrupted before there was an answer: {rate_text(rate, None, unit)} kept every limit{kept}, "
+        "and no limit was found. Search again"
+    )

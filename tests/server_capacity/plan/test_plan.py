@@ -630,3 +630,17 @@ def test_what_cannot_be_simulated_is_said(asked: dict[str, Any], said: str) -> N
     assert found is not None
     assert (found["runs"], said in found["reason"]) == ([], True)
     assert simulated(target_rps=5) is None
+
+
+def test_a_search_that_was_interrupted_before_anything_was_judged_is_no_ground_for_a_plan() -> None:
+    stretches = [{"rate": 16.0, "start_s": 0.0, "end_s": 2.0}, {"rate": 8.0, "start_s": 2.0, "end_s": 9.0}]
+    nothing = {"outcome": "interrupted", "rate": None, "interval": None, "at_least": {"rate": 16.0, "reason": "x"}}
+    data = found(**nothing, stretches=stretches, confirmation=[])
+
+    told = measured(data, "x")
+    assert isinstance(told, str)
+    assert "interrupted before there was an answer: 16.0/s kept every limit for 2.0 s, and no limit was found" in told
+
+    confirmed = measured(found(**nothing, stretches=stretches), "x")
+    assert isinstance(confirmed, Measured)
+    assert not any("interval" in remark for remark in confirmed.remarks())
