@@ -64,13 +64,14 @@ def _label(row: Mapping[str, Any]) -> str:
 def _table(data: Mapping[str, Any], rows: Sequence[dict[str, Any]], runs: Mapping[int, int]) -> Table:
     """A row for each variant, the first one chosen where nobody ties with it."""
     targeted, priced = data.get("target_rps") is not None, any(number(row, "cost_hour") is not None for row in rows)
-    head = ["Variant", "rank", *(["instances"] if targeted else [])]
+    head = ["Variant", "rank", "holds", *(["instances"] if targeted else [])]
     head += ["an hour", "a month", "per million"] if priced else []
-    head += ["holds", "95%", "p99 there"]
+    head += ["95%", "p99 there", "used"]
     found = []
     for place, row in enumerate(rows):
         needed = [*(_counted(row) if targeted else []), *(_amounts(row) if priced else [])]
-        cells = [_label(row), _rank(row), *needed, *_measured(row)]
+        holds, *others = _measured(row)
+        cells = [_label(row), _rank(row), holds, *needed, *others, _used(row)]
         strong = place == 0 and bool(row.get("rank")) and not row.get("tied_with")
         found.append(Row(tuple(cells), runs.get(place), strong, _rate_bar(row)))
     return Table("", tuple(head), tuple(found), tuple(_notes(data, rows)), bar_at=head.index("95%"))
@@ -96,6 +97,16 @@ def _measured(row: Mapping[str, Any]) -> list[str]:
         ends,
         "-" if p99 is None else f"{'' if _p99_is_measured(row) else '~'}{duration_text(p99)}",
     ]
+
+
+def _used(row: Mapping[str, Any]) -> str:
+    """The use of GPUs, else of processors, as the server told it at the lower end."""
+    for name in ("GPUUtilization", "CPUUtilization"):
+        told = number(row, "server_utilisation", name, "at_low")
+        if row.get("rank") and told is not None:
+            unit = row["server_utilisation"][name].get("unit")
+            return f"{told:.0%}" if unit == "share" else f"{metric_text(told)}{unit or ''}"
+    return "-"
 
 
 def _p99_is_measured(row: Mapping[str, Any]) -> bool:
@@ -127,11 +138,14 @@ def _rate_bar(row: Mapping[str, Any]) -> Bar | None:
 
 def _notes(data: Mapping[str, Any], rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """The sentences that the table needs."""
+    limits = dict.fromkeys(str(row["limit"]) for row in rows if row.get("rank") and row.get("limit"))
+    if limits:
+        yield f"The limit that gives out first: {', '.join(limits)}. p99 there, used: at the interval's lower end."
     use = number(data, "utilisation")
     if data.get("target_rps") is not None and use is not None:
         yield (
             f"Instances: as many as it takes for {metric_text(number(data, 'target_rps'))}/s, each at {use:.0%} of the "
-            "interval's lower end at most. p99 there: at that lower end, where every limit is kept."
+            "interval's lower end at most."
         )
     if any(number(row, "latency", "p99") is not None and not _p99_is_measured(row) for row in rows):
         yield "~ is taken between neighbouring rates: no wave at the lower end told its p99."

@@ -99,6 +99,9 @@ def _dispatch(arguments: list[str]) -> int:
         raise BenchmarkError(
             f"{arguments[0]} is for the launcher of a clone (./benchmark); this installation is set up."
         )
+    names = (argument.partition("=")[0] for argument in arguments)
+    if searching := next((name for name in names if name in ("--vary", "--verify")), None):
+        raise BenchmarkError(f"{searching} belongs to `benchmark capacity`.")
     if arguments and not arguments[0].startswith("-"):
         raise _no_command(arguments[0])
     return _run("wave", arguments)

@@ -35,8 +35,8 @@ class Flag(NamedTuple):
 
     ``parse`` makes its value of flag and text, or raises BenchmarkError. ``sets`` is the field of the value that all
     flags of a command describe, where that has another name than the flag. ``default`` is the value where it is not
-    given, if the field has none; help says it where {default} stands in ``about``, else at the end. ``repeatable``: it
-    makes a tuple.
+    given, if the field has none; help says it where {default} stands in ``about``, else at the end, unless ``about``
+    says it. ``repeatable``: it makes a tuple.
     """
 
     flag: str
@@ -62,7 +62,11 @@ class Flag(NamedTuple):
         """The text of help, with the default."""
         if self.default is None:
             return self.about
-        about = self.about if "{default}" in self.about else f"{self.about} (default {{default}})"
+        about = (
+            self.about
+            if "(default " in self.about or "{default}" in self.about
+            else f"{self.about} (default {{default}})"
+        )
         return about.replace("{default}", _shown(self.default))
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.cli.pages import draw_ranking
 from inference_benchmarker.cli.terminal import has_terminal, print_report, say
 from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.wording import counted, length_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -109,6 +110,11 @@ def before(load_s: float, jobs: Sequence[Job], asked: Asked, tell: Tell) -> dict
 
     suspending = [_SUSPENDING] if asked.suspends else []
     refuse([*suspending, *dict.fromkeys(text for job in made for text in count_problems(job.known))])
+    if asked.demo:
+        each = length_text(load_s * max(len(job.variants) for job in made))
+        endpoints = counted(len(made), "endpoint", "endpoints")
+        tell(f"The embedded endpoint makes {endpoints}, about {each} of load each; nothing is paid.")
+        return {"quotas": [], "spend": None}
     needed = [needed_by(job.known) for job in made]
     spend = planned_spend(needed, load_s * max(len(job.variants) for job in made), asked.prices)
     check_spend(spend, asked.max_cost)

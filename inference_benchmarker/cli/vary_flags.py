@@ -66,6 +66,7 @@ class Asked:
     """The endpoints to make, each as the variants that are measured on it; and what they are ranked for.
 
     ``ranked``: --vary was given. ``cores``: those of each search. ``suspends``: --suspend-scaling was.
+    ``demo``: the embedded endpoint makes them, and nothing is paid.
     """
 
     axes: tuple[Axis, ...]
@@ -77,6 +78,7 @@ class Asked:
     max_cost: float | None
     sure: bool
     suspends: bool
+    demo: bool = False
 
     @property
     def ranked(self) -> bool:
@@ -103,8 +105,8 @@ def asked_of(options: dict[str, Any], problems: list[str]) -> Asked:
     aim = Aim(given["target_rps"], given["utilisation"] or Aim().utilisation)
     sure = bool(options["yes"] or options["demo"])
     cores = max(1, usable_cores() // max(parallel, 1))
-    suspends = bool(options["suspend_scaling"])
-    return Asked(tuple(axes), endpoints, aim, parallel, cores, prices, given["max_cost"], sure, suspends)
+    suspends, demo = bool(options["suspend_scaling"]), bool(options["demo"])
+    return Asked(tuple(axes), endpoints, aim, parallel, cores, prices, given["max_cost"], sure, suspends, demo)
 
 
 def _stray_in_a_proof(options: dict[str, Any]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.engine.endpoint import check_source
 from inference_benchmarker.engine.endpoint_factory import NAME
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.suggest import meant, question
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +44,9 @@ class Signature:
         found = {each.name: each for each in self.parameters}
         if name not in found and not self.takes_any:
             known = ", ".join(found) or "none"
-            raise BenchmarkError(f"{function} takes no argument {name!r}; it takes {known}.")
+            raise BenchmarkError(
+                f"{function} takes no argument {name!r}; it takes {known}.{question(meant(name, found))}"
+            )
         try:
             return value_of(found[name].annotation if name in found else None, text)
         except ValueError as error:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import shorten
 from typing import Any
 
-from inference_benchmarker.text import one_line
-from inference_benchmarker.wording import counted, money_text
+from inference_benchmarker.text import one_line, plain
+from inference_benchmarker.wording import counted, metric_text, money_text
 from server_capacity.capacity.headline import rate_text
 from server_capacity.costs.price import Price
 from server_capacity.variants.axes import PAYLOAD, label_of
@@ -16,6 +17,7 @@ Row = Mapping[str, Any]
 
 _MOST_NAMED = 3
 _LONGEST_LABEL = 40
+_LONGEST_REASON = 160
 
 
 def headline(data: Ranking) -> str:
@@ -24,10 +26,9 @@ def headline(data: Ranking) -> str:
     ``ml.c5.xlarge is cheapest for 1,000/s: 6 instances, $1.22/h (us-east-1, given); next ml.m5.xlarge, 31% more.``
     """
     rows, answered = data["rows"], [row for row in data["rows"] if row["rank"] is not None]
-    begun = f"Interrupted after {sum(row['outcome'] != 'interrupted' for row in rows)} of {len(rows)} variants; so far "
-    prefix = begun if data["interrupted"] else ""
+    prefix = f"{_interrupted(rows)}; so far " if data["interrupted"] else ""
     if not answered:
-        return f"{prefix}{'no' if prefix else 'No'} variant has a capacity{_why_not(rows)}."
+        return f"{prefix}{'no' if prefix else 'No'} variant has a capacity{_why_not(rows)}"
     if data["payload_variants"] and all(name.startswith(PAYLOAD) for row in rows for name in row["variant"]):
         return prefix + str(data["payload_variants"]["text"])
     first, *rest = answered
@@ -48,20 +49,29 @@ def origin(price: Mapping[str, Any]) -> str:
     return Price(**{**price, "date": None}).origin
 
 
+def _interrupted(rows: list[Row]) -> str:
+    done, of = sum(row["outcome"] != "interrupted" for row in rows), counted(len(rows), "variant", "variants")
+    return f"Interrupted after {done} of {of}" if done else f"Interrupted during the first of {of}"
+
+
 def _why_not(rows: list[Row]) -> str:
+    """The reason of a lone variant, to the last whole word; all of it stands in its row."""
     told = [row for row in rows if row["outcome"] != "interrupted"]
-    return f": {one_line(told[0]['headline'], 120).rstrip('.')}" if len(told) == 1 else ""
+    if len(told) != 1:
+        return "."
+    reason = shorten(plain(told[0]["headline"]), _LONGEST_REASON, placeholder=" …")
+    return f": {reason}" if reason.endswith("…") else f": {reason.rstrip('.')}."
 
 
 def _is_best(row: Row, data: Ranking) -> str:
     by, target = data["ranked_by"], data["target_rps"]
     if by == "cost_hour":
-        return f"is cheapest for {rate_text(target)}: {amount(row, data)} ({origin(row['price'])})"
+        return f"is cheapest for {metric_text(target)}/s: {amount(row, data)} ({origin(row['price'])})"
     if by == "cost_per_million":
         use = f"at {data['utilisation']:.0%} use"
         return f"is cheapest: {amount(row, data)} {use} ({origin(row['price'])})"
     if by == "instances_for_target":
-        return f"serves {rate_text(target)} with the fewest instances: {row['instances_for_target']:,}"
+        return f"serves {metric_text(target)}/s with the fewest instances: {row['instances_for_target']:,}"
     return f"holds most: {amount(row, data)}"
 
 
@@ -100,7 +110,7 @@ def _tie(rows: list[Row], data: Ranking) -> str:
     names = [name_of(row) for row in rows[:_MOST_NAMED]]
     names += [f"{len(rows) - _MOST_NAMED} more"] if len(rows) > _MOST_NAMED else []
     listed = f"{', '.join(names[:-1])} and {names[-1]}"
-    target = f" for {rate_text(data['target_rps'])}" if data["target_rps"] is not None else ""
+    target = f" for {metric_text(data['target_rps'])}/s" if data["target_rps"] is not None else ""
     amounts = list(dict.fromkeys(amount(row, data) for row in rows[:_MOST_NAMED]))
     told = f" ({origin(rows[0]['price'])})" if data["ranked_by"] in ("cost_hour", "cost_per_million") else ""
     return f"{listed} tie{target}, by their intervals: {' or '.join(amounts)}{told}."

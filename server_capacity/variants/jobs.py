@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.engine.endpoint import source_problems
 from inference_benchmarker.errors import BenchmarkError, refuse
 from server_capacity.keeper.arguments import factory_arguments, value_of
 from server_capacity.variants.axes import label_of
@@ -48,7 +49,7 @@ def jobs_of(plan: WavePlan, endpoints: Sequence[Sequence[Variant]], *, make: boo
         return [Job(tuple(variants), None, {}, (None,) * len(variants)) for variants in endpoints]
     found = factory_arguments(plan.factories_file)
     makes = make and found.endpoint is not None and plan.endpoint_name is None
-    problems: list[str] = []
+    problems = source_problems(plan.factories_file, None)
     jobs = [_job(plan, variants, found, problems, makes=makes) for variants in endpoints]
     refuse(list(dict.fromkeys(problems)))
     return jobs
@@ -81,6 +82,8 @@ def _endpoint_arguments(variant: Variant, signature: Signature, problems: list[s
             arguments[name] = signature.value(name, text)
         except BenchmarkError as error:
             problems.append(f"--vary {name}: {error}")
+    if _is_no_env(arguments.get("env"), signature):
+        problems.append("--vary env: endpoint_factory's env is a dictionary: give --vary env.NAME=V,V.")
     if variant.env:
         if not signature.takes_any and all(each.name != "env" for each in signature.parameters):
             problems.append(f"--vary env.{variant.env[0][0]}: endpoint_factory takes no argument 'env'.")
@@ -88,6 +91,14 @@ def _endpoint_arguments(variant: Variant, signature: Signature, problems: list[s
     missing = [each.name for each in signature.parameters if each.required and each.name not in arguments]
     problems += [f"endpoint_factory needs {name}: give --vary {name}=VALUE." for name in missing]
     return arguments
+
+
+def _is_no_env(value: Any, signature: Signature) -> bool:
+    """Tells whether a value is none for a factory's ``env``, unless that is something of the factory's own."""
+    found = next((each for each in signature.parameters if each.name == "env"), None)
+    if value is None or isinstance(value, dict) or found is None or isinstance(found.default, str):
+        return False
+    return any(word in (found.annotation or "dict").lower() for word in ("dict", "mapping"))
 
 
 def _payload_arguments(values: Values, signature: Signature | None, problems: list[str]) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.version import SCHEMA_VERSION
 from server_capacity.costs.price import NO_PRICE, per_million
+from server_capacity.search.known import KEEPS_UP
 from server_capacity.variants.axes import label_of
 from server_capacity.variants.headline import headline
 from server_capacity.variants.row import high_of, instances_for, low_of
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from server_capacity.variants.row import Aim, Row
 
+NO_LIMIT = "holds: what each keeps up with, since no --slo gave out before. One is given as --slo 'p99<500ms'."
 By = Literal["cost_hour", "instances_for_target", "cost_per_million", "rate"]
 
 
@@ -114,6 +116,11 @@ def _exit_code(ordered: Sequence[Row], others: Sequence[Row], *, interrupted: bo
 
 
 def _remarks(answered: Sequence[Row], by: By) -> list[str]:
+    bare = bool(answered) and all(row["limit"] == KEEPS_UP for row in answered)
+    return [*_on_prices(answered, by), *([NO_LIMIT] if bare else [])]
+
+
+def _on_prices(answered: Sequence[Row], by: By) -> list[str]:
     unpriced = [label_of(row["variant"]) for row in answered if row["price"] is None]
     if by in ("cost_hour", "cost_per_million") or not answered:
         return []

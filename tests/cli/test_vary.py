@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker import cli
-from inference_benchmarker.cli import ranking
+from inference_benchmarker.cli import ranking, vary_flags
+from server_capacity.costs.prices import Prices
+from server_capacity.variants.axes import Variant
+from server_capacity.variants.jobs import Job
+from server_capacity.variants.row import Aim
 from tests.bench import factories
 from tests.fake_cloudwatch import alone
 
@@ -112,6 +116,8 @@ def test_traffics_of_an_endpoint_that_is_there_make_none(capsys: pytest.CaptureF
         (["--vary", "instances=x", "--yes"], "endpoint_factory's instances: expected int"),
         (["--yes"], "endpoint_factory needs servers: give --vary servers=VALUE."),
         (["--vary", "payload.sice=1", "--endpoint-name", "e"], "payload_factory takes no argument 'sice'"),
+        (["--vary", "serves=1", "--yes"], "env. Did you mean servers?"),
+        (["--vary", "servers=1", "--vary", "env=1,2", "--yes"], "env is a dictionary: give --vary env.NAME=V,V."),
         (["--vary", "servers=1", "--endpoint-name", "e"], "--endpoint-name names one that is there"),
         (["--vary", "a"], "--vary 'a': expected NAME=VALUE,VALUE"),
         (["--target-rps", "5"], "--target-rps is for --vary"),
@@ -132,6 +138,29 @@ def test_what_is_wrong_is_said_before_anything_is_made(
     assert ran.code == 2
     assert said in ran.err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_without_invoke_factory_is_refused_before_the_question(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "f.py").write_text(MAKES)
+    ran = Ran(capsys, "--vary", "servers=1", "--yes")
+    assert (ran.code, "f.py: has no invoke_factory." in ran.err, "is to make" in ran.err) == (2, True, False)
+
+
+def test_a_wave_varies_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--vary", "a=1,2"]) == 2
+    assert capsys.readouterr().err == "benchmark: --vary belongs to `benchmark capacity`.\n"
+
+
+def test_a_demo_costs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = vary_flags.Asked((), [], Aim(), 1, 1, Prices({}), None, sure=True, suspends=False, demo=True)
+    said: list[str] = []
+    found = ranking.before(
+        60, [Job((Variant(),), {}, {"instance_type": "ml.m5.large"}, (None,))] * 2, asked, said.append
+    )
+    assert said == ["The embedded endpoint makes 2 endpoints, about 1 min 0 s of load each; nothing is paid."]
+    assert found == {"quotas": [], "spend": None}
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("\n", 2), ("", 2)])

@@ -42,8 +42,13 @@ def test_the_first_screen_answers_which_how_many_and_what_it_costs(tmp_path: Pat
 
     assert figures.lead.startswith("c5 is cheapest for 1,000/s: 6 instances, $1.22/h")
     (table,) = figures.answer
-    assert table.head[:6] == ("Variant", "rank", "instances", "an hour", "a month", "per million")
-    assert [each.cells[:4] for each in table.rows] == [("c5", "1", "6", "$1.22"), ("m5", "2", "5", "$1.60")]
+    assert table.head[:7] == ("Variant", "rank", "holds", "instances", "an hour", "a month", "per million")
+    assert [each.cells[:5] for each in table.rows] == [
+        ("c5", "1", "258/s", "6", "$1.22"),
+        ("m5", "2", "309/s", "5", "$1.60"),
+    ]
+    assert [(each.cells[-1], table.head[-1]) for each in table.rows] == [("61%", "used")] * 2
+    assert any("gives out first: p99<100ms." in note for note in table.notes)
     assert [each.strong for each in table.rows] == [True, False]
     bar = table.rows[0].bar
     assert bar is not None

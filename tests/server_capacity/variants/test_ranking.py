@@ -196,6 +196,26 @@ def test_an_interrupt_keeps_what_there_is() -> None:
     assert data["headline"] == f"Interrupted after 1 of 2 variants; so far {C5} holds most: 258/s."
 
 
+def test_an_interrupt_of_the_first_says_so() -> None:
+    cut = row(C5, 250, outcome="interrupted")
+    waiting = failed_row({"instance_type": M5}, "It was not measured before the end.", "interrupted")
+    data = ranking([cut, waiting], Aim(), interrupted=True)
+    assert data["headline"].startswith(f"Interrupted during the first of 2 variants; so far {C5} holds most")
+
+
+def test_a_long_reason_ends_with_a_whole_word() -> None:
+    reason = f"{'d' * 110}.py, line 49: endpoint_factory() raised RuntimeErrors: no."
+    headline = ranking([failed_row({"a": "1"}, reason)], Aim())["headline"]
+    assert headline.endswith("endpoint_factory() raised …"), headline
+
+
+def test_without_a_limit_it_says_what_holds_means() -> None:
+    bare, limited = row(C5, 250, limit="keeps up"), row(M5, 30)
+    assert "no --slo gave out" in to_text(ranking([bare], Aim()))
+    assert "no --slo gave out" not in to_text(ranking([bare, limited], Aim()))
+    assert " for 60/s" in ranking([row(C5, 250, price=1, aim=Aim(60.0))], Aim(60.0))["headline"]
+
+
 @pytest.mark.parametrize(
     ("others", "equivalent", "said"),
     [
