@@ -14,7 +14,7 @@ from inference_benchmarker.cli.ranking import before, rank
 from inference_benchmarker.cli.searching import refuse_scaling, removed_if_empty, search, served
 from inference_benchmarker.cli.terminal import how_far, print_report, say, say_nothing
 from inference_benchmarker.cli.vary_flags import asked_of
-from inference_benchmarker.cli.verifying import planned_by, verify
+from inference_benchmarker.cli.verifying import planned_by, refuse_several, verify
 from inference_benchmarker.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ exit codes: 0 found (also where --max-rps keeps every limit), 1 no rate keeps th
 
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
+    refuse_several(arguments)
     arguments, problems = without_others(arguments)
     parser = capacity_parser()
     options, found = parser.parsed(arguments)

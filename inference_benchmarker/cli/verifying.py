@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.cli.embedded import DEMO_URL
 from inference_benchmarker.cli.ranking import before
 from inference_benchmarker.cli.searching import check_one, refuse_scaling, removed_if_empty, served, standing
 from inference_benchmarker.cli.terminal import print_report
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.packaged import demo_factories
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from inference_benchmarker.cli.vary_flags import Asked
     from server_capacity.capacity.question import Question
     from server_capacity.proof.planned import Planned
 
     Tell = Callable[[str], None]
+
+
+def refuse_several(arguments: Sequence[str]) -> None:
+    """BenchmarkError where --verify has several plans, as a pattern of the shell gives them."""
+    if "--verify" not in arguments:
+        return
+    rest = arguments[arguments.index("--verify") + 1 :]
+    given = list(takewhile(lambda each: not each.startswith("-") and not each.endswith(".py"), rest))
+    if len(given) > 1:
+        newest = max(given, key=lambda each: Path(each).name)
+        raise BenchmarkError(f"--verify takes one plan, and {len(given)} were given: the newest is {newest}.")
 
 
 def planned_by(options: dict[str, Any]) -> Planned | None:
@@ -32,7 +48,19 @@ def planned_by(options: dict[str, Any]) -> Planned | None:
         options["factories_file"] = str(planned.factories_file)
     if options["slo"] is None:
         options["slo"] = list(planned.limits)
+    _refuse_demo_alone(options)
     return planned
+
+
+def _refuse_demo_alone(options: dict[str, Any]) -> None:
+    """BenchmarkError where the factories file needs the embedded endpoint, and there is none."""
+    of_demo = [str(demo_factories(makes_endpoint=makes)) for makes in (False, True)]
+    there = options["demo"] or options["endpoint_name"] or DEMO_URL in os.environ
+    if options["factories_file"] in of_demo and not there:
+        raise BenchmarkError(
+            f"--verify {options['verify']}: its search was of the embedded endpoint, which is not there.",
+            "Add --demo, or give --factories-file FILE.",
+        )
 
 
 def verify(question: Question, planned: Planned, asked: Asked, options: dict[str, Any], tell: Tell) -> int:
@@ -45,6 +73,7 @@ def verify(question: Question, planned: Planned, asked: Asked, options: dict[str
     job = planned.job(question.plan.factories_file, question.plan.endpoint_name)
     question = replace(question, plan=replace(question.plan, payload_arguments=job.payloads[0]))
     length = length_of(planned, question.limits, question.settings.time_s)
+    asked.prices.fall_back_on(planned.price)
     beside = before(length.seconds + length.warmup_s, [job], asked, tell)
     if job.arguments is None:
         refuse_scaling(question, options)

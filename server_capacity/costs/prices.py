@@ -36,6 +36,11 @@ class Prices:
         self._listed = tuple(listed)
         self._today = today or f"{datetime.now(UTC):%Y-%m-%d}"
         self._found: dict[tuple[str, str | None], Price | None] = {}
+        self._before: Price | None = None
+
+    def fall_back_on(self, price: Price | None) -> None:
+        """Take a price that an earlier command computed with, where no flag or file tells one."""
+        self._before = price
 
     def of(self, instance_type: str, region: str | None) -> Price | None:
         """The price of an hour; None where nobody says one."""
@@ -47,7 +52,11 @@ class Prices:
     def _look_up(self, instance_type: str, region: str | None) -> Price | None:
         if instance_type in self._given:
             return Price(instance_type, self._given[instance_type], region=region, date=self._today, source=GIVEN)
-        return self._of_file(instance_type, region) or self._of_list(instance_type, region)
+        return (
+            self._of_file(instance_type, region)
+            or self._of_before(instance_type, region)
+            or self._of_list(instance_type, region)
+        )
 
     def _of_file(self, instance_type: str, region: str | None) -> Price | None:
         rows = [price for price in self._listed if price.instance_type == instance_type]
@@ -60,6 +69,12 @@ class Prices:
             why = "the region is not known" if len({price.region for price in rows}) > 1 else "give --price"
             self._remark(f"The price of {instance_type} is {which} by {rows[0].source}: {why}.")
         return next(iter(told.values())) if len(told) == 1 else None
+
+    def _of_before(self, instance_type: str, region: str | None) -> Price | None:
+        price = self._before
+        if price is None or price.instance_type != instance_type or not _is_in(price, region):
+            return None
+        return price
 
     def _of_list(self, instance_type: str, region: str | None) -> Price | None:
         if not instance_type.startswith("ml."):
@@ -96,6 +111,10 @@ class Prices:
     def _remark(self, sentence: str) -> None:
         if sentence not in self.remarks:
             self.remarks.append(sentence)
+
+
+def _is_in(price: Price, region: str | None) -> bool:
+    return region is None or price.region in (None, region)
 
 
 def _in_its_region(price: Price, *, with_currency: bool) -> str:

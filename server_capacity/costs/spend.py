@@ -51,7 +51,8 @@ def spend_text(told: dict[str, Any], parallel: int = 1) -> str:
     """``2 endpoints, about 30 min each: 1.1 instance hours, about $0.25``, or why there is no sum."""
     minutes = told["seconds"] / max(told["endpoints"], 1) / 60
     at_a_time = f", {parallel} at a time" if parallel > 1 else ""
-    hours = f"{told['instance_hours']:.2g} instance hours"
+    number = f"{told['instance_hours']:.2g}"
+    hours = f"{number} instance {'hour' if number == '1' else 'hours'}"
     if told["cost"] is not None:
         money = f"about {money_text(told['cost'], told['currency'] or 'USD')}"
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 USUAL_SLOPE = 10.0
 """The slope of a limit of which the search told nothing."""
 LEAST_TELLING = 0.7
-"""A time in which a plan that is one instance short is rejected less often is too short."""
+"""A time that tells a plan that is one instance short, or a right one, less often is too short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Length:
     @property
     def tells(self) -> bool:
         """Tells whether the time is long enough."""
-        return self.rejects >= LEAST_TELLING
+        return self.rejects >= LEAST_TELLING and (self.holds >= LEAST_TELLING or self.seconds >= self.needed_s)
 
     def to_json(self) -> dict[str, Any]:
         """Its part of proof.json."""
@@ -55,14 +56,15 @@ class Length:
         )
         told += "." if self.measured else ", by usual bursts: the search did not tell of any."
         if not self.tells:
-            told += f" It is too short to tell: {self._instead()}."
+            told += f" {length_text(self.seconds)} is too short to tell: {self._instead()}."
         elif self.holds < HELD:
-            told += " A right plan may not be told from its limit: it is near it."
+            why = "it is near it" if self.seconds >= self.needed_s else self._instead()
+            told += f" A right plan may not be told from its limit: {why}."
         return told
 
     def _instead(self) -> str:
         if self.needed_s < LONGEST_S:
-            return f"--time {self.needed_s:.0f} is long enough"
+            return f"give --time {math.ceil(self.needed_s)}"
         return f"more than {length_text(LONGEST_S)} would be needed, which --time can ask for"
 
 

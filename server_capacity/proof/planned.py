@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.files import is_file
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json
+from server_capacity.costs.price import Price
 from server_capacity.keeper.arguments import factory_arguments
 from server_capacity.plan.folder import FILE
 from server_capacity.proof.evidence import Aim
@@ -25,6 +27,7 @@ class Planned:
 
     ``file``: the fleet_plan.json; ``limits``: all that were searched for, and ``limit`` the one that gave out first;
     ``correlation``: its dispersion and slope, None where the search did not tell; ``endpoint``: as the search had it.
+    ``price``: of an hour of an instance, None where the plan has none.
     """
 
     file: Path
@@ -35,6 +38,7 @@ class Planned:
     correlation: Mapping[str, float] | None
     endpoint: Mapping[str, Any]
     factories_file: Path | None
+    price: Price | None = None
 
     @property
     def instance_type(self) -> str | None:
@@ -79,7 +83,11 @@ class Planned:
 def read_planned(path: Path) -> Planned:
     """The endpoint of a plan: its folder, or its fleet_plan.json. BenchmarkError for what is none, or is of several."""
     file = path / FILE if path.is_dir() else path
+    if not is_file(file) or file.suffix != ".json":
+        raise _no_plan(path)
     data = read_json(file)
+    if "endpoints" not in data:
+        raise _no_plan(path)
     try:
         endpoints = list(data["endpoints"])
         if not endpoints:
@@ -91,6 +99,13 @@ def read_planned(path: Path) -> Planned:
         return _planned(file, endpoints[0])
     except UNREADABLE as error:
         raise foreign(file, error) from None
+
+
+def _no_plan(path: Path) -> BenchmarkError:
+    what = "is no plan" if path.exists() else "is not there"
+    return BenchmarkError(
+        f"--verify {path}: {what}.", f"Give a <timestamp>_plan folder that `benchmark plan` left, or its {FILE}."
+    )
 
 
 def _planned(file: Path, found: Mapping[str, Any]) -> Planned:
@@ -106,4 +121,14 @@ def _planned(file: Path, found: Mapping[str, Any]) -> Planned:
         None if told is None else {name: float(told[name]) for name in ("dispersion", "slope")},
         dict(found.get("endpoint") or {}),
         None if factories is None else Path(factories),
+        _price(found["chosen"].get("cost")),
     )
+
+
+def _price(cost: Mapping[str, Any] | None) -> Price | None:
+    """The price that a plan's cost was computed from."""
+    if cost is None:
+        return None
+    of = {name: cost.get(name) for name in ("region", "date")}
+    kind, source = str(cost["instance_type"]), str(cost.get("source") or "")
+    return Price(kind, float(cost["price_per_hour"]), str(cost["currency"]), source=source, **of)

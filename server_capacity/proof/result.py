@@ -69,19 +69,34 @@ def _times(proven: Proven) -> dict[str, float | None] | None:
 def headline(data: Row) -> str:
     """The answer in one line.
 
-    ``Holds: 3 instances of ml.m5.large served 200/s for 45 s within every limit.``
+    ``Holds: 3 instances of ml.m5.large served 200/s for 45 s within every limit.`` Where nobody knows how many
+    instances there were, the endpoint is named in their place.
     """
     kind = f" of {data['instance_type']}" if data["instance_type"] else ""
-    fleet, load = f"{instances_text(data['instances'])}{kind}", load_text(data["target_rps"])
+    fleet, load, beside = f"{instances_text(data['instances'])}{kind}", load_text(data["target_rps"]), ""
+    if instances_there(data["endpoint"]) is None:
+        beside = f"; planned: {fleet}, how many served is not known"
+        fleet = endpoint_text(data["endpoint"])
     if data["outcome"] == "interrupted":
         return f"Interrupted after {length_text(data['sent_s'])} of {load} on {fleet}: nothing is proven."
     if data["outcome"] == "holds":
         seconds = length_text(data["length"]["seconds"])
-        return f"Holds: {fleet} served {load} for {seconds} within every limit."
+        return f"Holds: {fleet} served {load} for {seconds} within every limit{beside}."
     why = _reason(data)
     if data["outcome"] == "fails":
-        return f"Fails: {fleet} did not hold {load}: {why}."
-    return f"Cannot tell about {load} on {fleet}: {why}."
+        return f"Fails: {fleet} did not hold {load}: {why}{beside}."
+    return f"Cannot tell about {load} on {fleet}: {why}{beside}."
+
+
+def instances_there(endpoint: Row | None) -> int | None:
+    """The instances of the endpoint that was proven; None where nobody knows."""
+    found = (endpoint or {}).get("instances")
+    return None if found is None else int(found)
+
+
+def endpoint_text(endpoint: Row | None) -> str:
+    """The endpoint's name; ``the endpoint`` where it has none."""
+    return str((endpoint or {}).get("name") or "the endpoint")
 
 
 def _reason(data: Row) -> str:

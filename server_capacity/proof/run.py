@@ -16,7 +16,7 @@ from server_capacity.plan.totals import load_text
 from server_capacity.proof.folder import KIND, save
 from server_capacity.proof.judging import judged
 from server_capacity.proof.length import length_of
-from server_capacity.proof.result import content
+from server_capacity.proof.result import content, endpoint_text, instances_there
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +47,10 @@ def prove(question: Question, planned: Planned, waves: Waves, **more: Any) -> di
     _check_instances(question, planned)
     length = length_of(planned, question.limits, question.settings.time_s, waves.server.least_s)
     aim = planned.aim
-    waves.say(f"The plan: {load_text(aim.target_rps)} on {instances_text(aim.instances)}. {length.sentence()}")
+    fleet = instances_text(aim.instances)
+    if instances_there(question.endpoint) is None:
+        fleet += f"; how many {endpoint_text(question.endpoint)} has is not known"
+    waves.say(f"The plan: {load_text(aim.target_rps)} on {fleet}. {length.sentence()}")
     with counting_interrupts() as interrupts:
         plan = _wave_plan(question, planned, length.seconds, length.warmup_s, waves.folder)
         wave = waves.confirm(plan)
@@ -59,11 +62,11 @@ def prove(question: Question, planned: Planned, waves: Waves, **more: Any) -> di
 
 
 def _check_instances(question: Question, planned: Planned) -> None:
-    endpoint = question.endpoint or {}
-    there = endpoint.get("instances")
+    there = instances_there(question.endpoint)
     if there is not None and there != planned.aim.instances:
         raise BenchmarkError(
-            f"{endpoint.get('name')}: runs on {instances_text(there)}; {planned.file} plans {planned.aim.instances}.",
+            f"{endpoint_text(question.endpoint)}: runs on {instances_text(there)}; "
+            f"{planned.file} plans {planned.aim.instances}.",
             "Change their number, or plan what there is.",
         )
 

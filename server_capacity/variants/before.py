@@ -64,7 +64,7 @@ def check_spend(told: Mapping[str, Any], most: float | None) -> None:
     if told["cost"] > most:
         raise BenchmarkError(
             f"--max-cost {most:g}: it may cost {told['cost']:.2f} {told['currency'] or 'USD'}.",
-            "Shorten --time, vary less, or raise it.",
+            f"Shorten --time, {'vary less, ' if told['endpoints'] > 1 else ''}or raise it.",
         )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from inference_benchmarker import cli
 from inference_benchmarker.cli import capacity_flags
+from inference_benchmarker.packaged import demo_factories
 from inference_benchmarker.version import SCHEMA_VERSION
 from server_capacity.capacity.folder import save
 from tests.capacities import found
@@ -113,7 +114,7 @@ def test_a_plan_is_proven_on_as_many_instances_as_it_says(
     [
         (["--vary", "kind=a"], "--vary is for a search, and --verify sends the plan's target"),
         (["--arrivals", "constant", "--soak", "10"], "--soak is for a search, and --verify sends"),
-        ([], "Nobody can be asked here. Say --yes"),
+        ([], "Nobody can be asked here. Give --yes"),
         (["--slo", "server.CPUUtilization<70%"], "give the --endpoint-config"),
         (["--max-cost", "1", "--yes"], "--max-cost 1: there is no price of"),
     ],
@@ -154,13 +155,58 @@ def test_a_file_that_cannot_make_the_fleet_is_refused(
 
 def test_what_is_no_plan_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verify("--verify", "nowhere", "--factories-file", "f.py") == 2
-    assert "nowhere: cannot be read" in capsys.readouterr().err
+    assert "--verify nowhere: is not there. Give a <timestamp>_plan folder that" in capsys.readouterr().err
+    for text, name in (("", "f.json.py"), (json.dumps({"schema_version": 1, "rows": []}), "ranking.json")):
+        (tmp_path / name).write_text(text)
+        assert verify("--verify", name, "--factories-file", "f.py") == 2
+        assert f"--verify {name}: is no plan. Give a <timestamp>_plan folder" in capsys.readouterr().err
     plan = planned(tmp_path, "--target-rps", "100")
     data = json.loads((plan / "fleet_plan.json").read_text())
     for endpoints, said in (([], "plans no endpoint"), (2 * data["endpoints"], "plans 2 endpoints"), ([{}], "missing")):
         (plan / "fleet_plan.json").write_text(json.dumps({**data, "endpoints": endpoints}))
         assert verify("--verify", str(plan), "--factories-file", "f.py") == 2
         assert said in capsys.readouterr().err
+
+
+def test_several_plans_are_one_problem_that_names_the_newest(capsys: pytest.CaptureFixture[str]) -> None:
+    plans = ["b/20261101T000000Z_plan", "a/20261103T000000Z_plan", "c/20261102T000000Z_plan"]
+    assert verify("--demo", "--verify", *plans, "--yes") == 2
+    assert capsys.readouterr().err == (
+        f"benchmark: --verify takes one plan, and 3 were given: the newest is {plans[1]}.\n"
+    )
+
+
+def test_a_plan_of_the_demo_needs_the_demo_before_money_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = planned(tmp_path, "--target-rps", "100")
+    data = json.loads((plan / "fleet_plan.json").read_text())
+    data["endpoints"][0]["factories_file"] = str(demo_factories(makes_endpoint=True))
+    (plan / "fleet_plan.json").write_text(json.dumps(data))
+    capsys.readouterr()
+
+    assert verify("--verify", str(plan), "--yes") == 2
+
+    err = capsys.readouterr().err
+    assert err.splitlines() == [
+        f"benchmark: --verify {plan}: its search was of the embedded endpoint, which is not there. "
+        "Add --demo, or give --factories-file FILE."
+    ]
+
+
+def test_the_plans_price_bounds_what_its_proof_may_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kind = "ml.m5.large"
+    (tmp_path / "f.py").write_text(SERVED.replace("COUNT", "instances").replace("kind:", "instance_type:"))
+    arguments = {"instances": 1, "instance_type": kind}
+    flags = ("--target-rps", "100", "--price", f"{kind}=100")
+    plan = planned(tmp_path, *flags, instance_type=kind, arguments=arguments)
+    capsys.readouterr()
+
+    assert verify("--verify", str(plan), "--factories-file", "f.py", "--max-cost", "1", "--yes") == 2
+
+    err = capsys.readouterr().err
+    assert "--max-cost 1: it may cost " in err
+    assert "Shorten --time, or raise it." in err
 
 
 @pytest.mark.slow

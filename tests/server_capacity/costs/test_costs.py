@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -91,6 +92,24 @@ def test_a_flag_goes_before_a_file(tmp_path: Path) -> None:
     assert prices.of("x.large", "eu-west-1") is None
 
 
+def test_a_price_of_before_goes_behind_flags_and_files_and_is_of_its_region() -> None:
+    before = Price(M5, 0.3, region="us-east-1", date="2026-11-01", source="given")
+    for prices, wanted in (
+        (Prices({}), before),
+        (Prices({M5: 0.2}), 0.2),
+        (Prices({}, [Price(M5, 0.25)]), 0.25),
+    ):
+        prices.fall_back_on(before)
+        found = prices.of(M5, "us-east-1")
+        assert found is not None
+        assert wanted in (found, found.per_hour)
+        assert prices.of("x.large", "us-east-1") is None
+    elsewhere = Prices({})
+    elsewhere.fall_back_on(replace(before, instance_type="x.large"))
+    assert elsewhere.of("x.large", "eu-west-1") is None
+    assert elsewhere.of("x.large", None) is not None
+
+
 def test_a_price_that_differs_between_regions_needs_one() -> None:
     listed = read_prices(json.dumps({"us-east-1": {"a": 0.23}, "eu-west-1": {"a": 0.25, "b": 1}}).encode(), "f.json")
     prices = Prices({}, listed)
@@ -174,7 +193,7 @@ def test_spend_says_whose_price_is_missing() -> None:
     told = spend([Made(M5, 1, 900, Price(M5, 0.23)), Made("ml.g5.xlarge", 1, 900, None)])
     assert (told["cost"], told["unpriced"]) == (None, ["ml.g5.xlarge"])
     assert told["known"] == pytest.approx(0.115)
-    assert spend_text(told, 2).endswith("2 at a time: 1 instance hours, no price of ml.g5.xlarge")
+    assert spend_text(told, 2).endswith("2 at a time: 1 instance hour, no price of ml.g5.xlarge")
 
 
 def test_a_recommender_job_is_read_at_saturation() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 RATE, SECONDS, INSTANCES = 200, 60, 3
 SLOS = (Slo.parse("p99<100ms"),)
 LIMITS = limits_of(SLOS, 0.95)
-QUESTION = Question(open_plan(slos=SLOS), LIMITS, Settings(), 2)
+QUESTION = Question(open_plan(slos=SLOS), LIMITS, Settings(), 2, endpoint={"name": "mine", "instances": INSTANCES})
 PLANNED = Planned(
     Path("p/fleet_plan.json"),
     "e",
@@ -154,13 +155,48 @@ def test_a_time_that_is_too_short_is_said() -> None:
     short = length_of(flat, LIMITS, 5.0)
     assert short.rejects < LEAST_TELLING
     assert short.warmup_s <= 5.0
-    assert f"It is too short to tell: --time {short.needed_s:.0f} is long enough." in short.sentence()
+    assert f"5.0 s is too short to tell: give --time {math.ceil(short.needed_s)}." in short.sentence()
     enough = length_of(flat, LIMITS, None)
     assert enough.tells
     assert "too short" not in enough.sentence()
     assert length_of(PLANNED, LIMITS, None, 120.0).seconds == 120.0
     hopeless = replace(flat, aim=Aim(0.5, 10, 1.0, 0.05))
     assert "more than 15 min 0 s would be needed" in length_of(hopeless, LIMITS, None).sentence()
+
+
+def test_a_time_in_which_no_right_plan_holds_is_said_to_be_too_short() -> None:
+    """Few requests over a limit tell what is short of instances, and nothing tells what is not."""
+    steep = replace(PLANNED, correlation={"dispersion": 20.0, "slope": 15.0}, aim=Aim(RATE, 2, 0.95, 105.0))
+    short = length_of(steep, LIMITS, 1.0)
+    assert short.rejects >= LEAST_TELLING > short.holds
+    assert f"1.0 s is too short to tell: give --time {math.ceil(short.needed_s)}." in short.sentence()
+    assert "near it" not in short.sentence()
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "called"), [({"name": "http://a.b", "instances": None}, "http://a.b"), (None, "the endpoint")]
+)
+def test_instances_that_nobody_counted_are_not_said_to_have_served(
+    tmp_path: Path, endpoint: dict[str, Any] | None, called: str
+) -> None:
+    question, length = replace(QUESTION, endpoint=endpoint), length_of(PLANNED, LIMITS, None)
+
+    def told(of: Wave) -> str:
+        return str(content(question, PLANNED, length, judged(question, PLANNED, of))["headline"])
+
+    planned = "planned: 3 instances of ml.m5.large, how many served is not known."
+    assert told(ran(0.002)) == f"Holds: {called} served 200/s for 30 s within every limit; {planned}"
+    assert told(ran(0.1)).startswith(f"Fails: {called} did not hold 200/s: 10% over")
+    assert told(ran(0.1)).endswith(f"; {planned}")
+    assert told(ran(0.013)).startswith(f"Cannot tell about 200/s on {called}: ")
+    said: list[str] = []
+    with pytest.raises(RuntimeError):
+        prove(question, PLANNED, Waves(tmp_path, said.append, _no_wave, ServerSide([], {}), print))
+    assert said[0].startswith(f"The plan: 200/s on 3 instances; how many {called} has is not known. Sends for")
+
+
+def _no_wave(*_: Any) -> Any:
+    raise RuntimeError
 
 
 def test_an_endpoint_of_another_number_of_instances_is_refused(tmp_path: Path) -> None:
