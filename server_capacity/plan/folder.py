@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import is_file, replace_file
-from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
+from inference_benchmarker.json_file import UNREADABLE, foreign, read_json
 from server_capacity.capacity import folder as capacity_folder
 from server_capacity.plan.measured import Measured, measured
 from server_capacity.plan.text import to_text
+from server_capacity.stored import Stored, writable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     Files = Mapping[str, str]
 
 KIND = "plan"
-FILE, TEXT = "fleet_plan.json", "fleet_plan.txt"
+FILE = "fleet_plan.json"
+_STORED = Stored(FILE, "fleet_plan.txt", to_text)
+load, is_plan = _STORED.load, _STORED.is_in
 _RANKING = "ranking.json"
 
 
@@ -75,35 +78,23 @@ def _factories_file_of(data: Mapping[str, Any], folder: Path) -> str | None:
 
 def save(folder: Path, data: dict[str, Any], files: Files) -> None:
     """Write the plan, its text, and ``files`` by their names, which may lie in a folder below."""
-    try:
+    with writable(folder), _removed_if_empty(folder):
         for name, text in files.items():
             path = folder / name
             path.parent.mkdir(exist_ok=True)
             replace_file(path, text)
-        write_json(folder / FILE, data)
-        replace_file(folder / TEXT, to_text(data, str(folder)))
-    except OSError as error:
-        with suppress(OSError):
-            folder.rmdir()  # of a plan of which nothing was written
-        reason = error.strerror or str(error)
-        raise BenchmarkError(
-            f"{folder}: cannot be written ({reason}).", "Give another place with --output-dir."
-        ) from None
+        _STORED.write(folder, data)
 
 
-def is_plan(folder: Path) -> bool:
-    """Tells whether it is the folder of a plan that was written."""
-    return is_file(folder / FILE)
-
-
-def load(folder: Path) -> tuple[dict[str, Any], str]:
-    """The content of fleet_plan.json and its text; BenchmarkError for what is none."""
-    data = read_json(folder / FILE)
+@contextmanager
+def _removed_if_empty(folder: Path) -> Iterator[None]:
+    """Leave no folder of a plan of which nothing was written."""
     try:
-        int(data["exit_code"])
-        return data, to_text(data, str(folder))
-    except UNREADABLE as error:
-        raise foreign(folder / FILE, error) from None
+        yield
+    except OSError:
+        with suppress(OSError):
+            folder.rmdir()
+        raise
 
 
 def json_text(data: Mapping[str, Any]) -> str:

@@ -2,42 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import is_file, replace_file
-from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
+from server_capacity.stored import Stored
 from server_capacity.variants.text import to_text
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 KIND = "ranking"
-FILE, TEXT = "ranking.json", "ranking.txt"
-
-
-def save(folder: Path, data: dict[str, Any]) -> None:
-    """Write ranking.json and ranking.txt; BenchmarkError where they cannot be written."""
-    try:
-        write_json(folder / FILE, data)
-        replace_file(folder / TEXT, to_text(data, str(folder)))
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise BenchmarkError(
-            f"{folder}: cannot be written ({reason}).", "Give another place with --output-dir."
-        ) from None
-
-
-def is_ranking(folder: Path) -> bool:
-    """Tells whether it is the folder of a ranking that was written."""
-    return is_file(folder / FILE)
-
-
-def load(folder: Path) -> tuple[dict[str, Any], str]:
-    """The content of ranking.json and its text; BenchmarkError for what is none."""
-    data = read_json(folder / FILE)
-    try:
-        int(data["exit_code"])
-        return data, to_text(data, str(folder))
-    except UNREADABLE as error:
-        raise foreign(folder / FILE, error) from None
+FILE = "ranking.json"
+_STORED = Stored(FILE, "ranking.txt", to_text)
+save, load, is_ranking = _STORED.save, _STORED.load, _STORED.is_in
