@@ -1,4 +1,4 @@
-"""A ranking in words: its answer, a table of at most 100 columns, and all that goes with it. Pure.
+"""A ranking in words: its answer, a table of 79 columns (more for rates of many digits), and what goes with it. Pure.
 
 What is read here is the object of ``ranking.json``.
 """
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from server_capacity.variants.headline import Ranking, Row
 
-WIDTH = 100
+WIDTH = 79
 MONEY = ("cost_hour", "cost_per_million")
+_COSTS = {"cost_hour": "an hour", "cost_month": "a month", "cost_per_million": "per million"}
 _LONGEST_NAME, _SHORTER_NAME, _SHORTEST_NAME = 32, 24, 16
 _USED = ("GPUUtilization", "CPUUtilization")
 
@@ -41,25 +42,30 @@ def to_text(data: Ranking, folder: str = "") -> str:
 
 
 def _table(data: Ranking) -> list[str]:
-    """The rows that have a rank; where they are too wide without the cost of a month, and with shorter names."""
+    """The rows that have a rank; where they are too wide with fewer costs, of which that of the order is last to go."""
     rows = [row for row in data["rows"] if row["rank"] is not None]
+    by = data["ranked_by"]
     lines: list[str] = []
-    for name, month in ((_LONGEST_NAME, True), (_LONGEST_NAME, False), (_SHORTER_NAME, False), (_SHORTEST_NAME, False)):
-        lines = list(aligned([_header(data, month=month), *(_row(row, data, name, month=month) for row in rows)]))
+    for name, costs in (
+        (_LONGEST_NAME, tuple(_COSTS)),
+        (_LONGEST_NAME, MONEY),
+        (_SHORTER_NAME, MONEY),
+        *((name, (by,)) for name in (_LONGEST_NAME, _SHORTER_NAME, _SHORTEST_NAME)),
+    ):
+        shown = costs if by in MONEY else ()
+        lines = list(aligned([_header(data, shown), *(_row(row, data, name, shown) for row in rows)]))
         if max(map(len, lines)) <= WIDTH:
             break
     return lines if rows else []
 
 
-def _header(data: Ranking, *, month: bool) -> list[str]:
+def _header(data: Ranking, costs: Sequence[str]) -> list[str]:
     header = ["Variant", "rank", "holds", "95%", "p99", "used"]
     header += ["needed"] if data["target_rps"] is not None else []
-    if data["ranked_by"] in MONEY:
-        header += ["an hour", *(["a month"] if month else []), "per million"]
-    return header
+    return header + [_COSTS[key] for key in costs]
 
 
-def _row(row: Row, data: Ranking, name: int, *, month: bool) -> list[str]:
+def _row(row: Row, data: Ranking, name: int, costs: Sequence[str]) -> list[str]:
     interval, latency = row["interval"], row["latency"] or {}
     cells = [
         one_line(label_of(row["variant"]), name),
@@ -70,10 +76,8 @@ def _row(row: Row, data: Ranking, name: int, *, month: bool) -> list[str]:
         _used(row),
     ]
     cells += [f"{row['instances_for_target']:,}"] if data["target_rps"] is not None else []
-    if data["ranked_by"] in MONEY:
-        costs = ("cost_hour", *(["cost_month"] if month else []), "cost_per_million")
-        amounts = (row[key] for key in costs)
-        cells += ["-" if amount is None else money_text(amount, row["price"]["currency"]) for amount in amounts]
+    amounts = (row[key] for key in costs)
+    cells += ["-" if amount is None else money_text(amount, row["price"]["currency"]) for amount in amounts]
     return cells
 
 

@@ -115,7 +115,7 @@ P99 = {"expression": "p99<100ms", "metric": "response_time", "allowed": 0.01, "b
 )
 def test_p99_is_that_of_the_wave_that_confirmed(limits: list[dict[str, Any]], wave: float, shown: str) -> None:
     held = row(C5, 300, limits=limits, confirmation=[{"rate": wave, "spoilt": ""}, {"rate": 300, "spoilt": "lag"}])
-    text = to_text(ranking([held], Aim()))
+    text = " ".join(to_text(ranking([held], Aim())).split())
     assert f" {shown} " in text
     assert ("no wave at the lower end told its p99" in text) == shown.startswith("~")
 
@@ -181,7 +181,7 @@ def test_a_variant_that_failed_keeps_the_others() -> None:
     data = ranking([failed, row(C5, 250, price=0.2, aim=aim)], aim)
 
     assert (data["rows"][0]["rank"], data["rows"][1]["rank"], data["exit_code"]) == (1, None, OK)
-    assert f"✗ {G5}: f.py, line 3: endpoint_factory() raised ResourceLimitExceeded." in to_text(data)
+    assert f"✗ {G5}: f.py, line 3: endpoint_factory() raised ResourceLimitExceeded." in " ".join(to_text(data).split())
     alone = ranking([failed], aim)
     assert alone["exit_code"] == MISSED
     assert alone["headline"].startswith("No variant has a capacity: f.py, line 3: endpoint_factory() raised")
@@ -262,7 +262,11 @@ def test_the_text_fits_and_says_the_answer_first_and_last() -> None:
     )
     lines = to_text(data, "folder").splitlines()
     assert lines[0] == lines[-2] == data["headline"]
-    assert max(len(line) for line in lines[1:-2] if "xxx" not in line) <= WIDTH
+    ours = to_text({**data, "recommender": None}).splitlines()
+    assert max(len(line) for line in ours[1:-1] if "xxx" not in line) <= WIDTH + 8, "rates of five digits"
+    few = to_text(ranked(1000, (C5, 250, 0.204), (M5, 300, 0.32)))
+    assert max(map(len, few.splitlines()[1:-1])) <= WIDTH
+    assert "an hour" in few
     text = " ".join(" ".join(lines).split())
     assert "us-east-1, given, 2026-11-23" in text
     assert "Inference Recommender" in text
