@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     Plan = Mapping[str, Any]
 
 PLAN_FILE = "fleet_plan.json"
-_FOOTER = (
-    "Everything follows from the lower end of the capacity's interval. What is drawn over time is simulated; it says "
-    "what the policy's rules do with this load, not what an account or a zone has to give."
+_FOOTER = "Everything follows from the lower end of the capacity's interval."
+_SIMULATED = (
+    " What is drawn over time is simulated: what the policy's rules do with this load, not what AWS has to give."
 )
 _REGISTER = "aws application-autoscaling register-scalable-target --cli-input-json file://{}"
 _POLICY = "aws application-autoscaling put-scaling-policy --cli-input-json file://{}"
@@ -57,7 +57,7 @@ def plan_figures(folder: Path) -> Figures:
         lead=str(data.get("headline") or ""),
         tiles=tuple(_tiles(data, plans)),
         answer=(_with_rest(data, _options(plans[0])) if len(plans) == 1 else _mix(data, plans),),
-        footer=_FOOTER,
+        footer=_FOOTER + (_SIMULATED if cards else ""),
     )
     plain: Figures = made_plain(figures)
     return plain
@@ -134,10 +134,14 @@ def _amounts(cost: Any) -> Iterator[str]:
 def _measured(plan: Plan) -> str:
     one = plan["per_instance"]
     count, low = counted(one["measured_at"], "instance", "instances"), one["low"]
+    count = ("Measured on " if one.get("counted", True) else "Taken as ") + count
     if one.get("at_least") or one["high"] is None:
-        return f"Measured on {count}: each held {metric_text(low)}/s and no limit gave out."
+        limits = " and ".join(["", *map(str, plan.get("limits") or [])]).replace(" and ", " of ", 1)
+        return f"{count}: each held {metric_text(low)}/s and no limit gave out{limits}."
     rate, lower, higher = (supported(one[key], one["high"] - low) for key in ("rate", "low", "high"))
-    return f"Measured on {count}: {rate}/s each (95%: {lower} to {higher}). The plan rests on the lower end, {lower}/s."
+    limit = f" of {plan.get('limit') or ''}".removesuffix(" of ").replace(" of keeps up", ", which it keeps up with")
+    ends = f"(95%: {lower} to {higher}){limit}"
+    return f"{count}: {rate}/s each {ends}. The plan rests on the lower end, {lower}/s."
 
 
 def _priced(cost: Any) -> Iterator[str]:

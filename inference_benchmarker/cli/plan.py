@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.cli.arguments import Parser, command_parser
 from inference_benchmarker.cli.pages import draw_plan
 from inference_benchmarker.cli.plan_flags import PLAN_FLAGS, make_questions
-from inference_benchmarker.cli.terminal import how_far, print_report, say
+from inference_benchmarker.cli.terminal import how_far, print_report, report_width, say
 from inference_benchmarker.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def run(arguments: list[str]) -> int:
     from server_capacity.costs.prices import prices_of
     from server_capacity.plan.folder import KIND, save
     from server_capacity.plan.making import make_plan
-    from server_capacity.plan.text import to_text
+    from server_capacity.plan.text import WIDTH, to_text
 
     made = make_plan(questions, prices_of(given), compare=given["compare_policies"])
     folder: Path = make_stamped_folder(output_dir, KIND)
@@ -47,7 +47,7 @@ def run(arguments: list[str]) -> int:
 
         print(json.dumps(made.data, indent=2), flush=True)
     else:
-        print_report(to_text(made.data, str(folder)))
+        print_report(to_text(made.data, str(folder), report_width(WIDTH)))
     draw_plan(folder, say)
     return int(made.data["exit_code"])
 

@@ -53,8 +53,14 @@ def print_wave(wave: Wave, *, as_json: bool | None) -> None:
 
 def print_report(text: str) -> None:
     """A report, or a part of it: on a terminal a long line goes on in the next one at a space."""
+    width = report_width(0)
+    print(folded(text, width) if width else text, end="", flush=True)
+
+
+def report_width(usual: int) -> int:
+    """The columns of a terminal that a report is printed on; ``usual`` where there is none, or a very narrow one."""
     width = _width(sys.stdout) - 1 if sys.stdout.isatty() else 0  # a sign as ⚠️ may take two columns
-    print(folded(text, width) if width > _LEAST_WIDTH else text, end="", flush=True)
+    return width if width > _LEAST_WIDTH else usual
 
 
 def write_file(data: bytes) -> None:

@@ -35,25 +35,31 @@ class Prices:
         self._given = dict(given)
         self._listed = tuple(listed)
         self._today = today or f"{datetime.now(UTC):%Y-%m-%d}"
-        self._found: dict[tuple[str, str | None], Price | None] = {}
+        self._found: dict[tuple[str, str | None, Price | None], Price | None] = {}
         self._before: Price | None = None
 
     def fall_back_on(self, price: Price | None) -> None:
         """Take a price that an earlier command computed with, where no flag or file tells one."""
         self._before = price
 
-    def of(self, instance_type: str, region: str | None) -> Price | None:
-        """The price of an hour; None where nobody says one."""
-        key = (instance_type, region)
+    @property
+    def given_types(self) -> list[str]:
+        """The instance types that a price was given of."""
+        return list(self._given)
+
+    def of(self, instance_type: str, region: str | None, known: Price | None = None) -> Price | None:
+        """The price of an hour; None where nobody says one. ``known``: goes before that of the price list."""
+        key = (instance_type, region, known)
         if key not in self._found:
-            self._found[key] = self._look_up(instance_type, region)
+            self._found[key] = self._look_up(*key)
         return self._found[key]
 
-    def _look_up(self, instance_type: str, region: str | None) -> Price | None:
+    def _look_up(self, instance_type: str, region: str | None, known: Price | None) -> Price | None:
         if instance_type in self._given:
             return Price(instance_type, self._given[instance_type], region=region, date=self._today, source=GIVEN)
         return (
             self._of_file(instance_type, region)
+            or known
             or self._of_before(instance_type, region)
             or self._of_list(instance_type, region)
         )

@@ -38,7 +38,8 @@ class Service:
         """
         twin = capacity.get("twin") or {}
         if not twin.get("fits"):
-            return f"the capacity has no model of the endpoint: {twin.get('reason') or 'it was not made'}"
+            reason = twin.get("reason") or "the search ended before one was fitted"
+            return f"the capacity has no model of the endpoint: {reason}"
         if not twin.get("services_s"):
             return "the capacity is of an older version, without the services of its model: measure it again"
         kinds = {"servers": int, "overhead_s": float, "services_s": list[float]}

@@ -63,7 +63,9 @@ class Asked:
         if self.stages and self.replay is not None:
             yield Problem(("stages", "replay"), "Give either --replay or --stages, not both.")
         if not LEAST_USE <= self.utilisation <= MOST_USE:
-            text = f"--utilisation must be from {LEAST_USE:.0%} to {MOST_USE:.0%}, not {self.utilisation:.4%}."
+            meant = f": did you mean {self.utilisation:g}%?" if 1 < self.utilisation <= 100 else "."
+            told = f"{100 * self.utilisation:.6g}%{meant}"
+            text = f"--utilisation must be from {LEAST_USE:.0%} to {MOST_USE:.0%}, not {told}"
             yield Problem(("utilisation",), text)
         if self.growth_per_min is not None and not 0 < self.growth_per_min <= MOST_GROWTH:
             text = f"--growth must be above 0 and at most {MOST_GROWTH:.0%} a minute, not {self.growth_per_min:.4%}."
@@ -94,4 +96,10 @@ def parse_growth(flag: str, text: str) -> float:
     match = _GROWTH.fullmatch(text.strip()) if text.isascii() else None
     if match is None:
         raise BenchmarkError(f"{flag} must be how much the load grows: 20%/min, 50%/h; not {text[:100]!r}.")
+    if float(match["number"]) > 1 and not match["percent"]:
+        number, unit = match["number"], match["unit"] or "min"
+        raise BenchmarkError(
+            f"{flag} {text.strip()} is {100 * float(number):.15g}%/{unit}.",
+            f"Say {number}%/{unit}, or {100 * float(number):.15g}%/{unit} if you mean it.",
+        )
     return float(match["number"]) * (0.01 if match["percent"] else 1.0) * _PER_MIN[match["unit"] or "min"]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import is_file, replace_file
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json
+from inference_benchmarker.typed import require
 from server_capacity.capacity import folder as capacity_folder
+from server_capacity.costs.price import GIVEN, Price
+from server_capacity.costs.price_file import is_price
 from server_capacity.plan.measured import Measured, measured
 from server_capacity.plan.text import to_text
 from server_capacity.stored import Stored, writable
+from server_capacity.variants.axes import label_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,7 +37,8 @@ def read_search(folder: Path, instances: int | None, instance_type: str) -> Meas
 
     ``instances`` of ``instance_type`` were measured, where they are given.
     """
-    folder = _best_of(folder) if is_file(folder / _RANKING) else folder
+    best = _best_of(folder) if is_file(folder / _RANKING) else _Best(folder)
+    folder = best.folder
     if not capacity_folder.is_capacity(folder):
         raise BenchmarkError(
             f"{folder}: is no folder of a search (it has no {capacity_folder.FILE}).",
@@ -42,13 +47,25 @@ def read_search(folder: Path, instances: int | None, instance_type: str) -> Meas
     data, _ = capacity_folder.load(folder)
     try:
         found = measured(data, str(folder), instances, instance_type)
-        return found if isinstance(found, str) else replace(found, factories_file=_factories_file_of(data, folder))
+        if isinstance(found, str):
+            return found
+        factories_file = _factories_file_of(data, folder)
+        return replace(found, factories_file=factories_file, variant=best.variant, tied=best.tied, price=best.price)
     except UNREADABLE as error:
         raise foreign(folder / capacity_folder.FILE, error) from None
 
 
-def _best_of(folder: Path) -> Path:
-    """The search of a ranking's first row."""
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """The search of a ranking's first row, its values, those that tie with it, and the price of its instance."""
+
+    folder: Path
+    variant: dict[str, str] = field(default_factory=dict)
+    tied: tuple[str, ...] = ()
+    price: Price | None = None
+
+
+def _best_of(folder: Path) -> _Best:
     data = read_json(folder / _RANKING)
     try:
         rows = [row for row in data["rows"] if row.get("capacity")]
@@ -57,7 +74,31 @@ def _best_of(folder: Path) -> Path:
         raise BenchmarkError(f"{folder}: no variant of this ranking was searched.", "Give another folder.") from None
     if "/" in name or name in ("", ".", ".."):
         raise BenchmarkError(f"{folder}: its first row names {name!r}, which is no folder of it.", "Give another one.")
-    return folder / name
+    try:
+        row = rows[0]
+        variant = {str(key): str(text) for key, text in (row.get("variant") or {}).items()}
+        tied = tuple(label_of(data["rows"][place - 1]["variant"]) for place in row.get("tied_with") or [])
+        return _Best(folder / name, variant, tied, None if row.get("price") is None else _ranked_price(row["price"]))
+    except UNREADABLE as error:
+        raise foreign(folder / _RANKING, error) from None
+
+
+def _ranked_price(told: Mapping[str, Any]) -> Price:
+    """The price that stands in a ranking; its source is the ranking where it was given on the command line."""
+    for name in ("instance_type", "currency"):
+        require(told.get(name), str, f"price.{name}")
+    for name in ("region", "date", "source"):
+        require(told.get(name), str | None, f"price.{name}")
+    if not is_price(told["per_hour"]):
+        raise ValueError("price.per_hour is no price")
+    return Price(
+        told["instance_type"],
+        float(told["per_hour"]),
+        told["currency"],
+        told.get("region"),
+        told.get("date"),
+        "given with the ranking" if told.get("source") == GIVEN else told.get("source") or "",
+    )
 
 
 def _factories_file_of(data: Mapping[str, Any], folder: Path) -> str | None:

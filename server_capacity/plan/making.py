@@ -22,12 +22,13 @@ from server_capacity.plan.measured import COMPONENT
 from server_capacity.plan.policies import name_of, policy_files
 from server_capacity.plan.remarks import simulated_remarks
 from server_capacity.plan.simulating import simulation
-from server_capacity.plan.totals import content
+from server_capacity.plan.totals import content, load_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from inference_benchmarker.plan.replay import Replay
+    from server_capacity.costs.price import Price
     from server_capacity.costs.prices import Prices
     from server_capacity.plan.asked import Asked
     from server_capacity.plan.demand import Recorded
@@ -71,10 +72,19 @@ def make_plan(questions: Sequence[Asked], prices: Prices, *, compare: bool = Fal
         utilisation=usual.utilisation,
         spare=usual.spare,
         quota=_quotas(endpoints),
+        priced=prices.given_types,
     )
     made = _with_files(data, cases)
-    made.data["missing"] += prices.remarks
+    made.data["missing"] += [*_each_for_all(questions, cases), *prices.remarks]
     return made
+
+
+def _each_for_all(questions: Sequence[Asked], cases: Sequence[Case]) -> Iterator[str]:
+    """A sentence for each question that several endpoints answer: none of them shares its load."""
+    for asked in questions:
+        own = [case for case in cases if case.asked is asked]
+        if len(own) > 1:
+            yield f"Each of {len(own)} endpoints is planned for {load_text(own[0].demand.target_rps)}."
 
 
 def _read(replay: Replay) -> Recorded:
@@ -145,8 +155,14 @@ def _of_this_tool(search: Measured) -> Iterator[None]:
 
 def _costing(searches: Sequence[Measured], prices: Prices) -> Callable[[int, float], dict[str, Any] | None]:
     kind, region = searches[0].instance_type, searches[0].endpoint.get("region")
-    price = None if kind is None or searches[0].is_copies else prices.of(kind, region)
+    price = None if kind is None or searches[0].is_copies else prices.of(kind, region, _ranked_price(searches, kind))
     return lambda instances, rate: None if price is None else cost(price, instances, rate)
+
+
+def _ranked_price(searches: Sequence[Measured], kind: str) -> Price | None:
+    """The price of the type that a ranking had; None without one."""
+    found = (each.price for each in searches if each.price is not None)
+    return next((price for price in found if price.instance_type == kind), None)
 
 
 def _quotas(endpoints: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:

@@ -5,7 +5,7 @@ What is read here is the object of ``capacity.json``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import refuse
@@ -13,9 +13,13 @@ from inference_benchmarker.typed import require
 from inference_benchmarker.wording import length_text
 from server_capacity.capacity.headline import rate_text, unit_of
 from server_capacity.plan.asked import MOST_INSTANCES
+from server_capacity.search.known import KEEPS_UP
+from server_capacity.variants.axes import label_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from server_capacity.costs.price import Price
 
     Found = Mapping[str, Any]
 
@@ -47,7 +51,8 @@ class Measured:
     """The rate that all ``instances`` of a search held together, in requests/s, with its 95% interval.
 
     ``high`` is None where nothing gave out (``at_least``): then ``low`` and ``rate`` are what was kept.
-    ``factories_file``: which its waves were sent with, None where they do not tell.
+    ``factories_file``: which its waves were sent with, None where they do not tell. ``variant``: its values in a
+    ranking, ``tied`` the variants there that tie with it, and ``price`` an hour of its instance there.
     """
 
     folder: str
@@ -58,6 +63,14 @@ class Measured:
     high: float | None
     given_instances: bool = False
     factories_file: str | None = None
+    variant: dict[str, str] = field(default_factory=dict)
+    tied: tuple[str, ...] = ()
+    price: Price | None = None
+
+    @property
+    def is_counted(self) -> bool:
+        """Tells whether the number of its instances is known, not assumed."""
+        return self.given_instances or bool(self.endpoint.get("instances"))
 
     @property
     def endpoint(self) -> Found:
@@ -130,7 +143,12 @@ class Measured:
                 "theirs at the lower end, and arrivals that do not wait may need more instances."
             )
         yield from self._warnings()
-        if not self.given_instances and not self.endpoint.get("instances"):
+        if self.data.get("limit") == KEEPS_UP:
+            yield 'It was searched without --slo: "holds" is only what it keeps up with. --slo "p99<500ms" says more.'
+        if self.tied:
+            named = " and ".join(self.tied)
+            yield f"In the ranking {named} {'tie' if len(self.tied) > 1 else 'ties'} with {label_of(self.variant)}."
+        if not self.is_counted:
             yield "How many instances were measured is not known: one is assumed. --instances N says otherwise."
 
     def _warnings(self) -> Iterator[str]:

@@ -108,7 +108,9 @@ def policy_files(plan: Plan, search: Measured, given: str = "") -> tuple[dict[st
     ]
     if resource.placeholders:
         told = " and ".join(resource.placeholders)
-        missing.append(f"{told} stand{'' if len(resource.placeholders) > 1 else 's'} for names that are not known.")
+        is_yours = "are" if len(resource.placeholders) > 1 else "is"
+        named = ": --endpoint-name NAME does" if NAME in resource.placeholders else ""
+        missing.append(f"{told} in the files {is_yours} yours to fill in{named}.")
     for name, made in (("concurrency", _concurrency(plan, search, resource)), ("cpu", _cpu(plan, search, resource))):
         file = f"scaling_policy_{name}.json"
         if isinstance(made, str):

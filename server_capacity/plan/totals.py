@@ -8,6 +8,7 @@ from inference_benchmarker.exit_codes import MISSED, OK
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wording import metric_text, money_text
 from server_capacity.plan.remarks import instances_text, missed_text
+from server_capacity.variants.axes import label_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,8 +26,12 @@ def content(
     utilisation: float,
     spare: int,
     quota: list[dict[str, Any]] | None = None,
+    priced: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The object of fleet_plan.json. ``refused``: sentences on endpoints that no plan can be made for."""
+    """The object of fleet_plan.json.
+
+    ``refused``: sentences on endpoints that no plan can be made for; ``priced``: types that a price was given of.
+    """
     first = endpoints[0] if endpoints else {}
     scale_out = first.get("scale_out") or {}
     data = {
@@ -42,6 +47,7 @@ def content(
         "endpoints": list(endpoints),
         "quota": quota,
         "cost": total_cost([each["cost"] for each in endpoints]),
+        "priced": list(priced),
         "files": [],
         "missing": [],
         "refused": list(refused),
@@ -76,7 +82,9 @@ def headline(data: Plan) -> str:
 def _of_one(plan: Plan) -> str:
     chosen = plan["chosen"]
     kind = (plan["endpoint"] or {}).get("instance_type")
-    what = instances_text(chosen["instances"]) + (f" of {kind}" if kind else "")
+    values = {name: text for name, text in (plan.get("variant") or {}).items() if name != "instance_type" or not kind}
+    told = [kind, *([label_of(values)] if values else [])]
+    what = instances_text(chosen["instances"]) + (f" of {', '.join(filter(None, told))}" if any(told) else "")
     alone = f" ({limit_alone(plan):,} at the limit alone)"
     verb = "holds" if chosen["instances"] == 1 else "hold"
     return f"{what} {verb} {load_text(plan['target_rps'])}{alone}, {bounds_text(chosen)} with scaling"

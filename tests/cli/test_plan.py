@@ -95,6 +95,49 @@ def test_a_ranking_is_planned_by_its_first_row(tmp_path: Path) -> None:
     assert only_plan(tmp_path)[1]["endpoints"][0]["capacity"] == "r/b"
 
 
+def test_a_ranking_tells_what_to_deploy_what_ties_with_it_and_its_price(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capacity(tmp_path / "r" / "b")
+    price = {
+        "instance_type": "ml.m5.xlarge",
+        "per_hour": 0.2,
+        "currency": "USD",
+        "source": "given",
+        "date": "2026-01-02",
+    }
+    first = {"capacity": "b", "variant": {"workers": "2"}, "tied_with": [2], "price": price}
+    rows = [first, {"capacity": "c", "variant": {"workers": "1"}}]
+    ranking = tmp_path / "r" / "ranking.json"
+    ranking.write_text(json.dumps({"schema_version": SCHEMA_VERSION, "rows": rows}))
+
+    assert plan("r", "--target-rps", "1000") == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.startswith("15 instances of ml.m5.xlarge, workers=2 hold 1,000/s")
+    assert "In the ranking workers=1 ties with workers=2." in printed
+    assert "0.2 USD an hour of ml.m5.xlarge (given with the ranking, 2026-01-02)" in printed
+    assert "$3.00/h" in printed
+
+    assert plan("r", "--target-rps", "1000", "--price", "ml.m5.xlarge=0.4") == 0
+    assert "$6.00/h" in capsys.readouterr().out
+
+    for wrong in ({"price": {**price, "per_hour": "x"}}, {"price": [1]}, {"tied_with": [9]}, {"variant": 5}):
+        ranking.write_text(json.dumps({"schema_version": SCHEMA_VERSION, "rows": [{**first, **wrong}]}))
+        assert plan("r", "--target-rps", "1000") == 2
+        assert "ranking.json: cannot be read as a file of this tool" in capsys.readouterr().err
+
+
+def test_a_price_of_another_type_is_told_apart_from_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capacity(tmp_path / "c")
+    assert plan("c", "--target-rps", "1000", "--price", "ml.c5.xlarge=0.2") == 0
+    assert "No cost: --price is of ml.c5.xlarge, and the instances are ml.m5.xlarge." in capsys.readouterr().out
+    capacity(tmp_path / "d", endpoint={"name": "local"})
+    assert plan("d", "--target-rps", "1000", "--price", "ml.c5.xlarge=0.2") == 0
+    printed = capsys.readouterr().out
+    assert "the search does not know its instance type: --instance-type ml.c5.xlarge." in " ".join(printed.split())
+    assert "Taken as 1 instance: " in printed
+
+
 def test_a_mix_has_a_folder_for_each_endpoint_one_cost_and_one_first_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -148,6 +191,8 @@ def test_stages_and_recordings_give_bounds(tmp_path: Path) -> None:
         ("c --target-rps 0 --utilisation 0 --spare -1", "--target-rps must be from"),
         ("c --target-rps 0 --utilisation 0 --spare=-1", "--utilisation must be from 5% to 100%"),
         ("c --target-rps 5 --growth 20%/min", "Give --seconds-to-create."),
+        ("c --target-rps 5 --growth 10", "--growth 10 is 1000%/min. Say 10%/min, or 1000%/min if you mean it."),
+        ("c --target-rps 5 --utilisation 70", "from 5% to 100%, not 7000%: did you mean 70%?"),
         ("c --target-rps 5 --growth much", "--growth must be how much the load grows"),
         ("c --target-rps 5 --stages 5:3s --replay x.csv", "Give either --replay or --stages, not both."),
         ("c --target-rps 5 --window +1s..+2s", "--window is for --replay."),
@@ -176,6 +221,7 @@ def test_endpoints_of_two_regions_are_two_plans(tmp_path: Path) -> None:
         capacity(tmp_path / name, endpoint={**ENDPOINT, "arguments": {"model": "x"}, "region": region})
     (tmp_path / "p.json").write_text('{"us-east-1": {"ml.m5.xlarge": 0.1}, "eu-west-1": {"ml.m5.xlarge": 0.9}}')
     assert plan("a", "b", "--target-rps", "1000", "--price-file", "p.json") == 0
+    assert "Each of 2 endpoints is planned for 1,000/s." in only_plan(tmp_path)[1]["missing"]
     costs = [each["cost"]["hour"] for each in only_plan(tmp_path)[1]["endpoints"]]
     assert costs == pytest.approx([1.5, 13.5])
 

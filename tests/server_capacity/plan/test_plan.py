@@ -99,6 +99,7 @@ def test_instances_come_from_the_lower_end_side_by_side() -> None:
         "rate": pytest.approx(103.5),
         "high": pytest.approx(107),
         "measured_at": 1,
+        "counted": False,
         "at_least": False,
     }
 
@@ -644,3 +645,17 @@ def test_a_search_that_was_interrupted_before_anything_was_judged_is_no_ground_f
     confirmed = measured(found(**nothing, stretches=stretches), "x")
     assert isinstance(confirmed, Measured)
     assert not any("interval" in remark for remark in confirmed.remarks())
+
+
+def test_a_report_is_as_wide_as_it_may_be() -> None:
+    made = whole(planned(target_rps=1000, cost=0.23))
+    narrow, wide = (to_text(made, width=width).splitlines() for width in (79, WIDTH))
+    assert max(map(len, narrow[1:-1])) <= 79
+    assert "a million" in "".join(wide)
+    assert "$/hour" in "".join(narrow)
+
+
+def test_a_search_without_a_limit_says_what_it_holds() -> None:
+    made = planned(search(100.0, limit="keeps up"), target_rps=1000)
+    assert 'searched without --slo: "holds" is only what it keeps up with' in told(made)
+    assert ", which it keeps up with. The plan rests" in " ".join(to_text(whole(made)).split())

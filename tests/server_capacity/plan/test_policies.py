@@ -120,7 +120,7 @@ def test_steps_leave_no_gap_and_the_lower_alarm_does_not_undo_the_upper_one() ->
 def test_what_is_not_known_is_a_placeholder_and_said() -> None:
     _, files, missing = made({})
     assert files["scalable_target.json"]["ResourceId"] == f"endpoint/{NAME}/variant/{VARIANT}"
-    assert any(f"{NAME} and {VARIANT} stand for names" in each for each in missing)
+    assert any(f"{NAME} and {VARIANT} in the files are yours to fill in: --endpoint-name" in each for each in missing)
     assert any("scaling_policy_cpu.json is not written: the instance type" in each for each in missing)
     gone = {**DEMO, "name": "made-for-the-search", "arguments": {}}
     assert made(gone)[1]["scalable_target.json"]["ResourceId"] == f"endpoint/{NAME}/variant/AllTraffic"
