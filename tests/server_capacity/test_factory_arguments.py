@@ -62,8 +62,9 @@ def test_a_file_is_read_and_not_run(tmp_path: Path) -> None:
     )
     assert factory_arguments(path) == FactoryArguments(endpoint, Signature((), takes_any=True))
     assert endpoint.value("instances", "3") == 3
+    taken = "it takes kind, instances, env, size, name"
     for name, text, told in (
-        ("instance", "3", "endpoint_factory takes no argument 'instance'; it takes kind, instances, env, size, name."),
+        ("instance", "3", f"endpoint_factory takes no argument 'instance'; {taken}. Did you mean instances?"),
         ("instances", "x", "endpoint_factory's instances: expected int, not 'x'."),
     ):
         with pytest.raises(BenchmarkError) as refused:
