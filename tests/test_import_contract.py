@@ -135,6 +135,7 @@ def test_the_files_of_a_run_directory_are_the_stores() -> None:
     homes = [
         "inference_benchmarker/recording/formats.py",
         "inference_benchmarker/wave/counts_file.py",
+        "inference_benchmarker/wave/identity.py",
         "inference_benchmarker/wave/requests_file.py",
     ]  # a user's own
     assert [place.split(":")[0] for place in parquet] == homes

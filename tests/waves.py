@@ -184,12 +184,14 @@ CONSTANTS = {"cores": 2, "memory_total_bytes": 8 << 30, "ephemeral_ports": 28_23
 PLAN = replace(open_plan("10", "2"), workers=2, seed=1, factories_file=Path("/nowhere/f.py"))
 
 
-def spooled(parent: Path, *, silent: int | None = None, ended: bool = True, plan: WavePlan = PLAN) -> RunDir:
+def spooled(
+    parent: Path, *, silent: int | None = None, ended: bool = True, plan: WavePlan = PLAN, unix_s: int = 1_700_000_000
+) -> RunDir:
     """A run directory as its primary leaves it; a silent worker never sent its last report."""
     run_dir = RunDir.create(parent)
     write_json(run_dir.plan, plan.public_json())
     spool = SpoolWriter(run_dir.spool)
-    spool.event(event="start", t0=5, wall_ns=1_700_000_000 * NS, caps=[5, 5], host=CONSTANTS)
+    spool.event(event="start", t0=5, wall_ns=unix_s * NS, caps=[5, 5], host=CONSTANTS)
     for worker in range(plan.workers):
         writer = BatchWriter()
         mine = [record for record in on_time(plan) if record.worker == worker]

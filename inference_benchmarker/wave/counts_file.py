@@ -22,6 +22,7 @@ from inference_benchmarker.records.check import MOST_COUNT
 from inference_benchmarker.records.counts import COLUMNS, WHATS, Counts, LabelCounts, Series, check_series
 from inference_benchmarker.records.histogram import MOST_BUCKET
 from inference_benchmarker.records.record import MAX_NAME_LENGTH
+from inference_benchmarker.wave.identity import marked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,13 +48,17 @@ _FINISH, _FIRST, _ERROR = "finish_reason", "first", "error"
 _LABEL = "label_"
 
 
-def write_counts(path: Path, counts: Counts) -> None:
-    """Write them so that a reader sees the old file or the whole new one."""
+def write_counts(path: Path, counts: Counts, start_unix_ns: int) -> None:
+    """Write those of the wave that began then, so that a reader sees the old file or the whole new one."""
     delta = dict.fromkeys(("second", "stage", "key", "count"), "DELTA_BINARY_PACKED")
     with (
         replacing(path) as file,
         pq.ParquetWriter(
-            file, SCHEMA, compression="zstd", use_dictionary=["what", "name"], column_encoding=delta
+            file,
+            marked(SCHEMA, start_unix_ns),
+            compression="zstd",
+            use_dictionary=["what", "name"],
+            column_encoding=delta,
         ) as writer,
     ):
         for what, series in counts.series.items():

@@ -18,6 +18,7 @@ from inference_benchmarker.records import arrow
 from inference_benchmarker.records.check import RecordsCheck
 from inference_benchmarker.records.columns import SCHEMA, Records
 from inference_benchmarker.records.parts import PART, RecordParts
+from inference_benchmarker.wave.identity import marked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -86,10 +87,13 @@ def in_file(path: Path) -> RecordParts:
     return RecordParts(FileSource(parquet, [[number] for number in range(parquet.num_row_groups)]))
 
 
-def write_requests(path: Path, parts: Iterable[Records]) -> None:
-    """Write them, a group of rows for each part, so that a reader sees the old file or the whole new one."""
+def write_requests(path: Path, parts: Iterable[Records], start_unix_ns: int) -> None:
+    """Write those of the wave that began then, a group of rows for each part.
+
+    A reader sees the old file or the whole new one.
+    """
     forget_drafts(path)  # they may be large
-    with replacing(path) as file, pq.ParquetWriter(file, SCHEMA, **_WRITING) as writer:
+    with replacing(path) as file, pq.ParquetWriter(file, marked(SCHEMA, start_unix_ns), **_WRITING) as writer:
         for part in parts:
             if len(part):
                 writer.write_table(part.table, row_group_size=len(part))

@@ -30,6 +30,7 @@ from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave.consistency import check_requests, check_wave
 from inference_benchmarker.wave.counts_file import read_counts, write_counts
 from inference_benchmarker.wave.finalise import finalise, make_countable, nothing_recorded, offered
+from inference_benchmarker.wave.identity import check_of_wave
 from inference_benchmarker.wave.instances import read_instances, write_instances
 from inference_benchmarker.wave.plan_file import save_plan as save_plan  # noqa: PLC0414 - the rest of the store
 from inference_benchmarker.wave.recorded import scheduled
@@ -78,7 +79,7 @@ def _save_rest(wave: Wave, run_dir: RunDir) -> Wave:
     """Store what is told beside the requests, which are stored already, and what is computed from them."""
     wave = wave.stored_in(run_dir)
     if wave.counts is not None:
-        write_counts(run_dir.counts, wave.counts)
+        write_counts(run_dir.counts, wave.counts, wave.window.start_unix_ns)
     if wave.plan.load.steered:
         write_json(run_dir.plan, {**read_json(run_dir.plan), **wave.plan.public_json()})
     replace_file(run_dir.timeline, timeline(wave))
@@ -133,7 +134,8 @@ def _with_requests_stored(wave: Wave, run_dir: RunDir, check: RecordsCheck | Non
 
     Those of a large wave are then the file's. ValueError where they are refused: nothing is written.
     """
-    write_requests(run_dir.requests, _each_checked(wave, check) if check else _parts_of(wave))
+    parts = _each_checked(wave, check) if check else _parts_of(wave)
+    write_requests(run_dir.requests, parts, wave.window.start_unix_ns)
     if isinstance(wave.records, Records) and isinstance(wave.warmup, Records):
         return wave
     return wave.with_requests(in_file(run_dir.requests))
@@ -180,6 +182,8 @@ def _stored(run_dir: RunDir) -> Wave:
         wave = _of_facts(plan, requests, _todays_facts(described), run_dir)
         check_wave(wave)
         check_requests(wave, requests.checked)
+        for path in filter(is_file, (run_dir.requests, run_dir.counts)):
+            check_of_wave(path, wave.window.start_unix_ns)
     except UNREADABLE as error:
         raise foreign(run_dir.summary, error) from None
     return wave

@@ -34,7 +34,7 @@ WRONG = RequestRecord(1, 0, NS, NS, 2 * NS, "failed", "a", "E")
 def test_counts_are_read_as_they_were_written(tmp_path_factory: pytest.TempPathFactory, rows: list[Any]) -> None:
     path = tmp_path_factory.mktemp("counts") / "counts.parquet"
     written = counted(rows, stage_ends=(2 * NS,), draw=random.Random(1))
-    write_counts(path, written)
+    write_counts(path, written, 0)
     found = read_counts(path)
     assert _told(found) == _told(written)
     assert (found.errors, found.first, found.finish_reasons) == (written.errors, written.first, written.finish_reasons)
@@ -89,7 +89,7 @@ FORGED: dict[str, Callable[[pa.Table], pa.Table]] = {
 @pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
 def test_forged_counts_are_refused_in_a_sentence(tmp_path: Path, forge: Callable[[pa.Table], pa.Table]) -> None:
     path = tmp_path / "counts.parquet"
-    write_counts(path, counted([*on_time(PLAN), WRONG]))
+    write_counts(path, counted([*on_time(PLAN), WRONG]), 0)
     pq.write_table(forge(pq.read_table(path)), path)
     with pytest.raises(BenchmarkError, match=r"counts\.parquet"):
         read_counts(path)

@@ -81,7 +81,7 @@ def test_what_a_frame_takes_is_about_what_pandas_says() -> None:
 
 def test_the_dataset_is_of_the_file_and_without_the_warm_up(tmp_path: Path) -> None:
     records = Records.of([RequestRecord(i, 0, i, i, i + 5) for i in range(-10, 100)])
-    write_requests(tmp_path / "requests.parquet", records.parts())
+    write_requests(tmp_path / "requests.parquet", records.parts(), 0)
     found = file_dataset(tmp_path / "requests.parquet")
     assert found is not None
     assert (found.count_rows(), found.to_table().column("index").to_pylist()) == (100, list(range(100)))

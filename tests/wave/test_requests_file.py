@@ -51,7 +51,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("rows", [1, 7, 1_000])
 def test_the_parts_that_are_written_are_those_that_are_read(path: Path, rows: int) -> None:
     records = some()
-    write_requests(path, in_parts(records, rows).parts())
+    write_requests(path, in_parts(records, rows).parts(), 0)
     assert list(in_file(path)) == list(records)
     assert [len(part) for part in in_file(path).parts("due")] == [len(part) for part in in_parts(records, rows).parts()]
     read = read_requests(path, part=20)
@@ -83,15 +83,15 @@ def test_a_large_file_of_an_older_version_has_what_it_lacks(path: Path) -> None:
 
 
 def test_a_part_has_the_columns_that_were_named(path: Path) -> None:
-    write_requests(path, in_parts(some(), 9).parts())
+    write_requests(path, in_parts(some(), 9).parts(), 0)
     (first, *_) = in_file(path).parts("done", "index")
     assert set(first.table.column_names) == {"index", "done"}
 
 
 def test_the_file_may_be_replaced_or_deleted_meanwhile(path: Path) -> None:
-    write_requests(path, in_parts(some(), 9).parts())
+    write_requests(path, in_parts(some(), 9).parts(), 0)
     read = in_file(path)
-    write_requests(path, [])
+    write_requests(path, [], 0)
     path.unlink()
     assert list(read) == list(some())
 
@@ -101,7 +101,7 @@ def test_a_draft_that_is_still_written_stays(path: Path) -> None:
     killed = path.with_name(f".{path.name}.0.part")
     killed.touch()
     with replacing(path) as file:
-        write_requests(path, [some()])
+        write_requests(path, [some()], 0)
         file.write(b"of the other")
     assert path.read_bytes() == b"of the other"
     assert not killed.exists()
@@ -110,11 +110,11 @@ def test_a_draft_that_is_still_written_stays(path: Path) -> None:
 def test_what_is_out_of_order_is_refused(path: Path) -> None:
     records = some()
     halves = [records.between(30, len(records)), records.between(0, 30)]
-    write_requests(path, halves)
+    write_requests(path, halves, 0)
     for part in (10, 1_000):
         with pytest.raises(BenchmarkError, match="not in the order of their arrivals"):
             read_requests(path, part=part)
-    write_requests(path, [records.between(0, 20), records.between(19, 40)])
+    write_requests(path, [records.between(0, 20), records.between(19, 40)], 0)
     with pytest.raises(BenchmarkError, match="an arrival has two first attempts"):
         read_requests(path, part=10)
 

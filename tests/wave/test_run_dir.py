@@ -25,10 +25,12 @@ from inference_benchmarker.records.record import NONE, BatchWriter, Ledger
 from inference_benchmarker.units import NS
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave import store
+from inference_benchmarker.wave.counts_file import write_counts
 from inference_benchmarker.wave.requests_file import read_requests, write_requests
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import SpoolReader, SpoolWriter
 from tests.conftest import ROOT
+from tests.counted import counted
 from tests.hostile import write_frames
 from tests.waves import MS, PLAN, on_time, spooled, use
 
@@ -240,6 +242,18 @@ class TestWave:
         assert sys.executable == command[0]
 
 
+def test_a_file_of_another_wave_is_said_though_it_is_whole(tmp_path: Path) -> None:
+    runs = [spooled(tmp_path, unix_s=unix_s) for unix_s in (1_700_000_000, 1_700_000_100)]
+    one, other = (Wave.load(run_dir.path) for run_dir in runs)
+    assert one.ledger == other.ledger
+    runs[0].requests.write_bytes(runs[1].requests.read_bytes())
+    with pytest.raises(BenchmarkError, match=r"requests\.parquet: is a file of another wave than summary\.json"):
+        Wave.load(runs[0].path)
+    write_counts(runs[1].counts, counted(on_time(PLAN)), one.window.start_unix_ns)
+    with pytest.raises(BenchmarkError, match=r"counts\.parquet: is a file of another wave than summary\.json"):
+        Wave.load(runs[1].path)
+
+
 def test_a_directory_of_runs_is_answered_with_the_latest(tmp_path: Path) -> None:
     for name in ("20260101T000000Z_benchmark", "20260102T000000Z_benchmark"):
         (tmp_path / name).mkdir()
@@ -251,7 +265,7 @@ def test_a_directory_of_runs_is_answered_with_the_latest(tmp_path: Path) -> None
 
 
 def test_arrow_reads_the_records_by_itself(tmp_path: Path, parquet_sources: list[object]) -> None:
-    write_requests(tmp_path / "requests.parquet", [])
+    write_requests(tmp_path / "requests.parquet", [], 0)
     assert len(read_requests(tmp_path / "requests.parquet").records) == 0
     assert {type(source) for source in parquet_sources} == {pa.OSFile}
 
