@@ -67,6 +67,15 @@ def metric_text(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1_000 or value % 1 == 0 else f"{value:.4g}"
 
 
+def number_text(value: float, beside: float | None = None) -> str:
+    """A number without a unit, to four digits or all before the point: 0.8, 1,024; more to differ from ``beside``."""
+    for digits in range(4, 18):
+        text = f"{value:,.0f}" if 1_000 <= abs(value) < 1e15 and digits == 4 else f"{value:.{digits}g}"
+        if beside is None or value == beside or text != number_text(beside):
+            break
+    return text
+
+
 def money_text(amount: float, currency: str = "USD") -> str:
     """$1.22, $0.0036, $12,345, 1.22 CNY: to cents, of less than ten cents two digits, from a thousand on no cents."""
     size = abs(amount)

@@ -24,6 +24,7 @@ class _Slices:
             if len(firsts)
             else {0}
         )
+        self.metrics = records.metrics
         self.lengths = np.diff(self._edges).tolist()
 
     def read(self, part: int, columns: Sequence[str]) -> Records:

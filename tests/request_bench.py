@@ -10,7 +10,7 @@ from inference_benchmarker.engine.worker.requests import InvokeRequests
 from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.records.columns import Records
-from inference_benchmarker.records.packed import BASE_DTYPE, STREAM_DTYPE, WorkerColumns
+from inference_benchmarker.records.packed import WorkerColumns, unpacked
 from inference_benchmarker.records.record import BatchWriter, RequestRecord, split_batch
 
 if TYPE_CHECKING:
@@ -36,15 +36,14 @@ class Bench:
 
     def records(self) -> list[RequestRecord]:
         """Everything recorded since the last call."""
-        meta, base, streams, gaps = split_batch(self.writer.take({}))
+        meta, *sections = split_batch(self.writer.take({}))
         columns = WorkerColumns(
             worker=0,
-            base=np.frombuffer(base, BASE_DTYPE),
-            streams=np.frombuffer(streams, STREAM_DTYPE),
-            gaps=np.frombuffer(gaps, np.uint32),
+            **unpacked(sections),
             labels=meta["labels"],
             errors=meta["errors"],
             finish_reasons=meta["finish_reasons"],
+            metric_names=[*self.writer.metric_numbers],
             attempts=np.array(meta.get("attempts", []), np.int64).reshape(-1, 2),
         )
         return list(Records.of_workers([columns]))

@@ -19,7 +19,7 @@ from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.records.columns import SCHEMA, Records
-from inference_benchmarker.records.packed import BASE_DTYPE, STREAM_DTYPE, WorkerColumns
+from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE, STREAM_DTYPE, WorkerColumns
 from inference_benchmarker.records.record import (
     FINISH_SHIFT,
     HAS_STREAM,
@@ -121,6 +121,9 @@ class Worker:
         )
         if stream:
             self.writer.add_stream(self._times(record), _packed(record.tokens_in), _packed(record.tokens_out))
+        if record.metrics:
+            self.writer.metric_numbers.take_up(record.metrics)
+            self.writer.add_metrics(record.metrics)
         if record.attempt:
             self.writer.add_attempt(record.attempt, record.due if arrived is None else arrived)
 
@@ -141,8 +144,11 @@ class Worker:
     def columns(self) -> WorkerColumns:
         parts = [split_batch(batch) for batch in self.batches]
         attempts, rows = [np.zeros((0, 2), np.int64)], 0
-        for meta, base, _, _ in parts:
+        metrics = [np.zeros(0, METRIC_DTYPE)]
+        for meta, base, _, _, told in parts:
             attempts.append(np.array(meta.get("attempts", []), np.int64).reshape(-1, 2) + np.array((rows, 0)))
+            metrics.append(np.frombuffer(told, METRIC_DTYPE).copy())
+            metrics[-1]["row"] += rows
             rows += len(base) // BASE_DTYPE.itemsize
         return WorkerColumns(
             worker=self.number,
@@ -153,6 +159,8 @@ class Worker:
             errors=[name for part in parts for name in part[0]["errors"]],
             finish_reasons=[name for part in parts for name in part[0]["finish_reasons"]],
             attempts=np.concatenate(attempts),
+            metrics=np.concatenate(metrics),
+            metric_names=[*self.writer.metric_numbers],
         )
 
 

@@ -177,7 +177,7 @@ WAVE_FLAGS = table_for(
                 "--slo",
                 "EXPR",
                 "a limit, repeatable: p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99, "
-                "server.CPUUtilization<70%",
+                "metric.cache_hit.mean>0.8, server.CPUUtilization<70%",
                 _slo,
                 sets="slos",
                 repeatable=True,

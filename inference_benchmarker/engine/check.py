@@ -12,8 +12,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from inference_benchmarker.engine.child_logs import child_log
 from inference_benchmarker.engine.leftovers import MARK, end_leftovers, new_mark
 from inference_benchmarker.engine.processes import REAP_S, child_environment
@@ -22,7 +20,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.address import Address
 from inference_benchmarker.facts.probe import Seen
 from inference_benchmarker.records.columns import Records
-from inference_benchmarker.records.packed import BASE_DTYPE, STREAM_DTYPE, WorkerColumns
+from inference_benchmarker.records.packed import WorkerColumns, unpacked
 from inference_benchmarker.records.record import split_batch
 from inference_benchmarker.redact import redact, secret_values
 from inference_benchmarker.report.check import Check, Ended
@@ -110,15 +108,14 @@ def _hand_on(output: Path, printed: Callable[[str], None]) -> None:
 def _understood(file: Path, result: dict[str, Any]) -> Check:
     if (error := result.get("error")) is not None:
         raise BenchmarkError(error["message"], error["hint"])
-    meta, base, streams, gaps = split_batch(base64.b64decode(result["batch"]))
+    meta, *sections = split_batch(base64.b64decode(result["batch"]))
     columns = WorkerColumns(
         worker=0,
-        base=np.frombuffer(base, BASE_DTYPE),
-        streams=np.frombuffer(streams, STREAM_DTYPE),
-        gaps=np.frombuffer(gaps, np.uint32),
+        **unpacked(sections),
         labels=meta["labels"],
         errors=meta["errors"],
         finish_reasons=meta["finish_reasons"],
+        metric_names=meta.get("metrics", []),
     )
     (record,) = Records.of_workers([columns])
     seen = Seen(**{**result["seen"], "addresses": [Address(**told) for told in result["seen"]["addresses"]]})

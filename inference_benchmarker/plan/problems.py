@@ -210,8 +210,9 @@ def _records_problems(plan: WavePlan) -> Iterator[Problem]:
     if plan.goodput:
         yield Problem(("records", "goodput"), f"--goodput {told}")
     for slo in plan.slos:
-        if slo.metric == "tpot":
-            yield Problem(("records", "slos"), f"--slo {slo.expression}: TPOT {told}")
+        if slo.metric == "tpot" or slo.is_on_user_metric:
+            what = "TPOT" if slo.metric == "tpot" else "a metric of your own"
+            yield Problem(("records", "slos"), f"--slo {slo.expression}: {what} {told}")
 
 
 def _threshold_problems(plan: WavePlan) -> Iterator[Problem]:

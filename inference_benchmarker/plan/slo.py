@@ -18,17 +18,25 @@ _NAME = (
 )
 SLO_PATTERN = re.compile(_NAME + r"(?P<op><=|>=|<|>)\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|ms|s|%)?\s*")
 REGRESSION_PATTERN = re.compile(_NAME + r"=\s*(?P<value>\d+(?:\.\d+)?)\s*%\s*")
+_METRIC_PATTERN = re.compile(
+    r"\s*(?P<metric>metric\.[A-Za-z_][A-Za-z0-9_]{0,63})(?:\.(?P<stat>mean|min|max|median|p\d{1,2}(?:\.\d{1,3})?))?"
+    r"\s*(?P<op><=|>=|<|>)\s*(?P<value>[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,2})?)\s*(?P<unit>us|ms|s|%)?\s*"
+)
 REQUEST_PATTERN = re.compile(
     r"\s*(?P<metric>latency|e2e|response_time|ttft|itl|tpot)\s*(?P<op><=|<)\s*"
     r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|ms|s)\s*"
 )
+_USER_METRIC = "metric."
 _ALONE = ("success", "rate", "goodput")
 _UNITS_PER_SECOND = {"us": 1_000_000, "ms": 1_000, "s": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class Slo:
-    """One limit on the wave, e.g. ``latency.p99 <= 0.5`` (seconds) or ``success >= 0.99`` (a share)."""
+    """One limit on the wave, e.g. ``latency.p99 <= 0.5`` (seconds) or ``success >= 0.99`` (a share).
+
+    On a metric of the user's own (``metric.cache_hit.mean>0.8``) it has the unit of that one.
+    """
 
     expression: str
     metric: str
@@ -46,6 +54,8 @@ class Slo:
         stage, colon, of_stage = text.rpartition(":")
         if colon:
             return replace(cls.parse(of_stage), stage=stage.strip(), expression=text.strip())
+        if text.strip().startswith(_USER_METRIC):
+            return cls._of_user_metric(text)
         match = SLO_PATTERN.fullmatch(text) if text.isascii() else None
         if match is None or (problem := _slo_problem(match)):
             reason = "" if match is None else f" ({problem})"
@@ -59,6 +69,24 @@ class Slo:
             return cls(text.strip(), *_named(match), match["op"], float(value / 100 if unit == "%" else value))
         limit = float(value / _UNITS_PER_SECOND[unit])
         return cls(text.strip(), *_named(match), match["op"], limit)
+
+    @classmethod
+    def _of_user_metric(cls, text: str) -> Slo:
+        match = _METRIC_PATTERN.fullmatch(text) if text.isascii() else None
+        if match is None or (problem := _metric_problem(match)):
+            reason = "" if match is None else f" ({problem})"
+            raise BenchmarkError(
+                f"--slo {text!r} is not a limit on a metric of your own{reason}.",
+                "Write metric.NAME.STATISTIC and a number without a unit, e.g. metric.cache_hit.mean>0.8, with mean, "
+                "median, min, max or a percentile such as p99.9.",
+            )
+        stat = "p50" if match["stat"] == "median" else match["stat"]
+        return cls(text.strip(), match["metric"], stat, match["op"], float(match["value"]))
+
+    @property
+    def is_on_user_metric(self) -> bool:
+        """Tells whether it limits what the user's code told of requests."""
+        return self.metric.startswith(_USER_METRIC)
 
     def met(self, measured: float | None) -> bool:
         """Tells whether a measured value keeps the limit; what was not measured does not."""
@@ -143,6 +171,14 @@ def _name_problem(match: re.Match[str]) -> str:
     if match["stat"][1].isdigit() and not float(match["stat"][1:]):
         return "percentiles start above 0"
     return ""
+
+
+def _metric_problem(match: re.Match[str]) -> str:
+    if match["stat"] is None:
+        return f"say which statistic, e.g. {match['metric']}.mean"
+    if match["unit"]:
+        return f"it has the unit that your code gave it: leave out {match['unit']}"
+    return _name_problem(match)
 
 
 def _slo_problem(match: re.Match[str]) -> str:

@@ -57,7 +57,7 @@ def texts(values: Sequence[str]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
 
 
-def numbers(array: pa.Array | pa.ChunkedArray, null: int = 0) -> npt.NDArray[Any]:
+def numbers(array: pa.Array | pa.ChunkedArray, null: float = 0) -> npt.NDArray[Any]:
     """The numbers of a column; ``null`` where it is null."""
     array = _whole(array)
     dtype = np.dtype(array.type.to_pandas_dtype())

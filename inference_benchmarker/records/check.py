@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.records.record import OUTCOMES
 from inference_benchmarker.units import MAX_SECONDS, NS
 
@@ -57,6 +58,10 @@ def _check_values(part: Records) -> None:
         low, high = int(values.min()), int(values.max())
         if not least <= low <= high <= most:
             raise ValueError(f"{name} is from {low} to {high}")
+    for name in part.metrics:
+        told = part.metric(name)[part.has(PREFIX + name)]
+        if not np.isfinite(told).all():
+            raise ValueError(f"{PREFIX}{name} is no finite number")
     for name in ("label", "outcome", "error", "finish_reason"):
         codes, names = part.coded(name)
         if None in names or (name == "outcome" and not (codes >= 0).all()):

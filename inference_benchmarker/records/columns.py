@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from inference_benchmarker.records import arrow
+from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.records.packed import WorkerColumns, joined
 from inference_benchmarker.records.record import RequestRecord
 
@@ -52,6 +53,16 @@ SCHEMA = pa.schema(
 )
 
 
+def schema_of(metrics: Iterable[str]) -> pa.Schema:
+    """The columns of a wave whose requests told these metrics."""
+    return pa.schema([*SCHEMA, *(pa.field(PREFIX + name, pa.float64()) for name in metrics)])
+
+
+def metrics_in(columns: Iterable[str]) -> tuple[str, ...]:
+    """The names of the metrics among some columns."""
+    return tuple(name.removeprefix(PREFIX) for name in columns if name.startswith(PREFIX))
+
+
 class Records:
     """The records of a wave, sorted by arrival index, then by attempt where clients tried again.
 
@@ -70,19 +81,25 @@ class Records:
             for row in batch.to_pylist():
                 row["label"] = row["label"] or ""
                 row["gaps"] = None if row["gaps"] is None else tuple(row["gaps"])
-                yield RequestRecord(**row)
+                told = {name: value for name in self.metrics if (value := row.pop(PREFIX + name)) is not None}
+                yield RequestRecord(**row, metrics=told or None)
 
     @classmethod
     def of(cls, records: Iterable[RequestRecord]) -> Records:
         """The table of some records."""
-        rows = [record._asdict() for record in sorted(records, key=lambda record: (record.index, record.attempt))]
-        return cls(pa.Table.from_pylist(rows, schema=SCHEMA))
+        rows = []
+        for record in sorted(records, key=lambda record: (record.index, record.attempt)):
+            told = record.metrics or {}
+            rows.append({**record._asdict(), **{PREFIX + name: value for name, value in told.items()}})
+        names = sorted({name for row in rows for name in row["metrics"] or ()})
+        return cls(pa.Table.from_pylist(rows, schema=schema_of(names)))
 
     @classmethod
     def of_workers(cls, workers: Iterable[WorkerColumns]) -> Records:
         """The table of what the workers reported."""
         columns = joined(list(workers))
-        return cls(pa.table([columns[field.name] for field in SCHEMA], schema=SCHEMA))
+        schema = schema_of(metrics_in(columns))
+        return cls(pa.table([columns[field.name] for field in schema], schema=schema))
 
     @classmethod
     def joined(cls, parts: Sequence[Records]) -> Records:
@@ -90,6 +107,16 @@ class Records:
         if not parts:
             return cls(SCHEMA.empty_table())
         return cls(pa.concat_tables([part.table for part in parts]).unify_dictionaries().combine_chunks())
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of the metrics that are here; each has a column."""
+        return metrics_in(self.table.column_names)
+
+    def metric(self, name: str) -> Floats:
+        """The values of a metric; NaN where the request told none."""
+        values: Floats = arrow.numbers(self.table.column(PREFIX + name), null=np.nan)
+        return values
 
     def int(self, name: str) -> Int64:
         """An integer column as numpy; 0 where it is null (see ``has``)."""

@@ -32,7 +32,7 @@ from inference_benchmarker.records.record import (
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 MOST_SLOWEST = 1_000
 MOST_TIMED_LABELS = 1_000
@@ -226,6 +226,7 @@ class _Slow:
     base: bytes
     stream: bytes = b""
     gaps: bytes = b""
+    metrics: Mapping[str, Any] = field(default_factory=dict)
 
 
 class CountWriter(BatchWriter):
@@ -263,6 +264,11 @@ class CountWriter(BatchWriter):
         self._streams.clear()
         del self._gaps[:]
 
+    def add_metrics(self, metrics: Mapping[str, Any]) -> None:
+        """Adds to the request just added its metrics, where its row is kept."""
+        if self._last is not None:
+            self._last.metrics = metrics
+
     def take(self, meta: dict[str, Any]) -> bytes:
         """The batch since the last call, with ``meta`` (ledger, sequence number) beside the counts."""
         new = [entry for entry in self._slowest if -entry[1] >= self._taken]
@@ -271,6 +277,7 @@ class CountWriter(BatchWriter):
             self._base += slow.base
             self._streams += slow.stream
             self._gaps.frombytes(slow.gaps)
+            super().add_metrics(slow.metrics)
         warmup = self._counts.take_warmup()
         return super().take({**meta, "warmup": warmup, "totals": self._counts.take_totals()})
 

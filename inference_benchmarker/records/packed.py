@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from inference_benchmarker.records import arrow
+from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.records.record import FINISH_MASK, FINISH_SHIFT, HAS_STREAM, NONE, OUTCOME, OUTCOMES
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ STREAM_DTYPE = np.dtype(
         ("gaps", "<u4"),
     ]
 )
+METRIC_DTYPE = np.dtype([("row", "<u4"), ("name", "u1"), ("value", "<f8")])
 _MOST_GAPS = (1 << 31) - 1
 _STREAM_NUMBERS = ("first_token", "last_token", "chunks", "tokens_in", "tokens_out")
 _KEY_BITS = 62
@@ -54,6 +56,7 @@ class WorkerColumns:
     """One worker's reports, joined over its batches: packed arrays and the names their numbers mean.
 
     ``attempts`` has a pair for each request that was not its arrival's first: its row, and the how many-th it was.
+    ``metrics`` are values of the user's own, each with the row of its request and the number of its name.
     """
 
     worker: int
@@ -64,6 +67,8 @@ class WorkerColumns:
     errors: list[str]
     finish_reasons: list[str]
     attempts: Int64 = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+    metrics: npt.NDArray[Any] = field(default_factory=lambda: np.zeros(0, METRIC_DTYPE))
+    metric_names: list[str] = field(default_factory=list)
 
     def between(self, first: int, stop: int) -> WorkerColumns:
         """The reports of the arrivals from ``first`` on, before ``stop``."""
@@ -71,10 +76,12 @@ class WorkerColumns:
         chosen = (index >= first) & (index < stop)
         if chosen.all():
             return self
-        check_streams(self)
+        check_rows(self)
         streams = chosen[(self.base["outcome"] & HAS_STREAM) != 0]
         places = np.cumsum(chosen) - 1
         attempts = self.attempts[chosen[self.attempts[:, 0]]]
+        metrics = self.metrics[chosen[self.metrics["row"]]]
+        metrics["row"] = places[metrics["row"]]
         return WorkerColumns(
             self.worker,
             self.base.take(np.flatnonzero(chosen)),  # a mask moves rows field by field
@@ -82,7 +89,14 @@ class WorkerColumns:
             self.gaps[np.repeat(streams, self.streams["gaps"])],
             *(self.labels, self.errors, self.finish_reasons),
             np.column_stack((places[attempts[:, 0]], attempts[:, 1])),
+            *(metrics, self.metric_names),
         )
+
+
+def unpacked(sections: Sequence[memoryview]) -> dict[str, npt.NDArray[Any]]:
+    """A batch's sections as arrays, by their names in ``WorkerColumns``."""
+    kinds = {"base": BASE_DTYPE, "streams": STREAM_DTYPE, "gaps": np.dtype(np.uint32), "metrics": METRIC_DTYPE}
+    return {name: np.frombuffer(data, kind) for (name, kind), data in zip(kinds.items(), sections, strict=True)}
 
 
 def joined(workers: Sequence[WorkerColumns]) -> dict[str, pa.Array]:
@@ -96,16 +110,20 @@ def joined(workers: Sequence[WorkerColumns]) -> dict[str, pa.Array]:
     columns["bytes"] = arrow.nullable(_field(workers, "bytes").take(order), NONE)
     for name in ("index", "due", "sent", "done", "build_ns"):
         columns[name] = arrow.column(_field(workers, name).take(order))
-    return columns | _stream_columns(workers, order)
+    return columns | _stream_columns(workers, order) | _metric_columns(workers, order)
 
 
-def check_streams(worker: WorkerColumns) -> None:
-    """Raise ValueError where streams or gaps are not as many as the requests tell."""
+def check_rows(worker: WorkerColumns) -> None:
+    """Raise ValueError where streams or gaps are not as many as the requests tell, or a metric is of none of them."""
     streams, gaps = np.count_nonzero(worker.base["outcome"] & HAS_STREAM), int(worker.streams["gaps"].sum())
     if streams != len(worker.streams):
         raise ValueError(f"{len(worker.streams):,} streams, {streams:,} of them told")
     if gaps != len(worker.gaps):
         raise ValueError(f"{len(worker.gaps):,} gaps between tokens, {gaps:,} of them told")
+    if (worker.metrics["row"] >= len(worker.base)).any():
+        raise ValueError("a metric of no request")
+    if (worker.metrics["name"] >= len(worker.metric_names)).any():
+        raise ValueError("a metric without a name")
 
 
 def _order(workers: Sequence[WorkerColumns]) -> Int64:
@@ -187,7 +205,7 @@ def _named(
 def _stream_columns(workers: Sequence[WorkerColumns], order: Int64) -> dict[str, pa.Array]:
     """The columns only some requests have, spread to their rows; entries and gaps lie in the order of rows."""
     for worker in workers:
-        check_streams(worker)
+        check_rows(worker)
     if not any(len(worker.streams) for worker in workers):
         nothing = arrow.nothing(len(order), np.dtype(np.int64))
         return {**dict.fromkeys(_STREAM_NUMBERS, nothing), "gaps": arrow.no_lists(len(order), pa.uint32())}
@@ -204,6 +222,24 @@ def _stream_columns(workers: Sequence[WorkerColumns], order: Int64) -> dict[str,
     lists = pa.ListArray.from_arrays(arrow.column(offsets, no_pieces), arrow.column(gaps))
     columns["gaps"] = lists.take(arrow.column(order))
     return columns
+
+
+def _metric_columns(workers: Sequence[WorkerColumns], order: Int64) -> dict[str, pa.Array]:
+    """A column for each name that any of the workers has, in the order of the names."""
+    columns = {}
+    for name in sorted({name for worker in workers for name in worker.metric_names}):
+        values = np.concatenate([_metric(worker, name) for worker in workers]).take(order)
+        columns[PREFIX + name] = arrow.column(values, np.isnan(values))
+    return columns
+
+
+def _metric(worker: WorkerColumns, name: str) -> npt.NDArray[np.float64]:
+    """The values of a metric at the rows of their requests; NaN where none was told."""
+    values = np.full(len(worker.base), np.nan)
+    if name in worker.metric_names:
+        own = worker.metrics[worker.metrics["name"] == worker.metric_names.index(name)]
+        values[own["row"]] = own["value"]
+    return values
 
 
 def _spread(worker: WorkerColumns, name: str, missing: int) -> Int64:

@@ -28,6 +28,10 @@ class InParts(Protocol):
     maybe others; without names, all. ``arrived`` and ``lasts`` need ``index``, ``attempt`` and ``due``.
     """
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of the users' metrics that their requests told."""
+
     def __len__(self) -> int:
         """The number of records."""
 
@@ -51,6 +55,10 @@ class Source(Protocol):
     def lengths(self) -> Sequence[int]:
         """The number of records in each part."""
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of the users' metrics in any part."""
+
     def read(self, part: int, columns: Sequence[str]) -> Records:
         """The records of a part, with some columns of them; without names, with all."""
 
@@ -63,6 +71,11 @@ class RecordParts:
         self._edges = [0, *accumulate(source.lengths)]
         self._first, self._stop = first, self._edges[-1] if stop is None else stop
         self._start_ns = start_ns
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """As ``InParts`` says."""
+        return self._source.metrics
 
     def __len__(self) -> int:
         return self._stop - self._first

@@ -6,7 +6,6 @@ A batch is packed as it grows, a fixed few tens of bytes a request, so reporting
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import operator
 import struct
@@ -20,23 +19,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from inference_benchmarker.json_text import parse_json
 from inference_benchmarker.records.error_key import error_key, error_text, storable
 from inference_benchmarker.records.feed import MOST_ROWS, FeedWriter, read_cells
-from inference_benchmarker.redact import CUT, beginning, excerpt
+from inference_benchmarker.records.metrics import METRIC, MetricNumbers, check_metric_names
+from inference_benchmarker.records.names import MAX_NAME_LENGTH, Names
+from inference_benchmarker.redact import beginning, excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 OK, FAILED, ABANDONED = 0, 1, 2
 OUTCOMES = ("ok", "failed", "abandoned")
 NONE = -(1 << 63)  # stands for None in a packed int64
-MAX_NAMES = 10_000
 MAX_FINISH_REASONS = 31  # with "(other)", what the bits have room for
 MAX_TEXTS = 3
 MAX_TEXT_LENGTH = 500
 RAW_TEXT_LENGTH = 4 * MAX_TEXT_LENGTH  # of what a worker keeps: more than is shown is searched for credentials
-MAX_NAME_LENGTH = 200
 _READ_NAME_LENGTH = 4 * MAX_NAME_LENGTH
 MAX_GAP_US = (1 << 32) - 1
-OTHER = "(other)"
 
 # A packed outcome: two bits are the outcome, five the number of the finish reason, 0 where none was told.
 HAS_STREAM = 0x80  # set when an entry of STREAM belongs to the request
@@ -47,7 +45,7 @@ BASE = struct.Struct("<qqqqqqHHB")
 # first_token, last_token, chunks, tokens_in, tokens_out, number of gaps
 STREAM = struct.Struct("<qqqqqI")
 _SECTIONS = struct.Struct("<IIII")
-_ROW_SIZES = (BASE.size, STREAM.size, 4)
+_ROW_SIZES = (BASE.size, STREAM.size, 4, METRIC.size)
 
 
 class RequestRecord(NamedTuple):
@@ -74,6 +72,7 @@ class RequestRecord(NamedTuple):
     gaps: tuple[int, ...] | None = None
     finish_reason: str | None = None
     attempt: int = 0
+    metrics: Mapping[str, float] | None = None
 
 
 _ALWAYS = frozenset(("scheduled", "sent", "dropped", "lost", "ok", "failed", "abandoned"))
@@ -131,60 +130,6 @@ class Ledger:
         return cls(**{f.name: data[f.name] if f.name in _ALWAYS else data.get(f.name, 0) for f in fields(cls)})
 
 
-class Names:
-    """Numbers for names, as of labels and errors; one beyond the limit ``most`` is ``(other)``, so memory is bounded.
-
-    ``hide`` takes secrets out of each new name. A long one is cut, and a digest of it keeps it apart from those
-    that begin as it does.
-    """
-
-    def __init__(self, *initial: str, hide: Callable[[str], str] = str, most: int = MAX_NAMES) -> None:
-        self._ids: dict[str | bytes, int] = {}
-        self._numbers: dict[str, int] = {}
-        self._names: list[str] = []
-        self._taken = 0
-        self._hide = hide
-        self._most = most
-        for name in initial:
-            self[name]
-
-    def __getitem__(self, name: str) -> int:
-        known = self._ids.get(name)
-        return self._number(name) if known is None else known
-
-    def _number(self, name: str) -> int:
-        key = name if len(name) <= MAX_NAME_LENGTH else _digest(name)
-        if key not in self._ids:
-            if len(self._ids) >= self._most and name != OTHER:
-                return self[OTHER]
-            self._ids[key] = self._numbered(self._shown(name))
-        return self._ids[key]
-
-    def _numbered(self, shown: str) -> int:
-        """The number of a name as it is shown: names that differ in a secret alone are one."""
-        number = self._numbers.setdefault(shown, len(self._names))
-        if number == len(self._names):
-            self._names.append(shown)
-        return number
-
-    def _shown(self, name: str) -> str:
-        shown = storable(self._hide(name))
-        if len(shown) <= MAX_NAME_LENGTH and not shown.endswith(CUT):
-            return shown
-        end = f"{CUT} {_digest(name).hex()}"
-        return shown[: MAX_NAME_LENGTH - len(end)] + end
-
-    def name(self, number: int) -> str:
-        """The name of a number."""
-        return self._names[number]
-
-    def take_new(self) -> list[str]:
-        """Names first used since the last call, in order of their numbers."""
-        new = self._names[self._taken :]
-        self._taken = len(self._names)
-        return new
-
-
 class BatchWriter:
     """Collects one worker's records and hands them out as packed batches.
 
@@ -201,6 +146,9 @@ class BatchWriter:
         self._base = bytearray()
         self._streams = bytearray()
         self._gaps: array[int] = array("I")
+        self._metrics = bytearray()
+        self.metric_numbers = MetricNumbers()
+        self._told_metrics = 0
         self.feed = FeedWriter() if feed is None else feed
         self._attempts: list[tuple[int, int]] = []
         self._text_counts: dict[str, int] = defaultdict(int)
@@ -227,6 +175,13 @@ class BatchWriter:
         self._streams += STREAM.pack(times[0], times[-1], len(times), tokens_in, tokens_out, len(gaps))
         self._gaps.extend(gaps)
         self.feed.stream(times, gaps, max(tokens_out, len(times)))  # fewer tokens than pieces cannot be
+
+    def add_metrics(self, metrics: Mapping[str, Any]) -> None:
+        """Adds to the request just added its metrics; those whose names have no number are left out."""
+        row, numbers = len(self._base) // BASE.size - 1, self.metric_numbers
+        for name, value in metrics.items():
+            if (number := numbers.get(name)) is not None:
+                self._metrics += METRIC.pack(row, number, value)
 
     def add_attempt(self, number: int, arrived: int) -> None:
         """Says of the request just added that it was a further attempt, the ``number``-th, from 1 on.
@@ -265,21 +220,24 @@ class BatchWriter:
         }
         if self._attempts:
             meta["attempts"], self._attempts = self._attempts, []
-        batch = _joined(meta, bytes(self._base), bytes(self._streams), self._gaps.tobytes())
+        if names := [*self.metric_numbers][self._told_metrics :]:
+            meta["metrics"], self._told_metrics = names, len(self.metric_numbers)
+        batch = _joined(meta, bytes(self._base), bytes(self._streams), self._gaps.tobytes(), bytes(self._metrics))
         self._base.clear()
         self._streams.clear()
         self._gaps = array("I")
+        self._metrics.clear()
         return batch
 
 
-def split_batch(data: bytes) -> tuple[dict[str, Any], memoryview, memoryview, memoryview]:
-    """A batch's meta object and its three ``packed_sections``. ValueError where it is none."""
-    meta, *sections = _parts(data)
-    return parse_json(bytes(meta)), sections[0], sections[1], sections[2]
+def split_batch(data: bytes) -> tuple[dict[str, Any], memoryview, memoryview, memoryview, memoryview]:
+    """A batch's meta object and its four ``packed_sections``. ValueError where it is none."""
+    meta, base, streams, gaps, metrics = _parts(data)
+    return parse_json(bytes(meta)), base, streams, gaps, metrics
 
 
 def packed_sections(data: bytes) -> list[memoryview]:
-    """A batch's requests, streams and gaps, as views of it. ValueError where it is none."""
+    """A batch's requests, streams, gaps and metrics, as views of it. ValueError where it is none."""
     return _parts(data)[1:]
 
 
@@ -287,7 +245,8 @@ def _parts(data: bytes) -> list[memoryview]:
     if len(data) < _SECTIONS.size:
         raise ValueError(f"a batch of {len(data)} bytes")
     sizes = _SECTIONS.unpack_from(data)
-    if len(data) != _SECTIONS.size + sum(sizes) or any(map(operator.mod, sizes[1:], _ROW_SIZES)):
+    sizes = (*sizes, len(data) - _SECTIONS.size - sum(sizes))  # what is left are metrics, which older versions had not
+    if sizes[-1] < 0 or any(map(operator.mod, sizes[1:], _ROW_SIZES)):
         raise ValueError(f"a batch of {len(data)} bytes with sections of {sizes}")
     ends, whole = list(itertools.accumulate(sizes, initial=_SECTIONS.size)), memoryview(data)
     return [whole[begin:end] for begin, end in itertools.pairwise(ends)]
@@ -315,6 +274,7 @@ class Report:
             found = cls(meta["worker"], meta["sequence"], meta["final"], ledger, len(meta["texts"]))
             names = [*meta["labels"], *meta["finish_reasons"], *meta["errors"]]
             names += [name for key, text in meta["texts"] for name in (key, text)]
+            check_metric_names(meta.get("metrics", []))
             deque(read_cells(meta.get("feed", [])), maxlen=0)
         except (KeyError, TypeError) as error:
             raise ValueError(f"a batch whose description lacks something: {error!r}") from None
@@ -337,8 +297,4 @@ def redacted(batch: bytes) -> bytes:
 
 def _joined(meta: dict[str, Any], *sections: bytes | memoryview) -> bytes:
     parts = (dumps(meta, separators=(",", ":")).encode(), *sections)
-    return _SECTIONS.pack(*map(len, parts)) + b"".join(parts)
-
-
-def _digest(name: str) -> bytes:
-    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=6).digest()
+    return _SECTIONS.pack(*map(len, parts[:4])) + b"".join(parts)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import reprlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.records.error_key import ordinary
+from inference_benchmarker.records.metrics import checked_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MAX_COUNT = 2**53  # what a JSON number and a float hold exactly
 FAILING_REASONS = frozenset(("abort", "error"))
@@ -27,8 +31,9 @@ class Response:
 
     ``tokens_in`` and ``tokens_out`` are the server's usage figures, ``bytes`` the response size, ``model``
     the name of the model that answered, which labels the request where there is no ``label``. ``finish_reason`` is
-    why the server ended its answer. Raises TypeError where a number is none, or above 2^53, and FinishReasonError for
-    the reasons ``abort`` and ``error``, so that the request fails.
+    why the server ended its answer. ``metrics`` are numbers of your own by name: each is a column of requests.parquet
+    and a row of the report; what is None is not told. Raises TypeError where a number is none, or above 2^53, and
+    FinishReasonError for the reasons ``abort`` and ``error``, so that the request fails.
     """
 
     tokens_in: int | None = None
@@ -36,6 +41,7 @@ class Response:
     bytes: int | None = None
     model: str | None = None
     finish_reason: str | None = None
+    metrics: Mapping[str, float | None] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         for name, value in (("tokens_in", self.tokens_in), ("tokens_out", self.tokens_out), ("bytes", self.bytes)):
@@ -48,6 +54,8 @@ class Response:
                 object.__setattr__(self, "finish_reason", reason := ordinary(str(reason)))
             if reason in FAILING_REASONS:
                 raise FinishReasonError(reason)
+        if self.metrics is not None:
+            object.__setattr__(self, "metrics", checked_metrics(self.metrics) or None)
 
     def checked(self) -> Response:
         """One of this very class, its fields checked: those of a class derived from it may be anything."""
@@ -55,7 +63,10 @@ class Response:
 
     def updated(self, later: Response) -> Response:
         """With what a later one of the same stream says: some servers send the input's tokens first."""
-        return Response(*(getattr(later if getattr(later, f) is not None else self, f) for f in Response.__slots__))
+        said = {n: getattr(later if getattr(later, n) is not None else self, n) for n in Response.__slots__}
+        if self.metrics and later.metrics:
+            said["metrics"] = {**self.metrics, **later.metrics}
+        return Response(**said)
 
 
 def _count(name: str, value: Any) -> int:

@@ -10,7 +10,7 @@ from inference_benchmarker.records.columns import Records
 from inference_benchmarker.summary.request_times import has_usage, impossible_usage, output_tokens, request_times
 from inference_benchmarker.text import one_line, plain
 from inference_benchmarker.units import NS
-from inference_benchmarker.wording import INDENT, duration_text
+from inference_benchmarker.wording import INDENT, duration_text, number_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -130,6 +130,7 @@ class Check:
                 "preview": seen.preview,
             },
             "tokens": self.tokens(),
+            "metrics": dict(record.metrics or {}),
             "times": self.times(),
             "error": None if self.ok else self._error(),
             "warnings": [{"code": code, "text": text} for code, text in self.warnings().items()],
@@ -154,6 +155,10 @@ class Check:
             ("Label", one_line(self.record.label)),
             ("Answer", self._answer_text()),
             ("Tokens", self._tokens_text()),
+            (
+                "Metrics",
+                ", ".join(f"{name} {number_text(value)}" for name, value in (self.record.metrics or {}).items()),
+            ),
             ("Times", self._times_text()),
             ("Raised", one_line(self.seen.raised_at, 160)),
             *(("With", one_line(value, 160)) for value in self.seen.in_hand),

@@ -43,6 +43,7 @@ def to_json(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dict[str, A
         "success_rate": summary.success_rate,
         "rates": summary.rates.to_json(),
         **_metrics_json(summary),
+        "metrics": {name: each.to_json() for name, each in summary.metrics.items()},
         "tokens": None if summary.tokens is None else summary.tokens.to_json(),
         "goodput": None if summary.goodput is None else summary.goodput.to_json(),
         "repeats": None if summary.repeats is None else summary.repeats.to_json(),

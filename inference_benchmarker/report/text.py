@@ -11,6 +11,7 @@ from inference_benchmarker.report import client_table
 from inference_benchmarker.report.by_name import error_lines, label_lines
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.instances import instance_lines
+from inference_benchmarker.report.metrics import user_metric_lines
 from inference_benchmarker.report.stages import stage_lines
 from inference_benchmarker.report.tokens import token_lines
 from inference_benchmarker.summary.counted import not_told
@@ -65,6 +66,7 @@ def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict) -> str:
         _times_section(summary),
         stage_lines(summary.stages, facts.plan.slos),
         token_lines(summary),
+        user_metric_lines(summary.metrics),
         label_lines(summary.labels),
         error_lines(summary.errors),
         _accounts_section(facts, summary),

@@ -37,7 +37,10 @@ def not_told(facts: WaveFacts) -> dict[str, str]:
     """The numbers that only the record of each request tells, where there is none: by name, in words."""
     if facts.counts is None:
         return {}
-    return {**(_OF_STREAMS if facts.counts.total("tokens_out") else {}), **_ALWAYS}
+    of_metrics = (
+        {"metrics": f"{', '.join(facts.records.metrics)} of the other requests"} if facts.records.metrics else {}
+    )
+    return {**(_OF_STREAMS if facts.counts.total("tokens_out") else {}), **of_metrics, **_ALWAYS}
 
 
 @dataclass(frozen=True)

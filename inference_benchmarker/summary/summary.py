@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inference_benchmarker.facts.stages import StageFacts, stages_of
+from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.summary.by_name import (
     ErrorRow,
@@ -23,6 +24,7 @@ from inference_benchmarker.summary.counted import Counted
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.gathering import gather
 from inference_benchmarker.summary.goodput import GoodGathered, Goodput
+from inference_benchmarker.summary.metrics import MetricsGathered
 from inference_benchmarker.summary.rates import LATE_NS, LateGathered, Rates, rates_of
 from inference_benchmarker.summary.recovery import Recovery, recoveries
 from inference_benchmarker.summary.repeats import Repeats, RepeatsGathered
@@ -81,6 +83,7 @@ class Summary:
     labels: tuple[LabelRow, ...]
     errors: tuple[ErrorRow, ...]
     finish_reasons: dict[str, int]
+    metrics: dict[str, Distribution]
     completed_span: CompletedSpan
     warmup: Summary | None = None
     stages: tuple[StageRow, ...] = ()
@@ -124,6 +127,8 @@ class Summary:
         """The distribution an SLO speaks of; "default" is response time, in the closed loop latency."""
         if metric == "default":
             return self.latency if self.response_time is None else self.response_time
+        if metric.startswith(PREFIX):
+            return self.metrics.get(metric.removeprefix(PREFIX))
         found = getattr(self, metric, None)
         return found if isinstance(found, Distribution) else None
 
@@ -147,7 +152,8 @@ def numbers(facts: WaveFacts) -> Summary:
     good = GoodGathered(plan.goodput) if plan.goodput and facts.ledger.arrivals else None
     repeats = RepeatsGathered() if plan.retries.retries else None
     reasons, late, cut = FinishReasonsGathered(), LateGathered(window), FirstAbandoned()
-    gather(records, times, tokens, errors, labels, good, repeats, reasons, late, cut)
+    metrics = MetricsGathered(records.metrics) if records.metrics else None
+    gather(records, times, tokens, errors, labels, good, repeats, reasons, late, cut, metrics)
 
     span, good_span = (
         CompletedSpan.of(median_s, len(records), cut.done_ns, window)
@@ -169,6 +175,7 @@ def numbers(facts: WaveFacts) -> Summary:
         labels=() if labels is None else labels.rows(),
         errors=errors.rows(facts.error_texts),
         finish_reasons=reasons.counts(),
+        metrics={} if metrics is None else metrics.distributions(),
         completed_span=span,
     )
 
@@ -189,6 +196,7 @@ def _counted(facts: WaveFacts, counts: Counts) -> Summary:
         labels=found.labels(open_loop=facts.open_loop),
         errors=found.errors(facts.error_texts),
         finish_reasons=found.finish_reasons(),
+        metrics={},
         completed_span=found.completed_span,
     )
 
@@ -240,6 +248,7 @@ def _warmup(facts: WaveFacts) -> Summary:
         labels=(),
         errors=errors,
         finish_reasons={},
+        metrics={},
         completed_span=CompletedSpan(0.0, math.inf, seconds),
     )
 

@@ -32,7 +32,7 @@ def unclear_within(slo: Slo, part: Summary) -> float:
 
 
 def _near(slo: Slo, value: float | None, precision: float) -> float:
-    near = value is not None and abs(value - slo.limit) <= precision * max(value, slo.limit)
+    near = value is not None and abs(value - slo.limit) <= precision * max(abs(value), abs(slo.limit))
     return precision if near else 0.0
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.verdict.advice import search_waves
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.limits_met import may_be_longer, slo_met, unclear_within
-from inference_benchmarker.wording import duration_text, percent_text, precision_text
+from inference_benchmarker.wording import duration_text, number_text, percent_text, precision_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,6 +70,7 @@ def _slo_value(slo: Slo, measured: float | None, mark: str, part: Summary | None
         name = f"{'latency' if part.response_time is None else 'response time'} {slo.stat}"
     share = slo.metric in ("success", "rate", "goodput")
     text = percent_text(measured, slo.limit) if share else duration_text(measured, slo.limit)
+    text = number_text(measured, slo.limit) if slo.is_on_user_metric else text
     return f"{name} {mark}{text}"
 
 
@@ -91,6 +92,15 @@ def _slo_advice(facts: WaveFacts, slo: Slo, measured: float | None, summary: Sum
         return f"No arrival was due in stage {slo.stage} before the wave ended: nothing can be measured there."
     if _for_errors(slo, measured, summary):
         return _error_advice(summary)
+    if slo.is_on_user_metric:
+        return _user_metric_advice(slo, measured)
     if measured is None:
         return "No request of this wave has this metric (tokens need an invoke that yields them)."
     return f"Find the rate that holds this limit with {search_waves(facts.plan.load)}, or scale the endpoint."
+
+
+def _user_metric_advice(slo: Slo, measured: float | None) -> str:
+    if measured is None:
+        name = slo.metric.removeprefix("metric.")
+        return f'No ok request told it: let invoke return or yield Response(metrics={{"{name}": ...}}).'
+    return f"Each request's value is in requests.parquet, column {slo.metric}."

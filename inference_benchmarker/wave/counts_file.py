@@ -21,7 +21,7 @@ from inference_benchmarker.records import arrow
 from inference_benchmarker.records.check import MOST_COUNT
 from inference_benchmarker.records.counts import COLUMNS, WHATS, Counts, LabelCounts, Series, check_series
 from inference_benchmarker.records.histogram import MOST_BUCKET
-from inference_benchmarker.records.record import MAX_NAME_LENGTH
+from inference_benchmarker.records.names import MAX_NAME_LENGTH
 from inference_benchmarker.wave.identity import marked
 
 if TYPE_CHECKING:

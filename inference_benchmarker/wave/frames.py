@@ -9,7 +9,7 @@ import pyarrow.dataset as ds
 from pyarrow.parquet import filters_to_expression
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.records.columns import SCHEMA, Records
+from inference_benchmarker.records.columns import Records, metrics_in, schema_of
 from inference_benchmarker.records.parts import PART
 from inference_benchmarker.suggest import meant, question
 
@@ -35,10 +35,12 @@ class Selection:
     """
 
     def __init__(self, source: ds.Dataset | InParts, columns: Sequence[str] | None, where: Filter | None) -> None:
-        names = list(SCHEMA.names if columns is None else columns)
+        metrics = metrics_in(source.schema.names) if isinstance(source, ds.Dataset) else source.metrics
+        self._schema = schema_of(metrics)
+        names = list(self._schema.names if columns is None else columns)
         for name in names:
-            if name not in SCHEMA.names:
-                raise _no_column(name)
+            if name not in self._schema.names:
+                raise _no_column(name, self._schema.names)
         self._source, self._names = source, names
         try:
             self._where = filters_to_expression(where) if isinstance(where, list) else where
@@ -52,7 +54,7 @@ class Selection:
     @property
     def bytes(self) -> int:
         """About the memory that a pandas frame of it takes."""
-        return sum(self.rows * _width(SCHEMA.field(name).type) for name in self._names) + 4 * self._gaps()
+        return sum(self.rows * _width(self._schema.field(name).type) for name in self._names) + 4 * self._gaps()
 
     def frame(self, most_bytes: int) -> pd.DataFrame:
         """The whole of it; BenchmarkError where it would take more than so many bytes."""
@@ -125,9 +127,9 @@ def _width(kind: pa.DataType) -> int:
     return 4 if pa.types.is_dictionary(kind) else 8
 
 
-def _no_column(name: str) -> BenchmarkError:
-    near = question(meant(str(name), SCHEMA.names))
+def _no_column(name: str, names: Sequence[str]) -> BenchmarkError:
+    near = question(meant(str(name), names))
     return BenchmarkError(
         f"{name!r} is no column of a wave's records.{near}",
-        f"There are {', '.join(SCHEMA.names)}.",
+        f"There are {', '.join(names)}.",
     )

@@ -16,7 +16,8 @@ from inference_benchmarker.files import forget_drafts, is_file, most_in_memory, 
 from inference_benchmarker.json_file import UNREADABLE, foreign
 from inference_benchmarker.records import arrow
 from inference_benchmarker.records.check import RecordsCheck
-from inference_benchmarker.records.columns import SCHEMA, Records
+from inference_benchmarker.records.columns import SCHEMA, Records, metrics_in, schema_of
+from inference_benchmarker.records.metrics import PREFIX, is_metric_name
 from inference_benchmarker.records.parts import PART, RecordParts
 from inference_benchmarker.wave.identity import marked
 
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
 MOST_AT_ONCE = 1 << 28
 """Bytes of a wave that is held in memory as a whole, where it has no more requests than a part."""
 _MOST_GATHERED = 1 << 26
-_ROW_BYTES, _GAP_BYTES = 128, 4
+_ROW_BYTES, _GAP_BYTES, _METRIC_BYTES = 128, 4, 8
+_MOST_METRICS = 1 << 12  # of a wave, whose workers have names of their own
 _FEW = 100_000
 _REPEATING = ("attempt", "worker", "label", "outcome", "error", "finish_reason")
 _STEADY = [field.name for field in SCHEMA if field.type == pa.int64()]
 _WRITING: dict[str, Any] = {
     "compression": "snappy",  # what is left to compress after the differences is little: zstd takes twice the time
-    "use_dictionary": list(_REPEATING),
     "column_encoding": dict.fromkeys([*_STEADY, "gaps.list.element"], "DELTA_BINARY_PACKED"),
     "write_batch_size": PART,  # or each column comes in 64 pieces, and of each its statistics
     "write_statistics": ["index", "due", "sent", "done"],
@@ -57,11 +58,12 @@ class FileSource:
         self._file, self._groups = file, groups
         metadata = file.metadata
         self.lengths = [sum(metadata.row_group(number).num_rows for number in own) for own in groups]
-        self._known = [name for name in file.schema_arrow.names if name in SCHEMA.names]
+        self._known = _known(file.schema_arrow)
+        self.metrics = metrics_in(self._known)
 
     def read(self, part: int, columns: Sequence[str]) -> Records:
         """The rows of a part; OSError and pyarrow's errors where the file is not what it was."""
-        names = columns or SCHEMA.names
+        names = columns or schema_of(self.metrics).names
         known = [name for name in self._known if name in names]
         table = self._file.read_row_groups(self._groups[part], known, use_threads=False)
         return Records(_todays_columns(table, names).combine_chunks())
@@ -93,11 +95,17 @@ def write_requests(path: Path, parts: Iterable[Records], start_unix_ns: int) -> 
     A reader sees the old file or the whole new one.
     """
     forget_drafts(path)  # they may be large
-    with replacing(path) as file, pq.ParquetWriter(file, marked(SCHEMA, start_unix_ns), **_WRITING) as writer:
-        for part in parts:
+    coming = iter(parts)
+    part = next(coming, None)
+    schema = SCHEMA if part is None else part.table.schema
+    repeating = [*_REPEATING, *(PREFIX + name for name in metrics_in(schema.names))]
+    kept = marked(schema, start_unix_ns)
+    with replacing(path) as file, pq.ParquetWriter(file, kept, use_dictionary=repeating, **_WRITING) as writer:
+        while part is not None:
             if len(part):
                 writer.write_table(part.table, row_group_size=len(part))
-            del part  # or it would be in memory beside the next
+            part = None  # or it would be in memory beside the next
+            part = next(coming, None)
     pa.default_memory_pool().release_unused()
 
 
@@ -108,7 +116,9 @@ def dataset(path: Path) -> Dataset | None:
     options = ds.ParquetFragmentScanOptions(pre_buffer=False)  # or whole columns of the file are read ahead
     kind = ds.ParquetFileFormat(default_fragment_scan_options=options)
     found = ds.dataset(str(path), format=kind) if is_file(path) else None
-    return found.filter(ds.field("index") >= 0) if found is not None and found.schema == SCHEMA else None
+    if found is None or found.schema != schema_of(metrics_in(found.schema.names)):
+        return None
+    return found.filter(ds.field("index") >= 0)
 
 
 def _opened(path: Path) -> tuple[pq.ParquetFile, int]:
@@ -153,9 +163,11 @@ class _Group:
     @classmethod
     def of(cls, group: Any) -> _Group:
         columns = [group.column(number) for number in range(group.num_columns)]
+        metrics = sum(column.path_in_schema.startswith(PREFIX) for column in columns)
         rows, values = group.num_rows, max((column.num_values for column in columns), default=0)
         unpacked = sum(column.total_uncompressed_size for column in columns)
-        return cls(rows, values, max(unpacked, rows * _ROW_BYTES + values * _GAP_BYTES))
+        width = _ROW_BYTES + _METRIC_BYTES * metrics
+        return cls(rows, values, max(unpacked, rows * width + values * _GAP_BYTES))
 
 
 def _gathered(groups: Sequence[_Group], part: int) -> Iterator[list[int]]:
@@ -189,9 +201,18 @@ def _check_room(groups: Sequence[_Group], part: Iterable[int]) -> None:
 
 def _has_our_columns(schema: pa.Schema) -> bool:
     """Tells whether all columns of a wave are there, and of their types; others beside them are left alone."""
-    known = [name for name in schema.names if name in SCHEMA.names]
+    known = _known(schema)
+    ours = schema_of(metrics_in(known))
     needed = {field.name for field in SCHEMA if not field.nullable} - {"attempt"}  # which older ones lack
-    return all(schema.field(name) == SCHEMA.field(name) for name in known) and needed <= set(known)
+    return all(schema.field(name) == ours.field(name) for name in known) and needed <= set(known)
+
+
+def _known(schema: pa.Schema) -> list[str]:
+    """Those of a file's columns that this tool writes; ValueError for more metrics than the workers of a wave have."""
+    metrics = [PREFIX + name for name in metrics_in(schema.names) if is_metric_name(name)]
+    if len(metrics) > _MOST_METRICS:
+        raise ValueError(f"{len(metrics):,} metrics")
+    return [name for name in schema.names if name in SCHEMA.names] + sorted(metrics)
 
 
 def _todays_columns(table: pa.Table, names: Iterable[str]) -> pa.Table:
@@ -199,7 +220,8 @@ def _todays_columns(table: pa.Table, names: Iterable[str]) -> pa.Table:
 
     What an older one had no column for is null; each of its requests is the only attempt of its arrival.
     """
-    schema = pa.schema([field for field in SCHEMA if field.name in names])
+    wanted = set(names)
+    schema = pa.schema([field for field in schema_of(metrics_in(table.column_names)) if field.name in wanted])
     columns = [
         table.column(field.name) if field.name in table.column_names else _missing(len(table), field)
         for field in schema

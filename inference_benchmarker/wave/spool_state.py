@@ -17,6 +17,7 @@ from inference_benchmarker.plan.load import MAX_STAGES
 from inference_benchmarker.plan.steering import RateChange
 from inference_benchmarker.records.adding import Adder
 from inference_benchmarker.records.feed import Feed
+from inference_benchmarker.records.metrics import check_metric_names
 from inference_benchmarker.records.packed import BASE_DTYPE
 from inference_benchmarker.records.parts import PART, RecordParts
 from inference_benchmarker.records.record import Ledger, split_batch
@@ -123,7 +124,7 @@ class SpoolState:
         """
         frames = [reader.again() for reader in self._readers]
         reporters = [
-            Reporter(number, worker.labels, worker.errors, worker.finish_reasons)
+            Reporter(number, worker.labels, worker.errors, worker.finish_reasons, worker.metrics)
             for number, worker in enumerate(self.workers)
         ]
         source = SpoolSource(frames, self._batches, reporters)
@@ -200,7 +201,7 @@ class SpoolState:
         self.changes.append(RateChange(at, exact(rate)))
 
     def _take_batch(self, data: bytes, spool: int, place: int) -> None:
-        meta, base, _, _ = split_batch(data)
+        meta, base, *_ = split_batch(data)
         _require_members(meta, _BATCH_META, "batch")
         worker = self._worker(meta["worker"])
         worker.ledger = Ledger.from_json(meta["ledger"])
@@ -218,6 +219,10 @@ class SpoolState:
         finish_reasons = meta.get("finish_reasons", [])  # a spool of an older version has none
         require(finish_reasons, list[str], "finish_reasons")
         worker.finish_reasons += finish_reasons
+        metrics = meta.get("metrics", [])  # where none is new there is none
+        require(metrics, list[str], "metrics")
+        worker.metrics += metrics
+        check_metric_names(worker.metrics)
         for key, text in meta["texts"]:
             texts = self.texts.setdefault(key, [])
             if text not in texts and len(texts) < 3:

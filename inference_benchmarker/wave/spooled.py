@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from inference_benchmarker.files import most_in_memory
 from inference_benchmarker.plan.retries import MOST_RETRIES
 from inference_benchmarker.records.columns import Records
-from inference_benchmarker.records.packed import BASE_DTYPE, STREAM_DTYPE, WorkerColumns
+from inference_benchmarker.records.packed import WorkerColumns, unpacked
 from inference_benchmarker.records.parts import PART
 from inference_benchmarker.records.record import packed_sections, split_batch
 
@@ -58,13 +58,19 @@ class Reporter:
     labels: list[str]
     errors: list[str]
     finish_reasons: list[str]
+    metrics: list[str]
 
-    def columns(
-        self, base: npt.NDArray[Any], streams: npt.NDArray[Any], gaps: npt.NDArray[np.uint32], attempts: Int64
-    ) -> WorkerColumns:
+    def columns(self, sections: Sequence[memoryview], attempts: Int64) -> WorkerColumns:
         """Reports of the worker, with its names."""
-        names = (self.labels, self.errors, self.finish_reasons)
-        return WorkerColumns(self.worker, base, streams, gaps, *names, attempts)
+        return WorkerColumns(
+            worker=self.worker,
+            labels=self.labels,
+            errors=self.errors,
+            finish_reasons=self.finish_reasons,
+            attempts=attempts,
+            metric_names=self.metrics,
+            **unpacked(sections),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +170,7 @@ class SpoolSource:
         self._frames, self._index, self._reporters = frames, index, reporters
         self._parts = index.parts()
         self.lengths = [part.rows for part in self._parts]
+        self.metrics = tuple(sorted({name for reporter in reporters for name in reporter.metrics}))
 
     def read(self, part: int, columns: Sequence[str]) -> Records:
         """Put a part together; ValueError where the spool is not what it was."""
@@ -185,32 +192,23 @@ class SpoolSource:
         frames = self._frames[batch.spool]
         assert frames is not None, "it was read before"
         data = frames.data(batch.place)
-        base, streams, gaps = packed_sections(data)
         repeats = split_batch(data)[0]["attempts"] if batch.repeats else []
-        return reporter.columns(
-            np.frombuffer(base, BASE_DTYPE),
-            np.frombuffer(streams, STREAM_DTYPE),
-            np.frombuffer(gaps, np.uint32),
-            np.array(repeats, np.int64).reshape(-1, 2),
-        )
+        return reporter.columns(packed_sections(data), np.array(repeats, np.int64).reshape(-1, 2))
 
 
 def _together(reporter: Reporter, batches: Iterable[WorkerColumns]) -> WorkerColumns:
     """A worker's batches as one."""
-    base, streams, gaps = [], [], []
+    sections: list[list[memoryview]] = []
     attempts, rows = [np.zeros((0, 2), np.int64)], 0
     for batch in batches:
-        base.append(batch.base.view(np.uint8).data)
-        streams.append(batch.streams.view(np.uint8).data)
-        gaps.append(batch.gaps.view(np.uint8).data)
+        metrics = batch.metrics.copy() if rows else batch.metrics
+        if rows:
+            metrics["row"] += rows
+        sections.append([each.view(np.uint8).data for each in (batch.base, batch.streams, batch.gaps, metrics)])
         attempts.append(batch.attempts + np.array((rows, 0)))
         rows += len(batch.base)
-    return reporter.columns(
-        np.frombuffer(b"".join(base), BASE_DTYPE),
-        np.frombuffer(b"".join(streams), STREAM_DTYPE),
-        np.frombuffer(b"".join(gaps), np.uint32),
-        np.concatenate(attempts),
-    )
+    joined = [memoryview(b"".join(own)) for own in zip(*sections, strict=True)] or [memoryview(b"")] * 4
+    return reporter.columns(joined, np.concatenate(attempts))
 
 
 def _counted(index: Int64, stretch: int) -> Iterable[tuple[int, int]]:

@@ -37,6 +37,7 @@ class WorkerState:
     labels: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     finish_reasons: list[str] = field(default_factory=list)
+    metrics: list[str] = field(default_factory=list)
     rows: int = 0
     warmup: int = 0
     counted: int = 0

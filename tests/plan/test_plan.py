@@ -278,6 +278,9 @@ GOOD_SLOS = [
     ("rate>=0.99", "rate", "rate", ">=", 0.99),
     ("rate>=99%", "rate", "rate", ">=", 0.99),
     ("goodput>=95%", "goodput", "goodput", ">=", 0.95),
+    ("metric.cache_hit.mean>0.8", "metric.cache_hit", "mean", ">", 0.8),
+    (" metric.p99.p99.9 <= -1.5e-3 ", "metric.p99", "p99.9", "<=", -0.0015),
+    ("metric.mean.median<.5", "metric.mean", "p50", "<", 0.5),
 ]
 
 
@@ -327,6 +330,27 @@ BAD_SLOS = [
     "p99<200ms,p50<1s",
     "p٩<1s",
 ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("metric.cache_hit>0.8", r" \(say which statistic, e\.g\. metric\.cache_hit\.mean\)"),
+        ("metric.cache_hit.mean>80%", r" \(it has the unit that your code gave it: leave out %\)"),
+        ("metric.wait.p99<20ms", r" \(it has the unit that your code gave it: leave out ms\)"),
+        ("metric.wait.p0<20", r" \(percentiles start above 0\)"),
+        ("metric.wait.mode<20", ""),
+        ("metric.1st.mean<20", ""),
+        ("metric.mean<20", r" \(say which statistic, e\.g\. metric\.mean\.mean\)"),
+        ("metric.a.mean<nan", ""),
+        ("metric.a.mean<1e999", ""),
+        (f"metric.{'x' * 65}.mean<1", ""),
+        ("spike:metric.a<1", r" \(say which statistic, e\.g\. metric\.a\.mean\)"),
+    ],
+)
+def test_what_is_no_limit_on_a_metric_is_refused(text: str, said: str) -> None:
+    with pytest.raises(BenchmarkError, match=rf"is not a limit on a metric of your own{said}\. Write metric\.NAME"):
+        Slo.parse(text)
 
 
 @pytest.mark.parametrize("text", BAD_SLOS)

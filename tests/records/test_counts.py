@@ -95,7 +95,7 @@ def test_the_slowest_are_the_slowest() -> None:
             worker.flush()
     worker.flush()
     for batch in worker.batches:
-        _, base, _, _ = split_batch(batch)
+        _, base, *_ = split_batch(batch)
         assert len(base) <= MOST_SLOWEST * BASE_DTYPE.itemsize
     rows = Records.of_workers([worker.columns()])
     taken = sorted(((row.done - row.sent, row.index) for row in rows), reverse=True)
@@ -141,3 +141,15 @@ def test_warmup_is_a_stage_of_its_own() -> None:
     counts = counted(rows)
     assert set(counts["ok"].stage.tolist()) == {WARMUP, 0}
     assert counts.window.total("ok") == counts.warmup.total("ok") == 5
+
+
+def test_the_rows_that_are_kept_have_their_metrics() -> None:
+    worker = Worker()
+    worker.writer = CountWriter()
+    for number in range(MOST_SLOWEST + 9):
+        took = MS if number % 7 else 2 * MS
+        worker.write(RequestRecord(number, 0, number, number, number + took, metrics={"number": float(number)}))
+    worker.flush()
+    kept = list(Records.of_workers([worker.columns()]))
+    assert len(kept) == MOST_SLOWEST
+    assert all(record.metrics == {"number": record.index} for record in kept)

@@ -32,21 +32,18 @@ from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.error_cause import causes, connection_cause, local_errno
 from inference_benchmarker.records.error_key import error_key
+from inference_benchmarker.records.names import MAX_NAME_LENGTH, MAX_NAMES, OTHER, Names
 from inference_benchmarker.records.packed import BASE_DTYPE, STREAM_DTYPE
 from inference_benchmarker.records.record import (
     BASE,
     MAX_GAP_US,
-    MAX_NAME_LENGTH,
-    MAX_NAMES,
     MAX_TEXT_LENGTH,
     MAX_TEXTS,
-    OTHER,
     OUTCOMES,
     RAW_TEXT_LENGTH,
     STREAM,
     BatchWriter,
     Ledger,
-    Names,
     Report,
     RequestRecord,
     redacted,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 LIMITS = tuple(map(RequestLimit.parse, ("latency<100ms", "ttft<50ms", "itl<=20ms")))
 LABELS = st.sampled_from(("", "", "a", "b", "c"))
 USAGE = st.none() | st.integers(0, 9)
+METRICS = st.none() | st.dictionaries(st.sampled_from("xy"), st.floats(-9, 9), min_size=1)
 TIMES = st.integers(0, 300).map(lambda ms: ms * MS)
 
 
@@ -48,6 +49,7 @@ def requests(draw: st.DrawFn, due: int, *, streams: bool) -> RequestRecord:
     record = RequestRecord(
         0, 0, due, sent, sent + took, outcome, draw(LABELS), error, build, finish_reason=reason, chunks=None
     )
+    record = record._replace(metrics=draw(METRICS))
     if not streams or not draw(st.booleans()):
         return record
     gaps = draw(st.none() | st.lists(st.integers(0, 50), max_size=4))
@@ -91,6 +93,8 @@ def test_a_wave_in_parts_has_the_numbers_of_the_whole(facts: WaveFacts, rows: in
     assert found == whole
     for name in ("latency", "response_time", "failed_latency", "lag", "build", "ttft", "itl", "tpot"):
         assert _values(getattr(found, name)) == _values(getattr(whole, name))
+    for metric, distribution in whole.metrics.items():
+        assert _values(found.metrics[metric]) == _values(distribution)
     for row, other in zip(found.labels, whole.labels, strict=True):
         assert _values(row.latency) == _values(other.latency)
 
@@ -108,6 +112,7 @@ class _Recoded:
     """Parts whose dictionaries number the same names differently, as those of a file that is not ours."""
 
     def __init__(self, parts: RecordParts) -> None:
+        self.metrics = parts.metrics
         self._parts = list(parts.parts())
         self.lengths: Sequence[int] = list(map(len, self._parts))
 

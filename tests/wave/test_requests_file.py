@@ -38,6 +38,9 @@ def some(number: int = 40) -> Records:
     rows = []
     for index in range(-10, number):
         first = RequestRecord(index, 0, index * 10, index * 10 + 1, index * 10 + 3, label=f"l{index % 3}")
+        first = first._replace(
+            metrics={"rows": index / 4, **({"hit": 1.0} if index % 7 else {})} if index % 5 else None
+        )
         again = [first._replace(due=first.due + 3 * n, done=first.done + 3 * n, attempt=n) for n in (1, 2)]
         rows += [first._replace(**FAILED), again[0]._replace(**FAILED), again[1]] if index % 4 == 0 else [first]
     return Records.of(rows)

@@ -47,6 +47,10 @@ def reported(draw: st.DrawFn) -> list[list[RequestRecord]]:
                 ends = (begin * 1000, begin * 1000 + 1000 * sum(gaps))
                 record = record._replace(first_token=ends[0], last_token=ends[1], chunks=len(gaps) + 1, gaps=gaps)
                 record = record._replace(tokens_out=5, finish_reason=draw(st.sampled_from(["stop", "length", None])))
+            if draw(st.integers(0, 2)) == 0:
+                record = record._replace(
+                    metrics={f"of_worker_{index % 3}": float(index), "own": draw(st.floats(-9, 9))}
+                )
             waiting.append(record)
         if draw(st.booleans()):
             now = [record for record in waiting if draw(st.integers(0, 4))]  # the others are stragglers

@@ -15,12 +15,12 @@ from inference_benchmarker.engine.worker.asked_model import MOST_ONCE, asked_mod
 from inference_benchmarker.engine.worker.raised import Tracebacks
 from inference_benchmarker.records.error_cause import causes, local_errno
 from inference_benchmarker.records.error_key import error_key, error_text
+from inference_benchmarker.records.names import MAX_NAMES
 from inference_benchmarker.records.record import (
     ABANDONED,
     FAILED,
     FINISH_SHIFT,
     HAS_STREAM,
-    MAX_NAMES,
     NONE,
     OK,
     BatchWriter,
@@ -177,6 +177,8 @@ class Requests:
         outcome |= HAS_STREAM
         add(arrival.index, arrival.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome)
         self._writer.add_stream(slot.times, tokens_in, tokens_out)
+        if usage is not None and usage.metrics:
+            self._writer.add_metrics(usage.metrics)
 
     def _label_by_answer(self, slot: Slot, model: str) -> None:
         """The model that answered; it may have been asked under another name, which is remembered."""
@@ -252,6 +254,8 @@ class InvokeRequests(Requests):
             slot.size = _size(result)
         elif isinstance(result, Response):
             slot.usage = result if kind is Response else result.checked()
+            if slot.usage.metrics:
+                self._writer.metric_numbers.take_up(slot.usage.metrics)
         elif kind is CoroutineType:
             result.close()
             raise TypeError("invoke returned a coroutine; expected it to return when the request is done")
@@ -313,6 +317,8 @@ class InvokeRequests(Requests):
                 slot.size = size
             elif isinstance(piece, Response):
                 slot.usage = piece.checked() if slot.usage is None else slot.usage.updated(piece)
+                if slot.usage.metrics:
+                    self._writer.metric_numbers.take_up(slot.usage.metrics)
                 continue
             elif not piece and not isinstance(piece, Number):  # 0 is the number of a token, too
                 continue

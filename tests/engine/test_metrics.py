@@ -1,0 +1,64 @@
+"""Values of the user's own from end to end, held against what the embedded endpoint saw."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from inference_benchmarker import Wave
+from tests.bench import Bench, ids
+
+pytestmark = pytest.mark.process
+
+BEFORE = "from inference_benchmarker import Response"
+INVOKE = """
+post(payload)
+return Response(metrics={"number": payload, "odd": payload % 2 == 1, "rare": payload if payload % 10 == 0 else None})
+"""
+FACTORIES = f"""
+from sender import post
+from inference_benchmarker import Response
+
+
+def invoke_factory():
+    def invoke(payload):
+{"".join(f"        {line}{chr(10)}" for line in INVOKE.strip().splitlines())}
+    return invoke
+
+
+def payload_factory():
+    return {{"pre_computed": True, "input": list(range(10_000))}}
+"""
+
+
+def test_each_value_is_with_the_request_that_the_endpoint_answered(bench: Bench) -> None:
+    limits = ("metric.odd.mean>=0.4", "metric.number.max<100", "metric.nobody.mean<1")
+    with bench.endpoint(servers=20, error_share=0.1, seed=3) as endpoint:
+        run = bench.run(
+            *("--client-rps", 100, "--num-requests", 100, "--workers", 2, "--success-threshold", 0, "--warmup", "0.2"),
+            *(flag for limit in limits for flag in ("--slo", limit)),
+            factories=FACTORIES,
+            target=endpoint,
+        )
+        log = endpoint.arrivals()
+    answered = [number for number, status in zip(ids(log), log["status"], strict=True) if status == 200]
+    rows = [row for row in run.rows if row["index"] >= 0]
+    assert len(rows) == 100
+    for row in rows:
+        number = row["index"] if row["outcome"] == "ok" else None
+        assert row["metric.number"] == number
+        assert row["metric.odd"] == (None if number is None else number % 2)
+        assert row["metric.rare"] == (None if number is None or number % 10 else number)
+    told = run.summary["metrics"]
+    numbers = [row["index"] for row in rows if row["outcome"] == "ok"]
+    assert numbers == sorted(number for number in answered if number < 100), "the warm-up sends the last payloads"
+    assert told["number"]["count"] == len(numbers)
+    assert told["number"]["mean"] == pytest.approx(sum(numbers) / len(numbers))
+    assert told["odd"]["mean"] == pytest.approx(sum(number % 2 for number in numbers) / len(numbers))
+    assert set(told) == {"number", "odd", "rare"}
+    missed = [finding["limit"] for finding in run.summary["findings"] if finding["code"] == "slo_missed"]
+    assert missed == ["metric.nobody.mean<1"]
+    again = Wave.load(run.folder)
+    assert json.loads(json.dumps(again.to_json()))["metrics"] == told
+    assert sorted(again.frame(["metric.number"])["metric.number"].dropna()) == sorted(numbers)
