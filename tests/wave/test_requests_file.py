@@ -213,3 +213,27 @@ def test_a_forged_spool_of_many_parts_leaves_no_file(tmp_path: Path, monkeypatch
     with pytest.raises(BenchmarkError, match="an arrival has two first attempts"):
         Wave.load(run_dir.path)
     assert [path.name for path in run_dir.path.iterdir() if "requests" in path.name] == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"metric.rows": [float("inf")]}, "metric.rows is no finite number"),
+        ({"metric.rows": [float("nan")]}, "metric.rows is no finite number"),
+        ({"metric.rows": ["3"]}, "has other columns than this tool writes"),
+        ({f"metric.m{number}": [1.0] for number in range(4097)}, "4,097 metrics"),
+    ],
+)
+def test_forged_metrics_are_refused(path: Path, columns: dict[str, list[Any]], said: str) -> None:
+    table = Records.of([RequestRecord(0, 0, 0, 0, 1)]).table
+    for name, values in columns.items():
+        table = table.append_column(name, [values])
+    pq.write_table(table, path)
+    with pytest.raises(BenchmarkError, match=said):
+        read_requests(path)
+
+
+def test_a_column_whose_name_no_metric_has_is_left_alone(path: Path) -> None:
+    table = Records.of([RequestRecord(0, 0, 0, 0, 1, metrics={"a": 1.0})]).table
+    pq.write_table(table.append_column("metric.a b", [[2.0]]), path)
+    assert read_requests(path).records.metrics == ("a",)
