@@ -30,6 +30,19 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
+class Level:
+    """A limit, drawn as a line at its value; ``text``: as it was given, with whose it is where it is not all runs'.
+
+    ``statistic``: it is drawn where the chooser stands on it. ``until``: the place of the x axis at which it ends.
+    """
+
+    value: float
+    text: str
+    statistic: str = ""
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Bars:
     """One metric of all runs: a bar a run, in their order, for each statistic; "" where there is nothing to choose.
 
@@ -42,6 +55,7 @@ class Bars:
     source: str
     statistics: dict[str, tuple[Bar, ...]]
     first: int = 0
+    levels: tuple[Level, ...] = ()
 
     @property
     def measured(self) -> bool:
@@ -109,7 +123,10 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """One picture of lines on two axes; ``bands``: the name of each stretch of the x axis, its start and end."""
+    """One picture of lines on two axes; ``bands``: the name of each stretch of the x axis, its start and end.
+
+    ``apart``: each run has a strip of its own, all on the same axes.
+    """
 
     title: str
     x: Axis
@@ -117,6 +134,8 @@ class Curves:
     lines: tuple[Line, ...]
     bands: tuple[tuple[str, float, float], ...] = ()
     strip: Strip | None = None
+    levels: tuple[Level, ...] = ()
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +176,8 @@ class Tile:
 class Section:
     """Figures that belong together, with a sentence on how to read them; ``pictured``: outside of the page, too.
 
-    ``tables`` stand before the charts; ``commands``, lines for a shell, after them.
+    ``tables`` stand before the charts; ``commands``, lines for a shell, after them. ``same``: names and values of what
+    is equal in all runs and has no chart.
     """
 
     key: str
@@ -167,6 +187,39 @@ class Section:
     pictured: bool = True
     tables: tuple[Table, ...] = ()
     commands: tuple[str, ...] = ()
+    same: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The content of a column for one run: ``rank`` is what rows are sorted by; ``bar`` is drawn below the text.
+
+    ``note``: a smaller line, last.
+    """
+
+    text: str
+    rank: float | None = None
+    bar: Bar | None = None
+    tone: Literal["", "good", "warn", "bad"] = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the overview. ``level``: the limit on its numbers; ``numeric``: to the right, its bars from 0."""
+
+    title: str
+    numeric: bool = True
+    level: Level | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The table to read first, a row a run in their order; ``same``: the facts that all runs share."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    same: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +256,8 @@ class Figures:
     tiles: tuple[Tile, ...] = ()
     answer: tuple[Table, ...] = ()
     """What stands below that sentence, in place of the cards where there is any."""
+    overview: Overview | None = None
+    """The runs in a table, in place of the cards, too."""
     footer: str = (
         "Bars start at zero. A bracket on a bar is its 95% confidence interval, from the variation between seconds. "
         "≥ marks a lower bound: requests were abandoned, or nothing higher could be tried. * has a note, on hover and "

@@ -8,32 +8,53 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import FOR_ANYBODY, replacing
 from inference_benchmarker.text import one_line
-from inference_benchmarker.wording import counted, duration_text, percent_text, precision_text
+from inference_benchmarker.wording import counted
 from visualization.bars import AIPERF_FIELDS, TIME_FIELDS, all_bars, choose
+from visualization.by_name import error_bars, label_bars, left_out
 from visualization.capacity import capacity_card, lead
 from visualization.capacity_figures import capacity_sections
-from visualization.curves import capacity, distributions, over_time
-from visualization.figures import STRIP_KEY, Bars, Card, Curves, Figures, Section
-from visualization.instances import instances_strip
-from visualization.runs import TIMES, Run, below, number
+from visualization.cards import card
+from visualization.curves import capacity, distributions, server_against_rate
+from visualization.figures import STRIP_KEY, Bars, Curves, Figures, Section
+from visualization.limits import first_statistic, limits_of_runs, with_levels
+from visualization.overview import overview
+from visualization.same import is_same, same_text
+from visualization.timelines import CLIENT_TITLES, over_time, server_over_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from visualization.capacity import Capacity
+    from visualization.limits import Limit
+    from visualization.runs import Run
 
 ALL_OF_AIPERF = "aiperf_all"
 _LONG = 500
-_OVER_TIME = "All on one axis: seconds since the start of each wave."
-_OF_BARS = (
-    ("load", "Load and outcome", "What was sent and what came back."),
-    ("times", "Times", "Latency is what the endpoint took; response time counts from when each request was due."),
-    ("server", "Server", "What the server's own metrics say of each wave."),
-    ("aiperf", "aiperf", "What aiperf measured."),
-    (ALL_OF_AIPERF, "All of aiperf's metrics", "Under the names that aiperf gives them, rounded as it rounds them."),
-    ("client", "Client", "CPU of the machine that sent the load."),
-)
+_OVER_TIME = "A strip a run, all on the same axes: seconds since the start of each wave."
+_TEXTS = {
+    "times": (
+        "Latency",
+        "Latency is what the endpoint took; response time counts from when each request was due.",
+    ),
+    "capacity": (
+        "Capacity",
+        "A point a run, in the order of their load. Past the knee more load buys waiting, not answers.",
+    ),
+    "distribution": (
+        "Distribution",
+        "The share of requests that took no longer: 99 is p99. Each nine takes up as much room as the one before.",
+    ),
+    "labels": ("Labels", "The latency of each label: a model, a route, whatever the requests were told apart by."),
+    "errors": ("Errors", "The failed requests of each kind."),
+    "time": ("Over time", _OVER_TIME),
+    "load": ("Load and outcome", "What was sent and what came back."),
+    "server": ("Server", "What the server's own metrics say of each wave."),
+    "aiperf": ("aiperf", "What aiperf measured."),
+    ALL_OF_AIPERF: ("All of aiperf's metrics", "Under the names that aiperf gives them, rounded as it rounds them."),
+    "client": ("Client", "The machine that sent the load: its CPU, and how late it was."),
+}
+"""Title and text of each section, in their order on the page."""
 
 
 def write_report(
@@ -72,31 +93,55 @@ def make_figures(
 
     ``capacities`` come after the runs; without any of these the page begins with the tail, which a limit is on.
     """
-    bars = choose(all_bars(runs), wanted)
-    sections = (
-        *capacity_sections(capacities, first=len(runs)),
-        *(_section(key, title, text, (each for each in bars if _place(each) == key)) for key, title, text in _OF_BARS),
-        _section(
-            "capacity",
-            "Capacity",
-            "A point a run, in the order of their load. Past the knee more load buys waiting, not answers.",
-            capacity(runs),
-        ),
-        _section(
-            "distribution",
-            "Distribution",
-            "The share of requests that took no longer: 99 is p99. Each nine takes up as much room as the one before.",
-            distributions(runs),
-        ),
-        _section("time", "Over time", _OVER_TIME + (f" {STRIP_KEY}" if instances_strip(runs) else ""), over_time(runs)),
-    )
-    shown = (section for section in sections if section.charts)
+    limits = limits_of_runs(runs)
+    charts = _charts(runs, choose(all_bars(runs), wanted))
+    sections = [_section(key, charts[key], runs, limits, folded=wanted is None) for key in _TEXTS]
+    shown = [section for section in sections if section.charts or section.same]
     # some fifty charts: a picture of them only where they were chosen
     told = (replace(each, pictured=wanted is not None or each.key != ALL_OF_AIPERF) for each in shown)
-    cards = (*map(_card, runs), *map(capacity_card, capacities))
-    drawn = Figures(cards, tuple(told)) if runs else Figures(cards, tuple(told), "p99", "Capacity", lead(capacities))
+    everything = (*capacity_sections(capacities, first=len(runs)), *told)
+    cards = (*map(card, runs), *map(capacity_card, capacities))
+    drawn = (
+        Figures(cards, everything, first_statistic(limits, "median"), overview=overview(runs, limits))
+        if runs
+        else Figures(cards, everything, "p99", "Capacity", lead(capacities))
+    )
     plain: Figures = made_plain(drawn)
     return plain
+
+
+def _charts(runs: Sequence[Run], bars: Sequence[Bars]) -> dict[str, tuple[Bars | Curves, ...]]:
+    """The charts of each section, by its key."""
+    by_place = {key: tuple(each for each in bars if _place(each) == key) for key in _TEXTS}
+    timed = tuple(over_time(runs))
+    of_client = tuple(each for each in timed if each.title in CLIENT_TITLES)
+    return {
+        **by_place,
+        "capacity": tuple(capacity(runs)),
+        "distribution": tuple(distributions(runs)),
+        "labels": tuple(label_bars(runs)),
+        "errors": tuple(error_bars(runs)),
+        "time": tuple(each for each in timed if each not in of_client),
+        "server": (*by_place["server"], *server_over_time(runs), *server_against_rate(runs)),
+        "client": (*by_place["client"], *of_client),
+    }
+
+
+def _section(
+    key: str, charts: Sequence[Bars | Curves], runs: Sequence[Run], limits: Sequence[Limit], *, folded: bool
+) -> Section:
+    """One, with its limits as lines; ``folded``: bars that are equal in all runs become a line."""
+    equal = [each for each in charts if folded and is_same(each)]
+    title, text = _TEXTS[key]
+    more = {"labels": ("labels", "label"), "errors": ("errors", "key")}.get(key)
+    if more and (number_ := left_out(runs, *more)):
+        text += f" {counted(number_, 'more is', 'more are')} left out, of fewer requests."
+    if any(isinstance(each, Curves) and each.strip for each in charts):
+        text += f" {STRIP_KEY}"
+    drawn = tuple(with_levels(each, limits) for each in charts if each not in equal)
+    return Section(
+        key, title, text, drawn, same=tuple(map(same_text, (each for each in equal if isinstance(each, Bars))))
+    )
 
 
 def made_plain(value: Any) -> Any:
@@ -113,88 +158,10 @@ def made_plain(value: Any) -> Any:
 
 def _place(bars: Bars) -> str:
     """The key of the section that a set of bars belongs to."""
+    if bars.title == "Schedule lag":
+        return "client"
     if bars.source == "locust":
         return "times" if bars.field in TIME_FIELDS else "load"
     if bars.source == "aiperf" and bars.field not in AIPERF_FIELDS:
         return ALL_OF_AIPERF
     return bars.source
-
-
-def _section(key: str, title: str, text: str, charts: Iterator[Bars | Curves]) -> Section:
-    return Section(key, title, text, tuple(charts))
-
-
-def _card(run: Run) -> Card:
-    notes = [word for word in ("interrupted",) if run.facts.get(word)]
-    limited = run.facts.get("limited_by")
-    notes += [f"{limited}-limited"] if limited else []
-    given = run.facts.get("findings")
-    findings = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
-    missed = sum(each.get("severity") == "missed" for each in findings)
-    notes += [f"{missed} threshold{'s' if missed > 1 else ''} missed"] if missed else []
-    return Card(
-        label=run.label,
-        verdict=run.verdict + (f" ({', '.join(notes)})" if notes else ""),
-        doubtful=run.doubtful,
-        missed=missed > 0,
-        facts=tuple(_facts(run)),
-        headline=tuple(_headline(run)),
-        hover=run.hover,
-        findings=tuple(_finding(each) for each in findings),
-        problems=run.problems,
-        precision=_precision(run),
-    )
-
-
-def _finding(finding: Mapping[str, Any]) -> str:
-    return f"{finding.get('code')}: {finding.get('measured')} (limit {finding.get('limit')}). {finding.get('advice')}"
-
-
-def _offered(load: Mapping[str, Any], stages: Any) -> str:
-    """The load of plan.json; of the stages in summary.json the lowest and the highest rate."""
-    if load.get("kind") != "open":
-        think, users = load.get("think"), load.get("concurrency")
-        return f"{users} users who think {think}" if think else f"{users} in flight"
-    if not isinstance(stages, list) or not stages:
-        return f"{load.get('rate')}/s, {load.get('arrivals')}"
-    rates = [rate for stage in stages for name in ("from_rps", "to_rps") if (rate := number(stage, name)) is not None]
-    span = f", {min(rates):g} to {max(rates):g}/s" if rates else ""
-    return f"{counted(len(stages), 'stage', 'stages')}{span}, {load.get('arrivals')}"
-
-
-def _facts(run: Run) -> Iterator[str]:
-    load = run.plan.get("load")
-    if isinstance(load, dict):
-        yield _offered(load, below(run.facts, "stages"))
-    duration = run.number("window", "duration_s")
-    if duration is not None:
-        yield f"{duration:.4g} s"
-    workers = number(run.plan, "workers")
-    if workers:
-        yield f"{workers:.0f} worker{'s' if workers > 1 else ''}"
-    if run.plan.get("endpoint_name"):
-        yield str(run.plan["endpoint_name"])
-    start = below(run.facts, "window", "start")
-    if isinstance(start, str):
-        yield f"{start[:16].replace('T', ' ')} UTC"
-    if precision := _precision(run):
-        yield precision
-
-
-def _precision(run: Run) -> str:
-    """Its percentiles are so near, where they are not exact; else nothing."""
-    shares = [share for name in (*TIMES, "lag") if (share := run.number(name, "precision"))]
-    return f"percentiles {precision_text(max(shares))}" if shares and 0 < max(shares) < 1 else ""
-
-
-def _headline(run: Run) -> Iterator[tuple[str, str]]:
-    """The numbers to know first."""
-    success, rate = run.number("success_rate"), run.number("rates", "completed")
-    if rate is not None:
-        yield "Completed", f"{rate:,.4g}/s"
-    if success is not None:
-        yield "Success", percent_text(success)
-    for title, key in (("Median", "p50"), ("p99", "p99")):
-        seconds = run.number("latency", key)
-        if seconds is not None:
-            yield title, duration_text(seconds)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from visualization.figures import STRIP_KEY, Bar, Bars, Curves, Figures, Section
-from visualization.html import LIGHT
+from visualization.palette import LIGHT, color_of
 from visualization.static_curves import draw_curves
 from visualization.static_marks import (
     SOFT,
-    color_of,
     is_valid,
     marker_of,
     number_text,
@@ -60,7 +60,7 @@ def pictures(figures: Figures, kinds: tuple[str, ...], name: str) -> Iterator[tu
     if not kinds:
         return
     with mpl.rc_context(_STYLE):
-        for section in (each for each in figures.sections if each.pictured and each.charts):
+        for section in (each for whole in figures.sections if whole.pictured for each in _of_one_kind(whole)):
             drawn = _draw(section, figures)
             for kind in kinds:
                 yield f"{name}_{section.key}.{kind}", _bytes(drawn, kind)
@@ -98,14 +98,29 @@ def _draw(section: Section, figures: Figures) -> Figure:
     )
     for chart, axes in zip(section.charts, places, strict=False):
         _chart(chart, axes, figures)
-    if section.key == "time":
-        _one_axis([axes for _, axes in zip(section.charts, places, strict=False)])
+    timed = [axes for chart, axes in zip(section.charts, places, strict=False) if _is_timed(chart)]
+    if timed:
+        _one_axis(timed)
     for axes in places[len(section.charts) :]:
         axes.set_axis_off()
     _legend(drawn, section, figures)
     if any(isinstance(chart, Curves) and chart.strip for chart in section.charts):
         drawn.text(1 - 0.2 / _WIDTH, 0.12 / height, STRIP_KEY, ha="right", va="bottom", fontsize=8, color=SOFT)
     return drawn
+
+
+def _of_one_kind(section: Section) -> Iterator[Section]:
+    """The section; one of bars and curves as two, the second under a key of its own."""
+    bars = tuple(chart for chart in section.charts if isinstance(chart, Bars))
+    curves = tuple(chart for chart in section.charts if isinstance(chart, Curves))
+    if bars:
+        yield replace(section, charts=bars)
+    if curves:
+        yield replace(section, charts=curves, key=f"{section.key}_curves" if bars else section.key)
+
+
+def _is_timed(chart: Bars | Curves) -> bool:
+    return isinstance(chart, Curves) and chart.x.title == "Time"
 
 
 def _columns(charts: int) -> int:

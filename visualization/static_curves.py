@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from visualization.palette import color_of
 from visualization.static_marks import (
     SOFT,
-    color_of,
     is_valid,
     marker_of,
     number_text,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from visualization.html import LIGHT
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -21,11 +19,6 @@ def roomy(low: float, high: float) -> tuple[float, float]:
     """The ends of an axis that begins at 0 where a point there leaves room for its marker."""
     room = _ROOM * ((max(high, 0) - min(low, 0)) or 1)
     return min(low - room, 0), max(high + room, 0) if high or low else 1
-
-
-def color_of(run: int) -> str:
-    """The colour of a run; colours begin anew after the last one."""
-    return LIGHT[run % len(LIGHT)]
 
 
 def marker_of(run: int) -> str:

@@ -19,7 +19,6 @@ from inference_benchmarker.wave.wave import Wave
 from tests.bench import ROOT
 from tests.waves import make_run
 from visualization.bars import FORMER_NAMES, all_bars, choose
-from visualization.html import DARK, LIGHT
 from visualization.runs import read_runs
 
 if TYPE_CHECKING:
@@ -219,21 +218,3 @@ def test_directories_may_stand_in_one_argument_with_commas_between_them(runs: li
 def test_what_is_no_directory_at_all_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert plot([]) == 2
     assert "--plot needs" in said(capsys)[0]
-
-
-def contrast(one: str, other: str) -> float:
-    """WCAG's contrast ratio of two colours."""
-    lights = sorted(_luminance(color) + 0.05 for color in (one, other))
-    return lights[1] / lights[0]
-
-
-def _luminance(color: str) -> float:
-    channels = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-@pytest.mark.parametrize(("colors", "background"), [(LIGHT, "#ffffff"), (DARK, "#161a21")], ids=["light", "dark"])
-def test_every_colour_stands_out(colors: tuple[str, ...], background: str) -> None:
-    assert min(contrast(color, background) for color in colors) >= 3
-    assert len(set(colors)) == 8

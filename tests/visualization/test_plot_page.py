@@ -92,6 +92,39 @@ def test_the_legend_hides_a_run_in_every_figure(opened: Tab) -> None:
     assert runs_by_figure(opened) == before
 
 
+def test_a_click_on_a_run_lights_it_up_everywhere_and_tells_more_of_it(opened: Tab) -> None:
+    faint = (
+        "[...document.querySelectorAll('main .row, main .strip')].filter((mark) => getComputedStyle(mark).opacity < 1)"
+        ".map((mark) => mark.dataset.run)"
+    )
+    assert opened.ask(faint) == []
+    opened.ask("document.querySelectorAll('#overview .name')[2].click()")
+    assert set(opened.ask(faint)) == {"0", "1"}
+    more = (
+        "[...document.querySelectorAll('#overview tr.more')].filter((row) => !row.hidden).map((row) => row.innerText)"
+    )
+    (told,) = opened.ask(more)
+    assert "dropped_arrivals" in told
+    opened.press("Escape")
+    assert opened.ask(faint) == opened.ask(more) == []
+    opened.ask("document.querySelector('main .row[data-run=\"1\"]').dispatchEvent(new Event('click', {bubbles: true}))")
+    pressed = "[...document.querySelectorAll('#overview .name')].map((button) => button.getAttribute('aria-pressed'))"
+    assert opened.ask(pressed) == ["false", "true", "false"]
+
+
+def test_a_click_on_a_head_sorts_the_runs(opened: Tab) -> None:
+    names = "[...document.querySelectorAll('#overview .name')].map((button) => button.innerText)"
+    head = (
+        "[...document.querySelectorAll('#overview thead th')].find((head) => head.innerText.startsWith('Latency p99'))"
+    )
+    assert opened.ask(names) == ["fast", "the slow one", "over"]
+    opened.ask(f"{head}.querySelector('button').click()")
+    assert opened.ask(names) == ["fast", "the slow one", "over"]
+    opened.ask(f"{head}.querySelector('button').click()")
+    assert opened.ask(names) == ["over", "the slow one", "fast"]
+    assert opened.ask(f"{head}.getAttribute('aria-sort')") == "descending"
+
+
 def test_every_run_can_be_hidden(opened: Tab) -> None:
     opened.ask("document.querySelectorAll('#legend button').forEach((button) => button.click())")
     assert not any(runs_by_figure(opened))
@@ -183,11 +216,11 @@ def test_what_was_before_the_wave_and_large_numbers_stay_in_their_figure(opened:
     opened.open(page)
     assert reaching_out(opened) == []
     ticks = "[...document.querySelectorAll('figure[data-title=Memory] text')].map((text) => text.textContent)"
-    assert {"-40", "0", "60", "15G"} <= set(opened.ask(ticks))
+    assert {"-40", "0", "60", "16G"} <= set(opened.ask(ticks))
     assert all("16,000,000,000 B*" in row for row in opened.ask(f"{ROWS}.map((row) => row.textContent)") if " B" in row)
     opened.point_at("figure[data-title='Memory, Average'] .row")
     assert "* idle time too" in opened.ask("document.getElementById('tip').innerText")
-    assert opened.ask("document.querySelector('.run .verdict').innerText") == "! VALID (1 threshold missed)"
+    assert opened.ask("document.querySelector('#overview td.warn > span').innerText") == "! missed a limit"
 
 
 def test_long_names_that_end_differently_differ_in_the_legend(opened: Tab, tmp_path: Path) -> None:
