@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 import re
+from contextlib import suppress
 from functools import lru_cache
-from json import dumps  # by its name: the user's code may put another function into the module
+from json import dumps, loads  # by their names: the user's code may put other functions into the module
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
@@ -21,6 +22,12 @@ CUT = "…"
 MIN_LENGTH = 8
 """A shorter value is part of too many words; a given one is hidden as it stands, and in no other spelling."""
 
+HEADERS = "BENCHMARK_HEADERS"
+"""The variable that holds the headers of ``--header``: a JSON object, whose values are secrets."""
+
+_SHORTEST = 4  # of a header whose name says that it is a secret
+_SECRET_HEADER = re.compile(r"auth|key|token|secret|pass|cookie|credential", re.IGNORECASE)
+_PLAIN_HEADERS = re.compile(r"accept(-.*)?|content-type|user-agent|host|origin|referer|cache-control|connection|prefer")
 _SECRET_NAME = re.compile(
     r"KEY(?!BOARD|RING|MAP)|(?<!TIK)TOKEN(?!I[SZ])|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|BEARER|COOKIE"
     r"|_(?:PASS|PWD|AUTH|PAT)$",
@@ -142,10 +149,30 @@ def excerpt(text: str, limit: int, secrets: Iterable[str] = ()) -> str:
 def secret_values(environment: Mapping[str, str]) -> list[str]:
     """Values of environment variables whose names say secret, longest first so that no part of one is left.
 
-    Not those of fewer than ``MIN_LENGTH`` characters, and not the few words that stand for no secret.
+    Those of the headers in ``HEADERS`` are among them. Not those of fewer than ``MIN_LENGTH`` characters, and not the
+    few words that stand for no secret.
     """
     values = {value for name, value in environment.items() if _SECRET_NAME.search(name) and _is_secret(value)}
+    values |= set(_header_secrets(environment.get(HEADERS, "")))
     return sorted(values, key=len, reverse=True)
+
+
+def _header_secrets(text: str) -> Iterator[str]:
+    """The values of headers, and what follows a scheme in them, as in ``Bearer ...``; of Basic, its password, too."""
+    try:
+        headers = loads(text) if text else {}
+    except ValueError:
+        headers = {}
+    for name, value in headers.items() if isinstance(headers, dict) else ():
+        if _PLAIN_HEADERS.fullmatch(name.lower()) or not isinstance(value, str):
+            continue
+        scheme, _, rest = value.partition(" ")
+        parts = [value, rest.strip()]
+        if scheme.lower() == "basic":
+            with suppress(ValueError):
+                parts.append(base64.b64decode(rest).decode("latin-1").partition(":")[2])
+        least = _SHORTEST if _SECRET_HEADER.search(name) else MIN_LENGTH
+        yield from (part for part in parts if len(part) >= least and part.lower() not in _WORDS)
 
 
 def _is_secret(value: str) -> bool:

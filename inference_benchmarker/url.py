@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
+from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.redact import redact
 
 PORTS = {"http": 80, "https": 443}
@@ -25,3 +26,41 @@ def http_address(url: object) -> SplitResult | None:
 def url_problem(flag: str, url: str) -> str:
     """The sentence that a user reads of an address that a flag gives and that is none; nothing where it is one."""
     return "" if http_address(url) else f"{flag} must start with http:// or https://, not {redact(url)!r}."
+
+
+def endpoint_address(text: str) -> SplitResult:
+    """The parts of the address of an endpoint. Raises BenchmarkError that says what is wrong, and what to try."""
+    parts = http_address(text)
+    if parts is None:
+        shown = redact(text)
+        raise BenchmarkError(f"{shown!r} is no address of an endpoint.", redact(_mended(text)))
+    path, query = (quote(part, _AS_IT_IS) for part in (parts.path, parts.query))
+    return parts._replace(path=path, query=query, fragment="")
+
+
+_AS_IT_IS = "%/:?#[]@!$&'()*+,;=~"  # of an address; what else is no letter or digit of ASCII is written as %XX
+
+
+def _mended(text: str) -> str:
+    """The advice for an address that is none."""
+    from difflib import get_close_matches
+
+    scheme, separator, rest = text.partition("://")
+    if re.search(r"[\s\x00-\x1f]", text):
+        return "It has a blank in it: write %20 for one."
+    if scheme.lower() in ("unix", "http+unix") or text.startswith(("/", "unix:")):
+        return "A Unix socket has none: give it a port, as `socat TCP-LISTEN:8080,fork UNIX-CONNECT:PATH` does."
+    if not separator:
+        return f"Give it with http:// or https:// before it: http://{text}"
+    if near := get_close_matches(scheme.lower(), PORTS, n=1):
+        return _mended_host(rest, f"{near[0]}://") if scheme.lower() in PORTS else f"Did you mean {near[0]}://{rest}?"
+    return "It must begin with http:// or https://; for other protocols, `benchmark factory` lists files to start from."
+
+
+def _mended_host(rest: str, scheme: str) -> str:
+    place = rest.partition("/")[0].rpartition("@")[2]
+    if place.count(":") > 1 and "[" not in place:
+        return f"An IPv6 address stands in brackets: {scheme}[::1]:8080"
+    if ":" in place and place.partition(":")[0]:
+        return f"A port is a number from 1 to 65535, as in {scheme}127.0.0.1:8080"
+    return f"It names no host: expected something like {scheme}127.0.0.1:8080/path"

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_benchmarker.redact import CUT, HIDDEN, beginning, excerpt, redact, secret_values, without
+from inference_benchmarker.redact import CUT, HEADERS, HIDDEN, beginning, excerpt, redact, secret_values, without
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -297,3 +297,21 @@ def test_secrets_are_values_of_variables_whose_names_say_so() -> None:
     assert values[0] == "abcdefgh1-and-more"
     assert sorted(values) == ["abcdefgh1", "abcdefgh1-and-more", "abcdefgh2", "abcdefgh3", "abcdefgh4"]
     assert redact("x abcdefgh1-and-more y", values) == f"x {HIDDEN} y"
+
+
+def test_the_values_of_headers_are_secrets_but_for_those_that_everybody_sends() -> None:
+    headers = {
+        "Authorization": "Basic bWU6aHVudGVyMg==",
+        "X-Api-Key": "abc123",
+        "X-Session": "a-long-value",
+        "X-Flag": "1",
+        "Accept": "application/json",
+    }
+    values = secret_values({HEADERS: json.dumps(headers)})
+    assert set(values) == {"Basic bWU6aHVudGVyMg==", "bWU6aHVudGVyMg==", "hunter2", "abc123", "a-long-value"}
+    assert redact("sent abc123 with 1 as application/json", values) == f"sent {HIDDEN} with 1 as application/json"
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[1]", '{"a": 1}', '{"Authorization": "Basic \u00fc!"}'])
+def test_what_holds_no_headers_holds_no_secrets(text: str) -> None:
+    assert {value for value in secret_values({HEADERS: text}) if "Basic" not in value and "!" not in value} == set()

@@ -12,7 +12,7 @@ from botocore.config import Config
 
 from inference_benchmarker import Response
 
-MAX_TOKENS = 64
+MAX_TOKENS = 64  # of an answer, at most
 TOPICS = ["rivers", "bridges", "the tides", "old maps", "glass", "bees", "trains", "salt", "clocks", "deserts"]
 
 

@@ -5,6 +5,9 @@ import os
 
 from geventhttpclient import HTTPClient
 
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address
+PATH = "/invocations"  # of what is asked there
+
 
 class HttpError(Exception):
     """The endpoint answered, but not with 200."""
@@ -16,16 +19,15 @@ class HttpError(Exception):
 
 def invoke_factory(endpoint_name=None):
     """Once in each worker process: clients, connection pools, sessions."""
-    url = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")
-    client = HTTPClient.from_url(url, concurrency=1000, connection_timeout=10, network_timeout=60)
+    client = HTTPClient.from_url(URL, concurrency=1000, connection_timeout=10, network_timeout=60)
     headers = {"Content-Type": "application/json"}
 
     def invoke(payload):
         """Once for each request: done when it returns, failed when it raises."""
         try:
-            response = client.post("/invocations", body=payload, headers=headers)
+            response = client.post(PATH, body=payload, headers=headers)
         except ConnectionRefusedError as error:
-            error.strerror += f": {url} (is the server running there?)"
+            error.strerror += f": {URL} (is the server running there?)"
             raise
         body = response.read()
         if response.status_code != 200:

@@ -13,6 +13,7 @@ from geventhttpclient import HTTPClient
 
 from inference_benchmarker import created, run_tags
 
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # of the embedded endpoint
 ASK_EVERY_S = 0.1
 ROLE = "arn:aws:iam::123456789012:role/demo"
 
@@ -57,8 +58,7 @@ def removed_by(operation, **parameters):
 
 def invoke_factory(endpoint_name="demo"):
     """Once in each worker process: clients, connection pools, sessions."""
-    url = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")
-    client = HTTPClient.from_url(url, concurrency=1000, connection_timeout=10, network_timeout=60)
+    client = HTTPClient.from_url(URL, concurrency=1000, connection_timeout=10, network_timeout=60)
     headers = {"Content-Type": "application/json"}
 
     def invoke(payload):

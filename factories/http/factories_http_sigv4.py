@@ -16,10 +16,10 @@ from botocore.awsrequest import AWSRequest
 
 from inference_benchmarker.clients import HttpClient
 
-SERVER = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put your server's address here
+SERVER = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address
 PATH = "/invocations"  # with its query, as in /search?q=bees
 METHOD = "POST"  # GET and HEAD go without a body
-SERVICE = "execute-api"
+SERVICE = "execute-api"  # to which the endpoint belongs
 HEADERS = {"Accept": "application/json"}
 
 

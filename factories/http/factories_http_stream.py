@@ -13,11 +13,11 @@ import os
 
 from inference_benchmarker.clients import EventReader, HttpClient
 
-SERVER = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put your server's address here
-PATH = "/invocations"
+SERVER = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address
+PATH = "/invocations"  # with its query, as in /search?q=bees
 HEADERS = {"Accept": "text/event-stream"}  # of lines: application/x-ndjson or what your server calls them
-PLAIN_LINES = False  # True: every line that is not empty is a piece; False: events, or lines of JSON
-LAST = "[DONE]"  # the data of the event that ends the stream; None: the server ends it by ending its answer
+PLAIN_LINES = False  # true: every line that is not empty is a piece; false: events, or lines of JSON
+LAST = "[DONE]"  # the data of the event that ends the stream; empty: the server ends it by ending its answer
 
 
 class StreamError(Exception):
@@ -28,7 +28,7 @@ def invoke_factory(endpoint_name=None):
     client = HttpClient(f"{SERVER}{PATH}", headers={**HEADERS, **authorization()})
 
     def invoke(payload):
-        ended, texts = LAST is None or PLAIN_LINES, 0
+        ended, texts = not LAST or PLAIN_LINES, 0
         pieces = client.stream(payload)
         for data in lines(pieces) if PLAIN_LINES else map(bytes.decode, EventReader.over(pieces)):
             if data == LAST:

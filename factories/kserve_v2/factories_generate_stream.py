@@ -14,14 +14,14 @@ from itertools import cycle
 from inference_benchmarker import Response
 from inference_benchmarker.clients import EventReader, HttpClient
 
-URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put the server's address here
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address
 MODEL = "demo"  # of a version: "demo/versions/1"
 TRITON = False  # True: {"text_input": ...}; False: MLServer's {"inputs": [...]}
 INPUT = "prompt"  # the name of MLServer's input
 # Those of Triton's vLLM and of a model of yours differ. Triton's vLLM tells its tokens with "return_num_output_tokens":
 # True, and why it ended with "return_finish_reason": True.
 PARAMETERS = {"max_tokens": 64, "stream": True}
-PROMPT_WORDS = 200
+PROMPT_WORDS = 200  # a word is a token to most tokenizers
 
 WORDS = ("time", "year", "people", "way", "day", "thing", "life", "child", "world", "school", "state", "family")
 

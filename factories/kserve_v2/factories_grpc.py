@@ -13,10 +13,12 @@ import numpy
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from grpc.experimental.gevent import init_gevent
 
-ADDRESS = os.environ.get("GRPC_ADDRESS", "127.0.0.1:8001")  # put the server's address here
-MODEL = "demo"
-INPUT, DATATYPE, SHAPE = "input", "FP32", (1, 128)
-TIMEOUT_S = 60
+ADDRESS = os.environ.get("GRPC_ADDRESS", "127.0.0.1:8001")  # the server's address
+MODEL = "demo"  # its name on the server
+INPUT = "input"  # the name of the input
+DATATYPE = "FP32"  # of it; the tensors are made of 32-bit floats
+SHAPE = (1, 128)  # of it
+TIMEOUT_S = 60  # of a request
 # All requests of a channel share one connection. Behind a load balancer they may all reach the same server, and beyond
 # what it takes at a time of one connection (AWS's ALB: 128) they wait here, which counts as latency. Have at most 8 in
 # a worker: each that waits for answers occupies one of the ten threads that gevent keeps.

@@ -11,9 +11,11 @@ import numpy
 
 from inference_benchmarker.clients import HttpClient
 
-URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put the server's address here
-MODEL = "demo"
-INPUT, DATATYPE, SHAPE = "input", "FP32", (1, 128)
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address
+MODEL = "demo"  # its name on the server
+INPUT = "input"  # the name of the input
+DATATYPE = "FP32"  # of it; the tensors are made of 32-bit floats
+SHAPE = (1, 128)  # of it
 BINARY = False  # True: the binary extension, where the server has it (Triton does), spares both sides much JSON
 
 

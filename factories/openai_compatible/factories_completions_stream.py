@@ -9,10 +9,10 @@ import random
 
 from inference_benchmarker.clients import OpenAIClient
 
-URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put the server's address here, without /v1
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address, without /v1
 MODEL = "demo"  # a name that URL/v1/models lists
-PROMPT_TOKENS = (128, 512, 2048)
-MAX_TOKENS = 64
+PROMPT_TOKENS = (128, 512, 2048)  # the lengths of prompts, as many of each
+MAX_TOKENS = 64  # of an answer, at most
 IDS = range(1000, 30_000)  # of ordinary tokens, not the model's special ones
 MORE = {"ignore_eos": True}  # every answer has MAX_TOKENS tokens
 

@@ -9,10 +9,10 @@ from itertools import cycle
 
 from inference_benchmarker.clients import OpenAIClient
 
-URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put the server's address here, without /v1
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address, without /v1
 MODEL = "demo"  # a name that URL/v1/models lists
 TEXTS = 4  # in a request
-TEXT_WORDS = 100
+TEXT_WORDS = 100  # in a text
 
 WORDS = ("time", "year", "people", "way", "day", "thing", "life", "child", "world", "school", "state", "family")
 

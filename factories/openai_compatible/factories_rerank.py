@@ -12,12 +12,12 @@ from itertools import cycle
 from inference_benchmarker import Response
 from inference_benchmarker.clients import HttpClient
 
-URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put the server's address here, without /v1
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address, without /v1
 TEI = False  # True: TEI's /rerank; False: /v1/rerank
 MODEL = "demo"  # TEI serves one alone, and is not told
 TEXTS = 8  # in a request
-TEXT_WORDS = 100
-QUERY_WORDS = 10
+TEXT_WORDS = 100  # in a text
+QUERY_WORDS = 10  # in the query
 
 WORDS = ("time", "year", "people", "way", "day", "thing", "life", "child", "world", "school", "state", "family")
 

@@ -1,7 +1,8 @@
 """OpenAI's responses as streams, of any server with that API: TTFT, ITL, tokens.
 
 Measures TTFT, ITL and the tokens of the server's usage. Serves vLLM, SGLang, Ollama and OpenAI itself; on EKS,
-HyperPod, OpenShift, EC2; for addresses see factories_chat_stream.py. A response that failed or was cancelled, an error
+HyperPod, OpenShift, EC2; for addresses see factories_chat_stream.py. Beside a key, BENCHMARK_HEADERS may hold a JSON
+object of headers. A response that failed or was cancelled, an error
 told within the stream, a stream that breaks off and one without a token are failed requests. One that ran out of tokens
 is incomplete and a success: the report counts the reason.
 """
@@ -14,10 +15,11 @@ from itertools import cycle
 from inference_benchmarker import Response
 from inference_benchmarker.clients import EventReader, HttpClient
 
-URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put the server's address here, without /v1
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address, without /v1
 MODEL = "demo"  # a name that URL/v1/models lists
-PROMPT_WORDS = 200  # a word is a token to most tokenizers
-MAX_TOKENS = 128
+PROMPT = None  # a text to send each time; without one, words are drawn for each request
+PROMPT_WORDS = 200  # of such a prompt; a word is a token to most tokenizers
+MAX_TOKENS = 128  # of an answer, at most
 MORE = {}  # as {"temperature": 0.7, "reasoning": {"effort": "low"}}
 
 WORDS = ("time", "year", "people", "way", "day", "thing", "life", "child", "world", "school", "state", "family")
@@ -36,7 +38,8 @@ def invoke_factory(endpoint_name=None):
     """Once in each worker process. A certificate of your own authority: verify="/path/to/ca.pem"."""
     key = os.environ.get("BENCHMARK_API_KEY") or os.environ.get("OPENAI_API_KEY")
     authorization = {"Authorization": f"Bearer {key}"} if key else {}
-    client = HttpClient(f"{URL}/v1/responses", headers={"Accept": "text/event-stream", **authorization})
+    own = json.loads(os.environ.get("BENCHMARK_HEADERS", "{}"))
+    client = HttpClient(f"{URL}/v1/responses", headers={"Accept": "text/event-stream", **authorization, **own})
 
     def invoke(payload):
         pieces, last = 0, None
@@ -97,7 +100,7 @@ def payload_factory():
     texts = cycle([" ".join(chosen.choices(WORDS, k=PROMPT_WORDS)) for _ in range(100)])
 
     def build():
-        prompt = f"{os.urandom(8).hex()} {next(texts)}"
+        prompt = f"{os.urandom(8).hex()} {next(texts)}" if PROMPT is None else PROMPT
         return {"model": MODEL, "input": prompt, "max_output_tokens": MAX_TOKENS, "stream": True, **MORE}
 
     return {"pre_computed": False, "input": build}

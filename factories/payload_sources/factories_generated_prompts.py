@@ -11,14 +11,12 @@ import random
 
 from inference_benchmarker.clients import OpenAIClient
 
-URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put your server's address here
-INPUT_TOKENS = 512
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address
+MODEL = "demo"  # a name that URL/v1/models lists
+INPUT_TOKENS = 512  # of a prompt
 TEMPLATE_TOKENS = 0  # what the server counts beyond the words
-REQUEST = {
-    "model": "demo",
-    "max_tokens": 64,  # the most an answer may have;
-    # "ignore_eos": True,  # and here the least, too, on vLLM and SGLang
-}
+MAX_TOKENS = 64  # the most an answer may have
+MORE = {}  # what else a request says: {"ignore_eos": True} makes it the least, too, on vLLM and SGLang
 WORDS = """
 time year people way day man thing woman life child world school state family student group country problem hand
 part place case week company system program question work government number night point home water room mother area
@@ -41,6 +39,6 @@ def payload_factory():
 
     def build():
         text = " ".join(draw.choices(WORDS, k=INPUT_TOKENS - TEMPLATE_TOKENS))
-        return {**REQUEST, "messages": [{"role": "user", "content": text}]}
+        return {"model": MODEL, "max_tokens": MAX_TOKENS, "messages": [{"role": "user", "content": text}], **MORE}
 
     return {"pre_computed": False, "input": build}

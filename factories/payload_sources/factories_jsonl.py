@@ -12,9 +12,11 @@ from pathlib import Path
 
 from inference_benchmarker.clients import OpenAIClient
 
-URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put your server's address here
-FILE = os.environ.get("PROMPTS_FILE")
-DEFAULTS = {"model": "demo", "max_tokens": 64}  # what a line may leave out
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address
+FILE = os.environ.get("PROMPTS_FILE")  # with a request a line
+MODEL = "demo"  # of a line that names none
+MAX_TOKENS = 64  # of an answer, where a line does not say
+DEFAULTS = {"model": MODEL, "max_tokens": MAX_TOKENS}
 QUESTIONS = ["Why is the sky blue?", "How does a clock work?", "What do bees eat?", "Who invented bread?"]
 
 

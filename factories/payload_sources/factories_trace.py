@@ -16,12 +16,14 @@ from pathlib import Path
 
 from inference_benchmarker.clients import OpenAIClient
 
-URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put your server's address here
-FILE = os.environ.get("TRACE_FILE")
-INPUT_COLUMN, OUTPUT_COLUMN = "ContextTokens", "GeneratedTokens"  # of TRACE_FILE, and of a recording
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address
+FILE = os.environ.get("TRACE_FILE")  # with a request a row
+INPUT_COLUMN = "ContextTokens"  # of TRACE_FILE, and of a recording
+OUTPUT_COLUMN = "GeneratedTokens"  # the same
 COLUMNS = [(INPUT_COLUMN, OUTPUT_COLUMN), ("input_length", "output_length")]  # of a recording: the first that it has
 ROWS = 2000  # of the file, at most: all their prompts are held in memory
-REQUEST = {"model": "demo"}  # "ignore_eos": True makes vLLM and SGLang answer with all the tokens of the row
+MODEL = "demo"  # a name that URL/v1/models lists
+MORE = {}  # what else a request says: {"ignore_eos": True} makes vLLM and SGLang answer with all the tokens of the row
 WORDS = "time year people way day man thing life child world school state family student group country problem".split()
 
 
@@ -66,7 +68,7 @@ def of_row(row):
 
 def chat(draw, tokens_in, tokens_out):
     text = " ".join(draw.choices(WORDS, k=tokens_in))
-    return {**REQUEST, "max_tokens": tokens_out, "messages": [{"role": "user", "content": text}]}
+    return {"model": MODEL, **MORE, "max_tokens": tokens_out, "messages": [{"role": "user", "content": text}]}
 
 
 def of_file(path):

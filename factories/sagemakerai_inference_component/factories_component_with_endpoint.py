@@ -14,17 +14,19 @@ from botocore.config import Config
 
 from inference_benchmarker import created, run_tags
 
+# the container's image
 IMAGE = os.environ.get("MODEL_IMAGE", "123456789012.dkr.ecr.us-east-1.amazonaws.com/my-model:latest")
 MODEL_DATA = os.environ.get("MODEL_DATA")  # s3://BUCKET/model.tar.gz; None where the image has all
+# the role that the endpoint runs with
 ROLE = os.environ.get("SAGEMAKER_ROLE", "arn:aws:iam::123456789012:role/MySageMakerRole")
 METRICS_EVERY_S = 10  # the endpoint's own metrics, which the search reads with --endpoint-config
-ASK_EVERY_S = 5
+ASK_EVERY_S = 5  # whether the endpoint is there
 NEEDS = {"NumberOfCpuCoresRequired": 1, "MinMemoryRequiredInMb": 1024}  # and "NumberOfAcceleratorDevicesRequired"
 COMPONENT = "my-component"  # of an endpoint that is there already
 
-CONTENT_TYPE = "text/csv"
-FEATURES = 50
-PAYLOADS = 1000
+CONTENT_TYPE = "text/csv"  # of what is sent
+FEATURES = 50  # of a row
+PAYLOADS = 1000  # different ones
 
 
 def endpoint_factory(instance_type: str = "ml.g5.xlarge", instances: int = 1, copies: int = 1, env=None):

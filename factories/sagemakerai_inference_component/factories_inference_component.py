@@ -11,8 +11,9 @@ import os
 import boto3
 from botocore.config import Config
 
-CONTENT_TYPE = "application/json"
-COMPONENTS = os.environ.get("INFERENCE_COMPONENTS", "my-component").split(",")
+CONTENT_TYPE = "application/json"  # of what is sent
+NAMES = os.environ.get("INFERENCE_COMPONENTS", "my-component")  # of the components, with commas between them
+COMPONENTS = NAMES.split(",")
 WEIGHTS = [1] * len(COMPONENTS)
 TEXTS = 100  # different ones for each component
 

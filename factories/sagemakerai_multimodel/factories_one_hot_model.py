@@ -8,10 +8,12 @@ after factories_warm_up.py.
 import boto3
 from botocore.config import Config
 
-CONTENT_TYPE = "text/csv"
-BODY = "0.1,0.2,0.3,0.4"
-MODELS = [f"model-{number:04}.tar.gz" for number in range(1000)]  # their names below the endpoint's S3 prefix
-HOT_SHARE = 0.9
+CONTENT_TYPE = "text/csv"  # of what is sent
+BODY = "0.1,0.2,0.3,0.4"  # what each model is sent
+COUNT = 1000  # of models
+MODEL = "model-{:04}.tar.gz"  # the name of each below the endpoint's S3 prefix, {} being its number
+MODELS = [MODEL.format(number) for number in range(COUNT)]
+HOT_SHARE = 0.9  # of the requests that go to the first model
 
 
 def invoke_factory(endpoint_name):

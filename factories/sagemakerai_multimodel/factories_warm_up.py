@@ -9,9 +9,11 @@ multi-model endpoints, whose target is the model's file.
 import boto3
 from botocore.config import Config
 
-CONTENT_TYPE = "text/csv"
-BODY = "0.1,0.2,0.3,0.4"
-MODELS = [f"model-{number:04}.tar.gz" for number in range(1000)]  # their names below the endpoint's S3 prefix
+CONTENT_TYPE = "text/csv"  # of what is sent
+BODY = "0.1,0.2,0.3,0.4"  # what each model is sent
+COUNT = 1000  # of models
+MODEL = "model-{:04}.tar.gz"  # the name of each below the endpoint's S3 prefix, {} being its number
+MODELS = [MODEL.format(number) for number in range(COUNT)]
 
 
 def invoke_factory(endpoint_name):

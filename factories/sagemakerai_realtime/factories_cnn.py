@@ -11,9 +11,9 @@ import boto3
 import numpy as np
 from botocore.config import Config
 
-CONTENT_TYPE = "application/x-npy"
+CONTENT_TYPE = "application/x-npy"  # of what is sent
 SHAPE = (1, 3, 224, 224)  # a batch of one picture, channels first; TensorFlow has them last: (1, 224, 224, 3)
-PAYLOADS = 20
+PAYLOADS = 20  # different ones
 
 
 def invoke_factory(endpoint_name):

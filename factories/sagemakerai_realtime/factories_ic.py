@@ -15,9 +15,10 @@ from botocore.config import Config
 from PIL import Image
 
 CONTENT_TYPE = "application/x-image"  # some containers want image/jpeg or image/png
-FOLDER = os.environ.get("IMAGE_FOLDER")
-WIDTH, HEIGHT = 640, 480  # of the generated ones
-PAYLOADS = 20
+FOLDER = os.environ.get("IMAGE_FOLDER")  # whose files are sent; without one, pictures are made
+WIDTH = 640  # of the generated ones
+HEIGHT = 480  # the same
+PAYLOADS = 20  # different ones
 
 
 def invoke_factory(endpoint_name):

@@ -18,7 +18,7 @@ from inference_benchmarker import Response
 
 # Some containers want {"model": ...} too; {"ignore_eos": True} makes every answer of vLLM and SGLang max_tokens long.
 REQUEST = {"max_tokens": 64, "temperature": 0.7}
-PROMPTS = 100
+PROMPTS = 100  # different ones
 TOPICS = ["rivers", "bridges", "winter", "markets", "clocks", "bread", "trains", "islands", "maps", "gardens", "stars"]
 
 

@@ -16,8 +16,9 @@ from botocore.config import Config
 
 from inference_benchmarker import Response
 
+# of the generation; "details" asks for the number of tokens
 PARAMETERS = {"max_new_tokens": 64, "do_sample": True, "temperature": 0.7, "details": True}
-PROMPTS = 100
+PROMPTS = 100  # different ones
 TOPICS = ["rivers", "bridges", "winter", "markets", "clocks", "bread", "trains", "islands", "maps", "gardens", "stars"]
 
 

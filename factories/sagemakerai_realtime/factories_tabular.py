@@ -10,10 +10,10 @@ import random
 import boto3
 from botocore.config import Config
 
-CONTENT_TYPE = "text/csv"
-FEATURES = 50
+CONTENT_TYPE = "text/csv"  # of what is sent
+FEATURES = 50  # of a row
 ROWS = 1  # of a request
-PAYLOADS = 1000
+PAYLOADS = 1000  # different ones
 
 
 def invoke_factory(endpoint_name):

@@ -9,10 +9,10 @@ import random
 
 from inference_benchmarker.clients import SageMakerClient
 
-CONTENT_TYPE = "text/csv"
-FEATURES = 50
+CONTENT_TYPE = "text/csv"  # of what is sent
+FEATURES = 50  # of a row
 ROWS = 1  # of a request
-PAYLOADS = 1000
+PAYLOADS = 1000  # different ones
 
 
 def invoke_factory(endpoint_name):

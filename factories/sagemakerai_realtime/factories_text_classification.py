@@ -11,7 +11,7 @@ import random
 import boto3
 from botocore.config import Config
 
-CONTENT_TYPE = "application/json"
+CONTENT_TYPE = "application/json"  # of what is sent
 LENGTHS = {"short": 10, "medium": 60, "long": 300}  # in words
 TEXTS = 100  # of each length
 WORDS = "the this service was not very good but quite fast we would come back soon and our friends liked it too".split()

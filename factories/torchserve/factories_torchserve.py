@@ -14,11 +14,11 @@ from PIL import Image
 
 from inference_benchmarker.clients import HttpClient
 
-URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # put the server's address here
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address
 MODEL = "demo"  # of a version: "demo/1.0"
 CONTENT_TYPE = "image/jpeg"  # or "application/json"
-SIZE = 224
-IMAGES = os.environ.get("IMAGES")  # or the path of a folder of .jpg files
+SIZE = 224  # of the pictures, in both directions
+IMAGES = os.environ.get("IMAGES")  # a folder of .jpg files; without one, noise is sent
 
 
 def invoke_factory(endpoint_name=None):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from inference_benchmarker.cli.pages import draw_capacity
 from inference_benchmarker.cli.ranking import before, rank
 from inference_benchmarker.cli.searching import refuse_scaling, removed_if_empty, search, served
 from inference_benchmarker.cli.terminal import how_far, print_report, say, say_nothing
+from inference_benchmarker.cli.url_flags import take_endpoint, without_addresses
 from inference_benchmarker.cli.vary_flags import asked_of
 from inference_benchmarker.cli.verifying import planned_by, refuse_several, verify
 from inference_benchmarker.memory import give_back_large_blocks
@@ -30,7 +32,7 @@ _DESCRIPTION = """\
 Searches the highest rate below which every limit is kept, with a 95% interval, and confirms the interval's lower end.
 
   benchmark capacity --demo                              try it out: an embedded endpoint, two minutes
-  benchmark capacity --factories-file FILE --slo 'p99<200ms'
+  benchmark capacity URL --slo 'p99<200ms'               any endpoint; or --factories-file FILE
   benchmark capacity --factories-file FILE --vary instance_type=ml.m5.xlarge,ml.c5.xlarge --target-rps 1000
   benchmark capacity --verify .tmp/<timestamp>_plan      prove a plan: its target for real, on as many instances
 """
@@ -45,12 +47,14 @@ def run(arguments: list[str]) -> int:
     refuse_several(arguments)
     arguments, problems = without_others(arguments)
     parser = capacity_parser()
+    arguments, addresses = without_addresses(arguments, parser.flags)
     options, found = parser.parsed(arguments)
     options, wrong = with_config(options, parser.flags)
     planned = planned_by(options)
     if options["demo"]:
         fill_in_demo(options)
     problems = [*problems, *found, *wrong]
+    take_endpoint(options, problems, addresses, os.environ)
     asked = asked_of(options, problems)
     question = make_question(options, problems)
     give_back_large_blocks()
@@ -100,7 +104,7 @@ def capacity_parser() -> Parser:
     return command_parser(
         "benchmark capacity",
         CAPACITY_FLAGS,
-        usage="benchmark capacity [--demo | --factories-file FILE] [options]",
+        usage="benchmark capacity [--demo | URL | --factories-file FILE] [options]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )

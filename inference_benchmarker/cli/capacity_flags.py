@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.flags import Flag, Reading, Table, parse_number, read_flags, table_for
+from inference_benchmarker.cli.url_flags import URL_FLAGS
 from inference_benchmarker.cli.users_flags import RPS, USER_FLAGS, USERS, stray_flags, users_asked
 from inference_benchmarker.cli.vary_flags import VARY_FLAGS
 from inference_benchmarker.cli.wave_flags import WAVE_FLAGS
@@ -94,6 +95,7 @@ CAPACITY_FLAGS: Table = table_for(
             *_of_a_wave("factories_file", "endpoint_name", "locust_file", "url"),
             Flag("--demo", None, "the embedded endpoint, 4 servers of 20 ms, stands in for what is not given"),
         ],
+        "an address, without a file": URL_FLAGS,
         "limits": _of_a_wave("slo", "success_threshold", "goodput"),
         "search": [
             Flag(
@@ -219,8 +221,8 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
     if options["suspend_scaling"] and options["endpoint_config"] is None:
         problems.append("--suspend-scaling needs --endpoint-config FILE: its blocks name the variant.")
     limits = _limits(plan, problems, "latency" if in_users else "response_time")
-    if problems:
-        problems += source_problems(plan.factories_file, plan.locust_file)
+    if problems or plan.factory_settings:
+        problems += source_problems(plan.factories_file, plan.locust_file, plan.factory_settings)
     refuse(problems)
     most = max(usable_cores(), 1) if asked == AUTO else plan.workers
     return Question(

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from inference_benchmarker.cli.arguments import Parser, command_parser
 from inference_benchmarker.cli.check_flags import CHECK_DESCRIPTION, CHECK_EPILOG, CHECK_FLAGS, one_request
 from inference_benchmarker.cli.terminal import print_result, say
+from inference_benchmarker.cli.url_flags import take_endpoint, without_addresses
 from inference_benchmarker.exit_codes import INTERRUPTED, MISSED, OK
 
 
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
-    options, problems = check_parser().parsed(arguments)
+    parser = check_parser()
+    arguments, addresses = without_addresses(arguments, parser.flags)
+    options, problems = parser.parsed(arguments)
+    take_endpoint(options, problems, addresses, os.environ)
     plan = one_request(options, problems)
     from inference_benchmarker.engine.check import send_one
 
@@ -30,7 +35,7 @@ def check_parser() -> Parser:
     return command_parser(
         "benchmark check",
         CHECK_FLAGS,
-        usage="benchmark check --factories-file FILE [options]",
+        usage="benchmark check (URL | --factories-file FILE) [options]",
         description=CHECK_DESCRIPTION,
         epilog=CHECK_EPILOG,
     )

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from inference_benchmarker.cli.flags import Flag, parse_decimal, parse_path, read_flags, table_for
+from inference_benchmarker.cli.url_flags import SET_FLAG, URL_FLAGS
 from inference_benchmarker.engine.endpoint import source_problems
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.plan.load import Bounds, ClosedLoop
@@ -37,17 +38,22 @@ _ENDPOINT = [
 ]
 CHECK_FLAGS = table_for(
     WavePlan,
-    table={"endpoint": _ENDPOINT, "output": [Flag("--json", None, "print what was understood as JSON")]},
+    table={
+        "endpoint": _ENDPOINT,
+        "an address, without a file": URL_FLAGS,
+        "output": [Flag("--json", None, "print what was understood as JSON")],
+    },
 )
 
 
 def one_request(options: dict[str, Any], problems: list[str]) -> WavePlan:
     """The plan of the one request that the flags describe, or one error with everything that is wrong with them."""
-    given = read_flags(CHECK_FLAGS["endpoint"], options, problems)
-    plan = WavePlan(ClosedLoop(1), Bounds(num_requests=1), **given.of(WavePlan))
+    given = read_flags([*CHECK_FLAGS["endpoint"], SET_FLAG], options, problems)
+    settings = {"factory_settings": dict(given.values["factory_settings"] or ())}
+    plan = WavePlan(ClosedLoop(1), Bounds(num_requests=1), **{**given.of(WavePlan), **settings})
     if options["factories_file"] is None:
-        problems.append("No endpoint: give --factories-file FILE.")
+        problems.append("No endpoint: give its address, or --factories-file FILE.")
     else:
         problems += given.told(plan.problems())
-    refuse([*problems, *source_problems(plan.factories_file, None)])
+    refuse([*problems, *source_problems(plan.factories_file, None, plan.factory_settings)])
     return plan

@@ -102,9 +102,15 @@ def _dispatch(arguments: list[str]) -> int:
     names = (argument.partition("=")[0] for argument in arguments)
     if searching := next((name for name in names if name in ("--vary", "--verify")), None):
         raise BenchmarkError(f"{searching} belongs to `benchmark capacity`.")
-    if arguments and not arguments[0].startswith("-"):
+    if arguments and not arguments[0].startswith("-") and not _is_address(arguments[0]):
         raise _no_command(arguments[0])
     return _run("wave", arguments)
+
+
+def _is_address(word: str) -> bool:
+    from inference_benchmarker.cli.url_flags import looks_like_address
+
+    return looks_like_address(word)
 
 
 def _no_command(word: str) -> BenchmarkError:

@@ -15,12 +15,16 @@ from inference_benchmarker.packaged import packaged
 from inference_benchmarker.wording import INDENT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from inference_benchmarker.engine.settings import Setting
 
 FACTORY_DESCRIPTION = """\
 Lists the shipped examples, or copies one to standard output, to be changed into your own endpoint:
 
   benchmark factory demo/factories_demo > my_endpoint.py
+  benchmark factory demo/factories_demo --help               its settings, which --set changes in place of an editor
 """
 _PREFIX = "factories_"
 _WIDTH = 80
@@ -67,6 +71,39 @@ def listing(examples: list[Example]) -> str:
     """The name of each, and below it what it is: names are too long to stand beside that on a terminal."""
     lines = (line for each in examples for line in (INDENT + each.name, *_wrapped(each.about)))
     return "".join(f"{line}\n" for line in lines)
+
+
+def settings_page(example: Example) -> str:
+    """An example's text on itself, and its settings: the default of each, and what it means."""
+    from inference_benchmarker.engine.settings import settings_of
+
+    settings = [setting for setting in settings_of(example.path).values() if setting.about]
+    docstring = ast.get_docstring(ast.parse(example.path.read_text(encoding="utf-8"))) or ""
+    lines = [*_paragraphs(docstring), "settings (--set NAME=VALUE, or BENCHMARK_NAME in the environment):"]
+    for each in settings:
+        lines += [f"{INDENT}{each.name}{_default(each)}", *_wrapped(each.about)]
+    if not settings:
+        lines[-1] = "It has no settings: copy it, and change what you need."
+    chosen = f"--set {settings[0].name}=VALUE " if settings else ""
+    lines += ["", f"{INDENT}benchmark --factories-file {example.name} \\"]
+    lines += [f"{2 * INDENT}{chosen}--client-rps 10 --obs-time 60"]
+    lines += [f"{INDENT}benchmark factory {example.name} > my_endpoint.py"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _paragraphs(docstring: str) -> Iterator[str]:
+    for paragraph in docstring.split("\n\n"):
+        yield from textwrap.wrap(paragraph, _WIDTH)
+        yield ""
+
+
+def _default(setting: Setting) -> str:
+    """The default as ``--set`` would say it; that of a variable of the environment where it is taken from there."""
+    if setting.default is None:
+        return f" = ${setting.variable}" if setting.variable else ""
+    if isinstance(setting.default, bool):
+        return f" = {str(setting.default).lower()}"
+    return f" = {setting.default}" if setting.default != "" else " = (empty)"
 
 
 def _wrapped(about: str) -> list[str]:

@@ -1,17 +1,23 @@
-"""``benchmark factory``: list the shipped examples, or copy one to standard output."""
+"""``benchmark factory``: list the shipped examples, copy one to standard output, or tell its settings."""
 
 from __future__ import annotations
 
 import argparse
 
 from inference_benchmarker.cli.arguments import Parser
-from inference_benchmarker.cli.examples import FACTORY_DESCRIPTION, find, listing, shipped
+from inference_benchmarker.cli.examples import FACTORY_DESCRIPTION, find, listing, settings_page, shipped
 from inference_benchmarker.cli.terminal import write_file
 from inference_benchmarker.exit_codes import OK
+
+_HELP = ("-h", "--help")
 
 
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
+    named = [argument for argument in arguments if argument not in _HELP]
+    if len(arguments) > len(named) == 1 and not named[0].startswith("-"):
+        print(settings_page(find(named[0], shipped())), end="", flush=True)
+        return OK
     options = factory_parser().parse_args(arguments)
     if options.name is None:
         print(listing(shipped()), end="", flush=True)

@@ -47,10 +47,11 @@ def served(
         return
     from server_capacity.keeper.handle import Keeper
 
-    assert question.plan.factories_file is not None
+    file, settings = question.plan.factories_file, question.plan.factory_settings
+    assert file is not None
     with (
         Keeper(folder, tell, say) as keeper,
-        keeper.endpoint(question.plan.factories_file, arguments, folder.name) as made,
+        keeper.endpoint(file, arguments, folder.name, settings) as made,
     ):
         plan = replace(question.plan, endpoint_name=made.name)
         check_one(plan)

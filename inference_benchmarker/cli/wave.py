@@ -11,15 +11,17 @@ from inference_benchmarker.cli.aiperf import aiperf_stage, run_aiperf
 from inference_benchmarker.cli.aiperf_flags import take_aiperf
 from inference_benchmarker.cli.arguments import Parser, command_parser
 from inference_benchmarker.cli.config_file import with_config
-from inference_benchmarker.cli.demo import fill_in_demo
+from inference_benchmarker.cli.demo import ADDRESS_DEFAULTS, MODEL_DEFAULTS, fill_in_demo, fill_in_load
 from inference_benchmarker.cli.embedded import embedded_endpoint
 from inference_benchmarker.cli.former_flags import in_todays_words
 from inference_benchmarker.cli.server_metrics import beside, follower_of, print_with_metrics, say_warnings, sources_of
 from inference_benchmarker.cli.terminal import at_the_keys, has_terminal, how_far, live_view, print_wave, say
+from inference_benchmarker.cli.url_flags import take_endpoint, without_addresses
 from inference_benchmarker.cli.wave_flags import WAVE_FLAGS
 from inference_benchmarker.cli.wave_plan import make_plan
 from inference_benchmarker.exit_codes import INVALID, OK, worst_exit_code
 from inference_benchmarker.memory import give_back_large_blocks
+from inference_benchmarker.redact import HEADERS
 from inference_benchmarker.text import plain
 from inference_benchmarker.version import __version__
 from server_capacity.aiperf.options import API_KEY
@@ -27,6 +29,7 @@ from server_capacity.aiperf.options import API_KEY
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from inference_benchmarker.engine.addressed import Described
     from inference_benchmarker.engine.live import Live
     from inference_benchmarker.facts.server_metric import Source
     from inference_benchmarker.plan.plan import WavePlan
@@ -37,6 +40,8 @@ _DESCRIPTION = """\
 Sends an evenly paced wave of requests to an inference endpoint and prints a result that can be trusted.
 
   benchmark --demo                                       try it out: an embedded endpoint, 10 seconds
+  benchmark http://127.0.0.1:8080/invocations --body '{"inputs": "a text"}' --client-rps 10 --obs-time 60
+  benchmark http://127.0.0.1:8000/v1 --concurrency 4     a language model with OpenAI's API
   benchmark --factories-file FILE --client-rps 10 --obs-time 60
 """
 _EPILOG = """\
@@ -65,8 +70,7 @@ def run(arguments: list[str]) -> int:
     if not arguments:
         parser.print_help()
         return OK
-    options, problems = wave_options(parser, arguments)
-    plan, aiperf = _understood(options, problems)
+    plan, aiperf, options = _understood(parser, arguments)
     give_back_large_blocks()
     with (
         _embedded_endpoint(plan) if options["demo"] else nullcontext(plan) as plan,
@@ -80,8 +84,23 @@ def run(arguments: list[str]) -> int:
         return run_aiperf(stage, wave, sources, options)
 
 
-def _understood(options: dict[str, Any], problems: list[str]) -> tuple[WavePlan, AiperfOptions | None]:
-    """The wave and the run of aiperf that the flags describe, or one error with everything that is wrong with them."""
+def wave_of(arguments: list[str]) -> WavePlan:
+    """The wave that a command line describes, from the first word after ``benchmark``; BenchmarkError where it is none.
+
+    The headers of its address are in the environment then, in place of those of an address before it.
+    """
+    os.environ.pop(HEADERS, None)
+    plan, _, _ = _understood(wave_parser(), arguments)
+    return plan
+
+
+def _understood(parser: Parser, arguments: list[str]) -> tuple[WavePlan, AiperfOptions | None, dict[str, Any]]:
+    """The wave and the run of aiperf that the arguments describe, and the options, or one error with all problems."""
+    arguments, addresses = without_addresses(arguments, parser.flags)
+    options, problems = wave_options(parser, arguments)
+    described = take_endpoint(options, problems, addresses, os.environ)
+    if described is not None:
+        _begin_gently(options, described)
     if options["demo"]:
         fill_in_demo(options)
     if options["calibrate"] and options["locust_file"]:
@@ -91,7 +110,16 @@ def _understood(options: dict[str, Any], problems: list[str]) -> tuple[WavePlan,
     if options["api_key"]:
         os.environ[API_KEY] = options["api_key"]  # where invoke may read it, and where what hides secrets looks
     aiperf = take_aiperf(options, problems, os.environ)
-    return make_plan(options, problems, endpoint_needed=aiperf is None or not aiperf.stands_alone), aiperf
+    plan = make_plan(options, problems, endpoint_needed=aiperf is None or not aiperf.stands_alone)
+    return plan, aiperf, options
+
+
+def _begin_gently(options: dict[str, Any], described: Described) -> None:
+    """A load for an address where none is given, and what is sent, in a line."""
+    given = fill_in_load(options, MODEL_DEFAULTS if described.is_model else ADDRESS_DEFAULTS)
+    if not options["quiet"]:
+        flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in given.items())
+        say(described.words + (f"; {flags}, as nothing else is said" if flags else "") + ".")
 
 
 def wave_parser() -> Parser:
@@ -99,7 +127,7 @@ def wave_parser() -> Parser:
     parser = command_parser(
         "benchmark",
         {},
-        usage="benchmark [--demo | --factories-file FILE] [options]",
+        usage="benchmark [--demo | URL | --factories-file FILE] [options]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )

@@ -11,6 +11,7 @@ from inference_benchmarker.cli.flags import (
     parse_path,
     table_for,
 )
+from inference_benchmarker.cli.url_flags import URL_FLAGS
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.replay import Replay
@@ -69,13 +70,14 @@ WAVE_FLAGS = table_for(
             ),
             Flag("--endpoint-name", "NAME", "passed to invoke_factory"),
             Flag("--locust-file", "FILE", "a self-contained Locust file instead of factories", parse_path),
-            Flag("--url", "URL", "host of a --locust-file that has none; where aiperf sends to"),
+            Flag("--url", "URL", "host of a --locust-file that has none; where aiperf sends to; alone, as URL itself"),
             Flag(
                 "--demo",
                 None,
                 "the embedded endpoint, its factories and its server metrics stand in for what is not given",
             ),
         ],
+        "an address, without a file": URL_FLAGS,
         "load": [
             Flag("--client-rps", "R", "open loop: R arrivals a second, fractions allowed", parse_decimal, sets="rate"),
             Flag(

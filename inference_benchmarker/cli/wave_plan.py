@@ -34,10 +34,10 @@ def make_plan(options: dict[str, Any], problems: list[str], *, endpoint_needed: 
     if plan.server_limits and options["endpoint_config"] is None:
         problems.append(NO_CONFIG.format(plan.server_limits[0].expression))
     problems += given.told(plan.problems(endpoint_needed=endpoint_needed))
-    if problems:
+    if problems or plan.factory_settings:
         from inference_benchmarker.engine.endpoint import source_problems
 
-        problems += source_problems(plan.factories_file, plan.locust_file)
+        problems += source_problems(plan.factories_file, plan.locust_file, plan.factory_settings)
     refuse(problems)
     return plan
 
@@ -48,7 +48,9 @@ def parts_of_plan(given: Reading) -> dict[str, Any]:
     slos = tuple(limit for limit in limits if isinstance(limit, Slo))
     of_server = tuple(limit for limit in limits if isinstance(limit, ServerLimit))
     retries = Retries(**given.of(Retries))
-    return {**given.of(WavePlan), "slos": slos, "server_limits": of_server, "retries": retries}
+    settings = dict(given.values["factory_settings"] or ())
+    parts = {"slos": slos, "server_limits": of_server, "retries": retries, "factory_settings": settings}
+    return {**given.of(WavePlan), **parts}
 
 
 def _flags_of_a_plan() -> list[Flag]:

@@ -57,7 +57,8 @@ class OpenAIClient:
 
     There are no retries, redirects or proxies. Errors have the openai package's names: APIStatusError and its kin
     (RateLimitError...), APIConnectionError, APITimeoutError, and APIError for an error within a stream; an answer that
-    ends with the finish_reason ``abort`` or ``error`` raises FinishReasonError.
+    ends with the finish_reason ``abort`` or ``error`` raises FinishReasonError. ``query``: added to each path, as Azure
+    wants it: ``api-version=2024-10-21``.
     """
 
     def __init__(
@@ -66,11 +67,13 @@ class OpenAIClient:
         api_key: str | None = None,
         *,
         headers: Mapping[str, str] | None = None,
+        query: str = "",
         verify: bool | str | PathLike[str] | SSLContext = True,
         connect_timeout_s: float | None = 5.0,
         read_timeout_s: float | None = 60.0,
     ) -> None:
         key = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+        self._query = f"?{query}" if query else ""
         self._http = HttpClient(
             base_url,
             headers=merged({"Accept": "application/json, text/event-stream", **key}, headers or {}),
@@ -101,7 +104,7 @@ class OpenAIClient:
 
     def _whole(self, path: str, payload: Any) -> Completion:
         try:
-            answer = self._http.request("POST", path, payload)
+            answer = self._http.request("POST", path + self._query, payload)
         except (HttpStatusError, OSError) as error:
             raise _translated(error) from error
         content = _json_object(answer.body)
@@ -122,7 +125,7 @@ class OpenAIClient:
         if isinstance(payload, dict):
             payload = _STREAM | payload
         try:
-            connection = self._http.ask(payload, path)
+            connection = self._http.ask(payload, path + self._query)
         except (HttpStatusError, OSError) as error:
             raise _translated(error) from error
         answer = _StreamedAnswer()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import gevent.ssl
 from gevent import Timeout
 from gevent.socket import IPPROTO_TCP, TCP_NODELAY, create_connection
+from gevent.ssl import SSLCertVerificationError
 
 from inference_benchmarker.clients.connection import Connection, ConnectionClosedError
 from inference_benchmarker.url import PORTS, http_address
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 # llama.cpp's server promises to keep a connection, and closes it some moments after a stream's last byte. For so long
 # what is sent over it may be lost.
 _SETTLED_S = 0.05
+
+
+_TRUST = " (to trust a certificate of your own: SSL_CERT_FILE=FILE.pem in the environment)"
 
 
 class ConnectTimeoutError(TimeoutError):
@@ -136,11 +140,18 @@ class Pool:
             try:
                 sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
                 if self._context is not None:
-                    sock = self._context.wrap_socket(sock, server_hostname=self._address[0])
+                    sock = self._secured(sock, self._context)
                 return Connection(sock, self._limits.read_timeout_s, decodes=self._decodes)
             except BaseException:
                 sock.close()
                 raise
+
+    def _secured(self, sock: socket, context: SSLContext) -> socket:
+        try:
+            return context.wrap_socket(sock, server_hostname=self._address[0])
+        except SSLCertVerificationError as error:
+            error.strerror = f"{error.strerror}: {self._place}{_TRUST}"
+            raise
 
     def _reach(self) -> socket:
         try:

@@ -27,7 +27,7 @@ from inference_benchmarker.plan.drawing import uniform
 from inference_benchmarker.records.error_key import class_name, error_text
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from types import CodeType, ModuleType
 
 _MAX_ERROR_LENGTH = 20_000
 _KEYS = {"pre_computed", "input", "weights", "label"}
@@ -103,8 +103,13 @@ def check_source(path: Path, *, functions: Iterable[str] = ()) -> None:
             raise BenchmarkError(f"{path}: has no {name}.", _DEFINE.format(name))
 
 
-def source_problems(factories_file: Path | None, locust_file: Path | None) -> list[str]:
-    """The problems that cheap checks find in the files of a plan; a file that is not there is the plan's to tell."""
+def source_problems(
+    factories_file: Path | None, locust_file: Path | None, settings: Mapping[str, str] = MappingProxyType({})
+) -> list[str]:
+    """The problems that cheap checks find in the files of a plan, and in the settings that it gives the first one.
+
+    A file that is not there is the plan's to tell.
+    """
     problems = []
     files = ((factories_file, ("invoke_factory", "payload_factory")), (locust_file, ()))
     for path, functions in files:
@@ -113,6 +118,10 @@ def source_problems(factories_file: Path | None, locust_file: Path | None) -> li
                 check_source(path, functions=functions)
             except BenchmarkError as error:
                 problems.append(str(error))
+    if settings and not problems and factories_file is not None and os.path.isfile(factories_file):  # noqa: PTH113
+        from inference_benchmarker.engine.settings import settings_problems
+
+        problems += settings_problems(factories_file, settings)
     return problems
 
 
@@ -122,13 +131,14 @@ def load(
     *,
     with_rows: bool = False,
     payload_arguments: Mapping[str, Any] | None = None,
+    settings: Mapping[str, str] = MappingProxyType({}),
 ) -> Endpoint:
     """Import a factories file, call both factories and check what they return.
 
     ``with_rows``: a recording is replayed, so there is a row for a ``build`` that takes one.
-    ``payload_arguments``: what payload_factory is called with.
+    ``payload_arguments``: what payload_factory is called with. ``settings``: texts in place of constants of the file.
     """
-    module = import_file(path)
+    module = import_file(path, settings)
     invoke = _make_invoke(path, _function(module, path, "invoke_factory"), endpoint_name)
     return _endpoint(module, path, invoke, with_rows=with_rows, arguments=payload_arguments or {})
 
@@ -165,8 +175,8 @@ def _endpoint(
     )
 
 
-def import_file(path: Path) -> ModuleType:
-    """Import one file by its path; modules beside it can be imported by it."""
+def import_file(path: Path, settings: Mapping[str, str] = MappingProxyType({})) -> ModuleType:
+    """Import one file by its path, its constants set; modules beside it can be imported by it."""
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -176,11 +186,22 @@ def import_file(path: Path) -> ModuleType:
         raise BenchmarkError(f"{path}: is not a Python file (its name must end in .py).")
     module = module_from_spec(spec)
     sys.modules[name] = module
+    code = _code(path, settings) if settings else None
     try:
-        spec.loader.exec_module(module)
+        if code is None:
+            spec.loader.exec_module(module)
+        else:
+            exec(code, module.__dict__)  # noqa: S102 - the user's file, as it is imported without settings
     except BaseException as error:
         raise describe_error(path, "importing it", error) from error
     return module
+
+
+def _code(path: Path, settings: Mapping[str, str]) -> CodeType:
+    from inference_benchmarker.engine.settings import code_of
+
+    check_source(path)
+    return code_of(path, settings)
 
 
 def _function(module: ModuleType, path: Path, name: str) -> Callable[..., Any]:

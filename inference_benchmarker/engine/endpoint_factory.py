@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.endpoint import describe_error, import_file, kind, place
@@ -16,9 +17,14 @@ NAME = "endpoint_factory"
 _YIELD = "Let it make the endpoint, `yield` its name or URL once, and remove it after that."
 
 
-def begin(path: Path, arguments: Mapping[str, Any]) -> Generator[Any, None, None]:
-    """The file's generator with these arguments, of which nothing has run yet. BenchmarkError for what is none."""
-    function = _function(path)
+def begin(
+    path: Path, arguments: Mapping[str, Any], settings: Mapping[str, str] = MappingProxyType({})
+) -> Generator[Any, None, None]:
+    """The file's generator with these arguments, of which nothing has run yet. BenchmarkError for what is none.
+
+    ``settings``: texts in place of constants of the file.
+    """
+    function = _function(path, settings)
     try:
         inspect.signature(function).bind(**arguments)
     except TypeError as error:
@@ -66,8 +72,8 @@ def remove(path: Path, generator: Generator[Any, None, None]) -> None:
     raise BenchmarkError(f"{place(path, generator)}: {NAME} yielded a second time.", _YIELD)
 
 
-def _function(path: Path) -> Callable[..., Any]:
-    found = getattr(import_file(path), NAME, None)
+def _function(path: Path, settings: Mapping[str, str]) -> Callable[..., Any]:
+    found = getattr(import_file(path, settings), NAME, None)
     if found is None:
         raise BenchmarkError(f"{path}: has no {NAME}.", f"Define `def {NAME}(...)` in it. {_YIELD}")
     if not inspect.isgeneratorfunction(found):

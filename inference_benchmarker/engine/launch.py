@@ -105,7 +105,7 @@ def resolve(plan: WavePlan) -> WavePlan:
     Every cheap problem is raised here, and those of the recording after them.
     """
     found = [problem.text for problem in plan.problems()]
-    found += source_problems(plan.factories_file, plan.locust_file)
+    found += source_problems(plan.factories_file, plan.locust_file, plan.factory_settings)
     refuse([*found, *_descriptor_problems(plan.workers)])
     return _with_recording(
         replace(

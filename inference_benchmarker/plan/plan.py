@@ -43,7 +43,8 @@ class WavePlan:
     ``records``: whether the record of each request is kept (``all``), or requests are counted and only the slowest
     ones' records are kept (``none``). ``first_payload``: the place in the list of pre-computed payloads of the one that
     arrival 0 sends, so that waves in a row need not repeat any. ``payload_arguments``: values of JSON by name that
-    ``payload_factory`` is called with.
+    ``payload_factory`` is called with. ``factory_settings``: texts by name that take the place of constants of the
+    factories file; they are no secrets, and stand in ``plan.json``.
     """
 
     load: OpenLoop | ClosedLoop
@@ -70,6 +71,7 @@ class WavePlan:
     records: str = ALL
     first_payload: int = 0
     payload_arguments: dict[str, Any] | None = None
+    factory_settings: dict[str, str] = field(default_factory=dict)
     debug: bool = False
     output_dir: Path = Path(".tmp")
     name: str | None = None
@@ -188,8 +190,8 @@ class WavePlan:
 
     def public_json(self) -> dict[str, Any]:
         """``to_json`` without passwords: what may stand in a file."""
-        data = self.to_json()
-        return {key: redact(value) if isinstance(value, str) else value for key, value in data.items()}
+        data = _redacted(self.to_json())
+        return {**data, "factory_settings": _redacted(data["factory_settings"])}
 
     def with_replay(self, replay: Replay) -> WavePlan:
         """The same plan with its recording read."""
@@ -205,6 +207,10 @@ def limits_of(texts: Iterable[str]) -> tuple[tuple[Slo, ...], tuple[ServerLimit,
     listed = list(texts)
     ours = tuple(Slo.parse(text) for text in listed if not is_server_limit(text))
     return ours, tuple(ServerLimit.parse(text) for text in listed if is_server_limit(text))
+
+
+def _redacted(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: redact(value) if isinstance(value, str) else value for key, value in data.items()}
 
 
 def _stages(rows: list[dict[str, str]]) -> tuple[Stage, ...]:

@@ -24,7 +24,7 @@ RECORDS = ("all", "none")
 
 _NO_ENDPOINT = Problem(
     ("factories_file", "locust_file"),
-    "No endpoint: give --factories-file FILE (or --locust-file FILE, or --demo to try it out).",
+    "No endpoint: give its address, --factories-file FILE or --locust-file FILE (or --demo to try it out).",
 )
 
 
@@ -136,6 +136,8 @@ def _endpoint_problems(plan: WavePlan) -> Iterator[Problem]:
         yield Problem(("locust_file", "retries", "timeout_s"), text)
     if plan.payload_arguments is not None and plan.factories_file is None and plan.locust_file is not None:
         yield Problem(("payload_arguments",), "payload_arguments go to payload_factory, and a --locust-file has none.")
+    if plan.factory_settings and plan.factories_file is None and plan.locust_file is not None:
+        yield Problem(("factory_settings",), "--set is for a factories file, and a --locust-file has no settings.")
     if plan.url is not None:
         yield from _url_problems(plan, plan.url)
 

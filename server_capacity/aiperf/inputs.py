@@ -90,7 +90,12 @@ def main() -> None:
     said = {}
     try:
         factories = Path(asked["factories_file"])
-        endpoint = load(factories, asked["endpoint_name"], payload_arguments=asked["payload_arguments"])
+        endpoint = load(
+            factories,
+            asked["endpoint_name"],
+            payload_arguments=asked["payload_arguments"],
+            settings=asked["settings"],
+        )
         write_inputs(Path(asked["path"]), json_bodies(endpoint, asked["seed"], asked["arrivals"]))
     except BenchmarkError as error:
         said = {"problem": str(error)}

@@ -48,6 +48,7 @@ def make_requests(plan: WavePlan, path: Path, environment: Mapping[str, str], sa
         "factories_file": str(plan.factories_file.resolve()),
         "endpoint_name": plan.endpoint_name,
         "payload_arguments": plan.payload_arguments,
+        "settings": plan.factory_settings,
         "seed": plan.seed,
         "arrivals": planned_inputs(plan),
         "path": str(path),

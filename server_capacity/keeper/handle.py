@@ -9,6 +9,7 @@ import sys
 import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from inference_benchmarker.engine.processes import child_environment
@@ -85,10 +86,17 @@ class Keeper:
         self._order(order_of(what, change, undo, account))
 
     @contextmanager
-    def endpoint(self, factories_file: Path, arguments: Mapping[str, Any], run: str) -> Iterator[MadeEndpoint]:
+    def endpoint(
+        self,
+        factories_file: Path,
+        arguments: Mapping[str, Any],
+        run: str,
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> Iterator[MadeEndpoint]:
         """Have the file's endpoint_factory make an endpoint, and remove it when the context ends.
 
-        ``run``: the name that ``run_tags`` gives its resources. Several may be open at once, in threads of their own.
+        ``run``: the name that ``run_tags`` gives its resources. ``settings``: texts in place of the file's constants.
+        Several may be open at once, in threads of their own.
         BenchmarkError where the factory fails; what it had made is removed by then.
         """
         self._longest_s = LONGEST_REMOVAL_S
@@ -98,7 +106,7 @@ class Keeper:
             try:
                 with theirs:
                     order = {"factories_file": str(factories_file.resolve()), "arguments": dict(arguments), "run": run}
-                    self._order(order, theirs)
+                    self._order({**order, "settings": dict(settings)}, theirs)
                 made = self._made(heard, dict(arguments))
                 yield made
             finally:

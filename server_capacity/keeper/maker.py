@@ -178,7 +178,7 @@ def _made(path: Path, line: Line, interrupts: _Interrupts) -> Generator[Any, Non
         interrupts.is_making = True
         if line.unwanted.is_set():
             raise KeyboardInterrupt
-        generator = begin(path, line.job["arguments"])
+        generator = begin(path, line.job["arguments"], line.job.get("settings", {}))
         name = make(path, generator)
         interrupts.is_making = False
     except KeyboardInterrupt:

@@ -175,7 +175,7 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
         (["--factories-file", "n" * 5000, "--client-rps", "1", "--obs-time", "1"], ["--factories-file nnn"]),
         (["--init"], ["--init is for the launcher"]),
         (["--self-test"], ["--self-test is for the launcher"]),
-        (["check"], ["No endpoint: give --factories-file FILE."]),
+        (["check"], ["No endpoint: give its address, or --factories-file FILE."]),
         (["check", "--factories-file", "none.py", "--json=1"], ["Argument --json: ignored explicit argument '1'."]),
         (
             ["check", "--factories-file", "none.py", "--request-timeout", "x", "--endpoint-name", "", "--what"],

@@ -59,7 +59,12 @@ def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
     timeout = None if plan.request_timeout_s is None else float(plan.request_timeout_s)
     secrets = secret_values(os.environ)
     addresses = Addresses()
-    loaded = endpoint.load(plan.factories_file, plan.endpoint_name, payload_arguments=plan.payload_arguments)
+    loaded = endpoint.load(
+        plan.factories_file,
+        plan.endpoint_name,
+        payload_arguments=plan.payload_arguments,
+        settings=plan.factory_settings,
+    )
     loaded_file.touch()
     probe, writer = Probe(loaded.invoke), BatchWriter(secrets)
     requests = CheckedRequests(replace(loaded, invoke=probe), 0, _nobody, writer, timeout)

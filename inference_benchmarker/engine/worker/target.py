@@ -47,6 +47,7 @@ class Target:
                 plan.endpoint_name,
                 with_rows=_replays(plan),
                 payload_arguments=plan.payload_arguments,
+                settings=plan.factory_settings,
             )
             self.endpoint = replace(loaded, first=plan.first_payload)
             return

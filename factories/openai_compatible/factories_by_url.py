@@ -1,0 +1,84 @@
+"""Chats, completions or embeddings of any server with OpenAI's API, by its address: `benchmark URL` runs this file.
+
+Measures TTFT, ITL and the tokens of the server's usage; of embeddings, and with STREAM off, the time of whole answers.
+Serves vLLM, SGLang, TGI, DJL, Ollama, llama.cpp, gateways and OpenAI itself. A key is no setting: set BENCHMARK_API_KEY
+or OPENAI_API_KEY, or BENCHMARK_HEADERS, a JSON object of headers.
+"""
+
+import json
+import os
+import random
+from pathlib import Path
+
+from inference_benchmarker.clients import OpenAIClient
+
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address, without /v1
+BASE_PATH = "/v1"  # what stands before /chat/completions there
+QUERY = ""  # what follows it, as Azure's api-version=2024-10-21
+API = "chat"  # or completions, or embeddings
+MODEL = "demo"  # a name that URL/v1/models lists; empty: the server's own
+STREAM = True  # false: answers in one piece
+PROMPT = None  # a text to send each time; without one, words are drawn for each request
+INPUT_TOKENS = 200  # of such a prompt; a word is a token to most tokenizers
+OUTPUT_TOKENS = 128  # the most an answer may have; 0: as the server likes
+BODY = None  # a request of your own, as JSON, instead of all that
+BODY_FILE = None  # a file of such; of a .jsonl, each line in turn
+MORE = {}  # what else a request says: {"ignore_eos": true} on vLLM and SGLang makes every answer OUTPUT_TOKENS long
+VERIFY = True  # false: whatever certificate the server shows
+
+WORDS = """
+time year people way day man thing woman life child world school state family student group country problem hand
+part place case week company system program question work government number night point home water room mother area
+money story fact month lot right study book eye job word business issue side kind head house service friend father
+power hour game line end member law car city community name team minute body information back parent face level
+""".split()
+
+
+def invoke_factory(endpoint_name=None):
+    """Once in each worker process."""
+    client = OpenAIClient(
+        URL + BASE_PATH,
+        api_key=os.environ.get("BENCHMARK_API_KEY") or os.environ.get("OPENAI_API_KEY"),
+        headers=json.loads(os.environ.get("BENCHMARK_HEADERS", "{}")),
+        query=QUERY,
+        verify=VERIFY,
+    )
+    whole = {"chat": client.chat, "completions": client.completions, "embeddings": client.embeddings}
+    streams = {"chat": client.stream_chat, "completions": client.stream_completions}
+    return streams[API] if is_stream() else whole[API]
+
+
+def is_stream():
+    return STREAM and API != "embeddings"
+
+
+def payload_factory():
+    if BODY is not None or BODY_FILE:
+        return {"pre_computed": True, "input": [request(body) for body in given()]}
+    if PROMPT is not None:
+        return {"pre_computed": True, "input": [request(asking(PROMPT))]}
+    draw = random.Random()  # without a seed: no prompt is ever sent twice, so none comes from a prefix cache
+    return {"pre_computed": False, "input": lambda: request(asking(" ".join(draw.choices(WORDS, k=INPUT_TOKENS))))}
+
+
+def asking(prompt):
+    if API == "embeddings":
+        return {"input": prompt, "encoding_format": "float"}
+    limit = {"max_tokens": OUTPUT_TOKENS} if OUTPUT_TOKENS else {}
+    text = {"messages": [{"role": "user", "content": prompt}]} if API == "chat" else {"prompt": prompt}
+    return {**limit, **text}
+
+
+def request(body):
+    """The client would add "stream" by itself; aiperf looks for it here."""
+    return {**({"model": MODEL} if MODEL else {}), **({"stream": True} if is_stream() else {}), **MORE, **body}
+
+
+def given():
+    """The requests of BODY or BODY_FILE."""
+    text = BODY if BODY is not None else Path(BODY_FILE).read_text(encoding="utf-8")
+    is_lines = BODY is None and BODY_FILE.endswith((".jsonl", ".ndjson"))
+    bodies = [json.loads(part) for part in (text.splitlines() if is_lines else [text]) if part.strip()]
+    if not bodies or not all(isinstance(body, dict) for body in bodies):
+        raise ValueError(f"{BODY_FILE or 'BODY'}: expected {'a JSON object a line' if is_lines else 'a JSON object'}")
+    return bodies

@@ -1,0 +1,195 @@
+"""An endpoint as its address alone describes it: the shipped factories file that sends to it, and its settings."""
+
+from __future__ import annotations
+
+import json
+import mimetypes
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from urllib.parse import SplitResult
+
+HTTP_FILE = "http/factories_http.py"
+OPENAI_FILE = "openai_compatible/factories_by_url.py"
+RESPONSES_FILE = "openai_compatible/factories_responses_stream.py"
+JSON = "application/json"
+
+_CHAT, _RESPONSES = "chat", "responses"
+_ROUTES = {
+    "/chat/completions": _CHAT,
+    "/completions": "completions",
+    "/embeddings": "embeddings",
+    "/v1/responses": _RESPONSES,
+}
+_LINES = (".jsonl", ".ndjson")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_MOST_LOOKED_AT = 1 << 20
+_OF_MODELS = ("model", "prompt", "input_tokens", "output_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The flags that go with an address; None: not given."""
+
+    body: str | None = None
+    method: str | None = None
+    content_type: str | None = None
+    model: str | None = None
+    prompt: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+    def given(self, *names: str) -> list[str]:
+        """Those of these flags that were given."""
+        return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name) is not None]
+
+
+class Described(NamedTuple):
+    """The file's name below ``factories/``, its settings, and the requests in words.
+
+    ``server``: the address without a path. ``models``: where it lists its models, if one has still to be named.
+    """
+
+    file: str
+    settings: dict[str, str]
+    words: str
+    server: str
+    models: str | None = None
+
+    @property
+    def is_model(self) -> bool:
+        """Tells whether a language model answers, which takes its time."""
+        return self.file != HTTP_FILE
+
+    def with_model(self, name: str) -> Described:
+        """The same with its model named."""
+        words = f"{self.words}, model {name}"
+        return self._replace(settings={**self.settings, "MODEL": name}, words=words, models=None)
+
+
+def describe(address: SplitResult, asked: Asked, problems: list[str]) -> Described:
+    """The endpoint of an address and its flags; ``problems`` gets what is wrong with them."""
+    server, path = f"{address.scheme}://{address.netloc.rpartition('@')[2]}", address.path.rstrip("/")
+    route = next((route for route in _ROUTES if path.endswith(route)), "")
+    is_api = bool(route) or path.endswith("/v1")
+    if (asked.method or "POST").upper() == "POST" and asked.content_type is None and is_api:
+        api = _ROUTES.get(route, _CHAT)
+        if api != _RESPONSES:
+            return _openai(api, address._replace(netloc=server, path=path.removesuffix(route)), asked, problems)
+        if asked.body is None and not address.query:
+            return _responses(server, path.removesuffix(route), asked, problems)
+    return _http(server, address, asked, problems)
+
+
+def _openai(api: str, base: SplitResult, asked: Asked, problems: list[str]) -> Described:
+    problems += _conflicts(api, asked)
+    server, path, query = base.netloc, base.path, base.query
+    settings = {"URL": server, "BASE_PATH": path, "API": api, "MODEL": asked.model or ""}
+    settings |= {"QUERY": query} if query else {}
+    settings |= _body(asked.body, problems) if asked.body is not None else {}
+    settings |= {
+        name.upper(): str(value)
+        for name in ("prompt", "input_tokens", "output_tokens")
+        if (value := getattr(asked, name)) is not None
+    }
+    named = {"chat": "chats as streams", "completions": "completions as streams", "embeddings": "embeddings"}[api]
+    words = f"{server}{path}, OpenAI's API: {named}{_sizes(api, asked)}"
+    found = Described(OPENAI_FILE, settings, words, server, models=f"{server}{path}/models")
+    if asked.model is not None:
+        return found.with_model(asked.model)
+    return found if asked.body is None else found._replace(models=None)  # a body names its model itself, or need not
+
+
+def _responses(server: str, before: str, asked: Asked, problems: list[str]) -> Described:
+    problems += _conflicts(_RESPONSES, asked)
+    sizes = {"PROMPT": asked.prompt, "PROMPT_WORDS": asked.input_tokens, "MAX_TOKENS": asked.output_tokens}
+    settings = {"URL": server + before, **{name: str(value) for name, value in sizes.items() if value is not None}}
+    words = f"{server}{before}/v1, OpenAI's API: responses as streams{_sizes(_RESPONSES, asked)}"
+    found = Described(RESPONSES_FILE, settings, words, server, models=f"{server}{before}/v1/models")
+    return found if asked.model is None else found.with_model(asked.model)
+
+
+def _sizes(api: str, asked: Asked) -> str:
+    if asked.body is not None:
+        return ""
+    prompt = "one prompt" if asked.prompt is not None else f"prompts of {asked.input_tokens or 200:,} tokens"
+    return f", {prompt}" + ("" if api == "embeddings" else f", answers of up to {asked.output_tokens or 128:,}")
+
+
+def _conflicts(api: str, asked: Asked) -> Iterator[str]:
+    """The problems of flags that exclude each other, and of lengths that are none."""
+    ways = [*asked.given("body"), *asked.given("prompt"), *asked.given("input_tokens")]
+    if len(ways) > 1:
+        yield f"Give either {' or '.join(ways)}."
+    if asked.body is not None and asked.output_tokens is not None:
+        yield "--output-tokens is not for a --body, which says itself how long an answer may be."
+    if api == "embeddings" and asked.output_tokens is not None:
+        yield "--output-tokens: embeddings have no answer of tokens; leave it out."
+    if asked.input_tokens is not None and asked.input_tokens < 1:
+        yield f"--input-tokens must be at least 1, not {asked.input_tokens}."
+    if asked.output_tokens is not None and asked.output_tokens < 1:
+        yield f"--output-tokens must be at least 1, not {asked.output_tokens}."
+
+
+def _http(server: str, address: SplitResult, asked: Asked, problems: list[str]) -> Described:
+    if stray := asked.given(*_OF_MODELS):
+        near = f" Did you mean {server}/v1?" if address.path in ("", "/") else ""
+        problems.append(
+            f"{', '.join(stray)}: for OpenAI's API, at an address that ends in /v1 or names /chat/completions, "
+            f"/completions, /embeddings or /v1/responses.{near}"
+        )
+    if asked.content_type is not None and asked.body is None:
+        problems.append("--content-type says what a --body is, and there is none.")
+    method = asked.method or ("GET" if asked.body is None else "POST")
+    if not _TOKEN.fullmatch(method):
+        problems.append(f"--method must be one word, such as PUT, not {method[:100]!r}.")
+    body = _body(asked.body, problems) if asked.body is not None else {"BODY": ""}
+    kind = asked.content_type or ("" if asked.body is None else _content_type(body))
+    path = (address.path or "/") + (f"?{address.query}" if address.query else "")
+    settings = {"SERVER": server, "PATH": path, "METHOD": method.upper(), "CONTENT_TYPE": kind, **body}
+    told = f" with {_shown(body)} ({kind})" if asked.body is not None else ""
+    return Described(HTTP_FILE, settings, f"{method.upper()} {server}{path}{told}", server)
+
+
+def _body(text: str, problems: list[str]) -> dict[str, str]:
+    """The setting of a body: the text itself, or the file that it names."""
+    if not text.startswith("@"):
+        return {"BODY": text}
+    file = Path(text[1:]).expanduser()
+    if not file.is_file():
+        instead = "this is a folder; give a file in it" if file.is_dir() else "there is no such file"
+        problems.append(f"--body {text}: {instead}. A body that is no file is given without @.")
+    return {"BODY_FILE": str(file.resolve())}
+
+
+def _shown(body: dict[str, str]) -> str:
+    if "BODY" in body:
+        return f"a body of {len(body['BODY'].encode()):,} bytes"
+    file = Path(body["BODY_FILE"])
+    return f"each line of {file.name} in turn" if file.suffix in _LINES else file.name
+
+
+def _content_type(body: dict[str, str]) -> str:
+    """The content type of a body: JSON where it is that, else as the file's name or being a text says."""
+    if "BODY" in body:
+        return JSON if _is_json(body["BODY"]) else "text/plain; charset=utf-8"
+    file = Path(body["BODY_FILE"])
+    if file.suffix in _LINES:
+        return JSON
+    by_name, _ = mimetypes.guess_type(file.name)
+    if by_name or not file.is_file():
+        return by_name or JSON
+    with file.open("rb") as opened:
+        return JSON if _is_json(opened.read(_MOST_LOOKED_AT)) else "application/octet-stream"
+
+
+def _is_json(text: str | bytes) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,52 @@
+"""Asks a server with OpenAI's API which models it has, before a wave: its list names what a request may ask for."""
+
+from __future__ import annotations
+
+import json
+from http.client import HTTPException
+from typing import TYPE_CHECKING
+from urllib.error import HTTPError, URLError
+from urllib.request import ProxyHandler, Request, build_opener
+
+from inference_benchmarker.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TIMEOUT_S = 10.0
+_MOST_BYTES = 1 << 22
+_SHOWN = 10
+
+
+def only_model(address: str, headers: Mapping[str, str]) -> str:
+    """The one model that the list at ``address`` has. Raises BenchmarkError where there is none, or are several."""
+    names = _listed(address, headers)
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise BenchmarkError(f"{address} lists no model.", "Name it with --model.")
+    more = "" if len(names) <= _SHOWN else f" and {len(names) - _SHOWN} more"
+    raise BenchmarkError(f"The server has several models: {', '.join(names[:_SHOWN])}{more}.", "Choose by --model.")
+
+
+def _listed(address: str, headers: Mapping[str, str]) -> list[str]:
+    """The names of its models. Raises BenchmarkError for what is no such list."""
+    request = Request(address, headers={"Accept": "application/json", **headers})  # noqa: S310 - http or https
+    try:
+        with build_opener(ProxyHandler({})).open(request, timeout=TIMEOUT_S) as answer:
+            listed = json.loads(answer.read(_MOST_BYTES))
+        names = [str(each["id"]) for each in listed["data"]]
+    except HTTPError as error:
+        raise _untold(address, f"it answered {error.code}", "a key is missing or wrong" * (error.code == 401)) from None
+    except (URLError, OSError, HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        hint = "is the server running there" if isinstance(reason, ConnectionRefusedError) else ""
+        raise _untold(address, str(getattr(reason, "strerror", None) or reason), hint) from None
+    except (ValueError, LookupError, TypeError, RecursionError):
+        raise _untold(address, "it answered with no list of models") from None
+    return list(dict.fromkeys(names))
+
+
+def _untold(address: str, reason: str, hint: str = "") -> BenchmarkError:
+    doubt = f" ({hint}?)" if hint else ""
+    return BenchmarkError(f"No --model is given, and {address} tells none: {reason}{doubt}.", "Give --model NAME.")
