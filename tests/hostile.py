@@ -342,6 +342,8 @@ class Fuzz:
         return [
             ["report", str(run)],
             ["report", str(run), "--json"],
+            ["report", str(run), "--format", "html", "--output", str(out / "r.html")],
+            *(["report", str(run), "--format", form] for form in ("markdown", "junit", "csv")),
             ["--plot", str(run), other, "--plot-format", "html"],
             ["--plot", other, str(run), "--plot-format", "html", "--plot-output-dir", str(out)],
             ["--compare", str(run), other, *files],

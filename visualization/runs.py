@@ -235,7 +235,7 @@ def _pairs(series: Iterable[Sequence[float]]) -> list[Interval]:
 def _tails(wave: Wave) -> dict[str, Points]:
     """The distribution of each time, as far as p99.99 where there are so many."""
     found = ((name, wave.summary.distribution(name)) for name in TIMES)
-    return {name: _tail(distribution) for name, distribution in found if distribution is not None}
+    return {name: tail(distribution) for name, distribution in found if distribution is not None}
 
 
 def _intervals(wave: Wave) -> dict[str, Interval]:
@@ -247,7 +247,7 @@ def _intervals(wave: Wave) -> dict[str, Interval]:
     return {name: ends for name, ends in known if ends is not None and ends[0] < ends[1]}
 
 
-def _tail(distribution: Distribution) -> Points:
+def tail(distribution: Distribution) -> Points:
     """(nines, seconds) in equal steps of nines, to the last of which the sample has a value of its own."""
     most = min(_MOST_NINES, float(np.log10(distribution.count)))
     nines = np.append(np.arange(0, most, 1 / _A_NINE), most)

@@ -41,10 +41,10 @@ def threshold_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
         part = summary.part(slo)
         if part is None:
             advice = "The wave ended before the stage began."
-            yield Finding("slo_missed", "missed", _slo_value(slo, None, "", part), slo.expression, advice)
+            yield Finding("slo_missed", "missed", slo_value(slo, None, "", part), slo.expression, advice)
         elif not slo_met(slo, part):
             measured = part.measured(slo.metric, slo.stat)
-            text = _slo_value(slo, measured, "≥" if may_be_longer(slo, part) else "", part)
+            text = slo_value(slo, measured, "≥" if may_be_longer(slo, part) else "", part)
             advice = _slo_advice(facts, slo, measured, part)
             if share := unclear_within(slo, part):
                 text += f", within {precision_text(share)} of the limit, which cannot be told apart"
@@ -62,7 +62,8 @@ def _error_advice(summary: Summary) -> str:
     return f"{ledger.abandoned:,} requests were abandoned, in flight when the drain ended: see --drain-timeout."
 
 
-def _slo_value(slo: Slo, measured: float | None, mark: str, part: Summary | None) -> str:
+def slo_value(slo: Slo, measured: float | None, mark: str, part: Summary | None) -> str:
+    """The statistic that a limit is on, with its value in the wave or stage; ``mark`` stands before the value."""
     name = slo.stat if slo.metric in ("default", slo.stat) else f"{slo.metric}.{slo.stat}"
     if measured is None or part is None:
         return f"{name} not measured"

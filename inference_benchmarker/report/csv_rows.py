@@ -1,0 +1,88 @@
+"""Turns a summary into one row of a table, for spreadsheets: the same columns for every wave. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.csv_cells import CleanRows
+from inference_benchmarker.plan.load import ClosedLoop
+from inference_benchmarker.summary.distribution import PERCENTILES, percentile_name
+from inference_benchmarker.verdict.limit_rows import limit_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.summary import Summary
+    from inference_benchmarker.verdict.verdict import Verdict
+
+_TIMES = ("latency", "response_time", "ttft", "itl", "tpot", "lag")
+_STATISTICS = ("mean", *map(percentile_name, PERCENTILES), "max")
+_LEDGER = ("scheduled", "sent", "ok", "failed", "abandoned", "dropped", "lost")
+_RATES = ("target", "sent", "completed")
+COLUMNS = (
+    *("run", "name", "start", "verdict", "exit_code", "limited_by", "interrupted", "findings"),
+    *("load", "concurrency", "workers", "endpoint", "planned_s", "duration_s"),
+    *_LEDGER,
+    *("success_rate", *(f"{name}_rate" for name in _RATES), "server_rps", "goodput_rate", "goodput_share"),
+    *(f"{time}_{statistic}_s" for time in _TIMES for statistic in _STATISTICS),
+    *("tokens_in", "tokens_out", "tokens_out_per_s", "limits_kept", "limits_missed", "missed", "errors"),
+)
+"""What a row has, in this order. Times are in seconds; a cell is empty where nothing was measured."""
+UNREADABLE = "UNREADABLE"
+
+
+def to_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The head and the rows; a text of others is no formula."""
+    file = io.StringIO()
+    writer = CleanRows(csv.writer(file, lineterminator="\n"), ())
+    writer.writerow(COLUMNS)
+    for row in rows:
+        writer.writerow([row.get(name) for name in COLUMNS])
+    return file.getvalue()
+
+
+def csv_row(facts: WaveFacts, summary: Summary, verdict: Verdict, run: str) -> dict[str, Any]:
+    """A wave by the names of ``COLUMNS``; ``run`` says where it is stored."""
+    plan, tokens, goodput = facts.plan, summary.tokens, summary.goodput
+    limits = limit_rows(facts, summary)
+    return {
+        "run": run,
+        "name": plan.name,
+        "start": facts.window.to_json()["start"],
+        "verdict": verdict.word,
+        "exit_code": verdict.exit_code,
+        "limited_by": verdict.limited_by,
+        "interrupted": verdict.interrupted,
+        "findings": " ".join(finding.code for finding in verdict.findings),
+        "load": plan.load.text,
+        "concurrency": plan.load.concurrency if isinstance(plan.load, ClosedLoop) else None,
+        "workers": plan.workers,
+        "endpoint": plan.endpoint_name or plan.url or facts.environment.get("file"),
+        "planned_s": summary.planned_s,
+        "duration_s": summary.duration_s,
+        **{name: getattr(summary.ledger, name) for name in _LEDGER},
+        "success_rate": summary.success_rate,
+        **{f"{name}_rate": getattr(summary.rates, name) for name in _RATES},
+        "server_rps": summary.rates.server_rps,
+        "goodput_rate": None if goodput is None else goodput.rate,
+        "goodput_share": None if goodput is None else goodput.share,
+        **{key: value for name in _TIMES for key, value in _time(name, getattr(summary, name)).items()},
+        "tokens_in": None if tokens is None else tokens.tokens_in,
+        "tokens_out": None if tokens is None else tokens.tokens_out,
+        "tokens_out_per_s": None if tokens is None else tokens.tokens_out_per_s,
+        "limits_kept": sum(row.outcome == "kept" for row in limits),
+        "limits_missed": sum(row.outcome == "missed" for row in limits),
+        "missed": "; ".join(f"{row.expression}: {row.measured}" for row in limits if row.outcome == "missed"),
+        "errors": "; ".join(f"{row.key}: {row.count}" for row in summary.errors),
+    }
+
+
+def _time(name: str, distribution: Distribution | None) -> dict[str, float]:
+    if distribution is None:
+        return {}
+    told = distribution.to_json()
+    return {f"{name}_{statistic}_s": told[statistic] for statistic in _STATISTICS}

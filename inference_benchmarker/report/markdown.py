@@ -1,0 +1,122 @@
+"""Turns a summary into Markdown, for a pull request or an issue: verdict, times, limits, errors, findings. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.report.headline import headline
+from inference_benchmarker.summary.time_table import time_rows, value_text
+from inference_benchmarker.text import one_line, plain
+from inference_benchmarker.verdict.limit_rows import limit_rows
+from inference_benchmarker.verdict.server import diagnose
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.summary.by_name import LabelRow
+    from inference_benchmarker.summary.summary import Summary
+    from inference_benchmarker.verdict.finding import Finding
+    from inference_benchmarker.verdict.verdict import Verdict
+
+_MOST_ROWS, _LONG = 20, 300
+_SIGNS = re.compile(r"([\\`*_\[\]<>#|~$])")
+_MARKS = {"invalid": "✗", "missed": "✗", "warning": "!"}
+
+
+def to_markdown(facts: WaveFacts, summary: Summary, verdict: Verdict, run_dir: Path | None = None) -> str:
+    """The report of a wave as Markdown; what stands in it of others is no mark-up and mentions nobody."""
+    sections = (
+        [f"### {escaped(headline(summary, verdict))}"],
+        [_what_it_was(facts, summary, run_dir)],
+        table(time_rows(summary.distribution)),
+        _limits(facts, summary),
+        _labels(summary),
+        _errors(summary),
+        [f"- {_MARKS[each.severity]} **{escaped(each.code)}**: {escaped(_told(each))}" for each in _first(verdict)],
+        [f"- → {escaped(remark.text)}" for remark in diagnose(facts, summary, verdict.limited_by)],
+    )
+    return "\n\n".join("\n".join(map(plain, lines)) for section in sections if (lines := list(section))) + "\n"
+
+
+def in_a_fence(text: str) -> str:
+    """A text of many lines as a block of Markdown that shows it as it is."""
+    fence = "`" * (1 + max(map(len, re.findall("`{2,}", text)), default=2))
+    return f"{fence}text\n{text.rstrip()}\n{fence}\n"
+
+
+def literal(text: str) -> str:
+    """A name or path of the user as Markdown's code, in which nothing is mark-up or a mention."""
+    text = plain(text)
+    if not text.strip():
+        return ""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    room = " " if "`" in text else ""
+    return f"{fence}{room}{text}{room}{fence}"
+
+
+def escaped(text: str) -> str:
+    """A sentence in which names of others may stand: its signs stay signs, and it mentions nobody."""
+    return _SIGNS.sub(r"\\\1", plain(text)).replace("&", "&amp;").replace("@", "@<!-- -->")
+
+
+def table(rows: Sequence[Sequence[str]], *, left: int = 1) -> Iterator[str]:
+    """A header and its rows, whose cells are Markdown already; the first ``left`` columns to the left."""
+    if rows:
+        yield _row(rows[0])
+        yield _row(["---" if column < left else "---:" for column in range(len(rows[0]))])
+        yield from map(_row, rows[1:])
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _what_it_was(facts: WaveFacts, summary: Summary, run_dir: Path | None) -> str:
+    """Its name, its load, and the rates that came of it."""
+    called = facts.plan.name or ("" if run_dir is None else run_dir.name)
+    rates = summary.rates
+    load = f"{facts.plan.load.text}, {summary.duration_s:.1f} s"
+    told = f"{rates.sent:.4g}/s sent, {rates.completed:.4g}/s completed"
+    return " · ".join(filter(None, (literal(one_line(called, _LONG)), escaped(load), escaped(told))))
+
+
+def _limits(facts: WaveFacts, summary: Summary) -> Iterator[str]:
+    rows = [[_in_cell(row.expression), escaped(row.measured), row.mark] for row in limit_rows(facts, summary)]
+    return table([["Limit", "Measured", ""], *rows] if rows else [], left=3)
+
+
+def _labels(summary: Summary) -> Iterator[str]:
+    rows = [
+        [_in_cell(row.label), *(f"{count:,}" for count in (row.sent, row.ok, row.failed)), *_middle_and_tail(row)]
+        for row in summary.labels[:_MOST_ROWS]
+    ]
+    return table([["Label", "sent", "ok", "failed", "p50", "p99"], *rows] if rows else [])
+
+
+def _middle_and_tail(row: LabelRow) -> list[str]:
+    d = row.latency
+    return ["-", "-"] if d is None else [value_text(d, d.percentile(percent)) for percent in (50, 99)]
+
+
+def _errors(summary: Summary) -> Iterator[str]:
+    rows = [
+        [_in_cell(row.key), f"{row.count:,}", f"{row.first_s:.1f} s", _in_cell("".join(row.texts[:1]))]
+        for row in summary.errors[:_MOST_ROWS]
+    ]
+    return table([["Error", "count", "first at", "its first text"], *rows] if rows else [])
+
+
+def _in_cell(text: str) -> str:
+    """A foreign text in a cell: even in code, a bar would end it."""
+    return literal(one_line(text, _LONG)).replace("|", "\\|")
+
+
+def _first(verdict: Verdict) -> Sequence[Finding]:
+    return verdict.findings[:_MOST_ROWS]
+
+
+def _told(finding: Finding) -> str:
+    return one_line(f"{finding.measured} (limit {finding.limit}). {finding.advice}", 4 * _LONG)

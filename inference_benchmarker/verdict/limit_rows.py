@@ -1,0 +1,68 @@
+"""Each limit of the user's with what was measured, kept or not: what reports tell beside the findings. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from inference_benchmarker.verdict.limits_met import may_be_longer, slo_met
+from inference_benchmarker.verdict.server.limits_kept import held_against
+from inference_benchmarker.verdict.thresholds import slo_value
+from inference_benchmarker.wording import percent_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.plan.server_limit import ServerLimit
+    from inference_benchmarker.plan.slo import Slo
+    from inference_benchmarker.summary.summary import Summary
+
+Outcome = Literal["kept", "missed", "pending"]
+MARKS: dict[Outcome, str] = {"kept": "✓", "missed": "✗", "pending": "…"}
+
+
+@dataclass(frozen=True, slots=True)
+class LimitRow:
+    """One limit: as it was given, what was measured of it, and what came of it. ``pending`` waits for the server."""
+
+    expression: str
+    measured: str
+    outcome: Outcome
+
+    @property
+    def mark(self) -> str:
+        """The sign of its outcome: ✓, ✗ or …."""
+        return MARKS[self.outcome]
+
+
+def limit_rows(facts: WaveFacts, summary: Summary) -> list[LimitRow]:
+    """The success threshold, then each ``--slo`` in its order: those on the client's numbers before the server's."""
+    ours = (_ours(slo, summary) for slo in facts.plan.slos)
+    of_server = (_of_server(limit, facts) for limit in facts.plan.server_limits)
+    return [*_success(facts, summary), *ours, *of_server]
+
+
+def _success(facts: WaveFacts, summary: Summary) -> Iterator[LimitRow]:
+    target, share = facts.plan.success_threshold, summary.success_rate
+    if share is not None:
+        outcome: Outcome = "kept" if share >= target and share else "missed"
+        text = f"success rate {percent_text(share, target)}"
+        yield LimitRow(f"success>={100 * target:g}%", text, outcome)
+
+
+def _ours(slo: Slo, summary: Summary) -> LimitRow:
+    part = summary.part(slo)
+    if part is None:
+        return LimitRow(slo.expression, slo_value(slo, None, "", None), "missed")
+    mark = "≥" if may_be_longer(slo, part) else ""
+    measured = slo_value(slo, part.measured(slo.metric, slo.stat), mark, part)
+    return LimitRow(slo.expression, measured, "kept" if slo_met(slo, part) else "missed")
+
+
+def _of_server(limit: ServerLimit, facts: WaveFacts) -> LimitRow:
+    if facts.server_metrics is None:
+        return LimitRow(limit.expression, "waits for the server's metrics", "pending")
+    held = held_against(limit, facts.server_metrics)
+    told = held.text if held.kept is not None else "not measured"
+    return LimitRow(limit.expression, f"{limit.name} {told}", "kept" if held.kept else "missed")

@@ -1,0 +1,158 @@
+"""The report for pull requests, pipelines and spreadsheets: complete, of one form whatever happened, and harmless."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import pytest
+from markdown_it import MarkdownIt
+
+from inference_benchmarker.plan.server_limit import ServerLimit
+from inference_benchmarker.report.csv_rows import COLUMNS, csv_row, to_csv
+from inference_benchmarker.report.headline import headline
+from inference_benchmarker.report.junit import to_junit
+from inference_benchmarker.report.markdown import escaped, in_a_fence, literal, to_markdown
+from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.verdict.limit_rows import limit_rows
+from inference_benchmarker.verdict.verdict import judge
+from tests.situations import SITUATIONS, failing, text_of, wave
+from tests.waves import closed_plan, observe, on_time, open_plan, streamed
+
+if TYPE_CHECKING:
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+
+FOREIGN = "a|b `c` @team #12 <img src=x> *x* [y](z)\x1b[2J\u202e"
+
+
+def markdown_of(facts: WaveFacts, run_dir: Path | None = None) -> str:
+    summary = summarise(facts)
+    return to_markdown(facts, summary, judge(facts, summary), run_dir)
+
+
+def suite_of(facts: WaveFacts) -> ElementTree.Element:
+    summary = summarise(facts)
+    text = to_junit(facts, summary, judge(facts, summary), "a run", text_of(facts))
+    return ElementTree.fromstring(text)  # noqa: S314 - our own
+
+
+def row_of(facts: WaveFacts) -> dict[str, str]:
+    summary = summarise(facts)
+    (row,) = csv.DictReader(io.StringIO(to_csv([csv_row(facts, summary, judge(facts, summary), "runs/x")])))
+    return row
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_each_form_tells_the_verdict_of_every_wave(name: str) -> None:
+    facts, codes, word, exit_code = SITUATIONS[name]
+    summary = summarise(facts)
+    first = markdown_of(facts).splitlines()[0]
+    assert first == f"### {escaped(headline(summary, judge(facts, summary)))}"
+    row = row_of(facts)
+    assert (row["verdict"], row["exit_code"], row["findings"].split()) == (word, str(exit_code), codes)
+    suite = suite_of(facts)
+    verdict = suite.find("testcase[@name='the wave is VALID']")
+    assert verdict is not None
+    assert (verdict.find("error") is not None) == (exit_code in (3, 130))
+    missed = sum(code in ("slo_missed", "success_below_threshold") for code in codes)
+    assert int(suite.attrib["failures"]) == missed
+    counted = {tag: len(list(suite.iter(tag))) for tag in ("testcase", "failure", "error", "skipped")}
+    assert counted == {
+        tag: int(suite.attrib[name])
+        for tag, name in zip(counted, ("tests", "failures", "errors", "skipped"), strict=True)
+    }
+
+
+def test_limits_stand_with_what_was_measured() -> None:
+    rows = limit_rows(facts := wave(failing(3), slos="p99<10ms p50<1s success>=1 ttft.p90<1s"), summarise(facts))
+    assert [(row.expression, row.measured, row.outcome) for row in rows] == [
+        ("success>=95%", "success rate 99.9%", "kept"),
+        ("p99<10ms", "response time p99 20 ms", "missed"),
+        ("p50<1s", "response time p50 20 ms", "kept"),
+        ("success>=1", "success 99.9%", "missed"),
+        ("ttft.p90<1s", "ttft.p90 not measured", "missed"),
+    ]
+    lines = markdown_of(facts).splitlines()
+    assert "| `p99<10ms` | response time p99 20 ms | ✗ |" in lines
+    assert "| `p50<1s` | response time p50 20 ms | ✓ |" in lines
+
+
+def test_a_limit_that_waits_for_the_server_is_skipped() -> None:
+    plan = replace(open_plan("10", "1"), server_limits=(ServerLimit.parse("server.CPUUtilization<70%"),))
+    facts = observe(plan, on_time(plan))
+    (case,) = [each for each in suite_of(facts) if each.get("name") == "server.CPUUtilization<70%"]
+    assert case.find("skipped") is not None
+    assert row_of(facts)["verdict"] == "PENDING"
+
+
+def test_markdown_has_the_table_of_times_and_the_errors() -> None:
+    text = markdown_of(wave(failing(*range(60))), Path("/somewhere/20261120T144423Z_benchmark"))
+    assert "| Latency | 20 ms | 20 ms | 20 ms | 20 ms | 20 ms | 20 ms | 20 ms |" in text
+    assert "| `ValueError` | 60 | 0.0 s |  |" in text
+    assert "`20261120T144423Z_benchmark`" in text
+    assert "/somewhere" not in text
+    assert "**success_below_threshold**" in text.replace("\\", "")
+
+
+def test_names_of_others_are_no_mark_up_and_mention_nobody() -> None:
+    plan = open_plan("10", "1", name=FOREIGN)
+    ok, *others = (record._replace(label=FOREIGN) for record in on_time(plan))
+    failed = [record._replace(outcome="failed", error=FOREIGN) for record in others]
+    text = markdown_of(observe(plan, [ok, *failed], error_texts={FOREIGN: [FOREIGN]}))
+    assert all(line.isprintable() for line in text.splitlines())
+    page = MarkdownIt("commonmark").enable("table").render(text)
+    ours = {"h3", "p", "table", "thead", "tbody", "tr", "th", "td", "code", "ul", "li", "strong"}
+    assert set(re.findall("<([a-z0-9]+)", page)) <= ours
+    tables = page.split("<table>")[1:]
+    assert len(tables) == 4
+    assert all(len({row.count("<t") for row in each.split("<tr>")[2:]}) == 1 for each in tables)
+    assert escaped("@team") == "@<!-- -->team"
+    assert literal("a`b") == "`` a`b ``"
+    assert in_a_fence("```\nx").startswith("````text\n")
+
+
+def test_junit_bears_any_name() -> None:
+    plan = open_plan("10", "1", name=FOREIGN)
+    suite = suite_of(observe(plan, on_time(plan)))
+    assert suite.attrib["name"] == "a run"
+    out = suite.find("system-out")
+    assert out is not None
+    assert out.text is not None
+    assert "RESULTS" in out.text
+
+
+def test_the_columns_of_the_table_are_these() -> None:
+    """Spreadsheets and scripts know them by name: a column may be added at the end."""
+    assert COLUMNS[:8] == ("run", "name", "start", "verdict", "exit_code", "limited_by", "interrupted", "findings")
+    assert COLUMNS[8:14] == ("load", "concurrency", "workers", "endpoint", "planned_s", "duration_s")
+    assert COLUMNS[14:21] == ("scheduled", "sent", "ok", "failed", "abandoned", "dropped", "lost")
+    assert COLUMNS[21:28] == (
+        *("success_rate", "target_rate", "sent_rate", "completed_rate", "server_rps", "goodput_rate", "goodput_share"),
+    )
+    assert COLUMNS[28:35] == tuple(f"latency_{name}_s" for name in ("mean", "p50", "p90", "p95", "p99", "p99_9", "max"))
+    assert COLUMNS[70:77] == (
+        *("tokens_in", "tokens_out", "tokens_out_per_s", "limits_kept", "limits_missed", "missed", "errors"),
+    )
+    assert len(set(COLUMNS)) == len(COLUMNS) == 77
+
+
+def test_a_row_has_numbers_and_empty_cells() -> None:
+    row = row_of(wave(failing(3), slos="p99<10ms"))
+    assert (row["run"], row["sent"], row["ok"], row["failed"]) == ("runs/x", "1000", "999", "1")
+    assert float(row["latency_p99_s"]) == pytest.approx(0.02)
+    assert (row["ttft_p50_s"], row["tokens_out"], row["concurrency"]) == ("", "", "")
+    assert row["missed"] == "p99<10ms: response time p99 20 ms"
+    assert row["errors"] == "ValueError: 1"
+    closed = row_of(observe(closed_plan(3), [streamed(index, 10, (5, 5)) for index in range(4)]))
+    assert (closed["concurrency"], closed["response_time_p50_s"], closed["target_rate"]) == ("3", "", "")
+    assert float(closed["ttft_p50_s"]) == pytest.approx(0.01)
+
+
+def test_a_name_is_no_formula() -> None:
+    plan = open_plan("10", "1", name="=HYPERLINK(1)")
+    assert row_of(observe(plan, on_time(plan)))["name"] == "'=HYPERLINK(1)"

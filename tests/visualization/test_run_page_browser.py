@@ -1,0 +1,108 @@
+"""The page of a single run in a real browser: it is drawn without a complaint, fits, and answers the pointer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from inference_benchmarker.plan.slo import Slo
+from tests.browser import CHROMIUM, Tab, tab
+from tests.waves import drawn, wave
+from visualization.run_page import run_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
+    pytest.mark.timeout(180),
+]
+NAME = "</title><script>document.title = 'taken'</script> a rather long name of a run that somebody gave it"
+OVERLAPS = """(() => {
+  const boxes = [...document.querySelectorAll('.frame')].flatMap((frame) => {
+    const of = (kind) => [...frame.querySelectorAll(kind)].map((each) => each.getBoundingClientRect());
+    return [of('.x'), of('.y')];
+  });
+  const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+  return boxes.flatMap((row) => row.flatMap((a, n) => row.slice(n + 1).filter((b) => meet(a, b)))).length;
+})()"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a wave with failures, limits and a name that would be a script."""
+    latencies = drawn(1, rate=50, seconds=60)
+    outcomes = np.where(np.arange(latencies.size) % 40 == 0, "failed", "ok").tolist()
+    found = wave(latencies, outcomes=outcomes, name=NAME, slos=(Slo.parse("p99<150ms"), Slo.parse("p50<1s")))
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    path.write_text(run_page(found), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def opened(page: Path) -> Iterator[Tab]:
+    with tab() as found:
+        found.size(1280)
+        found.open(page)
+        yield found
+
+
+def test_it_is_drawn_without_a_complaint_and_without_the_network(opened: Tab, page: Path) -> None:
+    opened.resolve()
+    assert opened.complaints == []
+    assert opened.requests == [page.as_uri()]
+    assert opened.ask("document.title").startswith("</title><script>")
+    assert opened.ask("document.querySelectorAll('figure svg').length") >= 7
+    lengths = opened.ask("[...document.querySelectorAll('figure .trace.line')].map((each) => each.getTotalLength())")
+    assert all(length > 0 for length in lengths)
+
+
+def test_the_first_screen_answers_first(opened: Tab) -> None:
+    bottoms = opened.ask(
+        "['.verdict-line', '.what', '#tiles', '.limits'].map((each) =>"
+        " document.querySelector(each).getBoundingClientRect().bottom)"
+    )
+    assert bottoms == sorted(bottoms)
+    assert bottoms[-1] < 720
+    assert "VALID" in opened.ask("document.querySelector('.verdict-line').innerText")
+
+
+@pytest.mark.parametrize("width", [390, 1280, 1920])
+def test_it_fits_phones_and_desktops(opened: Tab, width: int) -> None:
+    opened.size(width, phone=width < 500)
+    assert opened.ask("document.documentElement.scrollWidth") <= width
+    assert opened.ask(OVERLAPS) == 0
+    opened.size(1280)
+
+
+def test_the_pointer_tells_the_values_in_every_picture_over_time(opened: Tab) -> None:
+    opened.point_at("figure[data-title='Latency and response time'] .frame")
+    told = opened.ask("document.getElementById('tip').innerText")
+    for part in ("Time ", "latency p50", "latency p99", "response time p99", " ms"):
+        assert part in told
+    crosses = "[...document.querySelectorAll('#seconds .cross')].map((each) => [each.hidden, each.style.left])"
+    assert {tuple(each) for each in opened.ask(crosses)} == {(False, opened.ask(f"{crosses}[0][1]"))}
+    opened.point_at("h1")
+    assert opened.ask("document.getElementById('tip').hidden")
+
+
+def test_the_keyboard_walks_along_a_picture(opened: Tab) -> None:
+    opened.ask("document.querySelector('figure[data-title=\"Rate\"] .frame').focus()")
+    opened.press("ArrowRight")
+    opened.press("ArrowRight")
+    assert "Time 2.5 s" in opened.ask("document.getElementById('tip').innerText")
+    opened.press("Escape")
+    assert opened.ask("document.getElementById('tip').hidden")
+
+
+def test_the_theme_can_be_chosen(opened: Tab) -> None:
+    paper = "getComputedStyle(document.body).backgroundColor"
+    opened.theme("light")
+    light = opened.ask(paper)
+    opened.ask("document.getElementById('theme').click(), document.getElementById('theme').click()")
+    assert opened.ask(paper) != light
+    opened.ask("document.getElementById('theme').click()")

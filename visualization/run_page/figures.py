@@ -1,0 +1,119 @@
+"""The pictures of a run as values: every point, limit and name, and nothing of how they are drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from visualization.figures import Axis, Points, Scale
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from inference_benchmarker.summary.summary import Summary
+
+Kind = Literal["line", "dashed", "columns", "dots", "squares", "rings"]
+Colour = int | Literal["soft", "bad", "warn"]
+"""The number of a colour in the palette, or the name of a tone of the page."""
+
+MOST_POINTS = 600
+WIDE = 20.0  # from where the largest is so many times the smallest, an axis is logarithmic
+SECONDS = Axis("Time", "s")
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Points with a name and a colour."""
+
+    name: str
+    points: Points
+    colour: Colour = 0
+    kind: Kind = "line"
+
+    @property
+    def values(self) -> list[float]:
+        """The values that are known."""
+        return [y for _, y in self.points if y is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A limit: a line at a height, called by what the user wrote; ``at``: it holds at this place of the x axis."""
+
+    value: float
+    name: str
+    missed: bool
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A number that stands at a point, by which a table speaks of it."""
+
+    x: float
+    y: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One picture.
+
+    ``bands``: the name of each stretch of the x axis, its start and end. ``span``: the least that the x axis shows.
+    ``note``: how to read it.
+    """
+
+    title: str
+    x: Axis
+    y: Axis
+    traces: tuple[Trace, ...]
+    levels: tuple[Level, ...] = ()
+    bands: tuple[tuple[str, float, float], ...] = ()
+    flags: tuple[Flag, ...] = ()
+    span: tuple[float, float] | None = None
+    note: str = ""
+
+    @property
+    def drawn(self) -> bool:
+        """Tells whether there is anything to draw."""
+        return any(trace.values for trace in self.traces)
+
+
+def time_unit(seconds: Iterable[float]) -> tuple[str, float]:
+    """The unit that fits times, and how many of it a second has."""
+    return ("s", 1.0) if max(seconds, default=0.0) >= 20 else ("ms", 1e3)
+
+
+def scale_of(values: Sequence[float]) -> Scale:
+    """The scale that suits values: those that span much are drawn on a logarithmic one."""
+    return "log" if values and min(values) > 0 and max(values) > WIDE * min(values) else "linear"
+
+
+def scaled(points: Points, factor: float) -> Points:
+    """The same points with their values in another unit."""
+    return tuple((x, None if y is None else y * factor) for x, y in points)
+
+
+def folded(points: Sequence[tuple[float, float | None]], fold: Callable[[list[float]], float]) -> Points:
+    """At most so many points: neighbours become one, with the ``fold`` of their values."""
+    size = -(-len(points) // MOST_POINTS) or 1
+    groups = [points[first : first + size] for first in range(0, len(points), size)]
+    known = [(group[0][0], [y for _, y in group if y is not None]) for group in groups]
+    return tuple((x, fold(values) if values else None) for x, values in known)
+
+
+def of_seconds(values: Sequence[float | None], last_s: float, fold: Callable[[list[float]], float]) -> Points:
+    """The values of a wave's seconds from 0 on, ``folded``, each in the middle of its time and none after the last."""
+    half = (-(-len(values) // MOST_POINTS) or 1) / 2
+    points = folded([(float(at), value) for at, value in enumerate(values)], fold)
+    return tuple((min(x + half, last_s), y) for x, y in points)
+
+
+def whole_wave(summary: Summary) -> tuple[float, float]:
+    """The seconds from a wave's start to the end of its load or its last answer."""
+    return 0.0, max(summary.duration_s, summary.planned_s or 0.0, 1e-3)
+
+
+def mean(values: list[float]) -> float:
+    """The mean of some values."""
+    return sum(values) / len(values)

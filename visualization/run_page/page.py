@@ -1,0 +1,155 @@
+"""A wave -> the page that reports it."""
+
+from __future__ import annotations
+
+import html
+import json
+from importlib.resources import files
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.json_file import UNREADABLE
+from inference_benchmarker.text import one_line, plain
+from inference_benchmarker.units import NS
+from inference_benchmarker.wave.tables import read_client_table
+from visualization.html import DARK, LIGHT
+from visualization.run_page import sections, words
+from visualization.run_page.distributions import distribution_figures
+from visualization.run_page.drawing import colour, draw, scales
+from visualization.run_page.markup import Markup, element
+from visualization.run_page.requests import request_figures
+from visualization.run_page.seconds import client_figures, server_figures, wave_figures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from inference_benchmarker.wave.tables import Table
+    from inference_benchmarker.wave.wave import Wave
+    from visualization.run_page.figures import Figure
+    from visualization.run_page.scale import Scale
+
+_DIGITS, _LONG = 6, 200
+_BESIDE = "strips beside"
+
+
+def run_page(wave: Wave) -> str:
+    """The page of a finished wave as HTML, in one piece: it asks nobody for anything."""
+    name = title_of(wave)
+    album = _Album()
+    body = _body(wave, name, album)
+    palette = "\n".join(
+        f"  --run-{n}: light-dark({light}, {dark});" for n, (light, dark) in enumerate(zip(LIGHT, DARK, strict=True))
+    )
+    data = json.dumps(album.data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Template(_template("run.html")).substitute(
+        title=html.escape(f"{name}: {wave.verdict.word}"),
+        style=Template(_template("page.css")).substitute(palette=palette) + _template("run.css"),
+        body=body,
+        data=data.replace("<", "\\u003c"),  # nothing in a name may end the script
+        script=_template("run.js"),
+    )
+
+
+def title_of(wave: Wave) -> str:
+    """The run's name, or that of its directory."""
+    path = "" if wave.run_dir is None else wave.run_dir.path.resolve().name
+    return one_line(plain(wave.plan.name or path.removesuffix("_benchmark") or "A run"), _LONG)
+
+
+class _Album:
+    """The figures of a page, numbered as they are drawn, and the data that its script reads of them."""
+
+    def __init__(self) -> None:
+        self.data: list[dict[str, Any]] = []
+
+    def draw(self, figures: Iterable[Figure | None], kind: str = "strips") -> Markup | None:
+        """Those that have something to draw, beside or below each other."""
+        drawn = [self._draw(figure) for figure in figures if figure is not None and figure.drawn]
+        return element("div", *drawn, class_=kind) if drawn else None
+
+    def _draw(self, figure: Figure) -> Markup:
+        across, up = scales(figure)
+        self.data.append(
+            {
+                "x": {**_axis(across), "title": figure.x.title, "unit": figure.x.unit},
+                "y": {**_axis(up), "title": figure.y.title, "unit": figure.y.unit},
+                "traces": [
+                    {
+                        "name": plain(trace.name),
+                        "colour": colour(trace),
+                        "kind": trace.kind,
+                        "points": [[_short(x), None if y is None else _short(y)] for x, y in trace.points],
+                    }
+                    for trace in figure.traces
+                ],
+            }
+        )
+        return draw(figure, len(self.data) - 1)
+
+
+def _body(wave: Wave, name: str, album: _Album) -> Markup:
+    """Everything between the page's head and its script."""
+    summary, verdict = wave.summary, wave.verdict
+    client, problems = _client_table(wave)
+    requests = request_figures(wave, summary)
+    cores = 1 if wave.host is None else wave.host.cores
+    first = element(
+        "header",
+        element("h1", name),
+        element("button", type="button", id="theme", hidden=True),
+    )
+    parts = (
+        words.lead(summary, verdict),
+        element("p", " · ".join(words.what_it_was(wave, summary)), class_="what"),
+        *sections.notes(problems),
+        element("dl", *words.tiles(wave, summary), id="tiles") if summary.ledger.sent else None,
+        words.limits(wave, summary),
+        words.findings(verdict),
+        sections.section("times", "Times", _TIMES, words.times(summary),
+                         album.draw(distribution_figures(wave, summary), "pairs")),
+        sections.section("stages", "Stages", "", sections.stages(summary)),
+        sections.section("seconds", "Over time", "Seconds since the start of the wave.",
+                         album.draw(wave_figures(wave, summary))),
+        sections.section("requests", "Requests", "", album.draw([requests.cloud]), sections.slowest(requests, wave)),
+        sections.section("errors", "Errors", "", album.draw([requests.errors]), sections.errors(summary)),
+        sections.section("labels", "Labels", "", sections.labels(summary)),
+        sections.section("where", "Where the time went", sections.where_text(wave, summary),
+                         sections.waterfall(wave, summary, verdict)),
+        sections.section("server", "The server", "", sections.remarks(wave, summary, verdict),
+                         album.draw(server_figures(wave, summary), _BESIDE), sections.server(wave, verdict)),
+        sections.section("client", "This client", "The machine that sent the load, and how late it was.",
+                         sections.client(wave, summary), album.draw(client_figures(client, cores, summary), _BESIDE)),
+        sections.section("plan", "The plan", "", sections.plan(wave)),
+    )  # fmt: skip
+    return element("div", first, element("main", *parts, id="main"))
+
+
+_TIMES = (
+    "Latency is what the endpoint took, seen by the client; response time counts from when a request was due. "
+    "≥ marks a lower bound: requests were abandoned."
+)
+
+
+def _client_table(wave: Wave) -> tuple[dict[str, Table], list[str]]:
+    """The columns of ``client.csv``, and what is wrong with it; nothing where there is none."""
+    if wave.run_dir is None or not wave.run_dir.client_csv.exists():
+        return {}, []
+    try:
+        return read_client_table(wave.run_dir.client_csv, wave.window.start_unix_ns / NS), []
+    except (OSError, *UNREADABLE) as error:
+        reason = getattr(error, "strerror", None) or one_line(str(error), _LONG) or repr(error)
+        return {}, [f"{wave.run_dir.client_csv.name}: cannot be read ({reason})."]
+
+
+def _axis(scale: Scale) -> dict[str, Any]:
+    return {"scale": scale.kind, "low": _short(scale.low), "high": _short(scale.high)}
+
+
+def _short(value: float) -> float | int:
+    """A number as long as a reader can use."""
+    rounded = float(f"{value:.{_DIGITS}g}")
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def _template(name: str) -> str:
+    return (files("visualization") / "templates" / name).read_text(encoding="utf-8")

@@ -1,0 +1,233 @@
+"""The requests of a run one by one: a cloud of their latencies, the slowest by name, and errors by the second. Pure.
+
+Of a wave of any size only some thousand points are kept: of those that lie close together the slowest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from inference_benchmarker.records.record import OUTCOMES
+from inference_benchmarker.summary.gathering import gather
+from inference_benchmarker.text import one_line
+from inference_benchmarker.units import NS
+from visualization.figures import Axis
+from visualization.run_page.figures import (
+    SECONDS,
+    Figure,
+    Flag,
+    Trace,
+    mean,
+    of_seconds,
+    scale_of,
+    time_unit,
+    whole_wave,
+)
+from visualization.run_page.seconds import stage_bands
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.records.columns import Floats, Int64, Records
+    from inference_benchmarker.records.record import RequestRecord
+    from inference_benchmarker.summary.summary import Summary
+    from visualization.run_page.figures import Colour, Kind
+
+MOST_EXACT = 3_000
+WORST = 10
+_ACROSS, _UP = 200, 24
+_MOST_KEYS = 6
+_OF_OUTCOME: tuple[tuple[str, Kind, Colour], ...] = (
+    ("ok", "dots", 0),
+    ("failed", "squares", "bad"),
+    ("abandoned", "rings", "warn"),
+)
+
+
+class Cloud:
+    """Gathers (second sent, latency) of each request by its outcome, thinned where there are many.
+
+    A grid is laid over the picture, and of the requests of one outcome in one of its cells the slowest is kept: the
+    extremes of every moment are there.
+    """
+
+    columns = ("sent", "done", "outcome")
+
+    def __init__(self, requests: int, last_s: float, ends_s: tuple[float, float]) -> None:
+        self.thinned = requests > MOST_EXACT
+        self._last_s, self._ends_s = max(last_s, 1e-9), ends_s
+        self._all: list[tuple[Int64, Floats, Floats]] = []
+        self._slowest = np.full(len(OUTCOMES) * _ACROSS * _UP, -1.0)
+        self._sent = np.zeros(len(self._slowest))
+
+    def add(self, part: Records) -> None:
+        """As ``Gatherer`` says."""
+        sent = part.int("sent") / NS
+        latency = (part.int("done") - part.int("sent")) / NS
+        outcome = sum(number * part.outcome(name).astype(np.int64) for number, name in enumerate(OUTCOMES))
+        if not self.thinned:
+            self._all.append((np.asarray(outcome), sent, latency))
+            return
+        cells = (np.asarray(outcome) * _ACROSS + self._column(sent)) * _UP + self._row(latency)
+        order = np.lexsort((latency, cells))
+        last = order[np.append(cells[order][1:] != cells[order][:-1], True)]
+        slower = last[latency[last] > self._slowest[cells[last]]]
+        self._slowest[cells[slower]], self._sent[cells[slower]] = latency[slower], sent[slower]
+
+    def points(self, outcome: str) -> list[tuple[float, float]]:
+        """Those of an outcome, by when they were sent."""
+        number = OUTCOMES.index(outcome)
+        if self.thinned:
+            cells = np.flatnonzero(self._slowest >= 0)
+            cells = cells[cells // (_ACROSS * _UP) == number]
+            return sorted(zip(self._sent[cells].tolist(), self._slowest[cells].tolist(), strict=True))
+        parts = [(sent[codes == number], latency[codes == number]) for codes, sent, latency in self._all]
+        return sorted(pair for x, y in parts for pair in zip(x.tolist(), y.tolist(), strict=True))
+
+    def _column(self, sent: Floats) -> Int64:
+        return np.clip(sent / self._last_s * _ACROSS, 0, _ACROSS - 1).astype(np.int64)
+
+    def _row(self, latency: Floats) -> Int64:
+        """On the axis on which it is drawn."""
+        low, high = self._ends_s
+        if scale_of([low, high]) == "log":
+            share = np.log(np.maximum(latency, low) / low) / math.log(high / low)
+        else:
+            share = latency / (high or 1.0)
+        return np.clip(share * _UP, 0, _UP - 1).astype(np.int64)
+
+
+class Worst:
+    """Gathers the requests that took longest, whatever became of them."""
+
+    columns = ("index", "attempt", "worker", "label", "due", "sent", "done", "build_ns", "outcome", "error")
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[int, RequestRecord]] = []
+
+    def add(self, part: Records) -> None:
+        """As ``Gatherer`` says."""
+        latency = part.int("done") - part.int("sent")
+        places = np.argsort(-latency, kind="stable")[:WORST]
+        mask = np.zeros(len(latency), bool)
+        mask[places] = True
+        chosen = part.where(mask)
+        self._kept += [(record.done - record.sent, record) for record in _records(chosen)]
+        self._kept = sorted(self._kept, key=lambda pair: -pair[0])[:WORST]
+
+    @property
+    def requests(self) -> list[RequestRecord]:
+        """They, the slowest first."""
+        return [record for _, record in self._kept]
+
+
+def _records(part: Records) -> Iterator[RequestRecord]:
+    """The records of a part that has not all columns."""
+    from inference_benchmarker.records.record import RequestRecord
+
+    for row in part.table.to_pylist():
+        known = {name: row[name] for name in Worst.columns}
+        yield RequestRecord(**{**known, "label": known["label"] or ""})
+
+
+class ErrorsBySecond:
+    """Gathers the failed requests of some keys, and of all others together, in the second in which each was over."""
+
+    columns = ("error", "done")
+
+    def __init__(self, keys: Sequence[str], seconds: int) -> None:
+        self._keys = list(keys)
+        self._seconds = seconds
+        self.counts = np.zeros((len(self._keys) + 1, seconds))
+
+    def add(self, part: Records) -> None:
+        """As ``Gatherer`` says."""
+        codes, names = part.coded("error")
+        failed = np.flatnonzero(codes >= 0)
+        if len(failed):
+            self.count(codes[failed], names, part.int("done")[failed] // NS, np.ones(len(failed)))
+
+    def count(self, codes: Int64, names: Sequence[str], seconds: Int64, counts: npt.NDArray[np.generic]) -> None:
+        """Take in so many failures of each key in each second."""
+        others = len(self._keys)
+        rows = np.array([self._keys.index(name) if name in self._keys else others for name in names], np.int64)
+        places = rows[codes] * self._seconds + np.clip(seconds, 0, self._seconds - 1)
+        self.counts += np.bincount(places, counts, self.counts.size).reshape(self.counts.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFigures:
+    """The pictures of single requests, and the slowest of them; ``of``: how many there were to choose from."""
+
+    cloud: Figure | None
+    errors: Figure | None
+    worst: tuple[RequestRecord, ...]
+    of: int
+
+
+def request_figures(facts: WaveFacts, summary: Summary) -> RequestFigures:
+    """All of them, in one way through the records."""
+    keys = [row.key for row in summary.errors[:_MOST_KEYS]]
+    last_s = whole_wave(summary)[1]
+    errors = ErrorsBySecond(keys, max(math.ceil(last_s), 1))
+    ends = _ends_s(summary)
+    if not len(facts.records) or ends is None:
+        return RequestFigures(None, None, (), 0)
+    cloud, worst = Cloud(len(facts.records), last_s, ends), Worst()
+    gather(facts.records, cloud, worst, errors if facts.counts is None else None)
+    if facts.counts is not None:
+        failed = facts.counts.window["failed"]
+        seconds, codes = failed.second.astype(np.int64), failed.key.astype(np.int64)
+        errors.count(codes, facts.counts.errors, seconds, failed.count)
+    return RequestFigures(
+        _cloud_figure(cloud, worst, facts, summary),
+        _error_figure(errors, keys, summary),
+        tuple(worst.requests),
+        len(facts.records),
+    )
+
+
+def _ends_s(summary: Summary) -> tuple[float, float] | None:
+    """The shortest and the longest latency of all, failed requests included."""
+    known = [each for each in (summary.latency, summary.failed_latency) if each is not None]
+    return (min(each.minimum for each in known), max(each.maximum for each in known)) if known else None
+
+
+def _cloud_figure(cloud: Cloud, worst: Worst, facts: WaveFacts, summary: Summary) -> Figure:
+    found = [(name, kind, colour, cloud.points(name)) for name, kind, colour in _OF_OUTCOME]
+    values = [y for *_, points in found for _, y in points]
+    unit, factor = time_unit(values)
+    traces = tuple(
+        Trace(name, tuple((x, y * factor) for x, y in points), colour, kind)
+        for name, kind, colour, points in found
+        if points
+    )
+    flags = tuple(
+        Flag(record.sent / NS, (record.done - record.sent) / NS * factor, str(number))
+        for number, record in enumerate(worst.requests, 1)
+    )
+    shown = sum(len(trace.points) for trace in traces)
+    note = "Each point is a request, at the second in which it was sent."
+    if cloud.thinned:
+        note = f"{shown:,} of {len(facts.records):,} requests: of those that lie close together, the slowest."
+    if facts.counts is not None:
+        note = f"The slowest {len(facts.records):,} requests: no record was kept of the others."
+    title, axis = "Latency of each request", Axis("Latency", unit, scale_of(values))
+    bands, span = stage_bands(summary), whole_wave(summary)
+    return Figure(title, SECONDS, axis, traces, (), bands, flags, span, note)
+
+
+def _error_figure(errors: ErrorsBySecond, keys: Sequence[str], summary: Summary) -> Figure | None:
+    rows = [(one_line(key), row) for key, row in zip((*keys, "others"), errors.counts, strict=True) if row.any()]
+    title, bands, span = "Failed requests", stage_bands(summary), whole_wave(summary)
+    traces = tuple(
+        Trace(key, of_seconds(row.tolist(), span[1], mean), number) for number, (key, row) in enumerate(rows)
+    )
+    return Figure(title, SECONDS, Axis(title, "/s"), traces, bands=bands, span=span) if traces else None

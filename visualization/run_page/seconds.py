@@ -1,0 +1,189 @@
+"""A run second by second: its load, its times, its errors, its client and its server, on one axis. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from itertools import pairwise, zip_longest
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from inference_benchmarker.summary.timeline import timeline
+from inference_benchmarker.text import one_line
+from inference_benchmarker.units import NS
+from visualization.figures import Axis
+from visualization.run_page.figures import (
+    SECONDS,
+    Figure,
+    Trace,
+    folded,
+    mean,
+    of_seconds,
+    scale_of,
+    scaled,
+    time_unit,
+    whole_wave,
+)
+from visualization.run_page.limits import time_limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from inference_benchmarker.facts.server_metric import ServerMetric
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.summary.summary import Summary
+    from inference_benchmarker.wave.tables import Table
+    from visualization.figures import Points
+    from visualization.run_page.figures import Colour
+
+_WHOLE = ("scheduled", "sent", "ok", "repeated", "good", "tokens_out", "in_flight")
+"""The columns that hold for a whole second, and are not told of the last one, which is none."""
+
+_Column = tuple[str, str, "Colour"]
+
+
+class _Picture(NamedTuple):
+    """A picture of columns of the timeline, each with its name and colour; ``metrics``: the times that it is of."""
+
+    title: str
+    unit: str
+    columns: tuple[_Column, ...]
+    metrics: tuple[str, ...] = ()
+
+
+_PICTURES = (
+    _Picture("Rate", "/s", (("asked", "scheduled", "soft"), ("sent", "sent", 0), ("completed", "ok", 1))),
+    _Picture(
+        "Latency and response time",
+        "",
+        (
+            ("latency p50", "latency_p50_s", 0),
+            ("latency p99", "latency_p99_s", 1),
+            ("response time p99", "response_time_p99_s", 2),
+        ),
+        ("latency", "response_time"),
+    ),
+    _Picture("TTFT", "", (("TTFT p99", "ttft_p99_s", 0),), ("ttft",)),
+    _Picture("In flight", "", (("in flight", "in_flight", 0),)),
+    _Picture("Output tokens", "/s", (("output tokens", "tokens_out", 2),)),
+    _Picture("Requests that met the goodput's limits", "/s", (("good", "good", 2),)),
+    _Picture("Repeats", "/s", (("repeats", "repeated", 3),)),
+    _Picture("Schedule lag", "", (("lag p99", "lag_p99_s", 3),), ("lag",)),
+)
+_MOST_SERVER = 24
+_LONG = 80
+
+
+def by_second(facts: WaveFacts) -> Table:
+    """The columns of ``timeline.csv`` by name; None where a cell is empty."""
+    columns: Table = {}
+    for row in csv.DictReader(io.StringIO(timeline(facts))):
+        for name, text in row.items():
+            if name != "stage":
+                columns.setdefault(name, []).append(float(text) if text else None)
+    return columns
+
+
+def wave_figures(facts: WaveFacts, summary: Summary) -> Iterator[Figure]:
+    """The wave's own: rates, times with their limits, in flight, tokens; what it did not have is left out."""
+    table, bands = by_second(facts), stage_bands(summary)
+    for picture in _PICTURES:
+        figure = _timed(picture, table, facts, summary) if picture.metrics else _counted(picture, table, summary)
+        yield replace(figure, bands=bands, span=whole_wave(summary))
+
+
+def stage_bands(summary: Summary) -> tuple[tuple[str, float, float], ...]:
+    """The stages of a wave as stretches of its time."""
+    return tuple((one_line(row.name, _LONG), row.start_s, row.end_s) for row in summary.stages)
+
+
+def _counted(picture: _Picture, table: Table, summary: Summary) -> Figure:
+    """Counts of each second; those of what never happened are left out."""
+    last_s = whole_wave(summary)[1]
+    found = [(name, _column(table, column, last_s), colour) for name, column, colour in picture.columns]
+    traces = tuple(
+        Trace(name, points, colour, "dashed" if name == "asked" else "line")
+        for name, points, colour in found
+        if any(y for _, y in points)
+    )
+    return Figure(picture.title, SECONDS, Axis(picture.title, picture.unit), traces)
+
+
+def _column(table: Table, column: str, last_s: float) -> Points:
+    """A column at most so many points: counts as their mean, p99 as the worst, others as the median."""
+    values = table.get(column, [])[: max(int(last_s), 1) if column in _WHOLE else None]
+    fold = max if "p99" in column else median if "p50" in column else mean
+    return of_seconds(values, last_s, fold)
+
+
+def _timed(picture: _Picture, table: Table, facts: WaveFacts, summary: Summary) -> Figure:
+    """Percentiles of each second with the limits on them; the closed loop has no response time."""
+    closed = summary.response_time is None
+    measured = [each for each in picture.columns if not (closed and each[1].startswith("response"))]
+    named = picture.title if len(measured) == len(picture.columns) else picture.title.partition(" and")[0]
+    traces = [Trace(name, _column(table, column, whole_wave(summary)[1]), colour) for name, column, colour in measured]
+    values = [value for trace in traces for value in trace.values]
+    unit, factor = time_unit(values)
+    drawn = tuple(replace(trace, points=scaled(trace.points, factor)) for trace in traces if trace.values)
+    limits = time_limits(facts, summary, *picture.metrics)
+    levels = tuple(replace(level, value=level.value * factor, at=None) for _, level in limits)
+    return Figure(named, SECONDS, Axis(named, unit, scale_of(values)), drawn, levels)
+
+
+def client_figures(client: Mapping[str, Table], cores: int, summary: Summary) -> Iterator[Figure]:
+    """The CPU of the client's host and of each worker, from ``client.csv``."""
+    host = [Trace("host", _cpu(client["host"], 1 / cores), 0)] if "host" in client else []
+    workers = [
+        Trace(process.replace("_", " "), _cpu(table, 1), number % 8)
+        for number, (process, table) in enumerate(client.items())
+        if process.startswith("worker")
+    ]
+    for title, traces in (("CPU of the client's host", host), ("CPU of each worker, of one core", workers)):
+        yield Figure(title, SECONDS, Axis("CPU", "%"), tuple(traces), span=whole_wave(summary))
+
+
+def _cpu(table: Table, factor: float) -> Points:
+    pairs = zip(table["second"], table["cpu_percent"], strict=True)
+    return folded([(x, None if y is None else y * factor) for x, y in pairs if x is not None], mean)
+
+
+def server_figures(facts: WaveFacts, summary: Summary) -> Iterator[Figure]:
+    """The server's metrics that were stored over time, each by the statistic that its series has."""
+    start_s = facts.window.start_unix_ns / NS
+    for metric in [each for each in facts.server_metrics or () if each.asked and each.series][:_MOST_SERVER]:
+        unit, factor = _UNITS.get((metric.unit or "").lower(), ("", 1.0))
+        points = folded([(at - start_s, value * factor) for at, value in metric.series], mean)
+        if metric.stream == "cloudwatch":
+            points = tuple(_held(points, (metric.end or 0.0) - (metric.start or 0.0)))
+        statistic = metric.series_of or "value"
+        traces = (Trace(one_line(statistic), points, 0),)
+        yield Figure(_title(metric), SECONDS, Axis(metric.name, unit), traces, span=whole_wave(summary))
+
+
+def _title(metric: ServerMetric) -> str:
+    where = ", ".join(metric.dimensions.values())
+    told = f"{metric.name}, {metric.series_of}" if metric.series_of else metric.name
+    return one_line(f"{told} ({where})" if where else told, _LONG)
+
+
+_UNITS = {
+    "percent": ("%", 1.0),
+    "microseconds": ("ms", 1e-3),
+    "milliseconds": ("ms", 1.0),
+    "seconds": ("s", 1.0),
+    "bytes": ("B", 1.0),
+    "count/second": ("/s", 1.0),
+    "bytes/second": ("B/s", 1.0),
+}
+
+
+def _held(points: Sequence[tuple[float, float | None]], alone: float) -> Iterator[tuple[float, float | None]]:
+    """Values that hold from their place to the next one; ``alone``: how long the only one does."""
+    starts = [x for x, _ in points]
+    length = min((after - before for before, after in pairwise(starts)), default=alone)
+    for (x, y), following in zip_longest(points, starts[1:]):
+        yield x, y
+        yield x + length if following is None else min(following, x + length), y
+        if following is not None and following > x + 1.5 * length:
+            yield x + length, None

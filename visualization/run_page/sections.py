@@ -1,0 +1,187 @@
+"""The parts of a run's page below its first screen, each a heading and what belongs to it; empty ones are left out."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.report import client_table
+from inference_benchmarker.report.instances import instance_lines
+from inference_benchmarker.report.text import metric_lines
+from inference_benchmarker.text import one_line
+from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.server import diagnose
+from inference_benchmarker.wording import duration_text, percent_text
+from visualization.run_page.markup import Markup, element
+from visualization.run_page.waterfall import Step, steps
+from visualization.run_page.words import lines, middle_and_tail, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.records.record import RequestRecord
+    from inference_benchmarker.summary.summary import StageRow, Summary
+    from inference_benchmarker.verdict.verdict import Verdict
+    from visualization.run_page.requests import RequestFigures
+
+_MOST_ROWS, _LONG, _LONGEST = 50, 80, 500
+
+
+def section(key: str, title: str, text: str, *pieces: Markup | None) -> Markup | None:
+    """A heading, how to read it, and what belongs to it; nothing where that is nothing."""
+    kept = [piece for piece in pieces if piece]
+    if not kept:
+        return None
+    return element("section", element("h2", title), element("p", text, class_="text") if text else None, *kept, id=key)
+
+
+def stages(summary: Summary) -> Markup | None:
+    """A table of the stages: their load, and what came of it."""
+    rows = [_stage(row) for row in summary.stages[:_MOST_ROWS]]
+    head = ["Stage", "from", "rate", "sent", "completed", "success", "in flight at its end", "p50", "p99", "max"]
+    return table(head, rows) if rows else None
+
+
+def _stage(row: StageRow) -> list[str]:
+    part = row.summary
+    rate = f"{row.from_rps:g}" if row.from_rps == row.to_rps else f"{row.from_rps:g}..{row.to_rps:g}"
+    return [
+        one_line(row.name, _LONG),
+        f"{row.start_s:g} s",
+        f"{rate}/s",
+        *(f"{value:.4g}/s" for value in (part.rates.sent, part.rates.completed)),
+        "-" if part.success_rate is None else percent_text(part.success_rate),
+        f"{row.in_flight_end:,}",
+        *middle_and_tail(part.distribution("default")),
+    ]
+
+
+def errors(summary: Summary) -> Markup | None:
+    """Each kind of error with its first texts."""
+    rows = [
+        [one_line(row.key, _LONG), f"{row.count:,}", f"{row.first_s:.1f} s", one_line(" | ".join(row.texts), _LONGEST)]
+        for row in summary.errors[:_MOST_ROWS]
+    ]
+    told = table(["Error", "count", "first at", "first texts"], rows)
+    return element("div", told, class_="texts") if rows else None
+
+
+def labels(summary: Summary) -> Markup | None:
+    """The requests of each label."""
+    rows = [
+        [one_line(row.label, _LONG), f"{row.sent:,}", f"{row.ok:,}", f"{row.failed:,}", *middle_and_tail(row.latency)]
+        for row in summary.labels[:_MOST_ROWS]
+    ]
+    head = ["Label", "sent", "ok", "failed", "latency p50", "p99", "max"]
+    more = len(summary.labels) - _MOST_ROWS
+    note = element("p", f"{more:,} more labels are in summary.json.", class_="note") if more > 0 else None
+    return element("div", table(head, rows), note) if rows else None
+
+
+def slowest(found: RequestFigures, facts: WaveFacts) -> Markup | None:
+    """The slowest requests by name: the numbers are those in the picture above."""
+    rows = [_request(number, record, facts) for number, record in enumerate(found.worst, 1)]
+    head = ["", "latency", "response time", "sent at", "request", "worker", "label", "outcome"]
+    named = [row for row in rows if row[6]]
+    if rows and not named:
+        head, rows = head[:6] + head[7:], [row[:6] + row[7:] for row in rows]
+    return table(head, rows) if rows else None
+
+
+def _request(number: int, record: RequestRecord, facts: WaveFacts) -> list[str]:
+    latency = duration_text((record.done - record.sent) / NS)
+    response = duration_text((record.done - record.due) / NS) if facts.open_loop and not record.attempt else "-"
+    again = f", attempt {record.attempt + 1}" if record.attempt else ""
+    told = record.outcome if record.error is None else f"{record.outcome}: {record.error}"
+    return [
+        str(number),
+        f"≥{latency}" if record.outcome == "abandoned" else latency,
+        response,
+        f"{record.sent / NS:.3f} s",
+        f"{record.index:,}{again}",
+        str(record.worker),
+        one_line(record.label, _LONG),
+        one_line(told, _LONG),
+    ]
+
+
+def waterfall(facts: WaveFacts, summary: Summary, verdict: Verdict) -> Markup | None:
+    """The parts of the mean time, one after the other."""
+    found = steps(facts, summary, verdict.limited_by)
+    total = sum(step.seconds for step in found)
+    if not found or not total:
+        return None
+    rows, begun = [], 0.0
+    for step in found:
+        rows.append(_step(step, begun, total))
+        begun += step.seconds
+    return element("div", *rows, class_="waterfall", role="img", aria_label="The parts of the mean time")
+
+
+def _step(step: Step, begun: float, total: float) -> Markup:
+    share = step.seconds / total
+    bar = element("i", class_=step.side, style=f"left:{100 * begun / total:.2f}%;width:{max(100 * share, 0.15):.2f}%")
+    value = f"{duration_text(step.seconds)} ({100 * share:.0f}%)"
+    return element(
+        "div", element("span", step.name), element("span", bar, class_="lane"), element("b", value), class_="step"
+    )
+
+
+def where_text(facts: WaveFacts, summary: Summary) -> str:
+    """The sentence above the waterfall."""
+    whole = "the mean response time" if summary.response_time is not None else "the mean latency"
+    told = f"The parts of {whole} of the requests that were ok, from when they were due to their last byte."
+    if facts.server_metrics is None:
+        told += " What the network and what the endpoint took is told apart with --endpoint-config."
+    return told
+
+
+def server(facts: WaveFacts, verdict: Verdict) -> Markup | None:
+    """The server's instances and metrics in words."""
+    told = [*instance_lines(facts, verdict), *metric_lines(facts.server_metrics or ())]
+    return lines([line.strip() for line in told]) if told else None
+
+
+def remarks(facts: WaveFacts, summary: Summary, verdict: Verdict) -> Markup | None:
+    """The conclusions from the server's metrics beside the client's numbers."""
+    rows = [
+        element(
+            "li",
+            element("span", remark.measured + ". ", element("em", remark.advice) if remark.advice else None),
+            lines(remark.lines) if remark.lines else None,
+        )
+        for remark in diagnose(facts, summary, verdict.limited_by)
+    ]
+    return element("ul", *rows, class_="findings") if rows else None
+
+
+def client(facts: WaveFacts, summary: Summary) -> Markup | None:
+    """Tables of the client: its lag, its workers and its host."""
+    pieces: list[Markup] = []
+    late = [("Schedule lag", summary.lag), ("Payload building", summary.build)]
+    rows = [[name, *middle_and_tail(d)] for name, d in late if d is not None]
+    if rows:
+        pieces.append(table(["", "p50", "p99", "max"], rows))
+    if facts.workers:
+        head, *workers = client_table.worker_rows(facts)
+        pieces.append(table(head, workers[:_MOST_ROWS]))
+    if facts.host is not None:
+        pieces.append(lines([line.strip() for line in client_table.host_lines(facts.host)]))
+    return element("div", *pieces, class_="stack") if pieces else None
+
+
+def plan(facts: WaveFacts) -> Markup:
+    """The plan and the environment, as they are stored; folded."""
+    parts = (("The plan (plan.json)", facts.plan.public_json()), ("The environment", facts.environment))
+    folded = [
+        element("details", element("summary", title), lines([json.dumps(data, indent=2, ensure_ascii=False)]))
+        for title, data in parts
+        if data
+    ]
+    return element("div", *folded)
+
+
+def notes(found: Sequence[str]) -> Iterator[Markup]:
+    """Sentences on what of the run could not be read."""
+    yield from (element("p", one_line(text, _LONGEST), class_="problem") for text in found)

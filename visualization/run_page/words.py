@@ -1,0 +1,169 @@
+"""A run in words above its pictures: verdict, load, the numbers to know first, limits and findings. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.report.headline import headline
+from inference_benchmarker.summary.time_table import time_rows, value_text
+from inference_benchmarker.text import one_line
+from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.limit_rows import limit_rows
+from inference_benchmarker.wording import counted, duration_text, length_text, percent_text
+from visualization.run_page.markup import Markup, element, joined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.summary import Summary
+    from inference_benchmarker.verdict.verdict import Verdict
+
+_LONG, _LONGEST = 200, 1_000
+_MARKS = {"invalid": "✗", "missed": "✗", "warning": "!"}
+
+
+def tone_of(verdict: Verdict) -> str:
+    """The gravity of the verdict, as the page colours it."""
+    if not verdict.valid:
+        return "bad"
+    missed = verdict.pending or verdict.interrupted or any(each.severity == "missed" for each in verdict.findings)
+    return "warn" if missed else "good"
+
+
+def lead(summary: Summary, verdict: Verdict) -> Markup:
+    """The verdict and its cause: the line that a report begins with."""
+    word, _, rest = headline(summary, verdict).partition(":")
+    return element("p", element("b", word), element("span", rest.strip()), class_=f"verdict-line {tone_of(verdict)}")
+
+
+def what_it_was(facts: WaveFacts, summary: Summary) -> list[str]:
+    """The load, whom it was sent to, from what, and when."""
+    plan, load = facts.plan, facts.plan.load
+    arrivals = f"{load.arrivals} arrivals" if isinstance(load, OpenLoop) and not load.replay else ""
+    planned = [] if summary.planned_s is None else [f"for {_length(summary.planned_s)}"]
+    if plan.bounds.num_requests is not None:
+        planned.append(counted(plan.bounds.num_requests, "request", "requests"))
+    endpoint = plan.endpoint_name or plan.url
+    file = plan.factories_file or plan.locust_file
+    start = datetime.fromtimestamp(facts.window.start_unix_ns / NS, UTC)
+    told = [
+        " ".join(filter(None, (load.text, ", ".join(planned)))),
+        arrivals if isinstance(load, OpenLoop) else "closed loop",
+        counted(plan.workers, "worker", "workers"),
+        f"warm-up {_length(float(plan.warmup_s))}" if plan.warmup_s else "",
+        f"endpoint {endpoint}" if endpoint else "",
+        f"{file.parent.name}/{file.name}" if file else "",
+        f"{start:%Y-%m-%d %H:%M:%S} UTC",
+    ]
+    return [one_line(each, _LONG) for each in told if each]
+
+
+def _length(seconds: float) -> str:
+    """Some seconds as they were given, and longer times as people tell them."""
+    return f"{seconds:.4g} s" if seconds < 300 else length_text(seconds)
+
+
+def tiles(facts: WaveFacts, summary: Summary) -> Iterator[Markup]:
+    """The numbers to know first, each with what it is held against."""
+    rates, ledger = summary.rates, summary.ledger
+    asked = f"{rates.target:.6g}/s asked, " if rates.target is not None else ""
+    yield _tile("Completed", f"{rates.completed:.4g}/s", f"{asked}{rates.sent:.4g}/s sent")
+    share = summary.success_rate
+    if share is not None:
+        others = ((ledger.failed, "failed"), (ledger.abandoned, "abandoned"), (ledger.dropped, "never sent"))
+        note = ", ".join(f"{count:,} {word}" for count, word in others if count) or f"{ledger.ok:,} requests"
+        tone = "bad" if share < facts.plan.success_threshold else "good" if share == 1 else ""
+        yield _tile("Success", percent_text(share), note, tone)
+    main = summary.distribution("default")
+    if main is not None:
+        name = "Latency" if summary.response_time is None else "Response time"
+        yield _tile(f"{name} p50", value_text(main, main.percentile(50)), f"mean {duration_text(main.mean)}")
+        rest = f"p99.9 {value_text(main, main.percentile(99.9))}, max {value_text(main, main.maximum)}"
+        yield _tile(f"{name} p99", value_text(main, main.percentile(99)), rest)
+    yield from _stream_tiles(summary)
+    if summary.goodput is not None and summary.goodput.rate is not None:
+        told = ", ".join(each.limit.expression for each in summary.goodput.limits)
+        share_text = percent_text(summary.goodput.share or 0.0)
+        yield _tile("Goodput", f"{summary.goodput.rate:.4g}/s", f"{share_text} met {told}")
+
+
+def _stream_tiles(summary: Summary) -> Iterator[Markup]:
+    for name, d in (("TTFT p99", summary.ttft), ("ITL p99", summary.itl)):
+        if d is not None:
+            yield _tile(name, value_text(d, d.percentile(99)), f"p50 {value_text(d, d.percentile(50))}")
+    tokens = summary.tokens
+    if tokens is not None and tokens.tokens_out_per_s is not None:
+        note = f"{tokens.tokens_out:,} in all" if tokens.tokens_out is not None else ""
+        yield _tile("Output tokens", f"{tokens.tokens_out_per_s:,.4g}/s", note)
+
+
+def _tile(name: str, value: str, note: str, tone: str = "") -> Markup:
+    return element(
+        "div", element("dt", name), element("dd", value), element("p", note) if note else None, class_=f"tile {tone}"
+    )
+
+
+def limits(facts: WaveFacts, summary: Summary) -> Markup | None:
+    """Each limit with its mark and what was measured."""
+    rows = [
+        element(
+            "li",
+            element("b", row.mark, class_="badge"),
+            element("code", one_line(row.expression, _LONG)),
+            element("span", row.measured),
+            class_=row.outcome,
+        )
+        for row in limit_rows(facts, summary)
+    ]
+    return element("ul", *rows, class_="limits") if rows else None
+
+
+def findings(verdict: Verdict) -> Markup | None:
+    """Each finding: what was measured, against which limit, and what to do."""
+    rows = [
+        element(
+            "li",
+            element("b", f"{_MARKS[each.severity]} {each.code}", class_="badge"),
+            element(
+                "span",
+                one_line(f"{each.measured} (limit {each.limit}).", _LONGEST),
+                " ",
+                element("em", one_line(each.advice, _LONGEST)),
+            ),
+            class_=each.severity,
+        )
+        for each in verdict.findings
+    ]
+    return element("ul", *rows, class_="findings") if rows else None
+
+
+def times(summary: Summary) -> Markup | None:
+    """The table of times."""
+    rows = time_rows(summary.distribution)
+    return table(rows[0], rows[1:]) if rows else None
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Markup:
+    """A table whose first ``left`` columns are texts."""
+    cells = [
+        element("tr", *(element("td" if column else "th", cell, class_="left" if column < left else None)
+                        for column, cell in enumerate(row)))
+        for row in rows
+    ]  # fmt: skip
+    top = element("tr", *(element("th", cell, class_="left" if n < left else None) for n, cell in enumerate(head)))
+    inside = element("table", element("thead", top), element("tbody", *cells))
+    return element("div", inside, class_="rows", tabindex=0)
+
+
+def middle_and_tail(d: Distribution | None) -> list[str]:
+    """p50, p99 and the longest; - where there is none."""
+    return ["-"] * 3 if d is None else [value_text(d, v) for v in (d.percentile(50), d.percentile(99), d.maximum)]
+
+
+def lines(texts: Sequence[str]) -> Markup:
+    """Lines of a report as they are."""
+    return element("pre", joined("\n".join(texts)))
