@@ -12,7 +12,7 @@ from inference_benchmarker.json_file import UNREADABLE
 from inference_benchmarker.text import one_line, plain
 from inference_benchmarker.units import NS
 from inference_benchmarker.wave.tables import read_client_table
-from visualization.html import DARK, LIGHT
+from visualization.palette import css_colors
 from visualization.run_page import sections, words
 from visualization.run_page.distributions import distribution_figures
 from visualization.run_page.drawing import colour, draw, scales
@@ -37,13 +37,10 @@ def run_page(wave: Wave) -> str:
     name = title_of(wave)
     album = _Album()
     body = _body(wave, name, album)
-    palette = "\n".join(
-        f"  --run-{n}: light-dark({light}, {dark});" for n, (light, dark) in enumerate(zip(LIGHT, DARK, strict=True))
-    )
     data = json.dumps(album.data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Template(_template("run.html")).substitute(
         title=html.escape(f"{name}: {wave.verdict.word}"),
-        style=Template(_template("page.css")).substitute(palette=palette) + _template("run.css"),
+        style=Template(_template("page.css")).substitute(palette=css_colors()) + _template("run.css"),
         body=body,
         data=data.replace("<", "\\u003c"),  # nothing in a name may end the script
         script=_template("run.js"),
