@@ -54,11 +54,13 @@ def run(arguments: list[str]) -> int:
     if options["demo"]:
         fill_in_demo(options)
     problems = [*problems, *found, *wrong]
-    take_endpoint(options, problems, addresses, os.environ)
+    described = take_endpoint(options, problems, addresses, os.environ)
     asked = asked_of(options, problems)
     question = make_question(options, problems)
     give_back_large_blocks()
     tell = say_nothing if options["quiet"] else say
+    if described is not None:
+        tell(f"{described.words}.")
     with (
         embedded_endpoint(publish_interval_s=1) if options["demo"] else nullcontext(),
         how_far(quiet=options["quiet"]),

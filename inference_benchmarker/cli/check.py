@@ -17,8 +17,10 @@ def run(arguments: list[str]) -> int:
     parser = check_parser()
     arguments, addresses = without_addresses(arguments, parser.flags)
     options, problems = parser.parsed(arguments)
-    take_endpoint(options, problems, addresses, os.environ)
+    described = take_endpoint(options, problems, addresses, os.environ)
     plan = one_request(options, problems)
+    if described is not None:
+        say(f"{described.words}.")
     from inference_benchmarker.engine.check import send_one
 
     try:

@@ -140,7 +140,7 @@ def _of_address(
     settings = described.settings if described else {}
     options["set"] = [*(f"{name}={value}" for name, value in settings.items()), *(options["set"] or ())]
     options["url"] = described.server if described and options.get("aiperf") else None
-    return described
+    return None if problems else described
 
 
 def _with_its_model(described: Described, headers: Mapping[str, str], environment: Mapping[str, str]) -> Described:

@@ -119,7 +119,7 @@ def _begin_gently(options: dict[str, Any], described: Described) -> None:
     given = fill_in_load(options, MODEL_DEFAULTS if described.is_model else ADDRESS_DEFAULTS)
     if not options["quiet"]:
         flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in given.items())
-        say(described.words + (f"; {flags}, as nothing else is said" if flags else "") + ".")
+        say(described.words + (f" (no load is given: {flags})" if flags else "") + ".")
 
 
 def wave_parser() -> Parser:

@@ -119,7 +119,8 @@ class OpenAIClient:
             raise unexpected_error(answer) from error
         told = _usage(content.get("usage"), content.get("model"), finish_reason)
         _check_not_empty(has_text, told)
-        return Completion(told.tokens_in, told.tokens_out, len(answer.body), told.model, told.finish_reason, content)
+        size = len(answer.body)
+        return Completion(told.tokens_in, told.tokens_out, size, told.model, told.finish_reason, content=content)
 
     def _streamed(self, path: str, payload: Any) -> Iterator[str | Response]:
         if isinstance(payload, dict):

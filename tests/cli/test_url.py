@@ -191,12 +191,10 @@ def test_a_model_is_found_and_its_streams_are_measured(bench: Bench) -> None:
 def test_without_a_load_a_gentle_one_is_chosen_and_told(capsys: pytest.CaptureFixture[str]) -> None:
     plan = wave_of(["http://127.0.0.1:9/a"])
     assert (plan.target_rate, plan.expected_s) == (10, 10)
-    assert capsys.readouterr().err == (
-        "GET http://127.0.0.1:9/a; --client-rps 10 --obs-time 10, as nothing else is said.\n"
-    )
+    assert capsys.readouterr().err == ("GET http://127.0.0.1:9/a (no load is given: --client-rps 10 --obs-time 10).\n")
     plan = wave_of(["http://127.0.0.1:9/v1", "--model", "m", "--concurrency", "3"])
     assert plan.expected_s == 10
-    assert "; --obs-time 10, as nothing else is said." in capsys.readouterr().err
+    assert " (no load is given: --obs-time 10)." in capsys.readouterr().err
     wave_of(["http://127.0.0.1:9/a", "--client-rps", "5", "--num-requests", "5"])
     assert capsys.readouterr().err == "GET http://127.0.0.1:9/a.\n"
 

@@ -591,3 +591,17 @@ def test_verify_names_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"empty\.pem' has no certificates"):
         HttpClient("https://127.0.0.1:1", verify=str(tmp_path / "empty.pem"))
     HttpClient("https://127.0.0.1:1", verify=tmp_path)
+
+
+def test_a_certificate_that_is_not_trusted_is_told_with_what_to_try(tls: ssl.SSLContext) -> None:
+    with ScriptedServer([[answer(b"")]], tls) as server, pytest.raises(ssl.SSLCertVerificationError) as raised:
+        HttpClient(server.url).get()
+    hint = "(to trust a certificate of your own: SSL_CERT_FILE=FILE.pem in the environment)"
+    assert str(raised.value).endswith(f": 127.0.0.1:{server.port} {hint}")
+
+
+def test_an_empty_content_type_is_not_told() -> None:
+    with ScriptedServer([[answer(b"")]]) as server:
+        HttpClient(server.url, content_type="").get()
+        HttpClient(server.url).get()
+    assert [asked.headers.get("content-type") for asked in server.asked] == [None, "application/json"]

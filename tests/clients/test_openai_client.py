@@ -610,3 +610,14 @@ def test_pieces_without_an_event_are_told(text: bytes) -> None:
     with pytest.raises(NoEventsError) as raised:
         list(EventReader.over([text[:3], text[3:]]))
     assert str(raised.value) == f"expected events, but got: {text[:3].decode()}"
+
+
+def test_a_query_follows_every_path() -> None:
+    said = answer(b'{"data": [1]}')
+    with ScriptedServer([[said], [chunked_head(), chunks(b"data: [DONE]\n\n")]]) as server:
+        client = OpenAIClient(server.url, query="api-version=1")
+        assert client.embeddings(INPUT).content == {"data": [1]}
+        with pytest.raises(APIError):
+            list(client.stream_chat(CHAT))
+    lines = [asked.line for asked in server.asked]
+    assert lines == [f"POST {path}?api-version=1 HTTP/1.1" for path in ("/embeddings", "/chat/completions")]
