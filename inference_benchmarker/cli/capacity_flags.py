@@ -20,7 +20,7 @@ from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE
 from inference_benchmarker.units import MAX_SECONDS
 from server_capacity.capacity.question import Question
-from server_capacity.search.limits import limits_of
+from server_capacity.search.limits import limits_of, user_limits_of
 from server_capacity.search.settings import USUAL_TIME_S, Settings
 
 if TYPE_CHECKING:
@@ -239,6 +239,7 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
 
 def _limits(plan: WavePlan, problems: list[str], bare: str) -> Any:
     try:
+        user_limits_of(plan.slos)
         return limits_of(plan.slos, plan.success_threshold, bare)
     except BenchmarkError as error:
         problems.append(str(error))

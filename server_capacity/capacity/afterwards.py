@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from server_capacity.capacity.exploration import Explored
     from server_capacity.capacity.generation import Generated
     from server_capacity.capacity.server_limits import ServerEstimate
+    from server_capacity.search.user_limits import UserEstimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +105,8 @@ def at_answer(confirmed: Sequence[Confirmed]) -> list[Wave]:
     return [each.wave for each, rate in zip(told, rates, strict=True) if abs(rate / rates[-1] - 1) < SAME_RATE]
 
 
-def with_limits_of_server(answer: Answer, estimates: Iterable[ServerEstimate]) -> Answer:
-    """The answer with the server's limits among the others: the lowest holds.
+def with_limits_of_server(answer: Answer, estimates: Iterable[ServerEstimate | UserEstimate]) -> Answer:
+    """The answer with limits that steered nothing, as the server's, among the others: the lowest holds.
 
     Where one of them cannot be told, nothing can: it may give out before all others.
     """
@@ -120,8 +121,8 @@ def with_limits_of_server(answer: Answer, estimates: Iterable[ServerEstimate]) -
     return answer if not reached else _lowest(answer, min(reached, key=lambda each: each.estimate.rate or 0.0))
 
 
-def _lowest(answer: Answer, first: ServerEstimate) -> Answer:
-    """The answer, or that of a server's limit where it is lower, with the lower ends of both intervals."""
+def _lowest(answer: Answer, first: ServerEstimate | UserEstimate) -> Answer:
+    """The answer, or that of such a limit where it is lower, with the lower ends of both intervals."""
     rate, interval, name = first.estimate.rate, first.estimate.interval, first.limit.expression
     assert rate is not None
     assert interval is not None

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.verdict.server.limits_kept import held_against
-from inference_benchmarker.wording import duration_text, percent_text
+from inference_benchmarker.wording import duration_text, number_text, percent_text
 from server_capacity.capacity.client_limit import spoilt
 from server_capacity.capacity.counting import counted
+from server_capacity.search.user_limits import UserLimit, judge_user
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,8 +43,8 @@ USUAL_DISPERSION = 20.0
 class Confirmed:
     """A wave at one rate, held against the limits.
 
-    ``judgements``: one for each limit; ``spoilt``: why it tells nothing, or empty (``by_server``: by no fault of
-    this client); ``soak``: it was a long one.
+    ``judgements``: one for each limit, those on values of the user's own last; ``spoilt``: why it tells nothing, or
+    empty (``by_server``: by no fault of this client); ``soak``: it was a long one.
     """
 
     wave: Wave
@@ -70,7 +71,8 @@ class Confirmed:
 
     def to_json(self, question: Question) -> dict[str, Any]:
         """Its part of capacity.json."""
-        limits = zip(question.limits, self.judgements, strict=True)
+        every: tuple[Limit | UserLimit, ...] = (*question.limits, *question.user_limits)
+        limits = zip(every, self.judgements, strict=True)
         return {
             "directory": "" if self.wave.run_dir is None else self.wave.run_dir.path.name,
             "rate": self.stage.stretch.rate,
@@ -105,11 +107,12 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: Explored
     except BenchmarkError as error:
         explored.failures.append(f"Not confirmed: {error}")
         return None
-    stage = counted(wave, question.limits)[0]
+    stage = counted(wave, question.limits, question.user_limits)[0]
     stage = replace(stage, stretch=replace(stage.stretch, purpose="confirm"))
     limits = enumerate(question.limits)
-    judged = (judge(limit, *totals(stage, place), _spread(answer, limit)) for place, limit in limits)
-    return Confirmed(wave, stage, tuple(judged), spoilt(question, wave), soak=question.soak_s is not None)
+    judged = tuple(judge(limit, *totals(stage, place), _spread(answer, limit)) for place, limit in limits)
+    judged += judged_users(question, stage)
+    return Confirmed(wave, stage, judged, spoilt(question, wave), soak=question.soak_s is not None)
 
 
 def needs_another(confirmed: Sequence[Confirmed]) -> bool:
@@ -196,17 +199,22 @@ def totals(stage: Counted, place: int) -> tuple[int, int]:
     return sum(count.of for count in counts), sum(count.over for count in counts)
 
 
+def judged_users(question: Question, stage: Counted) -> tuple[Judgement, ...]:
+    """The judgement of each limit on a value of the user's own."""
+    return tuple(judge_user(limit, sums) for limit, sums in zip(question.user_limits, stage.users, strict=True))
+
+
 def _spread(answer: Answer, limit: Limit) -> float:
     """The dispersion that the search found for a limit."""
     found = (each.dispersion for each in answer.estimates if each.limit == limit.expression)
     return next(found, None) or USUAL_DISPERSION
 
 
-def _limit_row(wave: Wave, question: Question, limit: Limit, judgement: Judgement) -> dict[str, Any]:
+def _limit_row(wave: Wave, question: Question, limit: Limit | UserLimit, judgement: Judgement) -> dict[str, Any]:
     """The limit's own value in the wave, as its report has it."""
     slo = next((each for each in question.plan.slos if each.expression == limit.expression), None)
     value = wave.summary.success_rate if slo is None else wave.summary.measured(slo.metric, slo.stat)
-    text = "" if value is None else percent_text(value) if limit.bound_s is None else duration_text(value)
+    text = "" if value is None else _limit_text(limit, value)
     return {
         "expression": limit.expression,
         "value": value,
@@ -214,3 +222,9 @@ def _limit_row(wave: Wave, question: Question, limit: Limit, judgement: Judgemen
         "met": judgement == "holds",
         "verdict": judgement,
     }
+
+
+def _limit_text(limit: Limit | UserLimit, value: float) -> str:
+    if isinstance(limit, UserLimit):
+        return number_text(value, limit.bound)
+    return percent_text(value) if limit.bound_s is None else duration_text(value)

@@ -9,20 +9,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.plan.load import ClosedLoop
+from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.summary.samples import Streams, samples
 from inference_benchmarker.summary.tally import Tally
 from inference_benchmarker.units import NS
 from server_capacity.capacity.judging import columns_of, judged, timed_rows
 from server_capacity.search.stretch import Count, Slice, Stretch
+from server_capacity.search.user_limits import Sums
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.plan.slo import RequestLimit
     from inference_benchmarker.records.columns import Floats, Int64, Mask, Records
     from inference_benchmarker.summary.distribution import Distribution
     from server_capacity.search.limits import Limit
+    from server_capacity.search.user_limits import UserLimit
 
 SLICE_S = 1.0
 
@@ -31,13 +36,15 @@ SLICE_S = 1.0
 class Counted:
     """A stage of a wave, or a wave of one rate.
 
-    ``failed``: requests due in it; ``times``: of the metric shown; ``completed``: answers that came in it, to whomever.
+    ``failed``: requests due in it; ``times``: of the metric shown; ``completed``: answers that came in it, to whomever;
+    ``users``: of each limit on a value of the user's own what the ok requests of each slice told.
     """
 
     stretch: Stretch
     failed: int
     times: Distribution | None
     completed: int = 0
+    users: tuple[tuple[Sums, ...], ...] = ()
 
 
 def shown_metric(limits: Sequence[Limit]) -> str:
@@ -45,14 +52,14 @@ def shown_metric(limits: Sequence[Limit]) -> str:
     return next((limit.metric for limit in limits if limit.bound_s is not None), "response_time")
 
 
-def counted(wave: WaveFacts, limits: Sequence[Limit]) -> list[Counted]:
+def counted(wave: WaveFacts, limits: Sequence[Limit], users: Sequence[UserLimit] = ()) -> list[Counted]:
     """The wave's stages: each request counts where it was due, whenever it was answered.
 
     Times are seconds after wave start. What nobody waited for counts as over a time where it was older by then.
     """
     rates, spans = _stages(wave)
     edges = [_edges(*span) for span in spans]
-    counts = _Counts.of(wave, limits, edges)
+    counts = _Counts.of(wave, limits, edges, users)
     first, found = 0, []
     for number, (rate, span, mine) in enumerate(zip(rates, spans, edges, strict=True)):
         stop = first + len(mine) - 1
@@ -62,7 +69,8 @@ def counted(wave: WaveFacts, limits: Sequence[Limit]) -> list[Counted]:
         stretch = Stretch(number, rate, start_s, end_s, slices, "", before, in_flight, inherited=inherited)
         failed = int(counts.failed[first:stop].sum())
         completed = int(counts.done_by[stop] - counts.done_by[first])
-        found.append(Counted(stretch, failed, counts.times[number].distribution(), completed))
+        told = tuple(tuple(Sums(int(of), *sums) for of, *sums in each.T[first:stop].tolist()) for each in counts.told)
+        found.append(Counted(stretch, failed, counts.times[number].distribution(), completed, told))
         first = stop
     return found
 
@@ -91,26 +99,30 @@ class _Counts:
     """Counts between edges (ns after wave start): arrays of one number for each slice, a pair for each limit.
 
     ``in_flight`` and ``done_by`` (answers until then): at each edge. ``times``: of each stage; ``spent_ns``: all of
-    them added up, whole nanoseconds.
+    them added up, whole nanoseconds. ``told``: of each of the ``users``' limits the rows of its ``Sums``.
     """
 
-    def __init__(self, edges: list[list[int]], limits: Sequence[Limit]) -> None:
+    def __init__(self, edges: list[list[int]], limits: Sequence[Limit], users: Sequence[UserLimit]) -> None:
         flat = [edge for each in edges for edge in each[:-1]] + edges[-1][-1:]
         number = len(flat) - 1
         self.edges, self._limits, self._metric = np.array(flat), limits, shown_metric(limits)
         self.sent, self.answered, self.failed = (np.zeros(number, np.int64) for _ in range(3))
         self.in_flight, self.done_by = (np.zeros(number + 1, np.int64) for _ in range(2))
         self.spent_ns = np.zeros(number)
+        self._users, self.told = users, [np.zeros((3, number)) for _ in users]
         self.pairs = [np.zeros((2, number), np.int64) for _ in limits]
         self.times = [Tally() for _ in edges]
         self._stage = np.repeat(np.arange(len(edges)), [len(each) - 1 for each in edges])
 
     @classmethod
-    def of(cls, wave: WaveFacts, limits: Sequence[Limit], edges: list[list[int]]) -> _Counts:
+    def of(
+        cls, wave: WaveFacts, limits: Sequence[Limit], edges: list[list[int]], users: Sequence[UserLimit]
+    ) -> _Counts:
         """Goes through the records once."""
-        counts = cls(edges, limits)
+        metrics = [PREFIX + name for name in wave.records.metrics]
+        counts = cls(edges, limits, users)
         streams, goodput = Streams.of(wave.records), wave.plan.goodput
-        for part in wave.records.parts(*columns_of(streams, goodput)):
+        for part in wave.records.parts(*columns_of(streams, goodput), *metrics):
             counts._add(part, goodput, streams)
         return counts
 
@@ -139,6 +151,19 @@ class _Counts:
             for rows, over in judged(part, limit, goodput, times):
                 pair[0] += self._counted(place[rows], inside[rows])
                 pair[1] += self._counted(place[rows], inside[rows] & over)
+
+        for user, sums in zip(self._users, self.told, strict=True):
+            self._add_told(user, sums, part, place, inside & part.outcome("ok"))
+
+    def _add_told(
+        self, user: UserLimit, sums: npt.NDArray[np.float64], part: Records, place: Int64, where: Mask
+    ) -> None:
+        """Add what the requests told of a limit's metric, if they have it."""
+        if user.metric not in part.table.column_names:
+            return
+        rows = np.flatnonzero(where & part.has(user.metric))
+        scores = user.scores(part.metric(user.metric.removeprefix(PREFIX))[rows])
+        sums += [np.bincount(place[rows], weights, sums.shape[1]) for weights in (None, scores, scores * scores)]
 
     def _add_times(self, place: Int64, inside: Mask, rows: Int64, values: Floats) -> None:
         rows, values = rows[inside[rows]], values[inside[rows]]

@@ -117,7 +117,7 @@ def explore(question: Question, waves: Waves) -> Explored:
                 raise
             found.failures.append(f"The search ended early: {error}")
             return found
-        stages = [pilot.named(each) for each in counted(wave, question.limits)]
+        stages = [pilot.named(each) for each in counted(wave, question.limits, question.user_limits)]
         if wave.lost_workers and not wave.primary_lost:
             stages = [_spoilt(each) for each in stages]
         found.add(wave, stages)

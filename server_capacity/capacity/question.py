@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.engine.pilot import Rate, Users
 from inference_benchmarker.plan.load import MAX_CONCURRENCY, Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE
+from server_capacity.search.limits import user_limits_of
 from server_capacity.search.settings import LONGEST_TIME_S, USUAL_TIME_S
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.think import Think
     from server_capacity.search.limits import Limit
     from server_capacity.search.settings import Settings
+    from server_capacity.search.user_limits import UserLimit
 
 NUDGE = 1.001
 """A stretch at the rate of the one before is a stage only where the rate differs."""
@@ -91,6 +93,11 @@ class Question:
     def requests_per_s(self, rate: float) -> float:
         """About the most requests/s that come of it."""
         return rate / max(self.think_s, LEAST_CYCLE_S) if self.in_users else rate
+
+    @property
+    def user_limits(self) -> tuple[UserLimit, ...]:
+        """The limits on values of the user's own, which are held against what was sent, and steer nothing."""
+        return user_limits_of(self.plan.slos)
 
     @property
     def longest_s(self) -> float:

@@ -13,6 +13,7 @@ from server_capacity.capacity.curve import curve
 from server_capacity.capacity.headline import headline
 from server_capacity.capacity.in_users import users_json
 from server_capacity.capacity.kinds import tokens_at_answer
+from server_capacity.capacity.user_limits import user_limit_rows
 from server_capacity.capacity.where_time_went import where_time_went
 from server_capacity.search.stretch import CLIENT
 
@@ -57,6 +58,7 @@ def content(
             {**_limit(limit, answer), **_at_low(place, confirmed, question)}
             for place, limit in enumerate(question.limits)
         ]
+        + user_limit_rows(question, explored, confirmed)
         + told.limit_rows(confirmed),
         "curve": points,
         "stretches": [

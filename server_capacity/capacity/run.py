@@ -17,6 +17,7 @@ from server_capacity.capacity.in_users import answer_of
 from server_capacity.capacity.modelling import twin_of
 from server_capacity.capacity.result import content
 from server_capacity.capacity.server_side import waited
+from server_capacity.capacity.user_limits import users_estimates
 from server_capacity.capacity.warming import warm
 from server_capacity.capacity.windows import soak_of, windows_foretold, windows_of
 
@@ -142,4 +143,5 @@ def _answer(
     """
     told = take_in(question.plan.server_limits, explored, confirmed)
     found = without_queueing(answer_of(question, explored.stretches), explored.queueing)
-    return with_limits_of_server(found, told.estimates if final else told.known)
+    of_users = users_estimates(question, explored)
+    return with_limits_of_server(found, [*of_users, *(told.estimates if final else told.known)])

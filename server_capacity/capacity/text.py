@@ -240,7 +240,9 @@ def _stretches(found: Found) -> Iterator[str]:
     if not shown:
         return
     names = [
-        row["expression"] for row in found.get("limits") or [] if not str(row.get("metric") or "").startswith("server.")
+        row["expression"]
+        for row in found.get("limits") or []
+        if not str(row.get("metric") or "").startswith(("server.", "metric."))
     ]
     judged = _judged(found, names)
     rate = "rate" if unit_of(found) == "/s" else "users"

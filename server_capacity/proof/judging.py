@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.verdict.client.worker import SCHEDULE_LAG
 from server_capacity.capacity.client_limit import spoilt
-from server_capacity.capacity.confirmation import USUAL_DISPERSION, Confirmed, judge, totals
+from server_capacity.capacity.confirmation import USUAL_DISPERSION, Confirmed, judge, judged_users, totals
 from server_capacity.capacity.counting import counted
 from server_capacity.capacity.standing_still import disturbances
 from server_capacity.proof.evidence import Bursts
@@ -54,9 +54,10 @@ class Proven:
 
 def judged(question: Question, planned: Planned, wave: Wave) -> Proven:
     """The judgement, whatever the server told by now."""
-    stage = counted(wave, question.limits)[0]
+    stage = counted(wave, question.limits, question.user_limits)[0]
     backlog = _backlog(stage.stretch)
     judgements = tuple(_judged(limit, *totals(stage, place), planned) for place, limit in enumerate(question.limits))
+    judgements += judged_users(question, stage)
     held_though_late = _late_alone(wave, question) and not backlog and set(judgements) == {"holds"}
     dropped_by_server = backlog and wave.verdict.limited_by == "server"  # what the client dropped is the backlog
     why = "" if held_though_late or dropped_by_server else spoilt(question, wave)

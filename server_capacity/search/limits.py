@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
+from server_capacity.search.user_limits import UserLimit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,9 +49,17 @@ class Limit:
 
 
 def limits_of(slos: Sequence[Slo], success_threshold: float, bare: str = "response_time") -> tuple[Limit, ...]:
-    """All limits of a search; the success threshold is one where no ``--slo`` names success."""
-    limits = tuple(Limit.of(slo, bare) for slo in slos)
+    """All limits that a search steers by; the success threshold is one where no ``--slo`` names success.
+
+    Those on values of the user's own are ``user_limits_of`` these.
+    """
+    limits = tuple(Limit.of(slo, bare) for slo in slos if not slo.is_on_user_metric)
     if any(limit.metric == "success" for limit in limits):
         return limits
     named = f"success>={success_threshold:g}"
     return (*limits, Limit(named, "success", float(1 - Decimal(str(success_threshold)))))
+
+
+def user_limits_of(slos: Sequence[Slo]) -> tuple[UserLimit, ...]:
+    """The limits on values of the user's own."""
+    return tuple(UserLimit.of(slo) for slo in slos if slo.is_on_user_metric)
