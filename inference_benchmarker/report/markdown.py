@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.report.headline import headline
+from inference_benchmarker.report.metrics import user_metric_rows
 from inference_benchmarker.summary.time_table import time_rows, value_text
 from inference_benchmarker.text import one_line, plain
 from inference_benchmarker.verdict.limit_rows import limit_rows
@@ -32,6 +33,7 @@ def to_markdown(facts: WaveFacts, summary: Summary, verdict: Verdict, run_dir: P
         [f"### {escaped(headline(summary, verdict))}"],
         [_what_it_was(facts, summary, run_dir)],
         table(time_rows(summary.distribution)),
+        table([[escaped(cell) for cell in row] for row in user_metric_rows(summary.metrics)]),
         _limits(facts, summary),
         _labels(summary),
         _errors(summary),

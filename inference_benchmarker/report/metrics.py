@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 
 
 def user_metric_lines(metrics: Mapping[str, Distribution]) -> Iterator[str]:
-    """A table of the metrics that requests told, each with the number of them that did."""
+    """A table of the metrics that requests told."""
     if metrics:
-        rows = [[marked("Metric", metrics.values()), *COLUMNS, "requests"]]
-        rows += [[name, *_values(d), f"{d.count:,}"] for name, d in metrics.items()]
-        yield from aligned(rows)
+        yield from aligned(user_metric_rows(metrics))
+
+
+def user_metric_rows(metrics: Mapping[str, Distribution]) -> list[list[str]]:
+    """A header and a row for each metric, with the number of requests that told it; nothing where none did."""
+    head = [marked("Metric", metrics.values()), *COLUMNS, "requests"]
+    return [head, *([name, *_values(d), f"{d.count:,}"] for name, d in metrics.items())] if metrics else []
 
 
 def _values(d: Distribution) -> Iterator[str]:

@@ -63,10 +63,16 @@ def finalise(
         workers=tuple(worker.worker_use for worker in spool_state.workers),
         **_client(plan, spool_state),
         calibration=facts.get("calibration"),
-        environment=facts.get("environment", {}),
+        environment=_environment(facts, spool_state),
         counts=counts,
         run_dir=run_dir,
     )
+
+
+def _environment(facts: dict[str, Any], spool_state: SpoolState) -> dict[str, Any]:
+    """The environment with what the workers told: the number of payloads that arrivals take in turn."""
+    told = {} if spool_state.payloads_in_turn is None else {"payloads": spool_state.payloads_in_turn}
+    return {**facts.get("environment", {}), **told}
 
 
 def offered(plan: WavePlan, spool_state: SpoolState) -> WavePlan:

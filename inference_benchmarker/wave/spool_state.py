@@ -137,6 +137,12 @@ class SpoolState:
         return found if type(found) is int and found > 0 else None
 
     @property
+    def payloads_in_turn(self) -> int | None:
+        """The same where arrivals take them in turn; None where they are drawn by weight."""
+        in_turn = self.start is not None and self.start.get("in_turn") is True
+        return self.payloads if in_turn else None
+
+    @property
     def ledger(self) -> Ledger:
         """The workers' own counts, added up."""
         return sum((worker.ledger for worker in self.workers), Ledger())

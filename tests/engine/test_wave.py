@@ -70,6 +70,7 @@ def check_files(wave: Finished) -> None:
     assert (plan["seed"], plan["name"], plan["schema_version"]) == (11, "the name", 1)
     assert wave.summary["schema_version"] == 1
     assert wave.summary["environment"]["seed"] == 11
+    assert wave.summary["environment"]["payloads"] == 10_000
     assert not (wave.folder / "spool.bin").exists()
     assert not list(wave.folder.rglob("*.part"))
     assert {"primary.log", "worker_0.log", "worker_1.log"} == {path.name for path in (wave.folder / "logs").iterdir()}

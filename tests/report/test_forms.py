@@ -135,10 +135,10 @@ def test_the_columns_of_the_table_are_these() -> None:
         *("success_rate", "target_rate", "sent_rate", "completed_rate", "server_rps", "goodput_rate", "goodput_share"),
     )
     assert COLUMNS[28:35] == tuple(f"latency_{name}_s" for name in ("mean", "p50", "p90", "p95", "p99", "p99_9", "max"))
-    assert COLUMNS[70:77] == (
-        *("tokens_in", "tokens_out", "tokens_out_per_s", "limits_kept", "limits_missed", "missed", "errors"),
+    assert COLUMNS[70:78] == (
+        *("tokens_in", "tokens_out", "tokens_out_per_s", "limits_kept", "limits_missed", "missed", "errors", "metrics"),
     )
-    assert len(set(COLUMNS)) == len(COLUMNS) == 77
+    assert len(set(COLUMNS)) == len(COLUMNS) == 78
 
 
 def test_a_row_has_numbers_and_empty_cells() -> None:

@@ -202,7 +202,7 @@ def test_a_small_wave_has_each_request_and_a_large_one_the_slowest_of_each_place
     assert cloud is not None
     points = {trace.name: trace.points for trace in cloud.traces}
     assert MOST_EXACT > len(points["ok"]) > 500
-    assert (70.5, 9000.0) in points["ok"]
+    assert (70.5, 9000.0) in points["ok"]  # the extremes are there, whatever lies beside them
     assert (20.003, 8000.0) in points["ok"]
     assert [x for x, _ in points["failed"]] == [40.5]
     assert [x for x, _ in points["abandoned"]] == [90.0]
@@ -226,6 +226,15 @@ def test_the_slowest_requests_are_named() -> None:
     page = Page(run_page(found)).text
     assert "900 ms" in page
     assert "failed: TimeoutError" in page
+
+
+def test_the_payload_of_a_slow_request_is_told_where_they_are_taken_in_turn() -> None:
+    latencies = np.full((10, 10), 0.02)
+    latencies.ravel()[57] = 0.9
+    found = wave(latencies, first_payload=2)
+    assert ">payload<" not in run_page(found)
+    told = run_page(replace(found, environment={"payloads": 7}))
+    assert "<td>57</td><td>0</td><td>3</td>" in told[told.index(">payload<") :]
 
 
 def test_errors_are_counted_by_key_and_second() -> None:

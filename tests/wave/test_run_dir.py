@@ -29,6 +29,7 @@ from inference_benchmarker.wave.counts_file import write_counts
 from inference_benchmarker.wave.requests_file import read_requests, write_requests
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import SpoolReader, SpoolWriter
+from inference_benchmarker.wave.spool_state import SpoolState
 from tests.conftest import ROOT
 from tests.counted import counted
 from tests.hostile import write_frames
@@ -292,3 +293,16 @@ def test_a_counted_wave_that_was_cut_off_before_its_first_report_is_read_again(t
     assert not run_dir.spool.exists()
     assert wave.ledger.lost == wave.ledger.scheduled == 20
     assert Wave.load(run_dir.path).to_json() == wave.to_json()
+
+
+def test_payloads_are_told_where_arrivals_take_them_in_turn(tmp_path: Path) -> None:
+    for number, (told, expected) in enumerate(
+        [({"payloads": 7, "in_turn": True}, 7), ({"payloads": 7, "in_turn": False}, None), ({}, None)]
+    ):
+        path = tmp_path / f"spool-{number}.bin"
+        spool = SpoolWriter(path)
+        spool.event(event="start", t0=5, wall_ns=1, caps=[5], **told)
+        spool.close()
+        state = SpoolState([path], 1)
+        state.read()
+        assert state.payloads_in_turn == expected

@@ -104,6 +104,8 @@ def _body(wave: Wave, name: str, album: _Album) -> Markup:
         words.findings(verdict),
         sections.section("times", "Times", _TIMES, words.times(summary),
                          album.draw(distribution_figures(wave, summary), "pairs")),
+        sections.section("metrics", "Values of your own", "What requests told by Response(metrics={...}).",
+                         words.user_metrics(summary)),
         sections.section("stages", "Stages", "", sections.stages(summary)),
         sections.section("seconds", "Over time", "Seconds since the start of the wave.",
                          album.draw(wave_figures(wave, summary))),

@@ -1,6 +1,6 @@
 """The requests of a run one by one: a cloud of their latencies, the slowest by name, and errors by the second. Pure.
 
-Of a wave of any size only some thousand points are kept: of those that lie close together the slowest.
+Of a wave of any size only some thousand points are kept.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 MOST_EXACT = 3_000
 WORST = 10
 _ACROSS, _UP = 200, 24
+_ODD, _PRIME = 7_919, 104_729  # what makes of an instant a number that is like a drawn one
 _MOST_KEYS = 6
 _OF_OUTCOME: tuple[tuple[str, Kind, Colour], ...] = (
     ("ok", "dots", 0),
@@ -51,11 +52,32 @@ _OF_OUTCOME: tuple[tuple[str, Kind, Colour], ...] = (
 )
 
 
+class _Chosen:
+    """Keeps of each place the request that has the greatest weight there: when it was sent, and its latency."""
+
+    def __init__(self, places: int) -> None:
+        self._weights = np.full(places, -1.0)
+        self._sent, self._latency = np.zeros(places), np.zeros(places)
+
+    def add(self, places: Int64, weights: Floats, sent: Floats, latency: Floats) -> None:
+        """Take in some more."""
+        order = np.lexsort((weights, places))
+        last = order[np.append(places[order][1:] != places[order][:-1], True)]
+        better = last[weights[last] > self._weights[places[last]]]
+        at = places[better]
+        self._weights[at], self._sent[at], self._latency[at] = weights[better], sent[better], latency[better]
+
+    def points(self, first: int, stop: int) -> set[tuple[float, float]]:
+        """(second sent, latency) of those at some places."""
+        there = first + np.flatnonzero(self._weights[first:stop] >= 0)
+        return set(zip(self._sent[there].tolist(), self._latency[there].tolist(), strict=True))
+
+
 class Cloud:
     """Gathers (second sent, latency) of each request by its outcome, thinned where there are many.
 
-    A grid is laid over the picture, and of the requests of one outcome in one of its cells the slowest is kept: the
-    extremes of every moment are there.
+    A grid is laid over the picture. Of the requests of an outcome one is kept in each of its cells, any one, so that
+    no pattern is seen that is not there; and the slowest in each of its columns, so that no extreme is lost.
     """
 
     columns = ("sent", "done", "outcome")
@@ -64,30 +86,30 @@ class Cloud:
         self.thinned = requests > MOST_EXACT
         self._last_s, self._ends_s = max(last_s, 1e-9), ends_s
         self._all: list[tuple[Int64, Floats, Floats]] = []
-        self._slowest = np.full(len(OUTCOMES) * _ACROSS * _UP, -1.0)
-        self._sent = np.zeros(len(self._slowest))
+        self._some, self._slowest = _Chosen(len(OUTCOMES) * _ACROSS * _UP), _Chosen(len(OUTCOMES) * _ACROSS)
 
     def add(self, part: Records) -> None:
         """As ``Gatherer`` says."""
-        sent = part.int("sent") / NS
-        latency = (part.int("done") - part.int("sent")) / NS
-        outcome = sum(number * part.outcome(name).astype(np.int64) for number, name in enumerate(OUTCOMES))
+        sent_ns = part.int("sent")
+        sent, latency = sent_ns / NS, (part.int("done") - sent_ns) / NS
+        outcome: Int64 = np.zeros(len(sent), np.int64)
+        for number, name in enumerate(OUTCOMES):
+            outcome[part.outcome(name)] = number
         if not self.thinned:
-            self._all.append((np.asarray(outcome), sent, latency))
+            self._all.append((outcome, sent, latency))
             return
-        cells = (np.asarray(outcome) * _ACROSS + self._column(sent)) * _UP + self._row(latency)
-        order = np.lexsort((latency, cells))
-        last = order[np.append(cells[order][1:] != cells[order][:-1], True)]
-        slower = last[latency[last] > self._slowest[cells[last]]]
-        self._slowest[cells[slower]], self._sent[cells[slower]] = latency[slower], sent[slower]
+        columns = outcome * _ACROSS + self._column(sent)
+        any_one = (sent_ns * _ODD % _PRIME).astype(np.float64)
+        self._some.add(columns * _UP + self._row(latency), any_one, sent, latency)
+        self._slowest.add(columns, np.maximum(latency, 0.0), sent, latency)
 
     def points(self, outcome: str) -> list[tuple[float, float]]:
         """Those of an outcome, by when they were sent."""
         number = OUTCOMES.index(outcome)
         if self.thinned:
-            cells = np.flatnonzero(self._slowest >= 0)
-            cells = cells[cells // (_ACROSS * _UP) == number]
-            return sorted(zip(self._sent[cells].tolist(), self._slowest[cells].tolist(), strict=True))
+            slowest = self._slowest.points(number * _ACROSS, (number + 1) * _ACROSS)
+            cells = _ACROSS * _UP
+            return sorted(slowest | self._some.points(number * cells, (number + 1) * cells))
         parts = [(sent[codes == number], latency[codes == number]) for codes, sent, latency in self._all]
         return sorted(pair for x, y in parts for pair in zip(x.tolist(), y.tolist(), strict=True))
 
@@ -216,7 +238,7 @@ def _cloud_figure(cloud: Cloud, worst: Worst, facts: WaveFacts, summary: Summary
     shown = sum(len(trace.points) for trace in traces)
     note = "Each point is a request, at the second in which it was sent."
     if cloud.thinned:
-        note = f"{shown:,} of {len(facts.records):,} requests: of those that lie close together, the slowest."
+        note = f"{shown:,} of {len(facts.records):,} requests, the slowest of every moment among them."
     if facts.counts is not None:
         note = f"The slowest {len(facts.records):,} requests: no record was kept of the others."
     title, axis = "Latency of each request", Axis("Latency", unit, scale_of(values))

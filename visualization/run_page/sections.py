@@ -82,14 +82,14 @@ def labels(summary: Summary) -> Markup | None:
 def slowest(found: RequestFigures, facts: WaveFacts) -> Markup | None:
     """The slowest requests by name: the numbers are those in the picture above."""
     rows = [_request(number, record, facts) for number, record in enumerate(found.worst, 1)]
-    head = ["", "latency", "response time", "sent at", "request", "worker", "label", "outcome"]
-    named = [row for row in rows if row[6]]
-    if rows and not named:
-        head, rows = head[:6] + head[7:], [row[:6] + row[7:] for row in rows]
-    return table(head, rows) if rows else None
+    head = ["", "latency", "response time", "sent at", "request", "worker", "payload", "label", "outcome"]
+    told = [column for column in range(len(head)) if any(row[column] for row in rows)]  # not all have payloads, labels
+    shown = [[row[column] for column in told] for row in (head, *rows)]
+    return table(shown[0], shown[1:]) if rows else None
 
 
 def _request(number: int, record: RequestRecord, facts: WaveFacts) -> list[str]:
+    payloads = _payloads(facts)
     latency = duration_text((record.done - record.sent) / NS)
     response = duration_text((record.done - record.due) / NS) if facts.open_loop and not record.attempt else "-"
     again = f", attempt {record.attempt + 1}" if record.attempt else ""
@@ -101,9 +101,16 @@ def _request(number: int, record: RequestRecord, facts: WaveFacts) -> list[str]:
         f"{record.sent / NS:.3f} s",
         f"{record.index:,}{again}",
         str(record.worker),
+        "" if payloads is None else f"{(facts.plan.first_payload + record.index) % payloads:,}",
         one_line(record.label, _LONG),
         one_line(told, _LONG),
     ]
+
+
+def _payloads(facts: WaveFacts) -> int | None:
+    """The number of payloads that arrivals took in turn, where it was told."""
+    told = facts.environment.get("payloads")
+    return told if type(told) is int and told > 0 else None
 
 
 def waterfall(facts: WaveFacts, summary: Summary, verdict: Verdict) -> Markup | None:

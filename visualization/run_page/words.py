@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.report.headline import headline
+from inference_benchmarker.report.metrics import user_metric_rows
 from inference_benchmarker.summary.time_table import time_rows, value_text
 from inference_benchmarker.text import one_line
 from inference_benchmarker.units import NS
@@ -143,7 +144,15 @@ def findings(verdict: Verdict) -> Markup | None:
 
 def times(summary: Summary) -> Markup | None:
     """The table of times."""
-    rows = time_rows(summary.distribution)
+    return _headed(time_rows(summary.distribution))
+
+
+def user_metrics(summary: Summary) -> Markup | None:
+    """The table of the values that requests told of themselves."""
+    return _headed(user_metric_rows(summary.metrics))
+
+
+def _headed(rows: Sequence[Sequence[str]]) -> Markup | None:
     return table(rows[0], rows[1:]) if rows else None
 
 

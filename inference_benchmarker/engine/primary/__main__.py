@@ -206,7 +206,8 @@ class Primary:
         for member in self.members:
             member.last_report = t0
         port, most = self.runner.server.port, caps(self.plan, self.members)
-        known = {"caps": most, "port": port, "host": self._host, "payloads": self.members[0].payloads}
+        payloads = {"payloads": self.members[0].payloads, "in_turn": self.members[0].in_turn}
+        known = {"caps": most, "port": port, "host": self._host, **payloads}
         self._spool.event(event="start", t0=t0, wall_ns=wall, **known)
         self.shape.hand_out(t0, dict(zip((member.client_id for member in self.members), most, strict=True)))
         self._t0 = t0
@@ -241,7 +242,8 @@ class Primary:
         member = self.members[msg.sender]
         member.client_id = msg.node_id
         member.pid, member.error = msg.data["pid"], msg.data["error"]
-        member.payloads, member.descriptors = msg.data["payloads"], msg.data["descriptors"]
+        member.payloads, member.in_turn = msg.data["payloads"], msg.data["in_turn"]
+        member.descriptors = msg.data["descriptors"]
         member.ready = True
         self._changed.set()
 

@@ -21,6 +21,7 @@ class Member:
     client_id: str = ""
     pid: int = 0
     payloads: int | None = None
+    in_turn: bool = False
     descriptors: int = 0
     error: dict[str, str] | None = None
     next_sequence: int = 0

@@ -141,7 +141,7 @@ class Worker:
         ready = {
             "pid": os.getpid(),
             "error": self._target.error,
-            "payloads": self._target.payload_count,
+            **self._target.payloads,
             "descriptors": free_descriptors(),
         }
         self._runner.send_message(READY, ready)

@@ -35,9 +35,14 @@ class Target:
             self.error = error.told(partial(excerpt, limit=MAX_ERROR_LENGTH, secrets=secret_values(os.environ)))
 
     @property
-    def payload_count(self) -> int | None:
-        """The number of pre-computed payloads; None where they are built for each request."""
-        return None if self.endpoint is None or self.endpoint.payloads is None else len(self.endpoint.payloads)
+    def payloads(self) -> dict[str, int | bool | None]:
+        """The number of pre-computed payloads, and whether arrivals take them in turn, not by weight.
+
+        The number is None where they are built for each request.
+        """
+        if self.endpoint is None or self.endpoint.payloads is None:
+            return {"payloads": None, "in_turn": False}
+        return {"payloads": len(self.endpoint.payloads), "in_turn": self.endpoint.cumulative_weights is None}
 
     def _load(self, plan: WavePlan) -> None:
         if plan.locust_file is None:
