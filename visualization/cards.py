@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
+_ARRIVALS = {"poisson": "Poisson arrivals", "constant": "evenly spaced arrivals"}
+
+
 def card(run: Run) -> Card:
     """All of them."""
     notes = [word for word in ("interrupted",) if run.facts.get(word)]
@@ -54,7 +57,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     if isinstance(load, dict):
         yield "load", _offered(load, below(run.facts, "stages"))
     if (arrivals := below(run.plan, "load", "arrivals")) is not None:
-        yield "arrivals", {"poisson": "Poisson arrivals", "constant": "evenly spaced"}.get(str(arrivals), str(arrivals))
+        yield "arrivals", _ARRIVALS.get(str(arrivals), str(arrivals))
     duration = run.number("window", "duration_s")
     if duration is not None:
         yield "duration", f"{duration:.4g} s"

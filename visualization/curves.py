@@ -154,7 +154,7 @@ def distributions(runs: Sequence[Run]) -> Iterator[Curves]:
 def drawn(title: str, x: Axis, y: Axis, lines: Iterator[Line] | Sequence[Line]) -> Iterator[Curves]:
     """The picture, if there is a point to draw."""
     kept = tuple(line for line in lines if any(value is not None for _, value in line.points))
-    if not any(line.run is not None or line.over for line in kept):
+    if not any(line.run is not None or len(line.over) > 1 for line in kept):
         return
     values = [value for line in kept for _, value in line.points if value is not None]
     wide = y.unit == "ms" and min(values) > 0 and max(values) > _WIDE * min(values)

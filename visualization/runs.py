@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -37,6 +39,7 @@ LEGEND = "legend"
 AIPERF_ALONE = "aiperf only"
 ALONE = ("rate", "success", "tokens")
 STATISTICS = ("mean", "p50", "p90", "p95", "p99", "p99.9")
+_JUST_A_TIME = re.compile(r"\d{8}T\d{6}Z_[a-z]+(-\d+)?")
 _MOST_NINES, _A_NINE = 4, 50
 _LONG = 200
 
@@ -117,20 +120,40 @@ def read_runs(
 
 
 def tell_apart(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
-    """A label for each run: its name, else its directory's; where that is another's too, more of the path, a number."""
-    labels = [
-        name or plain(path.resolve().name.removesuffix("_benchmark")) for name, path in zip(names, paths, strict=True)
-    ]
-    for part in ("{0.name}", "{0.parent.name}/{0.name}"):
+    """A label for each run: its name, else where it lies; where that is another's too, more of the path, a number."""
+    whole = [path.resolve() for path in paths]
+    places = _places(whole)
+    labels = [name or place for name, place in zip(names, places, strict=True)]
+    for wheres in (places, [path.name for path in whole], [f"{path.parent.name}/{path.name}" for path in whole]):
         doubles = {label for label in labels if labels.count(label) > 1}
-        for index, path in enumerate(paths):
-            where = plain(part.format(path.resolve()))
+        for index, where in enumerate(map(plain, wheres)):
             if labels[index] in doubles:
                 labels[index] = f"{names[index]} ({where})" if names[index] else where
     return [
         label if labels.count(label) == 1 else f"{label} #{labels[: index + 1].count(label)}"
         for index, label in enumerate(labels)
     ]
+
+
+def _places(paths: Sequence[Path]) -> list[str]:
+    """The directory of each run, or the folder it lies in: base and new of ``runs/base`` and ``runs/new``.
+
+    The folder says more where the directory's name is just the time, and the runs lie in several; those of one folder
+    are numbered.
+    """
+    folders = [path.parent for path in paths if _JUST_A_TIME.fullmatch(path.name)]
+    if len({folder.name for folder in folders}) < 2 or len(set(folders)) > len({folder.name for folder in folders}):
+        return [plain(path.name.removesuffix("_benchmark")) for path in paths]
+    seen: Counter[Path] = Counter()
+    places = []
+    for path in paths:
+        folder = path.parent
+        if not _JUST_A_TIME.fullmatch(path.name):
+            places.append(plain(path.name))
+            continue
+        seen[folder] += 1
+        places.append(plain(f"{folder.name} {seen[folder]}" if folders.count(folder) > 1 else folder.name))
+    return places
 
 
 def number(data: Any, *keys: str) -> float | None:

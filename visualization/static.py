@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from visualization.figures import STRIP_KEY, Bar, Bars, Curves, Figures, Section
 from visualization.palette import LIGHT, color_of
 from visualization.static_curves import draw_curves
+from visualization.static_ladder import BESIDE, draw_ladder, height_of
+from visualization.static_ladder import KEY as LADDER_KEY
 from visualization.static_marks import (
     SOFT,
     is_valid,
@@ -17,10 +19,12 @@ from visualization.static_marks import (
     number_text,
     put_title,
     roomy,
+    shortened,
     tick_text,
     title_of,
 )
 from visualization.static_strip import HEIGHT
+from visualization.static_strips import NUMBERS, ROOM, STRIP, is_apart, runs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _COLUMNS, _WIDTH, _DPI = 3, 13.0, 110
-_CHART, _BAR, _COLUMN = 2.4, 0.24, 0.5  # inches: how high a chart is, how thick a lying bar and a standing one may be
+_CHART, _BAR = 2.4, 0.24  # inches: how high a chart is, how thick a bar may be
 _EDGE, _NAMES = 0.75, 1.75  # inches left of a chart: of numbers, of runs' names
 _STYLE: Any = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so that a picture is the same everywhere
@@ -79,21 +83,25 @@ def _draw(section: Section, figures: Figures) -> Figure:
     from matplotlib.figure import Figure
 
     bars = isinstance(section.charts[0], Bars)
-    columns = 1 if any(map(_is_grouped, section.charts)) else _columns(len(section.charts))
-    heights = [_height(chart) for chart in section.charts[::columns]]
+    ladders = any(map(_is_ladder, section.charts))
+    columns = min(2, len(section.charts)) if ladders else _columns(len(section.charts))
+    starts = range(0, len(section.charts), columns)
+    heights = [max(map(_height, section.charts[start : start + columns])) for start in starts]
     rows, mean_height = len(heights), sum(heights) / len(heights)
-    gap, left = 0.75, _NAMES if any(map(_is_lying, section.charts)) else _EDGE
+    strips = any(map(_is_strips, section.charts))
+    gap, left = 0.75, _NAMES if bars else ROOM if strips else _EDGE
     legend = 0.35 + 0.22 * -(-len(figures.runs) // _in_legend(figures))
     height = 0.85 + sum(heights) + (rows - 1) * gap + (0.6 if not bars else 0.4) + legend
     drawn = Figure(figsize=(_WIDTH, height), facecolor="white")
     places = list(drawn.subplots(rows, columns, squeeze=False, height_ratios=heights).flat)
-    room = (_WIDTH - 0.2) / columns
+    right = NUMBERS if strips else 0.2
+    room = (_WIDTH - right) / columns
     drawn.subplots_adjust(
         left=left / _WIDTH,
-        right=1 - 0.2 / _WIDTH,
+        right=1 - right / _WIDTH,
         top=1 - 0.85 / height,
         bottom=(legend + (0.6 if not bars else 0.4)) / height,
-        wspace=left / (room - left),
+        wspace=(left + right * strips) / (room - left),
         hspace=gap / mean_height,
     )
     for chart, axes in zip(section.charts, places, strict=False):
@@ -106,6 +114,8 @@ def _draw(section: Section, figures: Figures) -> Figure:
     _legend(drawn, section, figures)
     if any(isinstance(chart, Curves) and chart.strip for chart in section.charts):
         drawn.text(1 - 0.2 / _WIDTH, 0.12 / height, STRIP_KEY, ha="right", va="bottom", fontsize=8, color=SOFT)
+    if ladders:
+        drawn.text(1 - 0.2 / _WIDTH, 0.12 / height, LADDER_KEY, ha="right", va="bottom", fontsize=8, color=SOFT)
     return drawn
 
 
@@ -128,21 +138,21 @@ def _columns(charts: int) -> int:
     return 2 if charts == 4 else min(_COLUMNS, charts)
 
 
-def _is_grouped(chart: Bars | Curves) -> bool:
-    """Tells whether each statistic has a group of bars, standing."""
+def _is_ladder(chart: Bars | Curves) -> bool:
+    """Tells whether a run has several statistics."""
     return isinstance(chart, Bars) and len(chart.statistics) > 1
 
 
-def _is_lying(chart: Bars | Curves) -> bool:
-    """Tells whether each run has one bar, with its name beside it."""
-    return isinstance(chart, Bars) and len(chart.statistics) == 1
+def _is_strips(chart: Bars | Curves) -> bool:
+    return isinstance(chart, Curves) and is_apart(chart)
 
 
 def _height(chart: Bars | Curves) -> float:
     """Of the chart in inches."""
     if isinstance(chart, Curves):
-        return _CHART + (HEIGHT if chart.strip else 0)
-    return _CHART if _is_grouped(chart) else 0.3 + 0.24 * len(_rows(chart))
+        own = max(STRIP * len(runs_of(chart)), _CHART / 2) if is_apart(chart) else _CHART
+        return own + (HEIGHT if chart.strip else 0)
+    return height_of(chart) if _is_ladder(chart) else 0.3 + 0.24 * len(_rows(chart))
 
 
 def _one_axis(places: Sequence[Axes]) -> None:
@@ -176,8 +186,11 @@ def _in_legend(figures: Figures) -> int:
 def _chart(chart: Bars | Curves, axes: Axes, figures: Figures) -> None:
     if isinstance(chart, Curves):
         draw_curves(chart, axes, figures, _height(chart))
-    elif _is_grouped(chart):
-        _grouped(chart, axes, figures)
+    elif _is_ladder(chart):
+        place = axes.get_position()
+        axes.set_position((place.x0, place.y0, place.width - BESIDE / _WIDTH, place.height))
+        names = [_row(figures, run) for run in range(len(next(iter(chart.statistics.values()))))]
+        draw_ladder(chart, axes, figures, names, place.width * _WIDTH - BESIDE)
     else:
         _bars(chart, axes, figures)
 
@@ -217,29 +230,6 @@ def _rows(chart: Bars) -> list[tuple[int, Bar]]:
 _WHISKER: dict[str, Any] = {"color": "#1b1f27", "capsize": 2.5, "linewidth": 1, "linestyle": "none"}
 
 
-def _grouped(chart: Bars, axes: Axes, figures: Figures) -> None:
-    """Every statistic: a group of bars side by side, a bar a run."""
-    inch = (len(chart.statistics) + 0.2) / (axes.get_position().width * _WIDTH)
-    width = min(0.86 / len(figures.runs), _COLUMN * inch)
-    small = 8 if len(figures.runs) < 5 else 6.5
-    for place, bars in enumerate(chart.statistics.values()):
-        for run, bar in enumerate(bars):
-            x = place + (run - (len(bars) - 1) / 2) * width
-            if bar.value is None:
-                continue
-            axes.bar(x, bar.value, width * 0.92, **_fill(figures, run))
-            if bar.low is not None and bar.high is not None:
-                axes.errorbar(x, bar.value, yerr=[[bar.value - bar.low], [bar.high - bar.value]], **_WHISKER)
-            text = f"{bar.sign}{number_text(bar.value)}"
-            axes.annotate(text, (x, max(bar.value, bar.high or 0)), xytext=(0, 3), textcoords="offset points",
-                          ha="center", va="bottom", fontsize=small, rotation=90 if len(bars) > 2 else 0)  # fmt: skip
-    axes.set_title(title_of(chart.title, chart.unit))
-    axes.set_xticks(range(len(chart.statistics)), list(chart.statistics))
-    axes.set_xlim(-0.6, len(chart.statistics) - 0.4)
-    axes.margins(y=0.25)
-    axes.grid(visible=False, axis="x")
-
-
 def _fill(figures: Figures, run: int) -> dict[str, Any]:
     color = color_of(run)
     if not is_valid(figures, run):
@@ -252,16 +242,11 @@ def _name(figures: Figures, run: int) -> str:
     card = figures.runs[run]
     word = card.verdict.split(" ")[0]
     notes = ", ".join(filter(None, ("" if word == "VALID" else word, card.precision)))
-    label = _shortened(card.label, 100)
+    label = shortened(card.label, 100)
     return f"{label} ({notes})" if notes else label
 
 
 def _row(figures: Figures, run: int) -> str:
     """The text beside a bar: the label, cut in its middle, with a mark where the run is not VALID."""
-    short = _shortened(figures.runs[run].label, 22)
+    short = shortened(figures.runs[run].label, 22)
     return short if is_valid(figures, run) else f"✗ {short}"
-
-
-def _shortened(label: str, most: int) -> str:
-    """Cut in its middle: both ends say more than the beginning alone."""
-    return label if len(label) <= most else f"{label[: most // 2 - 1]}…{label[-(most // 2) :]}"

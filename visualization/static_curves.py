@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from visualization.palette import color_of
+from visualization.palette import color_of, dash_of
 from visualization.static_marks import (
+    LIMIT,
     SOFT,
     is_valid,
     marker_of,
@@ -16,6 +17,7 @@ from visualization.static_marks import (
     title_of,
 )
 from visualization.static_strip import draw_strip
+from visualization.static_strips import draw_strips, is_apart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,9 +33,14 @@ def draw_curves(chart: Curves, axes: Axes, figures: Figures, height: float) -> N
     """Draw a chart ``height`` inches high."""
     statistic = _static_statistic(chart)
     _bands(chart, axes)
+    apart = is_apart(chart)
     for line in chart.lines:
-        if line.statistic == statistic:
+        if line.statistic == statistic and not apart:
             _line(line, axes, figures)
+    if apart:
+        axes.update_datalim([(x, y) for line in chart.lines for x, y in line.points if y is not None])
+    else:
+        _levels(chart, axes, statistic)
     names = dict.fromkeys((line.name, line.dashed) for line in chart.lines if line.name and line.run is not None)
     told = [f"{name} {'dashed' if dashed else 'solid'}" if len(names) == 2 else name for name, dashed in names]
     key = ", ".join(told) if len(told) <= 2 else ""
@@ -45,6 +52,19 @@ def draw_curves(chart: Curves, axes: Axes, figures: Figures, height: float) -> N
         _make_room_above(axes)
     if chart.strip is not None:
         draw_strip(chart.strip, axes, height, color_of)
+    if apart:
+        draw_strips(chart, axes, figures)
+
+
+def _levels(chart: Curves, axes: Axes, statistic: str) -> None:
+    """The limits as level lines, where they are near what was measured."""
+    values = [y for line in chart.lines for _, y in line.points if y is not None]
+    for level in chart.levels:
+        if level.statistic in ("", statistic) and min(values) / 8 <= level.value <= 8 * max(values):
+            end = axes.dataLim.x1 if level.until is None else min(level.until, axes.dataLim.x1)
+            axes.hlines(level.value, min(axes.dataLim.x0, 0), end, color=LIMIT, linewidth=1, linestyle="--")
+            where, up = (min(axes.dataLim.x0, 0), level.value), (2, 3)
+            axes.annotate(level.text, where, xytext=up, textcoords="offset points", fontsize=7.5, color=LIMIT)
 
 
 def _line(line: Line, axes: Axes, figures: Figures) -> None:
@@ -57,7 +77,7 @@ def _line(line: Line, axes: Axes, figures: Figures) -> None:
             *places[:: 1 if line.marked else max(len(x) // 6, 1)],
             *(place for place in places if _is_alone(line.points, place)),
         }
-        axes.plot(x, y, "--" if line.dashed else "-", color=color_of(line.run), linewidth=1.4,
+        axes.plot(x, y, linestyle=_style(line), color=color_of(line.run), linewidth=1.4,
                   drawstyle="steps-post" if line.stepped else "default",
                   marker=marker_of(line.run), markersize=4, markevery=sorted(every))  # fmt: skip
     else:
@@ -71,6 +91,12 @@ def _line(line: Line, axes: Axes, figures: Figures) -> None:
         axes.axvline(line.knee[0], color=SOFT, linewidth=1, linestyle=":")
         text, where = f"knee near {number_text(line.knee[0])}/s ", (line.knee[0], 1)
         axes.annotate(text, where, xycoords=("data", "axes fraction"), ha="right", va="top", fontsize=8)
+
+
+def _style(line: Line) -> str | tuple[float, tuple[float, ...]]:
+    """The dashes of its run; of a second line of a run plain ones."""
+    dash = dash_of(line.run or 0)
+    return "--" if line.dashed else (0, tuple(each / 2 for each in dash)) if dash else "-"
 
 
 def _is_alone(points: Points, place: int) -> bool:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from visualization.figures import Figures
 
-SOFT = "#565e6c"
+SOFT, LIMIT = "#565e6c", "#b3200f"
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "*")
 _TITLE = 44  # so many characters stand above one of three columns
 _ROOM = 0.05  # how much of an axis is left free beyond the first and the last point, so that markers stay whole
@@ -51,3 +51,8 @@ def tick_text(value: float) -> str:
     sizes = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
     size, letter = next((each for each in sizes if abs(value) >= each[0]), (1, ""))
     return number_text(value / size) + letter
+
+
+def shortened(label: str, most: int) -> str:
+    """Cut in its middle: both ends say more than the beginning alone."""
+    return label if len(label) <= most else f"{label[: most // 2 - 1]}…{label[-(most // 2) :]}"

@@ -25,6 +25,7 @@ from visualization.timelines import _folded
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+TIME, LATER = "20261120T144423Z_benchmark", "20261120T150000Z_benchmark"
 TIMELINE = {"ok": [10.0, 20.0, 10.0], "sent": [10.0, 20.0, 10.0]}
 AIPERF = {
     "request_throughput": {"unit": "requests/sec", "avg": 46.2},
@@ -454,6 +455,13 @@ class TestLabels:
             (["same", "same"], ["/x/a", "/x/b"], ["same (a)", "same (b)"]),
             (["same", "same"], ["/x/a", "/y/a"], ["same (x/a)", "same (y/a)"]),
             (["", ""], ["/x/a", "/x/a"], ["x/a #1", "x/a #2"]),
+            (["", ""], [f"/runs/base/{TIME}", f"/runs/new/{LATER}"], ["base", "new"]),
+            (["", ""], [f"/runs/base/{TIME}", f"/runs/new/{TIME}"], ["base", "new"]),
+            (["", "", ""], [f"/base/{TIME}", f"/base/{LATER}-2", f"/new/{TIME}"], ["base 1", "base 2", "new"]),
+            (["same", "same"], [f"/base/{TIME}", f"/new/{LATER}"], ["same (base)", "same (new)"]),
+            (["", ""], [f"/runs/{TIME}", f"/runs/{LATER}"], ["20261120T144423Z", "20261120T150000Z"]),
+            (["", ""], [f"/x/base/{TIME}", f"/y/base/{LATER}"], ["20261120T144423Z", "20261120T150000Z"]),
+            (["", "", ""], [f"/base/{TIME}", f"/new/{LATER}", "/x/mine"], ["base", "new", "mine"]),
         ],
     )
     def test_two_runs_stay_two(self, names: list[str], paths: list[str], labels: list[str]) -> None:

@@ -66,7 +66,7 @@ function drawCurves(chart, width) {
   const y = scale(chart.y, [...ys, ...levels.map((level) => level.value)], box.bottom, box.top);
   svg.append(...bands(chart.bands, x.at, box), ...axes(chart, x, y, box, low));
   if (chart.strip) svg.append(...strip(chart.strip, x.at, { ...box, top: box.bottom + 8, bottom: box.bottom + low }));
-  levels.forEach((level) => svg.append(levelLine(level, box.left, level.until === null ? box.right : Math.min(x.at(level.until), box.right), y.at(level.value), level.until === null ? box.right : Math.min(x.at(level.until), box.right))));
+  levels.forEach((level) => svg.append(levelLine(level, box.left, level.until === null ? box.right : Math.min(x.at(level.until), box.right), y.at(level.value), box.left + 3)));
   lines.forEach((line) => svg.append(...curve(line, x.at, y.at, box, lines.length)));
   const guide = make("line", { class: "guide", y1: box.top, y2: box.bottom + low, visibility: "hidden" });
   svg.append(guide);

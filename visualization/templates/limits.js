@@ -11,7 +11,7 @@ function within(levels, values, kind) {
 function levelLine(level, from, to, down, label) {
   const line = make("path", { class: "level", d: `M${from.toFixed(1)},${down.toFixed(1)}H${to.toFixed(1)}` });
   if (label === null) return line;
-  return make("g", {}, line, make("text", { class: "level", x: label, y: down - 4, "text-anchor": "end" }, level.text));
+  return make("g", {}, line, make("text", { class: "level", x: label, y: down - 4 }, level.text));
 }
 
 function limitsText(chart, values, kind) {

@@ -4,7 +4,7 @@ let lit = null;
 
 function light(run) {
   lit = lit === run ? null : run;
-  byId("lit").textContent = lit === null ? "" : `main [data-run]:not([data-run="${lit}"]) { opacity: 0.12; }`;
+  byId("lit").textContent = lit === null ? "" : `main [data-run]:not([data-run="${lit}"]) { opacity: 0.2; }`;
   document.querySelectorAll("#overview tr[data-run]").forEach((row) => {
     const on = Number(row.dataset.run) === lit;
     row.classList.toggle("strong", on);

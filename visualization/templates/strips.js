@@ -33,9 +33,9 @@ const nameOf = (run) => `${data.runs[run].label}${invalid(run) ? " ✗" : ""}`;
 /* Its name to the left, the ends of its axis to the right, the area below its first line tinted. */
 function oneStrip(run, lines, levels, x, y, box, down) {
   const floor = box.each - 3;
-  const parts = y.ticks.flatMap((tick) => [
+  const parts = y.ticks.flatMap((tick, top) => [
     make("line", { class: "grid", x1: box.left, x2: box.right, y1: y.at(tick), y2: y.at(tick) }),
-    make("text", { class: "soft", x: box.right + 5, y: y.at(tick) + 4 }, short(Number(tick.toPrecision(3)))),
+    make("text", { class: "soft", x: box.right + 5, y: y.at(tick) + (top ? 8 : 0) }, short(Number(tick.toPrecision(3)))),
   ]);
   const middle = box.each / 2 + 4;
   parts.push(marker(run, 6, middle - 4, 3.5), make("text", { class: invalid(run) ? "soft failed" : "soft", x: 16, y: middle }, shortened(nameOf(run), box.left - 22, 11)));

@@ -1,0 +1,91 @@
+"""Draws a time of all runs: a row a run, from its median over its tail to its maximum, with the numbers beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from visualization.palette import color_of
+from visualization.static_marks import LIMIT, SOFT, is_valid, number_text, put_title, tick_text, title_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+    from visualization.figures import Bar, Bars, Figures
+
+KEY = "Dot: the median. Thick: to p99. Thin: to the maximum. Dashed: a limit."
+HEAD, ROW, BESIDE = 0.5, 0.25, 2.0  # inches: above the rows, of a row, right of the axis
+_PLACES = (("median", "mean"), ("p99", "p95", "p90", "max"), ("max",))
+_WIDE = 20.0  # from where the largest is so many times the smallest, the axis is logarithmic
+
+
+def height_of(chart: Bars) -> float:
+    """Of its picture in inches."""
+    return HEAD + ROW * len(next(iter(chart.statistics.values())))
+
+
+def draw_ladder(chart: Bars, axes: Axes, figures: Figures, names: Sequence[str], width: float) -> None:
+    """Draw it; ``width``: of the axes in inches."""
+    shown = [next((name for name in names_ if name in chart.statistics), "") for names_ in _PLACES]
+    chosen = list(dict.fromkeys(name for name in shown if name))
+    rows = [[chart.statistics[name][run] for name in chosen] for run in range(len(names))]
+    for place, bars in enumerate(rows):
+        _row([bar.value for bar in bars if bar.value is not None], place, axes, figures)
+        for column, bar in enumerate(bars):
+            _number(_text(bar), 1 + (column + 1) * BESIDE / len(chosen) / width, place, axes)
+    for column, name in enumerate(chosen):
+        _number(name, 1 + (column + 1) * BESIDE / len(chosen) / width, -0.85, axes, SOFT)
+    put_title(axes, title_of(chart.title, chart.unit))
+    axes.set_yticks(range(len(names)), list(names), fontsize=8)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+    values = [bar.value for bars in rows for bar in bars if bar.value is not None]
+    _scale(axes, [*values, *_limits(chart, values, axes)])
+
+
+def _text(bar: Bar) -> str:
+    return "–" if bar.value is None else f"{bar.sign}{number_text(bar.value)}"
+
+
+def _number(text: str, x: float, place: float, axes: Axes, color: str = "#1b1f27") -> None:
+    axes.text(x, place, text, transform=axes.get_yaxis_transform(), ha="right", va="center", fontsize=8, color=color)
+
+
+def _row(values: Sequence[float], place: int, axes: Axes, figures: Figures) -> None:
+    if not values:
+        return
+    color, valid = color_of(place), is_valid(figures, place)
+    axes.plot([values[0], values[-1]], [place, place], color=color, linewidth=1, zorder=2)
+    if len(values) > 1:
+        left, right = sorted(values[:2])
+        style: dict[str, Any] = {} if valid else {"facecolor": "white", "hatch": "//////"}
+        axes.barh(place, right - left, 0.36, left=left, **{"color": color, "edgecolor": color, **style}, zorder=3)
+    face, edge = (color, "white") if valid else ("white", color)
+    axes.plot(values[0], place, "o", markerfacecolor=face, markeredgecolor=edge, markersize=7.5, zorder=4)
+
+
+def _limits(chart: Bars, values: Sequence[float], axes: Axes) -> list[float]:
+    """The limits near what was measured, drawn; their texts stand below the axis."""
+    near = [level for level in chart.levels if values and min(values) / 8 <= level.value <= 8 * max(values)]
+    for level in near:
+        axes.axvline(level.value, color=LIMIT, linewidth=1, linestyle="--", zorder=1)
+    if near:
+        told = f"limit {', '.join(dict.fromkeys(level.text for level in near))}"
+        axes.set_xlabel(told, fontsize=8, color=LIMIT, loc="right")
+    return [level.value for level in near]
+
+
+def _scale(axes: Axes, values: Sequence[float]) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+    least, most = min(values, default=0.0), max(values, default=1.0)
+    if least > 0 and most > _WIDE * least:
+        axes.set_xscale("log")
+        axes.set_xlim(least / 1.25, most * 1.25)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if most < 200 * least else (1,)))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_xlim(min(1.05 * least, 0), 1.05 * most if most > 0 else 1)
+        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
