@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from inference_benchmarker.wave.wave import Wave
     from visualization.capacity import Capacity
     from visualization.limits import Limit
     from visualization.runs import Run
@@ -58,12 +59,21 @@ _TEXTS = {
 
 
 def write_report(
-    figures: Figures, formats: Sequence[str], folder: Path, say: Callable[[str], None], name: str = "benchmark_plots"
+    figures: Figures,
+    formats: Sequence[str],
+    folder: Path,
+    say: Callable[[str], None],
+    name: str = "benchmark_plots",
+    *,
+    page: str = "",
 ) -> Iterator[Path]:
-    """Write the page and the pictures, whose names begin with ``name``; each file as soon as it is there."""
+    """Write the page and the pictures, whose names begin with ``name``; each file as soon as it is there.
+
+    ``page``: another one than that of the figures.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for file_name, content in _files(figures, formats, say, name):
+        for file_name, content in _files(figures, formats, say, name, page):
             with replacing(folder / file_name, mode=FOR_ANYBODY) as file:
                 file.write(content)
             yield folder / file_name
@@ -73,15 +83,25 @@ def write_report(
 
 
 def _files(
-    figures: Figures, formats: Sequence[str], say: Callable[[str], None], name: str
+    figures: Figures, formats: Sequence[str], say: Callable[[str], None], name: str, page: str
 ) -> Iterator[tuple[str, bytes]]:
-    from visualization.html import page
+    from visualization.html import page as page_of
     from visualization.static import pictures
 
     if "html" in formats:
-        yield f"{name}.html", page(figures).encode()
+        yield f"{name}.html", (page or page_of(figures)).encode()
     say("Drawing the pictures")
     yield from pictures(figures, tuple(kind for kind in formats if kind != "html"), name)
+
+
+def page_of_one(runs: Sequence[Run], load: Callable[[Path], Wave]) -> str:
+    """The report of the only run there is, where all of it could be read; else nothing."""
+    from visualization.run_page import run_page
+
+    if len(runs) != 1 or runs[0].problems or not runs[0].has_wave:
+        return ""
+    wave = load(runs[0].path)
+    return run_page(replace(wave, plan=replace(wave.plan, name=runs[0].label)))
 
 
 def make_figures(

@@ -200,7 +200,8 @@ def _bars(chart: Bars, axes: Axes, figures: Figures) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     bars = _rows(chart)
-    thickness = min(0.72, _BAR * len(bars) / _height(chart))
+    high = axes.get_position().height * axes.figure.get_figheight()  # type: ignore[union-attr]
+    thickness = min(0.72, _BAR * len(bars) / high)
     for place, (run, bar) in enumerate(bars):
         axes.barh(place, bar.value or 0, thickness, **_fill(figures, run))
         if bar.value is not None and bar.low is not None and bar.high is not None:

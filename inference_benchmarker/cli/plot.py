@@ -23,7 +23,7 @@ def run(arguments: list[str]) -> int:
     from inference_benchmarker.wave import store
     from visualization.capacity import is_capacity, read_capacities
     from visualization.runs import read_runs, runs_among
-    from visualization.series import make_figures, write_report
+    from visualization.series import make_figures, page_of_one, write_report
 
     tell = say_nothing if plot.quiet else _say_when_slow(time.monotonic() + SLOW_S)
     searched = [path for path in plot.runs if is_capacity(path)]
@@ -37,7 +37,9 @@ def run(arguments: list[str]) -> int:
         for problem in found.problems:
             say(f"{found.label}: {problem}")
     figures = make_figures(runs, plot.fields, read_capacities(searched, plot.metadata))
-    for path in write_report(figures, plot.formats, plot.output_dir or (*paths, *searched)[0], tell):
+    # fields that are chosen are bars, which the report of a single run has none of
+    page = page_of_one(runs, store.load) if "html" in plot.formats and not searched and plot.fields is None else ""
+    for path in write_report(figures, plot.formats, plot.output_dir or (*paths, *searched)[0], tell, page=page):
         print(path, flush=True)
     return OK
 
