@@ -149,11 +149,11 @@ class TestBars:
 
     def test_a_servers_microseconds_are_shown_in_ms_like_all_times(self) -> None:
         row = server_row("ModelLatency", unit="Microseconds", statistics={"Average": 20_500.0, "p99": None})
-        figures = make_figures([run(0, 100, server=(row,)), run(1, 200)])
+        figures = make_figures([run(0, 100, server=(row,)), run(1, 200, server=(row,))])
         mean, _ = (each for each in all_bars([run(server=(row,)), run()]) if each.source == "server")
         assert (mean.unit, [bar.value for bar in mean.statistics[""]]) == ("ms", [20.5, None])
         against_rate = curves(figures, "server")["ModelLatency, Average against rate"]
-        assert (against_rate.y.unit, against_rate.lines[0].points) == ("ms", ((100, 20.5),))
+        assert (against_rate.y.unit, against_rate.lines[0].points) == ("ms", ((100, 20.5), (200, 20.5)))
         over_time = curves(figures, "server")["ModelLatency"]
         assert (over_time.y.unit, [y for _, y in over_time.lines[0].points]) == ("ms", [0.04, 0.06])
 

@@ -4,7 +4,7 @@ function drawStrips(chart, lines, width) {
   const runs = [...new Set(lines.map((line) => line.run))].sort((one, other) => one - other);
   const each = Math.max(38, Math.min(110, Math.floor(420 / runs.length))), top = chart.bands.length ? 16 : 4;
   const low = chart.strip ? STRIP + 8 : 0, bottom = top + each * runs.length, height = bottom + low + 40;
-  const names = Math.min(Math.max(...runs.map((run) => long(nameOf(run), 400, 11))) + 24, width * 0.26);
+  const names = Math.max(54, Math.min(Math.max(...runs.map((run) => long(nameOf(run), 400, 11))) + 24, width * 0.26));
   const box = { left: names, right: width - 40, top, bottom }, ys = lines.flatMap((line) => line.points).filter((point) => point.y !== null).map((point) => point.y);
   const levels = within(levelsOf(chart), ys, chart.y.scale);
   const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "img", "aria-label": `${chart.title}, a strip a run. Arrow keys walk along the points.` });
