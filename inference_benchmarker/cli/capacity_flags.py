@@ -92,7 +92,7 @@ CAPACITY_FLAGS: Table = table_for(
     Settings,
     table={
         "endpoint": [
-            *_of_a_wave("factories_file", "endpoint_name", "locust_file", "url"),
+            *_of_a_wave("factories_file", "endpoint_name", "set", "locust_file", "url"),
             Flag("--demo", None, "the embedded endpoint, 4 servers of 20 ms, stands in for what is not given"),
         ],
         "an address, without a file": URL_FLAGS,

@@ -20,6 +20,7 @@ TIMEOUT_S = Decimal(60)
 _ENDPOINT = [
     Flag("--factories-file", "FILE", "the endpoint, as for a wave", parse_path),
     Flag("--endpoint-name", "NAME", "passed to invoke_factory"),
+    SET_FLAG,
     Flag(
         "--load-timeout",
         "S",
@@ -48,7 +49,7 @@ CHECK_FLAGS = table_for(
 
 def one_request(options: dict[str, Any], problems: list[str]) -> WavePlan:
     """The plan of the one request that the flags describe, or one error with everything that is wrong with them."""
-    given = read_flags([*CHECK_FLAGS["endpoint"], SET_FLAG], options, problems)
+    given = read_flags(CHECK_FLAGS["endpoint"], options, problems)
     settings = {"factory_settings": dict(given.values["factory_settings"] or ())}
     plan = WavePlan(ClosedLoop(1), Bounds(num_requests=1), **{**given.of(WavePlan), **settings})
     if options["factories_file"] is None:

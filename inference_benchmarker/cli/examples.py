@@ -24,7 +24,7 @@ FACTORY_DESCRIPTION = """\
 Lists the shipped examples, or copies one to standard output, to be changed into your own endpoint:
 
   benchmark factory demo/factories_demo > my_endpoint.py
-  benchmark factory demo/factories_demo --help               its settings, which --set changes in place of an editor
+  benchmark factory demo/factories_demo --help            its settings, which --set changes for a wave
 """
 _PREFIX = "factories_"
 _WIDTH = 80

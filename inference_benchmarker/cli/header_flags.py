@@ -23,7 +23,7 @@ def headers_of(given: Iterable[str], environment: Mapping[str, str], problems: l
         name, colon, value = text.partition(":")
         name = "-".join(part.capitalize() for part in name.strip().split("-"))
         if not colon or not _NAME.fullmatch(name):
-            problems.append("--header must look like 'Name: value', as in --header 'Authorization: Bearer $TOKEN'.")
+            problems.append("--header must look like 'Name: value', as in 'X-Own: $MINE'.")
         elif name in _OURS:
             problems.append(f"--header {name}: the client sets it itself; leave it out.")
         else:

@@ -64,9 +64,8 @@ URL_FLAGS = [
     Flag("--prompt", "TEXT", "what such a model is asked each time (default: other words with each request)"),
     Flag("--input-tokens", "N", "the length of such words, a word a token (default: 200)", parse_int),
     Flag("--output-tokens", "N", "the most tokens of an answer (default: 128)", parse_int),
-    SET_FLAG,
 ]
-_ASKED = [flag for flag in URL_FLAGS if flag.name not in ("header", "set")]
+_ASKED = [flag for flag in URL_FLAGS if flag.name != "header"]
 
 
 def looks_like_address(word: str) -> bool:
@@ -139,7 +138,7 @@ def _of_address(
         options["factories_file"] = str(packaged("factories", described.file if described else HTTP_FILE))
     settings = described.settings if described else {}
     options["set"] = [*(f"{name}={value}" for name, value in settings.items()), *(options["set"] or ())]
-    options["url"] = described.server if described and options.get("aiperf") else None
+    options["url"] = described.server if described and (options.get("aiperf") or options.get("aiperf_only")) else None
     return None if problems else described
 
 

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Sends an evenly paced wave of requests to an inference endpoint and prints a result that can be trusted.
 
-  benchmark --demo                                       try it out: an embedded endpoint, 10 seconds
-  benchmark http://127.0.0.1:8080/invocations --body '{"inputs": "a text"}' --client-rps 10 --obs-time 60
-  benchmark http://127.0.0.1:8000/v1 --concurrency 4     a language model with OpenAI's API
+  benchmark --demo                        try it out: an embedded endpoint, 10 seconds
+  benchmark http://localhost:8080/ping    any HTTP endpoint; --body, --header and --method as it needs
+  benchmark http://localhost:8000/v1      a language model with OpenAI's API
   benchmark --factories-file FILE --client-rps 10 --obs-time 60
 """
 _EPILOG = """\
@@ -98,17 +98,19 @@ def _understood(parser: Parser, arguments: list[str]) -> tuple[WavePlan, AiperfO
     """The wave and the run of aiperf that the arguments describe, and the options, or one error with all problems."""
     arguments, addresses = without_addresses(arguments, parser.flags)
     options, problems = wave_options(parser, arguments)
+    if options["api_key"]:
+        os.environ[API_KEY] = options["api_key"]  # where invoke may read it, and where what hides secrets looks
     described = take_endpoint(options, problems, addresses, os.environ)
     if described is not None:
         _begin_gently(options, described)
+    elif addresses:  # of a bad one: no load is missing
+        fill_in_load(options, ADDRESS_DEFAULTS)
     if options["demo"]:
         fill_in_demo(options)
     if options["calibrate"] and options["locust_file"]:
         problems.append("--calibrate measures what factories cost; it has nothing to compare a --locust-file with.")
     if options["interactive"] and not has_terminal():
         problems.append("--interactive needs a terminal to show the wave on and to press keys at; there is none.")
-    if options["api_key"]:
-        os.environ[API_KEY] = options["api_key"]  # where invoke may read it, and where what hides secrets looks
     aiperf = take_aiperf(options, problems, os.environ)
     plan = make_plan(options, problems, endpoint_needed=aiperf is None or not aiperf.stands_alone)
     return plan, aiperf, options

@@ -11,7 +11,7 @@ from inference_benchmarker.cli.flags import (
     parse_path,
     table_for,
 )
-from inference_benchmarker.cli.url_flags import URL_FLAGS
+from inference_benchmarker.cli.url_flags import SET_FLAG, URL_FLAGS
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.replay import Replay
@@ -69,6 +69,7 @@ WAVE_FLAGS = table_for(
                 parse_path,
             ),
             Flag("--endpoint-name", "NAME", "passed to invoke_factory"),
+            SET_FLAG,
             Flag("--locust-file", "FILE", "a self-contained Locust file instead of factories", parse_path),
             Flag("--url", "URL", "host of a --locust-file that has none; where aiperf sends to; alone, as URL itself"),
             Flag(

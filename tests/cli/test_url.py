@@ -101,6 +101,12 @@ def test_all_problems_are_told_at_once(capsys: pytest.CaptureFixture[str]) -> No
     assert "No endpoint" not in told
 
 
+def test_of_a_bad_address_no_load_is_missing() -> None:
+    with pytest.raises(BenchmarkError) as raised:
+        wave_of(["htp://h"])
+    assert str(raised.value) == "'htp://h' is no address of an endpoint. Did you mean http://h?"
+
+
 @pytest.mark.parametrize("name", ["API_KEY", "my_token", "Password"])
 def test_a_secret_is_no_setting(name: str) -> None:
     with pytest.raises(BenchmarkError, match="its value would be stored; give a secret by the environment") as raised:
@@ -134,6 +140,11 @@ def test_a_plan_keeps_settings_and_no_header(monkeypatch: pytest.MonkeyPatch) ->
     assert json.loads(os.environ[HEADERS])["X-Key"] == SECRET
     wave_of(["http://127.0.0.1:9/b", "--quiet"])
     assert HEADERS not in os.environ  # those of the address before it
+
+
+def test_aiperf_is_sent_to_the_same_server() -> None:
+    options, problems = options_of("http://h:1/v1", "--model", "m", "--aiperf")
+    assert (options["url"], problems) == ("http://h:1", [])
 
 
 def everything_in(finished: Finished) -> str:
