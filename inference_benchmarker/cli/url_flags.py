@@ -96,6 +96,8 @@ def take_endpoint(
     if len(addresses) > 1:
         problems.append(f"Give one address, not {len(addresses)}.")
     described = None
+    if addresses and options.get("locust_file") and options["url"] is None:
+        options["url"] = addresses.pop()  # the host of its users
     if addresses or _is_alone(options):
         described = _of_address(addresses[0] if addresses else options["url"], options, problems, environment)
     else:

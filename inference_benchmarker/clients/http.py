@@ -28,7 +28,8 @@ class HttpStatusError(Exception):
     """
 
     def __init__(self, answer: Answer) -> None:
-        super().__init__(f"answered {answer.status}: {answer.body[:_SHOWN].decode('utf-8', 'replace')}")
+        elsewhere = f" (it is at {answer.headers['location']})" if "location" in answer.headers else ""
+        super().__init__(f"answered {answer.status}{elsewhere}: {answer.body[:_SHOWN].decode('utf-8', 'replace')}")
         self.status, self.headers, self.body = answer
 
 

@@ -142,6 +142,11 @@ def test_a_plan_keeps_settings_and_no_header(monkeypatch: pytest.MonkeyPatch) ->
     assert HEADERS not in os.environ  # those of the address before it
 
 
+def test_to_a_locust_file_an_address_is_its_host() -> None:
+    options, problems = options_of("http://h:1", "--locust-file", "f.py")
+    assert (options["url"], options["factories_file"], problems) == ("http://h:1", None, [])
+
+
 def test_aiperf_is_sent_to_the_same_server() -> None:
     options, problems = options_of("http://h:1/v1", "--model", "m", "--aiperf")
     assert (options["url"], problems) == ("http://h:1", [])

@@ -605,3 +605,10 @@ def test_an_empty_content_type_is_not_told() -> None:
         HttpClient(server.url, content_type="").get()
         HttpClient(server.url).get()
     assert [asked.headers.get("content-type") for asked in server.asked] == [None, "application/json"]
+
+
+def test_a_redirect_tells_where_it_leads() -> None:
+    said = answer(b"moved", "308 Permanent Redirect", Location="https://there/")
+    told = r"^answered 308 \(it is at https://there/\): moved$"
+    with ScriptedServer([[said]]) as server, pytest.raises(HttpStatusError, match=told):
+        HttpClient(server.url).get()

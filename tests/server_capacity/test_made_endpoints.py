@@ -121,6 +121,14 @@ def test_what_a_factory_made_that_fails_is_removed_at_once(
     assert left_running(folder) == []
 
 
+def test_a_factory_runs_with_the_settings_of_the_wave(kept: tuple[Keeper, Path, list[str]], tmp_path: Path) -> None:
+    keeper, _, _ = kept
+    file = tmp_path / "set.py"
+    file.write_text('NAME = "http://default"\n\n\ndef endpoint_factory():\n    yield NAME\n')
+    with keeper.endpoint(file, {}, "run", {"NAME": "http://mine"}) as made:
+        assert made.name == "http://mine"
+
+
 def test_a_process_that_left_its_session_and_its_environment_ends_too(
     kept: tuple[Keeper, Path, list[str]], tmp_path: Path, there: Path
 ) -> None:
