@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import fields, replace
+from html import unescape
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
@@ -200,7 +201,9 @@ def test_a_small_wave_has_each_request_and_a_large_one_the_slowest_of_each_place
     large = wave(latencies, outcomes=outcomes.tolist())
     cloud = request_figures(large, large.summary).cloud
     assert cloud is not None
-    points = {trace.name: trace.points for trace in cloud.traces}
+    points: dict[str, list[Any]] = {}
+    for trace in cloud.traces:
+        points.setdefault(trace.name, []).extend(trace.points)
     assert MOST_EXACT > len(points["ok"]) > 500
     assert (70.5, 9000.0) in points["ok"]  # the extremes are there, whatever lies beside them
     assert (20.003, 8000.0) in points["ok"]
@@ -335,6 +338,13 @@ def test_an_element_escapes_what_is_no_markup() -> None:
         '<p class="a" data-x="&quot;&lt;">&lt;b&gt;<i></i></p>'
     )
     assert element("rect", hidden=True, title=None, x=1) == '<rect hidden x="1"/>'
+
+
+def test_the_plan_stands_at_the_end_as_it_is_stored() -> None:
+    text = run_page(wave([[0.02] * 10]))
+    plan = text[text.index("The plan (plan.json)") :].partition("<pre>")[2].partition("</pre>")[0]
+    assert json.loads(unescape(plan))["load"]["rate"] == "10"
+    assert plan.count("\n") > 20
 
 
 def test_all_times_share_one_axis() -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.summary.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
 
-_BINS = 60
+_BINS, _BINS_OF_COUNTS = 60, 20  # a bin must be wider than the buckets in which times were counted
 _GROUPS = (("Latency and response time", ("latency", "response_time")), ("TTFT", ("ttft",)), ("ITL", ("itl",)))
 NAMES = {"latency": "latency", "response_time": "response time", "ttft": "TTFT", "itl": "ITL"}
 
@@ -55,8 +55,9 @@ def _percentiles(title: str, found: dict[str, Distribution], levels: tuple[Level
 
 def _histogram(d: Distribution) -> Figure:
     """The requests in bins of one width; on a logarithmic axis where their times span much."""
+    bins = _BINS_OF_COUNTS if d.precision else _BINS
     scale = scale_of([d.minimum, d.maximum])
-    edges = (np.geomspace if scale == "log" else np.linspace)(d.minimum, d.maximum, _BINS + 1)
+    edges = (np.geomspace if scale == "log" else np.linspace)(d.minimum, d.maximum, bins + 1)
     places = np.searchsorted(d.values, edges[1:-1], side="left")
     below = places if d.ranks is None else np.append(0, d.ranks)[places]
     counts = np.diff([0, *below.tolist(), d.count]).tolist()

@@ -44,6 +44,7 @@ def shown_levels(figure: Figure) -> list[Level]:
 def draw(figure: Figure, number: int) -> Markup:
     """The figure; ``number`` is that of its data, which the page's script reads."""
     across, up = scales(figure)
+    named = list({trace.name: trace for trace in reversed(figure.traces)}.values())[::-1]
     far = [level.name for level in figure.levels if level not in shown_levels(figure)]
     note = " ".join(filter(None, (figure.note, f"Far above: {', '.join(far)}." if far else "")))
     return element(
@@ -51,7 +52,7 @@ def draw(figure: Figure, number: int) -> Markup:
         element(
             "figcaption",
             element("h3", figure.title, element("small", figure.y.unit) if figure.y.unit else None),
-            element("p", *map(_key, figure.traces), class_="key") if len(figure.traces) > 1 else None,
+            element("p", *map(_key, named), class_="key") if len(named) > 1 else None,
         ),
         element(
             "div",
@@ -92,7 +93,7 @@ def _trace(trace: Trace, across: Scale, up: Scale) -> Markup:
         d = "".join(f"M{_x(across, x)},{_y(up, y)}h0" for x, y in trace.points if y is not None)
     else:
         d = "".join(_line(trace, across, up))
-    return element("path", class_=f"trace {trace.kind}", style=f"--c:{colour(trace)}", d=d)
+    return element("path", class_=f"trace {trace.kind} faint-{trace.faint}", style=f"--c:{colour(trace)}", d=d)
 
 
 def _line(trace: Trace, across: Scale, up: Scale) -> Iterator[str]:

@@ -23,12 +23,13 @@ SECONDS = Axis("Time", "s")
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Points with a name and a colour."""
+    """Points with a name and a colour; ``faint``: from 0, how little each of them stands for."""
 
     name: str
     points: Points
     colour: Colour = 0
     kind: Kind = "line"
+    faint: int = 0
 
     @property
     def values(self) -> list[float]:

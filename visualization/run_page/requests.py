@@ -6,7 +6,7 @@ Of a wave of any size only some thousand points are kept.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +24,7 @@ from visualization.run_page.figures import (
     mean,
     of_seconds,
     scale_of,
+    scaled,
     time_unit,
     whole_wave,
 )
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
     from inference_benchmarker.summary.summary import Summary
     from visualization.run_page.figures import Colour, Kind
 
-MOST_EXACT = 3_000
+MOST_EXACT = 4_000
 WORST = 10
-_ACROSS, _UP = 200, 24
+_ACROSS, _UP, _SHADES = 200, 24, 3
 _ODD, _PRIME = 7_919, 104_729  # what makes of an instant a number that is like a drawn one
 _MOST_KEYS = 6
 _OF_OUTCOME: tuple[tuple[str, Kind, Colour], ...] = (
@@ -53,24 +54,29 @@ _OF_OUTCOME: tuple[tuple[str, Kind, Colour], ...] = (
 
 
 class _Chosen:
-    """Keeps of each place the request that has the greatest weight there: when it was sent, and its latency."""
+    """Keeps of each place the request that has the greatest weight there: when it was sent, and its latency.
+
+    ``counts``: how many there were.
+    """
 
     def __init__(self, places: int) -> None:
         self._weights = np.full(places, -1.0)
         self._sent, self._latency = np.zeros(places), np.zeros(places)
+        self.counts = np.zeros(places, np.int64)
 
     def add(self, places: Int64, weights: Floats, sent: Floats, latency: Floats) -> None:
         """Take in some more."""
+        self.counts += np.bincount(places, minlength=len(self.counts))
         order = np.lexsort((weights, places))
         last = order[np.append(places[order][1:] != places[order][:-1], True)]
         better = last[weights[last] > self._weights[places[last]]]
         at = places[better]
         self._weights[at], self._sent[at], self._latency[at] = weights[better], sent[better], latency[better]
 
-    def points(self, first: int, stop: int) -> set[tuple[float, float]]:
-        """(second sent, latency) of those at some places."""
-        there = first + np.flatnonzero(self._weights[first:stop] >= 0)
-        return set(zip(self._sent[there].tolist(), self._latency[there].tolist(), strict=True))
+    def points(self, places: Int64) -> list[tuple[float, float]]:
+        """(second sent, latency) of those at some places, in their order."""
+        there = places[self.counts[places] > 0]
+        return list(zip(self._sent[there].tolist(), self._latency[there].tolist(), strict=True))
 
 
 class Cloud:
@@ -103,15 +109,20 @@ class Cloud:
         self._some.add(columns * _UP + self._row(latency), any_one, sent, latency)
         self._slowest.add(columns, np.maximum(latency, 0.0), sent, latency)
 
-    def points(self, outcome: str) -> list[tuple[float, float]]:
-        """Those of an outcome, by when they were sent."""
+    def points(self, outcome: str) -> list[list[tuple[float, float]]]:
+        """Those of an outcome by how many each stands for, those that stand for most first."""
         number = OUTCOMES.index(outcome)
-        if self.thinned:
-            slowest = self._slowest.points(number * _ACROSS, (number + 1) * _ACROSS)
-            cells = _ACROSS * _UP
-            return sorted(slowest | self._some.points(number * cells, (number + 1) * cells))
-        parts = [(sent[codes == number], latency[codes == number]) for codes, sent, latency in self._all]
-        return sorted(pair for x, y in parts for pair in zip(x.tolist(), y.tolist(), strict=True))
+        if not self.thinned:
+            parts = [(sent[codes == number], latency[codes == number]) for codes, sent, latency in self._all]
+            return [[pair for x, y in parts for pair in zip(x.tolist(), y.tolist(), strict=True)]]
+        cells = np.arange(_ACROSS * _UP) + number * _ACROSS * _UP
+        slowest = self._slowest.points(np.arange(_ACROSS) + number * _ACROSS)
+        counts = self._some.counts[cells]
+        share = np.log(np.maximum(counts, 1)) / math.log(max(int(counts.max()), 2))
+        shades = np.minimum(((1 - share) * _SHADES).astype(np.int64), _SHADES - 1)
+        found = [self._some.points(cells[shades == shade]) for shade in range(_SHADES)]
+        there = {pair for points in found for pair in points}
+        return [*found[:-1], [*found[-1], *(pair for pair in slowest if pair not in there)]]
 
     def _column(self, sent: Floats) -> Int64:
         return np.clip(sent / self._last_s * _ACROSS, 0, _ACROSS - 1).astype(np.int64)
@@ -223,14 +234,15 @@ def _ends_s(summary: Summary) -> tuple[float, float] | None:
 
 
 def _cloud_figure(cloud: Cloud, worst: Worst, facts: WaveFacts, summary: Summary) -> Figure:
-    found = [(name, kind, colour, cloud.points(name)) for name, kind, colour in _OF_OUTCOME]
-    values = [y for *_, points in found for _, y in points]
-    unit, factor = time_unit(values)
     traces = tuple(
-        Trace(name, tuple((x, y * factor) for x, y in points), colour, kind)
-        for name, kind, colour, points in found
+        Trace(name, tuple(points), colour, kind, faint)
+        for name, kind, colour in _OF_OUTCOME
+        for faint, points in enumerate(cloud.points(name))
         if points
     )
+    values = [value for trace in traces for value in trace.values]
+    unit, factor = time_unit(values)
+    traces = tuple(replace(trace, points=scaled(trace.points, factor)) for trace in traces)
     flags = tuple(
         Flag(record.sent / NS, (record.done - record.sent) / NS * factor, str(number))
         for number, record in enumerate(worst.requests, 1)
@@ -238,7 +250,8 @@ def _cloud_figure(cloud: Cloud, worst: Worst, facts: WaveFacts, summary: Summary
     shown = sum(len(trace.points) for trace in traces)
     note = "Each point is a request, at the second in which it was sent."
     if cloud.thinned:
-        note = f"{shown:,} of {len(facts.records):,} requests, the slowest of every moment among them."
+        of = f"{shown:,} of {len(facts.records):,} requests, the slowest of every moment among them"
+        note = f"{of}; those that stand for many are darker."
     if facts.counts is not None:
         note = f"The slowest {len(facts.records):,} requests: no record was kept of the others."
     title, axis = "Latency of each request", Axis("Latency", unit, scale_of(values))

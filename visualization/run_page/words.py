@@ -175,4 +175,5 @@ def middle_and_tail(d: Distribution | None) -> list[str]:
 
 def lines(texts: Sequence[str]) -> Markup:
     """Lines of a report as they are."""
-    return element("pre", joined("\n".join(texts)))
+    told = (joined(line) for text in texts for line in text.split("\n"))
+    return element("pre", Markup("\n".join(told)))
