@@ -11,7 +11,7 @@ from inference_benchmarker.facts.server_metric import SIGNS
 from visualization.aiperf_export import BLOCK, SINGLE, TABLE
 from visualization.aiperf_export import STATISTICS as AIPERF_STATISTICS
 from visualization.figures import STATISTICS, Bar, Bars
-from visualization.runs import Interval, Run, below, number
+from visualization.runs import Interval, Run, below, keys_of, number, user_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -98,7 +98,7 @@ FORMER_NAMES = {
 
 def all_bars(runs: Sequence[Run]) -> list[Bars]:
     """The bars of every known field, measured or not."""
-    return [*_locust_bars(runs), *_client_bars(runs), *server_bars(runs), *_aiperf_bars(runs)]
+    return [*_locust_bars(runs), *_user_bars(runs), *_client_bars(runs), *server_bars(runs), *_aiperf_bars(runs)]
 
 
 def choose(bars: Sequence[Bars], wanted: Mapping[str, Sequence[str]] | None) -> list[Bars]:
@@ -134,6 +134,13 @@ def _locust_bars(runs: Sequence[Run]) -> Iterator[Bars]:
     facts = [{**run.facts, "ledger": _with_completed(run)} for run in runs]
     for field in (*_LOAD, *_TIMES):
         yield _bars("locust", field, facts, [run.intervals for run in runs])
+
+
+def _user_bars(runs: Sequence[Run]) -> Iterator[Bars]:
+    """Those of the user's own metrics."""
+    for name in user_metrics(runs):
+        field = _Field(name, "", keys_of(name), 1, name, STATISTICS)
+        yield _bars("locust", field, [run.facts for run in runs], [run.intervals for run in runs])
 
 
 def _with_completed(run: Run) -> dict[str, Any]:

@@ -18,16 +18,16 @@ TITLES = {
     "latency": "Latency", "response_time": "Response time", "ttft": "TTFT", "itl": "ITL", "lag": "Schedule lag",
     "success": "Success",
 }  # fmt: skip
-"""The metrics whose limits are drawn, and the title of their charts."""
+"""The metrics whose limits are drawn beside those of the user's own, and the title of their charts."""
 
 _CHOICES = {stat.replace("_", "."): choice for choice, stat in STATISTICS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit that runs have: ``metric`` is a key of ``TITLES``, ``runs`` the numbers of those runs.
+    """A limit that runs have: ``metric`` is a key of ``TITLES``, or one of the user's own.
 
-    ``value``: in the unit of the charts, ms or %.
+    ``runs``: the numbers of those runs. ``value``: in the unit of the charts, ms or %, of the user's own without one.
     """
 
     slo: Slo
@@ -48,7 +48,11 @@ def limits_of_runs(runs: Sequence[Run]) -> tuple[Limit, ...]:
     for number, run in enumerate(runs):
         for slo in slos_of(run):
             found.setdefault((metric_of(slo, run), slo.expression), []).append((number, slo))
-    return tuple(_limit(metric, given, runs) for (metric, _), given in found.items() if metric in TITLES)
+    return tuple(
+        _limit(metric, given, runs)
+        for (metric, _), given in found.items()
+        if metric in TITLES or given[0][1].is_on_user_metric
+    )
 
 
 def slos_of(run: Run) -> Iterator[Slo]:
@@ -74,12 +78,14 @@ def _limit(metric: str, given: Sequence[tuple[int, Slo]], runs: Sequence[Run]) -
     waves = sum(run.has_wave for run in runs)
     whose = runs[numbers[0]].label if len(numbers) == 1 else f"{len(numbers)} of {waves} runs"
     text = slo.expression if len(numbers) >= waves else f"{slo.expression} ({whose})"
-    return Limit(slo, metric, slo.limit * (100 if metric == "success" else 1e3), numbers, text)
+    factor = 1 if slo.is_on_user_metric else 100 if metric == "success" else 1e3
+    return Limit(slo, metric, slo.limit * factor, numbers, text)
 
 
 def first_statistic(limits: Sequence[Limit], otherwise: str) -> str:
-    """The statistic to show first: what a limit on a time names."""
-    return next((limit.choice for limit in limits if limit.choice), otherwise)
+    """The statistic to show first: what a limit on a time names, or else one on a metric of the user's own."""
+    by_kind = sorted(limits, key=lambda limit: limit.slo.is_on_user_metric)
+    return next((limit.choice for limit in by_kind if limit.choice), otherwise)
 
 
 def with_levels(chart: Bars | Curves, limits: Sequence[Limit]) -> Bars | Curves:
@@ -92,7 +98,7 @@ def with_levels(chart: Bars | Curves, limits: Sequence[Limit]) -> Bars | Curves:
 
 
 def _on(title: str, limits: Sequence[Limit]) -> tuple[Limit, ...]:
-    return tuple(limit for limit in limits if TITLES[limit.metric] == title)
+    return tuple(limit for limit in limits if TITLES.get(limit.metric, limit.metric) == title)
 
 
 def _on_bars(bars: Bars, limits: Sequence[Limit]) -> Iterator[Level]:

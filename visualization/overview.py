@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from inference_benchmarker.wording import duration_text, percent_text
+from inference_benchmarker.wording import duration_text, number_text, percent_text
 from visualization.cards import facts, findings_of
 from visualization.figures import Bar, Cell, Column, Level, Overview
 from visualization.limits import TITLES, metric_of, slos_of
+from visualization.runs import keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,33 +77,32 @@ def _rates(runs: Sequence[Run]) -> Iterator[_Filled]:
 
 
 def _times(runs: Sequence[Run], limits: Sequence[Limit]) -> dict[tuple[str, str], None]:
-    """(metric, statistic) of each column of times, once: latency, what limits are on, and TTFT where there is any."""
+    """(metric, statistic) of each column, once: latency, what limits are on, and TTFT where there is any."""
     named = [("latency", "p50"), ("latency", "p99")]
     named += [(limit.metric, limit.slo.stat) for limit in limits if limit.metric != "success"]
     named += [("ttft", "p50")] if any(run.number("ttft", "p50") is not None for run in runs) else []
-    return dict.fromkeys(sorted(named, key=lambda each: list(TITLES).index(each[0])))
+    return dict.fromkeys(sorted(named, key=lambda each: [*TITLES, each[0]].index(each[0])))
 
 
 def _time(runs: Sequence[Run], limits: Sequence[Limit], metric: str, stat: str) -> Iterator[_Filled]:
-    """A column of a time, in ms, where any run has it."""
-    key = stat.replace(".", "_")
-    values = [run.number(metric, key) for run in runs]
+    """A column of a time, in ms, or of a metric of the user's own, where any run has it."""
+    values = [run.number(*keys_of(metric), stat.replace(".", "_")) for run in runs]
     if any(value is not None for value in values):
         on = [limit for limit in limits if (limit.metric, limit.slo.stat) == (metric, stat)]
         level = Level(on[0].value, ", ".join(limit.text for limit in on)) if on else None
         cells = [_time_cell(run, metric, stat, value) for run, value in zip(runs, values, strict=True)]
-        yield Column(f"{TITLES[metric]} {stat}", level=level), cells
+        yield Column(f"{TITLES.get(metric, metric)} {stat}", level=level), cells
 
 
 def _time_cell(run: Run, metric: str, stat: str, seconds: float | None) -> Cell:
     if seconds is None:
         return Cell("")
-    bound = run.number(metric, "lower_bound_from")
+    bound = run.number(*keys_of(metric), "lower_bound_from")
     sign = "≥" if bound is not None and seconds >= bound else ""
     kept = [slo.met(seconds) for slo in slos_of(run) if (metric_of(slo, run), slo.stat) == (metric, stat)]
-    bar = Bar(1e3 * seconds, *_ends(run, f"{metric}.{stat}", 1e3), sign)
-    text = f"{sign} {duration_text(seconds)}".lstrip()
-    return Cell(text, 1e3 * seconds, bar, "" if all(kept) else "bad")
+    factor, told = (1e3, duration_text(seconds)) if metric in TITLES else (1, number_text(seconds))
+    bar = Bar(factor * seconds, *_ends(run, f"{metric}.{stat}", factor), sign)
+    return Cell(f"{sign} {told}".lstrip(), factor * seconds, bar, "" if all(kept) else "bad")
 
 
 def _success(runs: Sequence[Run], limits: Sequence[Limit]) -> Iterator[_Filled]:

@@ -15,6 +15,7 @@ import numpy as np
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.files import is_file
 from inference_benchmarker.json_file import UNREADABLE
+from inference_benchmarker.records.metrics import PREFIX, is_metric_name
 from inference_benchmarker.text import one_line, plain
 from inference_benchmarker.typed import MOST_FLOAT
 from inference_benchmarker.wave import store
@@ -42,6 +43,7 @@ STATISTICS = ("mean", "p50", "p90", "p95", "p99", "p99.9")
 _JUST_A_TIME = re.compile(r"\d{8}T\d{6}Z_[a-z]+(-\d+)?")
 _MOST_NINES, _A_NINE = 4, 50
 _LONG = 200
+_MOST_METRICS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +277,18 @@ def tail(distribution: Distribution) -> Points:
     most = min(_MOST_NINES, float(np.log10(distribution.count)))
     nines = np.append(np.arange(0, most, 1 / _A_NINE), most)
     return tuple((float(x), distribution.percentile(100 * (1 - 10.0**-x))) for x in nines)
+
+
+def keys_of(metric: str) -> tuple[str, ...]:
+    """The keys under which summary.json has a metric, a time or one of the user's own."""
+    return ("metrics", metric.removeprefix(PREFIX)) if metric.startswith(PREFIX) else (metric,)
+
+
+def user_metrics(runs: Iterable[Run]) -> list[str]:
+    """The metrics of the user's own that any of these runs has, as limits call them."""
+    told = (run.facts.get("metrics") for run in runs)
+    names = {name for each in told if isinstance(each, dict) for name in each if is_metric_name(name)}
+    return [PREFIX + name for name in sorted(names)[:_MOST_METRICS]]
 
 
 def _one_line(value: Any) -> str:

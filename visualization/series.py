@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import FOR_ANYBODY, replacing
+from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.text import one_line
 from inference_benchmarker.wording import counted
 from visualization.bars import AIPERF_FIELDS, TIME_FIELDS, all_bars, choose
@@ -38,6 +39,7 @@ _TEXTS = {
         "Latency",
         "Latency is what the endpoint took; response time counts from when each request was due.",
     ),
+    "metrics": ("Values of your own", "What invoke told of its requests, over those that were ok."),
     "capacity": (
         "Capacity",
         "A point a run, in the order of their load. Past the knee more load buys waiting, not answers.",
@@ -181,6 +183,8 @@ def _place(bars: Bars) -> str:
     if bars.title == "Schedule lag":
         return "client"
     if bars.source == "locust":
+        if bars.field.startswith(PREFIX):
+            return "metrics"
         return "times" if bars.field in TIME_FIELDS else "load"
     if bars.source == "aiperf" and bars.field not in AIPERF_FIELDS:
         return ALL_OF_AIPERF

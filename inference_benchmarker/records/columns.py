@@ -103,10 +103,14 @@ class Records:
 
     @classmethod
     def joined(cls, parts: Sequence[Records]) -> Records:
-        """The records of parts that have the same columns, one after the other."""
+        """The records of parts that have the same columns, one after the other; a metric may be in some of them."""
         if not parts:
             return cls(SCHEMA.empty_table())
-        return cls(pa.concat_tables([part.table for part in parts]).unify_dictionaries().combine_chunks())
+        return cls(
+            pa.concat_tables([part.table for part in parts], promote_options="default")
+            .unify_dictionaries()
+            .combine_chunks()
+        )
 
     @property
     def metrics(self) -> tuple[str, ...]:
