@@ -12,7 +12,7 @@ from inference_benchmarker.cli.users_flags import RPS, USER_FLAGS, USERS, stray_
 from inference_benchmarker.cli.vary_flags import VARY_FLAGS
 from inference_benchmarker.cli.wave_flags import WAVE_FLAGS
 from inference_benchmarker.cli.wave_plan import NO_CONFIG, parts_of_plan
-from inference_benchmarker.engine.endpoint import source_problems
+from inference_benchmarker.engine.source import source_problems
 from inference_benchmarker.errors import BenchmarkError, Problem, refuse
 from inference_benchmarker.host import usable_cores
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop

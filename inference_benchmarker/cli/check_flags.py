@@ -7,7 +7,7 @@ from typing import Any
 
 from inference_benchmarker.cli.flags import Flag, parse_decimal, parse_path, read_flags, table_for
 from inference_benchmarker.cli.url_flags import SET_FLAG, URL_FLAGS
-from inference_benchmarker.engine.endpoint import source_problems
+from inference_benchmarker.engine.source import source_problems
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.plan.load import Bounds, ClosedLoop
 from inference_benchmarker.plan.plan import WavePlan

@@ -16,7 +16,7 @@ from inference_benchmarker.cli.flags import (
     read_flags,
     table_for,
 )
-from inference_benchmarker.engine.endpoint import source_problems
+from inference_benchmarker.engine.source import source_problems
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.packaged import demo_factories
 

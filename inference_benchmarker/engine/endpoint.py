@@ -1,39 +1,29 @@
 """Loads a factories file: the two plain functions in which a user describes an endpoint.
 
 Every way such a file can be wrong becomes one BenchmarkError that names the file, the line where there is
-one, and what was expected. The cheap checks need no import and run before any process starts; the rest runs
-in each worker before any load is sent.
+one, and what was expected. The checks here run in each worker before any load is sent.
 """
 
 from __future__ import annotations
 
 import inspect
-import os
-import sys
-import traceback
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import module_from_spec, spec_from_file_location
 from itertools import accumulate
 from math import inf
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from inference_benchmarker.engine.packages import pip_line
+from inference_benchmarker.engine.source import DEFINE, describe_error, import_file, place
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.drawing import uniform
-from inference_benchmarker.records.error_key import class_name, error_text
 
 if TYPE_CHECKING:
-    from types import CodeType, ModuleType
+    from pathlib import Path
+    from types import ModuleType
 
-_MAX_ERROR_LENGTH = 20_000
 _KEYS = {"pre_computed", "input", "weights", "label"}
-# What to try where an exception's own words do not say it, by its class.
-_DEFINE = "Define `def {}(...)` in it; see docs/reference/factories.md."
-_HINTS = {"NoRegionError": "Set AWS_DEFAULT_REGION, for example to us-east-1."}
 _SHAPE = 'expected {"pre_computed": True, "input": [payload, ...]} or {"pre_computed": False, "input": build}'
 
 
@@ -86,45 +76,6 @@ class Endpoint:
         return bisect_right(self.cumulative_weights, uniform(seed, index) * total, hi=len(self.payloads) - 1)
 
 
-def check_source(path: Path, *, functions: Iterable[str] = ()) -> None:
-    """The checks that need no import: the file can be read, is Python, and mentions what it must define."""
-    try:
-        source = path.read_bytes()  # Python itself reads what it says of its encoding
-    except OSError as error:
-        raise BenchmarkError(f"{path}: cannot be read ({error}).", "Give the path of a Python file.") from None
-    try:
-        compile(source, str(path), "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        reason = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise BenchmarkError(f"{path}{line}: not valid Python ({reason}).") from None
-    for name in functions:
-        if name.encode() not in source and b"import *" not in source:
-            raise BenchmarkError(f"{path}: has no {name}.", _DEFINE.format(name))
-
-
-def source_problems(
-    factories_file: Path | None, locust_file: Path | None, settings: Mapping[str, str] = MappingProxyType({})
-) -> list[str]:
-    """The problems that cheap checks find in the files of a plan, and in the settings that it gives the first one.
-
-    A file that is not there is the plan's to tell.
-    """
-    problems = []
-    files = ((factories_file, ("invoke_factory", "payload_factory")), (locust_file, ()))
-    for path, functions in files:
-        if path is not None and os.path.isfile(path):  # noqa: PTH113 - a path too long is no file, not an error
-            try:
-                check_source(path, functions=functions)
-            except BenchmarkError as error:
-                problems.append(str(error))
-    if settings and not problems and factories_file is not None and os.path.isfile(factories_file):  # noqa: PTH113
-        from inference_benchmarker.engine.settings import settings_problems
-
-        problems += settings_problems(factories_file, settings)
-    return problems
-
-
 def load(
     path: Path,
     endpoint_name: str | None = None,
@@ -175,39 +126,10 @@ def _endpoint(
     )
 
 
-def import_file(path: Path, settings: Mapping[str, str] = MappingProxyType({})) -> ModuleType:
-    """Import one file by its path, its constants set; modules beside it can be imported by it."""
-    folder = str(path.resolve().parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    name = path.stem if path.stem.isidentifier() and path.stem not in sys.modules else f"endpoint_{path.stem}"
-    spec = spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise BenchmarkError(f"{path}: is not a Python file (its name must end in .py).")
-    module = module_from_spec(spec)
-    sys.modules[name] = module
-    code = _code(path, settings) if settings else None
-    try:
-        if code is None:
-            spec.loader.exec_module(module)
-        else:
-            exec(code, module.__dict__)  # noqa: S102 - the user's file, as it is imported without settings
-    except BaseException as error:
-        raise describe_error(path, "importing it", error) from error
-    return module
-
-
-def _code(path: Path, settings: Mapping[str, str]) -> CodeType:
-    from inference_benchmarker.engine.settings import code_of
-
-    check_source(path)
-    return code_of(path, settings)
-
-
 def _function(module: ModuleType, path: Path, name: str) -> Callable[..., Any]:
     found = getattr(module, name, None)
     if found is None:
-        raise BenchmarkError(f"{path}: has no {name}.", _DEFINE.format(name))
+        raise BenchmarkError(f"{path}: has no {name}.", DEFINE.format(name))
     if not callable(found):
         raise BenchmarkError(f"{path}: {name} is {kind(found)}, not a function.")
     function: Callable[..., Any] = found
@@ -303,26 +225,6 @@ def _call(path: Path, name: str, function: Callable[..., Any], *arguments: Any, 
         return function(*arguments, **named)
     except BaseException as error:
         raise describe_error(path, f"{name}()", error) from error
-
-
-def describe_error(path: Path, doing: str, error: BaseException) -> BenchmarkError:
-    """The error that the user's own code raised, with the line of their file it came from."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == path.resolve()]
-    line = frames[-1].lineno if frames else getattr(error, "lineno", None)
-    where = f"{path}, line {line}" if line else str(path)
-    name, text = class_name(type(error)), error_text(error)[:_MAX_ERROR_LENGTH]
-    return BenchmarkError(
-        f"{where}: {doing} raised {name}: {text}".rstrip(":. ") + ".", _HINTS.get(name) or pip_line(error)
-    )
-
-
-def place(path: Path, function: Any) -> str:
-    """The file and line of a function or generator; it may have been imported from a module beside the file."""
-    code = getattr(function, "__code__", getattr(function, "gi_code", None))
-    if code is None:
-        return str(path)
-    home = Path(code.co_filename)
-    return f"{path if home.resolve() == path.resolve() else home}, line {code.co_firstlineno}"
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:

@@ -6,7 +6,8 @@ import inspect
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.endpoint import describe_error, import_file, kind, place
+from inference_benchmarker.engine.endpoint import kind
+from inference_benchmarker.engine.source import describe_error, import_file, place
 from inference_benchmarker.errors import BenchmarkError
 
 if TYPE_CHECKING:

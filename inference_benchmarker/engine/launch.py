@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.disk import free_bytes, room_problems, room_warning
-from inference_benchmarker.engine.endpoint import source_problems
 from inference_benchmarker.engine.live import Live, Nobody, Undisturbed
 from inference_benchmarker.engine.processes import Processes, counting_interrupts
+from inference_benchmarker.engine.source import source_problems
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.host import raise_descriptor_limit
 from inference_benchmarker.plan.load import OpenLoop

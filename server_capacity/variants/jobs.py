@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.endpoint import source_problems
+from inference_benchmarker.engine.source import source_problems
 from inference_benchmarker.errors import BenchmarkError, refuse
 from server_capacity.keeper.arguments import factory_arguments, value_of
 from server_capacity.variants.axes import label_of

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from inference_benchmarker.engine.endpoint import Endpoint, check_source, load
+from inference_benchmarker.engine.endpoint import Endpoint, load
+from inference_benchmarker.engine.source import check_source
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.response import Response
 

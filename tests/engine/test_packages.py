@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from inference_benchmarker.engine.endpoint import import_file
 from inference_benchmarker.engine.packages import DISTRIBUTIONS, pip_line
+from inference_benchmarker.engine.source import import_file
 from inference_benchmarker.errors import BenchmarkError
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_benchmarker.engine.endpoint import import_file, source_problems
 from inference_benchmarker.engine.settings import Setting, settings_of
+from inference_benchmarker.engine.source import import_file, source_problems
 from inference_benchmarker.errors import BenchmarkError
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import pytest
 
 from inference_benchmarker.cli.examples import find, settings_page, shipped
 from inference_benchmarker.embedded.aws.boto3_settings import isolated
-from inference_benchmarker.engine.endpoint import import_file, load
+from inference_benchmarker.engine.endpoint import load
 from inference_benchmarker.engine.settings import Setting, settings_of
+from inference_benchmarker.engine.source import import_file
 from tests.scripted_server import Asked, ScriptedServer, answer
 from tests.shipped import FACTORIES, NAMES
 

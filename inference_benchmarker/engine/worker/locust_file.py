@@ -16,7 +16,7 @@ from locust.exception import InterruptTaskSet, RescheduleTask, RescheduleTaskImm
 from locust.user.task import DefaultTaskSet, TaskSet
 from locust.util.load_locustfile import load_locustfile
 
-from inference_benchmarker.engine.endpoint import describe_error
+from inference_benchmarker.engine.source import describe_error
 from inference_benchmarker.engine.worker.requests import AbandonedError, Requests, RequestTimeout
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.drawing import uniform
