@@ -21,7 +21,7 @@ INPUT = "prompt"  # the name of MLServer's input
 # Those of Triton's vLLM and of a model of yours differ. Triton's vLLM tells its tokens with "return_num_output_tokens":
 # True, and why it ended with "return_finish_reason": True.
 PARAMETERS = {"max_tokens": 64, "stream": True}
-PROMPT_WORDS = 200  # a word is a token to most tokenizers
+PROMPT_WORDS = 200  # of a prompt; a word is a token to most tokenizers
 
 WORDS = ("time", "year", "people", "way", "day", "thing", "life", "child", "world", "school", "state", "family")
 

@@ -19,7 +19,7 @@ ADDRESS = os.environ.get("GRPC_ADDRESS", "127.0.0.1:8001")  # the server's addre
 MODEL = "demo"  # its name on the server
 TRITON = True  # False: MLServer, whose answers come without Triton's envelope
 SAMPLING = {"max_tokens": "64", "temperature": "0.7"}  # the parameters of Triton's vLLM
-PROMPT_WORDS = 200  # a word is a token to most tokenizers
+PROMPT_WORDS = 200  # of a prompt; a word is a token to most tokenizers
 TIMEOUT_S = 60  # of a whole stream
 # All streams of a channel share one connection. Behind a load balancer they may all reach the same server, and beyond
 # what it takes at a time of one connection (AWS's ALB: 128) they wait here, which counts as latency. Have at most 8 in

@@ -13,7 +13,7 @@ from inference_benchmarker.clients import OpenAIClient
 
 URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address, without /v1
 MODEL = "demo"  # a name that URL/v1/models lists
-PROMPT_WORDS = 200  # a word is a token to most tokenizers
+PROMPT_WORDS = 200  # of a prompt; a word is a token to most tokenizers
 MAX_TOKENS = 128  # of an answer, at most
 # Models stop where they like. For answers of one length: {"ignore_eos": True} on vLLM and SGLang, or
 # {"min_tokens": MAX_TOKENS} on vLLM.

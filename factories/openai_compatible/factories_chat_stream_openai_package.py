@@ -17,7 +17,7 @@ from inference_benchmarker import Response
 
 URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address, without /v1
 MODEL = "demo"  # a name that URL/v1/models lists
-PROMPT_WORDS = 200  # a word is a token to most tokenizers
+PROMPT_WORDS = 200  # of a prompt; a word is a token to most tokenizers
 MAX_TOKENS = 128  # of an answer, at most
 MORE = {}  # what is not OpenAI's own: {"ignore_eos": True} on vLLM and SGLang makes every answer MAX_TOKENS long
 

@@ -121,6 +121,10 @@ def _of_address(
 
     others = ("factories_file", "locust_file", "demo", "endpoint_name")
     problems += [f"Give either an address or {_flag(name)}, not both." for name in others if options.get(name)]
+    if options["header"] and (options.get("aiperf") or options.get("aiperf_only")):
+        problems.append(
+            "--header: aiperf would have it among its arguments, where it can be seen; leave one of them out."
+        )
     asked = Asked(**read_flags(_ASKED, options, problems).values)
     headers = headers_of(options["header"] or (), environment, problems)
     described = None

@@ -113,3 +113,18 @@ def test_an_unknown_name_is_bad_input(capsys: pytest.CaptureFixture[str]) -> Non
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("benchmark: There is no example 'factories_dmo'. Did you mean demo/factories_demo")
+
+
+def test_help_of_an_example_lists_its_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["factory", "openai_compatible/factories_chat", "--help"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("Chat completions in one piece, of any server with OpenAI's API: latency, tokens.\n\n")
+    assert "   MODEL = demo\n      a name that URL/v1/models lists\n" in told
+    assert "   benchmark --factories-file openai_compatible/factories_chat " in told
+    assert "WORDS" not in told
+    assert cli.main(["factory", "nothing_of_the_kind", "--help"]) == 2
+
+
+def test_an_example_without_settings_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["factory", "lambda_function", "-h"]) == 0
+    assert "It has no settings: copy it, and change what you need." in capsys.readouterr().out

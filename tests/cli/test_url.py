@@ -76,6 +76,7 @@ def test_an_address_stands_where_it_likes_but_not_for_a_flags_value() -> None:
         (["http://h:port"], "A port is a number from 1 to 65535"),
         (["unix:///var/run/a.sock"], "A Unix socket has none: give it a port"),
         (["grpc://h:80"], "It must begin with http:// or https://; for other protocols, `benchmark factory` lists"),
+        (["http://h", "--header", "A: b", "--aiperf"], "--header: aiperf would have it among its arguments"),
         (["http://h", "http://i"], "Give one address, not 2."),
         (["http://h", "--factories-file", "f.py"], "Give either an address or --factories-file, not both."),
         (["http://h", "--demo"], "Give either an address or --demo, not both."),
@@ -140,6 +141,12 @@ def test_a_plan_keeps_settings_and_no_header(monkeypatch: pytest.MonkeyPatch) ->
     assert json.loads(os.environ[HEADERS])["X-Key"] == SECRET
     wave_of(["http://127.0.0.1:9/b", "--quiet"])
     assert HEADERS not in os.environ  # those of the address before it
+
+
+def test_a_secret_in_the_address_is_not_stored() -> None:
+    plan = wave_of([f"http://127.0.0.1:9/a?token={SECRET}", "--quiet"])
+    assert plan.factory_settings["PATH"] == f"/a?token={SECRET}"
+    assert plan.public_json()["factory_settings"]["PATH"] == "/a?token=[hidden]"
 
 
 def test_to_a_locust_file_an_address_is_its_host() -> None:
