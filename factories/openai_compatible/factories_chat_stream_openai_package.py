@@ -58,7 +58,7 @@ def invoke_factory(endpoint_name=None):
                     finished = finished or choice.finish_reason
                 if event.usage:
                     tokens = event.usage.completion_tokens
-                    yield Response(event.usage.prompt_tokens, event.usage.completion_tokens, model=event.model)
+                    yield told(event)
         if not finished:
             raise StreamError(f"the stream ended after {pieces} pieces, without a finish_reason")
         yield Response(finish_reason=finished)  # one that the server gave up has failed
@@ -66,6 +66,13 @@ def invoke_factory(endpoint_name=None):
             raise StreamError(f"the stream had no token in it: its finish_reason is {finished}")
 
     return invoke
+
+
+def told(event):
+    """The server's usage and, as a row of the report, the tokens of the prompt that came from its prefix cache."""
+    usage, details = event.usage, event.usage.prompt_tokens_details
+    cached = details and details.cached_tokens  # None where the server does not tell them
+    return Response(usage.prompt_tokens, usage.completion_tokens, model=event.model, metrics={"cached_tokens": cached})
 
 
 def generated(delta):

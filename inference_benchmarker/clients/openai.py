@@ -52,7 +52,8 @@ class OpenAIClient:
     Made once in a worker, shared by all its requests; each method can be a factories file's ``invoke``. A payload is
     the request's JSON object, or its bytes. The methods that stream are generators: each event that brings something
     the model generated (text, reasoning, a refusal, a tool call's arguments; of several choices all that it brings) is
-    one piece of text, and a ``Response`` with the server's usage comes last. They add ``stream`` and
+    one piece of text, and a ``Response`` with the server's usage comes last, and as its metric ``cached_tokens`` those
+    of the prompt that came from a cache, where the server tells them. They add ``stream`` and
     ``stream_options.include_usage`` to an object that does not say otherwise; bytes are sent as they are.
 
     There are no retries, redirects or proxies. Errors have the openai package's names: APIStatusError and its kin
@@ -120,7 +121,7 @@ class OpenAIClient:
         told = _usage(content.get("usage"), content.get("model"), finish_reason)
         _check_not_empty(has_text, told)
         size = len(answer.body)
-        return Completion(told.tokens_in, told.tokens_out, size, told.model, told.finish_reason, content=content)
+        return Completion(told.tokens_in, told.tokens_out, size, told.model, told.finish_reason, told.metrics, content)
 
     def _streamed(self, path: str, payload: Any) -> Iterator[str | Response]:
         if isinstance(payload, dict):
@@ -248,7 +249,10 @@ def _finish_reason(choice: dict[str, Any], before: str | None) -> str | None:
 def _usage(usage: Any, model: str | None, finish_reason: str | None) -> Response:
     told = usage if type(usage) is dict else {}
     tokens_in, tokens_out = _count(told.get("prompt_tokens")), _count(told.get("completion_tokens"))
-    return Response(tokens_in, tokens_out, None, model, finish_reason)
+    details = told.get("prompt_tokens_details")
+    cached = _count(details.get("cached_tokens")) if type(details) is dict else None
+    metrics = None if cached is None else {"cached_tokens": cached}
+    return Response(tokens_in, tokens_out, None, model, finish_reason, metrics)
 
 
 def _count(told: Any) -> int | None:

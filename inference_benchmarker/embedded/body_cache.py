@@ -24,6 +24,10 @@ class BodyCache:
         """The name under which a body is kept."""
         return blake2b(body, digest_size=16).digest() if self._size else b""
 
+    def has(self, body: bytes) -> bool | None:
+        """Tells whether a body is there; None without a cache."""
+        return self.digest(body) in self._digests if self._size else None
+
     def part(self, digest: bytes) -> float:
         """The part of its service that a request with this body takes."""
         return self._part if digest in self._digests else 1.0

@@ -142,6 +142,7 @@ class Endpoint:
         fleet, traffic = destination
         sequence = self._log.next_sequence
         try:
+            request.cached = fleet.cache.has(request.body)
             reply = dialect.reply(request, sequence)
         except HttpError as error:
             self._refuse(dialect, connection, request, route, error)

@@ -355,6 +355,27 @@ def test_a_usage_that_can_be_none_is_as_if_none_were_told(told: Any, tokens: int
     assert read(pair.ours)[-1] == Response(model="m", finish_reason="stop")
 
 
+@pytest.mark.parametrize(
+    ("details", "metrics"),
+    [
+        ({"cached_tokens": 7}, {"cached_tokens": 7.0}),
+        ({"cached_tokens": 0, "audio_tokens": 3}, {"cached_tokens": 0.0}),
+        ({"cached_tokens": None}, None),
+        ({"cached_tokens": -1}, None),
+        ({"cached_tokens": "7"}, None),
+        ({}, None),
+        (None, None),
+        ([7], None),
+    ],
+)
+def test_the_cached_tokens_of_a_prompt_are_a_metric(details: Any, metrics: Any, pair: Pair) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": details}
+    pair.give(stream(events(delta("a", finish="stop"), {"choices": [], "usage": usage})))
+    last = read(pair.ours)[-1]
+    assert isinstance(last, Response)
+    assert last.metrics == metrics
+
+
 @pytest.mark.parametrize("reason", [["stop"], {"type": "stop"}, 5, "x" * 10_000])
 def test_a_finish_reason_of_another_type_is_told_as_a_text(reason: Any, pair: Pair) -> None:
     pair.give(stream(events(delta("a", finish=reason), delta("b", finish=reason))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -62,3 +63,28 @@ def test_each_value_is_with_the_request_that_the_endpoint_answered(bench: Bench)
     again = Wave.load(run.folder)
     assert json.loads(json.dumps(again.to_json()))["metrics"] == told
     assert sorted(again.frame(["metric.number"])["metric.number"].dropna()) == sorted(numbers)
+
+
+CHATS = """
+import os
+from inference_benchmarker.clients import OpenAIClient
+
+
+def invoke_factory():
+    return OpenAIClient(os.environ["TARGET"] + "/v1").stream_chat
+
+
+def payload_factory():
+    contents = [f"one two {number}" for number in range(5)]
+    return {"pre_computed": True, "input": [{"messages": [{"role": "user", "content": each}]} for each in contents]}
+"""
+
+
+def test_the_tokens_that_a_servers_cache_had_are_told_of_each_chat(bench: Bench) -> None:
+    with bench.endpoint(servers=20, cache_size=100) as endpoint:
+        run = bench.run("--client-rps", 50, "--num-requests", 40, factories=CHATS, target=endpoint)
+        page = endpoint.metrics()
+    hits = int(float(re.findall(r"^demo_endpoint_cache_hits_total\S* (\S+)$", page, re.MULTILINE)[0]))
+    assert hits == 35
+    assert sorted(row["metric.cached_tokens"] for row in run.rows) == [0.0] * 5 + [3.0] * hits
+    assert run.summary["metrics"]["cached_tokens"]["mean"] == pytest.approx(3 * hits / 40)

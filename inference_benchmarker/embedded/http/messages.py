@@ -25,7 +25,8 @@ class HttpError(Exception):
 class Request:
     """A request; header names are lower case.
 
-    ``arrival_ns``: monotonic, when its head was complete; ``complete_ns``: when its body was, too.
+    ``arrival_ns``: monotonic, when its head was complete; ``complete_ns``: when its body was, too. ``cached``: the
+    endpoint's cache has the body; None without a cache.
     """
 
     method: str
@@ -36,6 +37,7 @@ class Request:
     arrival_ns: int = 0
     complete_ns: int = 0
     body: bytes = b""
+    cached: bool | None = None
 
     @property
     def keep_alive(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from inference_benchmarker.embedded.config import FAILED_AS_CONFIGURED
@@ -28,7 +28,8 @@ class OpenAiDialect:
 
     def reply(self, request: Request, sequence: int) -> Answer | Stream:
         """As many tokens as the request allows, else as many as configured."""
-        return chat_completion(json_object(request.body), sequence, self._tokens, self._finish_reason)
+        asked = json_object(request.body)
+        return chat_completion(asked, sequence, self._tokens, self._finish_reason, cached=request.cached)
 
     def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
         """OpenAI's error object."""
@@ -43,14 +44,18 @@ class OpenAiDialect:
 
 
 def chat_completion(
-    asked: dict[str, Any], sequence: int, tokens: int, finish_reason: str | None
+    asked: dict[str, Any], sequence: int, tokens: int, finish_reason: str | None, *, cached: bool | None = None
 ) -> Answer | ChatStream:
-    """The answer to a request with ``messages``, ``tokens`` long where it sets no limit. Raises HttpError."""
+    """The answer to a request with ``messages``, ``tokens`` long where it sets no limit. Raises HttpError.
+
+    ``cached``: the whole prompt came from a cache; None without one.
+    """
     messages = asked.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
         raise HttpError(400, "the body needs messages: a list with at least one object")
     prompt_tokens = sum(len(str(message.get("content")).split()) for message in messages)
     chat = Chat.asked_for(asked, f"chatcmpl-{sequence}", tokens, prompt_tokens, finish_reason)
+    chat = replace(chat, cached=cached)
     return ChatStream(chat, wants_usage(asked)) if asked.get("stream") else chat.answer()
 
 
@@ -73,7 +78,7 @@ def _token_limit(asked: dict[str, Any]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """One completion: its tokens are the numbers from 0, a word each."""
+    """One completion: its tokens are the numbers from 0, a word each. ``cached``: as ``chat_completion`` says."""
 
     id: str
     created: int
@@ -81,6 +86,7 @@ class Chat:
     tokens: int
     prompt_tokens: int
     finish_reason: str
+    cached: bool | None = None
 
     @classmethod
     def asked_for(
@@ -96,10 +102,13 @@ class Chat:
         """The text of a token."""
         return token(index)
 
-    def usage(self) -> dict[str, int]:
-        """The token counts."""
+    def usage(self) -> dict[str, Any]:
+        """The token counts; where there is a cache, also of the tokens that came from it."""
         total = self.prompt_tokens + self.tokens
-        return {"prompt_tokens": self.prompt_tokens, "completion_tokens": self.tokens, "total_tokens": total}
+        counts = {"prompt_tokens": self.prompt_tokens, "completion_tokens": self.tokens, "total_tokens": total}
+        if self.cached is None:
+            return counts
+        return {**counts, "prompt_tokens_details": {"cached_tokens": self.prompt_tokens if self.cached else 0}}
 
     def envelope(self, kind: str) -> dict[str, object]:
         """The fields that stand around every object of this completion."""
