@@ -48,8 +48,11 @@ _TEXTS = {
         "Distribution",
         "The share of requests that took no longer: 99 is p99. Each nine takes up as much room as the one before.",
     ),
-    "labels": ("Labels", "The latency of each label: a model, a route, whatever the requests were told apart by."),
-    "errors": ("Errors", "The failed requests of each kind."),
+    "labels": (
+        "Labels",
+        "The latency of each label, all on one scale: a model, a route, whatever the requests were told apart by.",
+    ),
+    "errors": ("Errors", "The failed requests of each kind, all on one scale."),
     "time": ("Over time", _OVER_TIME),
     "load": ("Load and outcome", "What was sent and what came back."),
     "server": ("Server", "What the server's own metrics say of each wave."),

@@ -11,10 +11,10 @@ function drawBars(chart, width) {
   const choice = chosen(chart);
   const bars = (chart.statistics[choice] || chart.statistics[Object.keys(chart.statistics)[0]].map(() => ({ value: null, low: null, high: null, note: "" })));
   const of = (run) => bars[run - chart.first];
-  const runs = data.runs.map((_, run) => run).filter((run) => shown(run) && of(run));
+  const runs = data.runs.map((_, run) => run).filter((run) => shown(run) && of(run) && !(BY_NAME.includes(chart.source) && of(run).value === null));
   const ends = runs.flatMap((run) => [of(run).value, of(run).high].filter((v) => v !== null));
   const levels = within(levelsOf(chart), ends, "linear");
-  const most = Math.max(0, ...ends, ...levels.map((level) => level.value));
+  const most = Math.max(0, ...ends, ...beside(chart), ...levels.map((level) => level.value));
   const least = Math.min(0, ...runs.map((run) => of(run).value || 0));
   const low = runs.length > MANY && width >= 300, span = most - least || 1, high = low ? 21 : 38;
   const value = low ? Math.max(...runs.map((run) => long(barText(of(run), chart.unit), 600, 12.5))) + 8 : 0;
@@ -26,6 +26,15 @@ function drawBars(chart, width) {
   levels.forEach((level) => svg.append(make("path", { class: "level", d: `M${room.at(level.value).toFixed(1)},0V${high * runs.length - (low ? 2 : 6)}` })));
   if (!runs.length) svg.append(make("text", { x: 0, y: 14, class: "soft" }, "No run is shown."));
   return svg;
+}
+
+/* Labels, and errors, are held against one another: all of them on one scale. */
+const BY_NAME = ["labels", "errors"];
+
+function beside(chart) {
+  if (!BY_NAME.includes(chart.source)) return [];
+  const charts = data.sections.flatMap((section) => section.charts).filter((each) => each.source === chart.source);
+  return charts.flatMap((each) => (each.statistics[chosen(each)] || []).filter((bar, place) => shown(place + each.first)).map((bar) => bar.value || 0));
 }
 
 /* With its name and its number above the bar; where there are many, beside it. */

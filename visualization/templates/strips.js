@@ -42,7 +42,8 @@ function oneStrip(run, lines, levels, x, y, box, down) {
   levels.forEach((level) => parts.push(levelLine(level, box.left, box.right, y.at(level.value), null)));
   for (const line of lines.filter((each) => each.run === run)) {
     const d = pathOf(line, x.at, y.at), style = `stroke:${color(run)}`, known = line.points.filter((point) => point.y !== null);
-    if (!line.dashed && known.length === line.points.length) parts.push(make("path", { d: `${d}V${floor}H${x.at(known[0].x).toFixed(1)}Z`, class: "filled", style: `fill:${color(run)}` }));
+    const gaps = line.points.slice(line.points.indexOf(known[0]), line.points.lastIndexOf(known[known.length - 1]) + 1).length - known.length;
+    if (!line.dashed && !gaps) parts.push(make("path", { d: `${d}V${floor}H${x.at(known[0].x).toFixed(1)}Z`, class: "filled", style: `fill:${color(run)}` }));
     parts.push(make("path", { d, class: line.dashed ? "curve thin" : "curve", style }), ...lonely(line, x.at, y.at));
   }
   return make("g", { transform: `translate(0 ${down})`, class: "strip", "data-run": run }, ...parts);
