@@ -104,6 +104,20 @@ class Tab:
         answer = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(answer["data"]))
 
+    def picture(self, path: Path, selectors: str, *, scale: float = 1.5, margin: int = 10) -> None:
+        """The part of the page that holds all elements of these selectors."""
+        corners = (
+            f"(() => {{ const all = [...document.querySelectorAll({json.dumps(selectors)})]"
+            ".map((each) => each.getBoundingClientRect());"
+            " return [Math.min(...all.map((box) => box.left)), Math.min(...all.map((box) => box.top)) + scrollY,"
+            " Math.max(...all.map((box) => box.right)), Math.max(...all.map((box) => box.bottom)) + scrollY]; })()"
+        )
+        left, top, right, bottom = self.ask(corners)
+        clip = {"x": left - margin, "y": top - margin, "width": right - left + 2 * margin}
+        clip |= {"height": bottom - top + 2 * margin, "scale": scale}
+        answer = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+        path.write_bytes(base64.b64decode(answer["data"]))
+
     def close(self) -> None:
         """Let the page go."""
         self._socket.close()

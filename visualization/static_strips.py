@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from visualization.figures import Curves, Figures, Line
 
-STRIP, ROOM, NUMBERS = 0.42, 0.9, 0.45  # inches: a strip's height, the width of names and of numbers
+STRIP, ROOM, NUMBERS = 0.42, 1.1, 0.45  # inches: a strip's height, the width of names and of numbers
 _GAP = 0.12  # of a strip
 
 

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
+from inference_benchmarker.wave import store
 from tests.browser import tab
 from tests.performance.figures import Figure, Program, below
 from tests.waves import START, make_run
@@ -14,14 +15,12 @@ from visualization.html import page
 from visualization.runs import read_runs
 from visualization.series import make_figures
 
-from inference_benchmarker.wave import store
-
 RUNS, RATE, METRICS, WORKERS, OPENED = 20, 50, 8, 4, 5
 _READY = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))"
 
 
 def run_directories(folder: Path, seconds: int) -> list[Path]:
-    """Streams of so many seconds, slower from one to the next, some failing, some INVALID, with all there is to draw."""
+    """Streams of so many seconds, each slower than the one before, some failing, some INVALID."""
     paths = []
     for number in range(RUNS):
         path = folder / f"run_{number + 1:02}"

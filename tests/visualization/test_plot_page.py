@@ -125,6 +125,32 @@ def test_a_click_on_a_head_sorts_the_runs(opened: Tab) -> None:
     assert opened.ask(f"{head}.getAttribute('aria-sort')") == "descending"
 
 
+def test_what_anybody_may_have_written_is_text_everywhere(opened: Tab, tmp_path: Path) -> None:
+    evil = "<img src=x onerror=alert(1)>"
+    for name in ("one", "two"):
+        make_run(tmp_path / name, 300, middle_ms=20 * len(name) + ord(name[0]), failed=20, name=f"{evil} {name}")
+        summary = json.loads((tmp_path / name / "summary.json").read_text())
+        summary["errors"] = [{"key": evil, "count": 20, "texts": [evil]}]
+        summary["labels"] = [{"label": evil, "sent": 300, "latency": summary["latency"]}]
+        summary["findings"] = [{"code": evil, "severity": "missed", "measured": evil, "limit": evil, "advice": evil}]
+        (tmp_path / name / "summary.json").write_text(json.dumps(summary))
+        plan = json.loads((tmp_path / name / "plan.json").read_text())
+        (tmp_path / name / "plan.json").write_text(json.dumps({**plan, "endpoint_name": evil, "slos": ["p99<1s"]}))
+    page = tmp_path / "page.html"
+    metadata = {name: {"instance": evil} for name in ("one", "two")}
+    runs = read_runs([tmp_path / "one", tmp_path / "two"], metadata, Wave.load, lambda _: None)
+    page.write_text(page_of(make_figures(runs)), encoding="utf-8")
+    opened.open(page)
+    opened.ask("document.querySelector('#overview .name').click()")
+    opened.ask("document.querySelectorAll('details').forEach((details) => { details.open = true; })")
+    opened.point_at("figure[data-title='Latency'] .row")
+    assert opened.ask("document.querySelectorAll('img').length") == 0
+    for part in ("#overview", "#labels h3", "#errors h3", "#tip"):
+        assert evil in opened.ask(f"document.querySelector('{part}').textContent"), part
+    opened.resolve()
+    assert opened.complaints == []
+
+
 def test_every_run_can_be_hidden(opened: Tab) -> None:
     opened.ask("document.querySelectorAll('#legend button').forEach((button) => button.click())")
     assert not any(runs_by_figure(opened))
@@ -182,7 +208,7 @@ def test_the_keyboard_reaches_everything(opened: Tab) -> None:
     assert second.startswith("Time 1 s")
     opened.press("Escape")
     assert opened.ask("document.getElementById('tip').hidden")
-    operable = "#legend button, #statistics input, #theme, .row, figure svg[role=img], summary"
+    operable = "#overview button, #legend button, #statistics input, #theme, .row, figure svg[role=img], summary"
     assert opened.ask(f"[...document.querySelectorAll('{operable}')].every((element) => element.tabIndex >= 0)")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,7 +11,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from visualization.figures import Axis, Bar, Bars, Card, Curves, Figures, Line, Section
+from visualization.figures import Axis, Bar, Bars, Card, Curves, Figures, Level, Line, Section
 from visualization.static import _STYLE, _draw, _name
 
 if TYPE_CHECKING:
@@ -61,6 +62,57 @@ def test_a_legend_says_whose_percentiles_were_counted() -> None:
     verdicts = {"a": "VALID", "b": "INVALID (client-limited)"}
     cards = tuple(Card(*of, False, False, (), (), (), (), (), "percentiles ±1%") for of in verdicts.items())
     assert [_name(Figures(cards, ()), run) for run in (0, 1)] == ["a (percentiles ±1%)", "b (INVALID, percentiles ±1%)"]
+
+
+def numbers(drawn: Figure) -> list[Text]:
+    """The texts of a picture that hold a number, legends and axes aside."""
+    found = [text for axes in drawn.axes for text in axes.texts if text.get_text()[:1].isdigit()]
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("runs", [2, 10, 20])
+def test_a_time_has_a_row_a_run_with_its_numbers_lying_and_apart(runs: int) -> None:
+    values = [12.34 * 1.3**run for run in range(runs)]
+    drawn = draw(*[standing(*values)] * 3, runs=runs, key="times")
+    told = numbers(drawn)
+    assert len(told) == 3 * 2 * runs
+    assert {text.get_rotation() for text in told} == {0.0}
+    boxes = [text.get_window_extent() for text in told]
+    assert all(0 < box.x0 < box.x1 < drawn.bbox.x1 and 0 < box.y0 < box.y1 < drawn.bbox.y1 for box in boxes)
+    assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
+
+
+@pytest.mark.parametrize(("most", "scale"), [(30.0, "linear"), (5000.0, "log")])
+def test_the_scale_is_logarithmic_where_times_span_decades(most: float, scale: str) -> None:
+    first, *_ = draw(standing(10.0, most), runs=2, key="times").axes
+    assert first.get_xscale() == scale
+    low, high = first.get_xlim()
+    assert low < 10 < most < high
+
+
+def test_a_limit_is_drawn_where_it_is_near_and_named() -> None:
+    def dashed(limit: float) -> list[str]:
+        bars = replace(standing(10.0, 40.0), levels=(Level(limit, "p99<50ms", "p99"),))
+        (axes,) = draw(bars, runs=2, key="times").axes
+        return [axes.get_xlabel()] * sum(line.get_linestyle() == "--" for line in axes.lines)
+
+    assert dashed(50) == ["limit p99<50ms"]
+    assert dashed(50_000) == []
+
+
+def test_over_time_every_run_has_a_strip_on_the_same_axes() -> None:
+    lines = tuple(Line(run, "", ((0.0, 1.0 + run), (9.0, 4.0 + run))) for run in range(5))
+    chart = Curves("Rate", Axis("Time", "s"), Axis("Rate", "/s"), lines, apart=True, levels=(Level(6.0, "rate"),))
+    holder, *strips = draw(chart, runs=5, key="time").axes
+    assert len(strips) == 5
+    assert len({strip.get_ylim() for strip in strips}) == 1
+    assert {strip.get_xlim() for strip in strips} == {holder.get_xlim()}
+    tops = [strip.get_position().y1 for strip in strips]
+    assert tops == sorted(tops, reverse=True)
+    assert all(upper.get_position().y0 >= lower.get_position().y1 for upper, lower in pairwise(strips))
+    names = [strip.texts[0].get_window_extent() for strip in strips]
+    assert all(box.x0 > 0 for box in names)
 
 
 @pytest.mark.parametrize("most", [125_000, 99_999_999, 40, 0.0125, 0])
