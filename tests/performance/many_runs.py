@@ -48,7 +48,7 @@ def drawn_s(path: Path) -> float:
     """Seconds from the navigation to the second frame after the page was complete, the median of several."""
     with tab() as opened:
         opened.size(1280)
-        found = []
+        found: list[float] = []
         for _ in range(OPENED):
             opened.open(path)
             found.append(opened.ask(_READY) / 1000)
