@@ -120,8 +120,10 @@ def _begin_gently(options: dict[str, Any], described: Described) -> None:
     """A load for an address where none is given, and what is sent, in a line."""
     given = fill_in_load(options, MODEL_DEFAULTS if described.is_model else ADDRESS_DEFAULTS)
     if not options["quiet"]:
-        flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in given.items())
-        say(described.words + (f" (no load is given: {flags})" if flags else "") + ".")
+        say(f"{described.words}.")
+        if given:
+            flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in given.items())
+            say(f"Not given, so chosen: {flags}.")
 
 
 def wave_parser() -> Parser:

@@ -97,7 +97,7 @@ def _openai(api: str, base: SplitResult, asked: Asked, problems: list[str]) -> D
         if (value := getattr(asked, name)) is not None
     }
     named = {"chat": "chats as streams", "completions": "completions as streams", "embeddings": "embeddings"}[api]
-    words = f"{server}{path}, OpenAI's API: {named}{_sizes(api, asked)}"
+    words = f"{server}{path}: {named}{_sizes(api, asked)}"
     found = Described(OPENAI_FILE, settings, words, server, models=f"{server}{path}/models")
     if asked.model is not None:
         return found.with_model(asked.model)
@@ -108,7 +108,7 @@ def _responses(server: str, before: str, asked: Asked, problems: list[str]) -> D
     problems += _conflicts(_RESPONSES, asked)
     sizes = {"PROMPT": asked.prompt, "PROMPT_WORDS": asked.input_tokens, "MAX_TOKENS": asked.output_tokens}
     settings = {"URL": server + before, **{name: str(value) for name, value in sizes.items() if value is not None}}
-    words = f"{server}{before}/v1, OpenAI's API: responses as streams{_sizes(_RESPONSES, asked)}"
+    words = f"{server}{before}/v1: responses as streams{_sizes(_RESPONSES, asked)}"
     found = Described(RESPONSES_FILE, settings, words, server, models=f"{server}{before}/v1/models")
     return found if asked.model is None else found.with_model(asked.model)
 
@@ -116,8 +116,8 @@ def _responses(server: str, before: str, asked: Asked, problems: list[str]) -> D
 def _sizes(api: str, asked: Asked) -> str:
     if asked.body is not None:
         return ""
-    prompt = "one prompt" if asked.prompt is not None else f"prompts of {asked.input_tokens or 200:,} tokens"
-    return f", {prompt}" + ("" if api == "embeddings" else f", answers of up to {asked.output_tokens or 128:,}")
+    prompt = "one prompt" if asked.prompt is not None else f"{asked.input_tokens or 200:,} tokens in"
+    return f", {prompt}" + ("" if api == "embeddings" else f", up to {asked.output_tokens or 128:,} out")
 
 
 def _conflicts(api: str, asked: Asked) -> Iterator[str]:

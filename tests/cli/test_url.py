@@ -123,6 +123,12 @@ def test_headers_are_taken_from_the_environment() -> None:
     assert of_user(endpoint_address("http://me:p%40ss@h")) == {"Authorization": "Basic bWU6cEBzcw=="}
 
 
+def test_a_file_that_reads_headers_gets_them() -> None:
+    environment: dict[str, str] = {}
+    _, problems = options_of("--factories-file", "http/factories_http", "--header", "a-b: c", environment=environment)
+    assert (environment, problems) == ({HEADERS: '{"A-B": "c"}'}, [])
+
+
 def test_settings_of_the_environment_count_but_those_given_win() -> None:
     environment = {"BENCHMARK_MODEL": "a", "BENCHMARK_PROMPT_WORDS": "5", "BENCHMARK_API_KEY": "k", "PATH": "/bin"}
     name = "openai_compatible/factories_chat"
@@ -202,7 +208,7 @@ def test_a_model_is_found_and_its_streams_are_measured(bench: Bench) -> None:
             factories=None,
         )
         routes = endpoint.arrivals()["route"]
-    assert "OpenAI's API: chats as streams, prompts of 30 tokens, answers of up to 8, model demo." in finished.err
+    assert "/v1: chats as streams, 30 tokens in, up to 8 out, model demo." in finished.err
     assert routes == ["/v1/chat/completions"] * 6
     assert (finished.summary["ttft"]["count"], finished.summary["itl"]["count"]) == (6, 6 * 7)
     assert finished.summary["tokens"]["tokens_in_per_request"]["min"] == 30
@@ -214,10 +220,11 @@ def test_a_model_is_found_and_its_streams_are_measured(bench: Bench) -> None:
 def test_without_a_load_a_gentle_one_is_chosen_and_told(capsys: pytest.CaptureFixture[str]) -> None:
     plan = wave_of(["http://127.0.0.1:9/a"])
     assert (plan.target_rate, plan.expected_s) == (10, 10)
-    assert capsys.readouterr().err == ("GET http://127.0.0.1:9/a (no load is given: --client-rps 10 --obs-time 10).\n")
+    told = "GET http://127.0.0.1:9/a.\nNot given, so chosen: --client-rps 10 --obs-time 10.\n"
+    assert capsys.readouterr().err == told
     plan = wave_of(["http://127.0.0.1:9/v1", "--model", "m", "--concurrency", "3"])
     assert plan.expected_s == 10
-    assert " (no load is given: --obs-time 10)." in capsys.readouterr().err
+    assert "Not given, so chosen: --obs-time 10.\n" in capsys.readouterr().err
     wave_of(["http://127.0.0.1:9/a", "--client-rps", "5", "--num-requests", "5"])
     assert capsys.readouterr().err == "GET http://127.0.0.1:9/a.\n"
 
