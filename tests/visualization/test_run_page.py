@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_benchmarker.facts.client_use import WorkerUse
+from inference_benchmarker.facts.instances import Count, Followed
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.plan.slo import Slo
@@ -31,7 +32,7 @@ from visualization.run_page.drawing import draw, scales
 from visualization.run_page.markup import Markup, element
 from visualization.run_page.requests import MOST_EXACT, WORST, request_figures
 from visualization.run_page.scale import Scale
-from visualization.run_page.seconds import server_figures, wave_figures
+from visualization.run_page.seconds import instance_figures, server_figures, wave_figures
 from visualization.run_page.waterfall import steps
 
 if TYPE_CHECKING:
@@ -304,6 +305,20 @@ def test_buckets_of_the_server_hold_to_their_end() -> None:
     found = as_wave(observe(plan, on_time(plan), server_metrics=(metric,)))
     (figure,) = server_figures(found, found.summary)
     assert figure.traces[0].points == ((0.0, 10.0), (60.0, 10.0), (60.0, 30.0), (120.0, 30.0))
+
+
+def test_instances_are_drawn_where_their_number_changed() -> None:
+    plan = open_plan("10", "60")
+    grown = Followed("e/v", "DescribeEndpoint", (Count(START, 1, 1), Count(START + 20, 1, 2), Count(START + 50, 2, 2)))
+    steady = Followed("e/w", "DescribeEndpoint", (Count(START, 1, 1), Count(START + 20, 1, 1)))
+    found = as_wave(observe(plan, on_time(plan), instances=(grown, steady)))
+    (figure,) = instance_figures(found, found.summary)
+    assert figure.title == "Instances of e/v"
+    serve, asked = (trace.points for trace in figure.traces)
+    assert serve[:-1] == ((0.0, 1), (20.0, 1), (20.0, 1), (50.0, 1), (50.0, 2))
+    assert serve[-1][0] >= 59.9
+    assert [y for _, y in asked] == [1, 1, 2, 2, 2, 2]
+    assert "Instances of e/v" in Page(run_page(found)).text
 
 
 def test_a_damaged_client_table_is_said(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from visualization.run_page.distributions import distribution_figures
 from visualization.run_page.drawing import colour, draw, scales
 from visualization.run_page.markup import Markup, element
 from visualization.run_page.requests import request_figures
-from visualization.run_page.seconds import client_figures, server_figures, wave_figures
+from visualization.run_page.seconds import client_figures, instance_figures, server_figures, wave_figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -108,7 +108,7 @@ def _body(wave: Wave, name: str, album: _Album) -> Markup:
                          words.user_metrics(summary)),
         sections.section("stages", "Stages", "", sections.stages(summary)),
         sections.section("seconds", "Over time", "Seconds since the start of the wave.",
-                         album.draw(wave_figures(wave, summary))),
+                         album.draw([*wave_figures(wave, summary), *instance_figures(wave, summary)])),
         sections.section("requests", "Requests", "", album.draw([requests.cloud]), sections.slowest(requests, wave)),
         sections.section("errors", "Errors", "", album.draw([requests.errors]), sections.errors(summary)),
         sections.section("labels", "Labels", "", sections.labels(summary)),

@@ -9,11 +9,13 @@ from itertools import pairwise, zip_longest
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
+from inference_benchmarker.facts.scaling import scalings
 from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.text import one_line
 from inference_benchmarker.units import NS
 from visualization.figures import Axis
 from visualization.run_page.figures import (
+    MOST_POINTS,
     SECONDS,
     Figure,
     Trace,
@@ -71,7 +73,7 @@ _PICTURES = (
     _Picture("Repeats", "/s", (("repeats", "repeated", 3),)),
     _Picture("Schedule lag", "", (("lag p99", "lag_p99_s", 3),), ("lag",)),
 )
-_MOST_SERVER = 24
+_MOST_SERVER, _MOST_INSTANCES = 24, 4
 _LONG = 80
 
 
@@ -129,6 +131,25 @@ def _timed(picture: _Picture, table: Table, facts: WaveFacts, summary: Summary) 
     limits = time_limits(facts, summary, *picture.metrics)
     levels = tuple(replace(level, value=level.value * factor, at=None) for _, level in limits)
     return Figure(named, SECONDS, Axis(named, unit, scale_of(values)), drawn, levels)
+
+
+def instance_figures(facts: WaveFacts, summary: Summary) -> Iterator[Figure]:
+    """The server's instances where their number changed: those that served, and those that were asked for."""
+    bands, span = stage_bands(summary), whole_wave(summary)
+    for scaling in [each for each in scalings(facts) if not each.is_steady][:_MOST_INSTANCES]:
+        steps = scaling.steps[:: -(-len(scaling.steps) // MOST_POINTS)]
+        served = _steps([(step.at, step.current) for step in steps], span[1])
+        asked = _steps([(step.at, step.desired) for step in steps], span[1])
+        traces = (Trace("serve", served, 2), Trace("asked for", asked, "soft", "dashed"))
+        title = one_line(f"Instances of {scaling.followed.of}", _LONG)
+        drawn = tuple(trace for trace in traces if trace.values)
+        yield Figure(title, SECONDS, Axis("Instances", ""), drawn, bands=bands, span=span)
+
+
+def _steps(points: Sequence[tuple[float, float | None]], last_s: float) -> Points:
+    """Counts that hold until the next one."""
+    ends = [*(at for at, _ in points[1:]), last_s]
+    return tuple(pair for (at, y), end in zip(points, ends, strict=True) for pair in ((at, y), (max(at, end), y)))
 
 
 def client_figures(client: Mapping[str, Table], cores: int, summary: Summary) -> Iterator[Figure]:
