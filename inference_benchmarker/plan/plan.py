@@ -180,6 +180,7 @@ class WavePlan:
         values["goodput"] = tuple(map(RequestLimit.parse, values.get("goodput", ())))  # older plans have none
         for key in ("warmup_s", "drain_timeout_s", "request_timeout_s"):
             values[key] = _decimal(values[key])
+        values["factory_settings"] = _texts(values.get("factory_settings", {}))  # older plans have none
         if "retries" in values:  # older plans have none
             values["retries"] = Retries.from_json(values["retries"])
         if "load_timeout_s" in values:  # older plans have none
@@ -207,6 +208,13 @@ def limits_of(texts: Iterable[str]) -> tuple[tuple[Slo, ...], tuple[ServerLimit,
     listed = list(texts)
     ours = tuple(Slo.parse(text) for text in listed if not is_server_limit(text))
     return ours, tuple(ServerLimit.parse(text) for text in listed if is_server_limit(text))
+
+
+def _texts(settings: Any) -> dict[str, str]:
+    """Settings as they were written. Raises TypeError for anything else: a plan that is read back may be anybody's."""
+    if not isinstance(settings, dict) or not all(isinstance(text, str) for pair in settings.items() for text in pair):
+        raise TypeError("factory_settings must be texts by name")
+    return dict(settings)
 
 
 def _redacted(data: dict[str, Any]) -> dict[str, Any]:

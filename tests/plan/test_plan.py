@@ -502,3 +502,19 @@ def test_what_only_follows_from_a_flag_that_cannot_be_read_is_not_told() -> None
 )
 def test_help_says_the_default_once(flag: Flag, text: str) -> None:
     assert flag.help == text
+
+
+@pytest.mark.parametrize("settings", [None, "MODEL=a", [["MODEL", "a"]], {"MODEL": 1}, {"MODEL": None}])
+def test_settings_that_are_no_texts_are_refused(settings: Any) -> None:
+    plan = WavePlan(OpenLoop(Decimal(1)), Bounds(Decimal(1)), factory_settings={"MODEL": "a"})
+    assert WavePlan.from_json(plan.to_json()) == plan
+    with pytest.raises(TypeError, match="factory_settings must be texts by name"):
+        WavePlan.from_json({**plan.to_json(), "factory_settings": settings})
+
+
+def test_settings_are_for_a_factories_file() -> None:
+    plan = WavePlan(
+        OpenLoop(Decimal(1)), Bounds(Decimal(1)), locust_file=Path(__file__), factory_settings={"MODEL": "a"}
+    )
+    told = [problem.text for problem in plan.problems()]
+    assert told == ["--set is for a factories file, and a --locust-file has no settings."]
