@@ -20,6 +20,7 @@ from visualization.figures import STRIP_KEY, Bars, Curves, Figures, Section
 from visualization.limits import first_statistic, limits_of_runs, with_levels
 from visualization.overview import overview
 from visualization.same import is_same, same_text
+from visualization.server_limits import server_levels, with_server_levels
 from visualization.timelines import CLIENT_TITLES, over_time, server_over_time
 
 if TYPE_CHECKING:
@@ -164,6 +165,9 @@ def _section(
     if any(isinstance(each, Curves) and each.strip for each in charts):
         text += f" {STRIP_KEY}"
     drawn = tuple(with_levels(each, limits) for each in charts if each not in equal)
+    if key == "server":
+        of_server = server_levels(runs)
+        drawn = tuple(with_server_levels(each, of_server) for each in drawn)
     return Section(
         key, title, text, drawn, same=tuple(map(same_text, (each for each in equal if isinstance(each, Bars))))
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,32 @@ def test_a_limit_is_a_line_wherever_its_metric_is() -> None:
     (level,) = chart(figures, "distribution", "Response time").levels
     assert level.value == 200
     assert level.until == pytest.approx(2)
+
+
+def test_a_limit_on_a_server_s_metric_is_a_line_in_its_unit() -> None:
+    def told(name: str, unit: str, **statistics: float) -> dict[str, Any]:
+        series = [(5.0, 20_000.0), (65.0, 30_000.0)]
+        return {"stream": "cloudwatch", "name": name, "unit": unit, "statistics": statistics, "series": series,
+                "series_of": next(iter(statistics))}  # fmt: skip
+
+    rows = (told("ModelLatency", "Microseconds", Average=2e4, p99=3e4), told("Queue", "Count", Maximum=9.0))
+    slos = ("server.ModelLatency.p99<25ms", "server.Queue<8", "server.Nothing<1", "p99<1s")
+    runs = [replace(run(number, 100 + number, 0.1, *slos), server=rows) for number in range(2)]
+    levels = {
+        each.title: [(level.value, level.text) for level in each.levels]
+        for section in make_figures(runs, {"server": ["ModelLatency", "Queue"]}).sections
+        if section.key == "server"
+        for each in section.charts
+    }
+    assert levels == {
+        "ModelLatency, Average": [],
+        "ModelLatency, p99": [(25, "server.ModelLatency.p99<25ms")],
+        "Queue, Maximum": [(8, "server.Queue<8")],
+        "ModelLatency": [],
+        "Queue": [(8, "server.Queue<8")],
+        "ModelLatency, Average against rate": [],
+        "Queue, Maximum against rate": [(8, "server.Queue<8")],
+    }
 
 
 def fields(of: Run) -> dict[str, Any]:

@@ -23,7 +23,7 @@ function drawBars(chart, width) {
   const svg = make("svg", { viewBox: `0 0 ${width} ${Math.max(high * runs.length, 20)}`, role: "group", "aria-label": chart.title });
   svg.append(make("desc", {}, runs.map((run) => `${data.runs[run].label}: ${barText(of(run), chart.unit)}`).join("; ")));
   runs.forEach((run, place) => svg.append(barRow(chart, choice, of(run), run, place * high, room)));
-  levels.forEach((level) => svg.append(make("path", { class: "level", d: `M${room.at(level.value).toFixed(1)},0V${high * runs.length - (low ? 2 : 6)}` })));
+  levels.forEach((level) => svg.append(make("path", { class: "level", d: runs.map((_, place) => `M${room.at(level.value).toFixed(1)},${place * high + (low ? 0 : 16)}v${low ? high : 18}`).join("") }))); // beside no text
   if (!runs.length) svg.append(make("text", { x: 0, y: 14, class: "soft" }, "No run is shown."));
   return svg;
 }
