@@ -103,7 +103,8 @@ class Question:
     def longest_s(self) -> float:
         """About the seconds of load of the search and of what confirms its answer."""
         searched = self.settings.time_s or (LONGEST_TIME_S if self.settings.precision else USUAL_TIME_S)
-        return searched * (1 + CONFIRMED) + (self.soak_s or 0.0)
+        narrowed = CONFIRMED if self.user_limits else 0.0
+        return searched * (1 + CONFIRMED + narrowed) + (self.soak_s or 0.0)
 
     @property
     def think_s(self) -> float:

@@ -193,9 +193,11 @@ def _waves(explored: Explored, confirmed: list[Confirmed]) -> dict[str, list[str
     def names(of: list[Any]) -> list[str]:
         return [each.run_dir.path.name for each in of if each.run_dir is not None]
 
+    others = {id(wave) for wave in (*explored.adaptive, *(each.wave for each in confirmed))}
     return {
         "warming": names(explored.warming),
         "exploration": names(explored.adaptive),
+        "narrowing": names([wave for wave in explored.waves if id(wave) not in others]),
         "confirmation": names([each.wave for each in confirmed if not each.soak]),
         "soak": names([each.wave for each in confirmed if each.soak]),
     }

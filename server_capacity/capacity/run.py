@@ -15,6 +15,7 @@ from server_capacity.capacity.exploration import explore
 from server_capacity.capacity.folder import save
 from server_capacity.capacity.in_users import answer_of
 from server_capacity.capacity.modelling import twin_of
+from server_capacity.capacity.narrowing import narrowed
 from server_capacity.capacity.result import content
 from server_capacity.capacity.server_side import waited
 from server_capacity.capacity.user_limits import users_estimates
@@ -52,7 +53,7 @@ def find_capacity(question: Question, waves: Waves) -> dict[str, Any]:
         warming = warm(question, waves) if question.warm else []
         explored = explore(question, waves)
         explored.warming = warming
-        found = _answer(question, explored)
+        found = narrowed(question, waves, explored, lambda: _answer(question, explored), interrupts)
         save(waves.folder, content(question, explored, found, [], payloads=payloads(waves)))
         confirmed = _confirmed(question, waves, explored, found, interrupts)
         found = _answer(question, explored, confirmed)

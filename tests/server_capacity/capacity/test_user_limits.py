@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -14,6 +16,7 @@ from server_capacity.capacity.afterwards import with_limits_of_server
 from server_capacity.capacity.confirmation import Confirmed, judge, judged_users, totals
 from server_capacity.capacity.counting import counted
 from server_capacity.capacity.exploration import Explored
+from server_capacity.capacity.narrowing import MOST_WAVES, narrowed
 from server_capacity.capacity.question import Question
 from server_capacity.capacity.result import content
 from server_capacity.capacity.text import to_text
@@ -119,3 +122,49 @@ def test_the_report_has_a_row_for_each() -> None:
     text = to_text(data)
     assert "keeps metric.hit.mean>0.8 (95%: 20 to 100)" in text.splitlines()[0]
     assert "   over: the share of requests that miss p99<100ms" in text
+
+
+def sending(asked: Question, *, interrupted: bool = False) -> Any:
+    """Waves at a rate, of whose requests one in ten misses up to 45/s, and every second one above."""
+
+    def confirm(plan: Any) -> Wave:
+        if interrupted:
+            raise KeyboardInterrupt
+        rate = float(plan.load.rate)
+        rows = [
+            each._replace(metrics={"hit": float(each.index % (10 if rate < 45 else 2) > 0)}) for each in on_time(plan)
+        ]
+        facts = observe(replace(plan, slos=()), rows)
+        return Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
+
+    return SimpleNamespace(confirm=confirm, folder=Path(), server=SimpleNamespace(least_s=0.0))
+
+
+def test_waves_between_its_ends_make_the_interval_narrower() -> None:
+    asked = question(*SLOS[:2])
+    seen, calm = explored(asked), SimpleNamespace(count=0)
+    found = narrowed(
+        asked,
+        sending(asked),
+        seen,
+        lambda: with_limits_of_server(AT_LEAST, users_estimates(asked, seen)),
+        cast("Any", calm),
+    )
+    rates = [row.stretch.rate for row in seen.rows if row.stretch.purpose == "narrow"]
+    assert found.interval is not None
+    assert 2 <= len(rates) <= MOST_WAVES
+    assert all(20 < rate < 100 for rate in rates)
+    assert 20 < found.interval.low < 45 <= found.interval.high < 100
+    assert found.interval.high / found.interval.low < 2
+    assert content(asked, seen, found, [])["waves"]["narrowing"] == []  # none of them is stored here
+
+
+def test_nothing_is_narrowed_where_another_limit_holds_or_somebody_interrupts() -> None:
+    asked = question(*SLOS[:2])
+    seen, calm = explored(asked), cast("Any", SimpleNamespace(count=0))
+    found = Answer("found", 10.0, None, "p99<100ms")
+    assert narrowed(asked, sending(asked), seen, lambda: found, calm) == found
+    found = with_limits_of_server(AT_LEAST, users_estimates(asked, seen))
+    assert narrowed(asked, sending(asked, interrupted=True), seen, lambda: found, calm) == found
+    assert seen.interrupted
+    assert not [row for row in seen.rows if row.stretch.purpose == "narrow"]
