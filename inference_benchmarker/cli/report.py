@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.aiperf import print_aiperf
 from inference_benchmarker.cli.arguments import Parser
-from inference_benchmarker.cli.report_forms import CSV, FORMS, TEXT, form_of, hand_out, of_a_folder, table_of_runs
+from inference_benchmarker.cli.report_forms import (
+    CSV,
+    FORMS,
+    TEXT,
+    form_of,
+    hand_out,
+    of_a_folder,
+    of_aiperf,
+    table_of_runs,
+)
 from inference_benchmarker.cli.server_metrics import print_with_metrics, sources_of
 from inference_benchmarker.cli.terminal import how_far, print_wave, say
 from inference_benchmarker.errors import BenchmarkError, refuse
@@ -66,7 +75,8 @@ def _of_a_run(options: Namespace) -> int:
     elif wave is not None and not options.json and not shaped:
         print_wave(wave, as_json=False)
     if shaped:
-        hand_out(form_of(_the_wave(wave, run_dir), options.format), options.output, options.format)
+        told = form_of(_the_wave(wave, run_dir), options.format) + of_aiperf(result, options.format)
+        hand_out(told, options.output, options.format)
     elif result is not None:
         print_aiperf(wave, result, as_json=options.json)
     elif wave is not None and options.json:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from inference_benchmarker.wave.wave import Wave
+    from server_capacity.aiperf.export import AiperfResult
 
 TEXT, MARKDOWN, CSV = "text", "markdown", "csv"
 FORMS = (TEXT, MARKDOWN, "html", "junit", CSV)
@@ -59,6 +60,17 @@ def table_of_runs(folder: Path) -> tuple[str, int]:
             rows.append(csv_row(wave, wave.summary, wave.verdict, str(path)))
         codes.append(int(rows[-1]["exit_code"]))
     return to_csv(rows), worst_exit_code(*codes)
+
+
+def of_aiperf(result: AiperfResult | None, form: str) -> str:
+    """The block of what aiperf measured beside the wave, below its text; the page and the tables have their own way."""
+    if result is None or form not in (TEXT, MARKDOWN):
+        return ""
+    from inference_benchmarker.report.markdown import in_a_fence
+    from server_capacity.aiperf.report import aiperf_text
+
+    text = aiperf_text(result)
+    return "\n" + (in_a_fence(text) if form == MARKDOWN else text)
 
 
 def of_a_folder(text: str, form: str, folder: Path) -> str:

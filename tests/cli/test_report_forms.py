@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from inference_benchmarker.cli import main
+from server_capacity.aiperf.export import AiperfResult
 from tests.capacities import found
 from tests.waves import make_run, stored, wave
 
@@ -111,3 +112,17 @@ def test_junit_of_a_stored_run_is_called_by_its_name(runs: Path, capsys: pytest.
     main(["report", str(runs / "a"), "--format", "junit"])
     suite = ElementTree.fromstring(capsys.readouterr().out)  # noqa: S314 - our own
     assert suite.attrib["name"] == "first"
+
+
+def test_what_aiperf_measured_stands_below_the_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = stored(wave([[0.02] * 10] * 10), tmp_path)
+    run.aiperf.mkdir()
+    AiperfResult("0.3", 0.0, 9.0, 10, 10, {}, None, None, None, {}, 0.95, str(run.aiperf)).save()
+    assert main(["report", str(run.path)]) == 0
+    printed = capsys.readouterr().out
+    assert "aiperf" in printed
+    assert main(["report", str(run.path), "--output", str(tmp_path / "r.txt")]) == 0
+    assert (tmp_path / "r.txt").read_text() == printed
+    assert main(["report", str(run.path), "--format", "markdown"]) == 0
+    block = printed[printed.rindex("RESULTS") :]
+    assert capsys.readouterr().out.endswith(f"```text\n{block}```\n")

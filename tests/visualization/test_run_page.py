@@ -327,6 +327,17 @@ def test_a_damaged_client_table_is_said(tmp_path: Path) -> None:
     assert "client.csv: cannot be read" in Page(run_page(found)).text
 
 
+def test_what_aiperf_measured_stands_beside_the_wave(tmp_path: Path) -> None:
+    found = make_run(tmp_path / "run", 100)
+    assert "aiperf" not in Page(run_page(found)).text
+    (tmp_path / "run" / "aiperf").mkdir()
+    table = "Metric,avg,p50,p99\nTime to First Token (ms),12.5,11,40\n\nMetric,Value\nOutput Token Throughput,987.6\n"
+    (tmp_path / "run" / "aiperf" / "profile_export_aiperf.csv").write_text(table)
+    text = run_page(found)
+    assert ">Time to First Token (ms)</th><td>12.5</td><td>11</td><td></td><td></td><td>40</td>" in text
+    assert ">Output Token Throughput</th><td>987.6</td>" in text
+
+
 def test_a_wave_of_nothing_and_of_one_request() -> None:
     nothing = Page(run_page(as_wave(observe(closed_plan(), [], stopped_at=0))))
     assert "figure" not in nothing.tags

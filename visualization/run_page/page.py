@@ -8,14 +8,12 @@ from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.json_file import UNREADABLE
 from inference_benchmarker.text import one_line, plain
-from inference_benchmarker.units import NS
-from inference_benchmarker.wave.tables import read_client_table
 from visualization.palette import css_colors
 from visualization.run_page import sections, words
 from visualization.run_page.distributions import distribution_figures
 from visualization.run_page.drawing import colour, draw, scales
+from visualization.run_page.extras import Extras
 from visualization.run_page.markup import Markup, element
 from visualization.run_page.requests import request_figures
 from visualization.run_page.seconds import client_figures, instance_figures, server_figures, wave_figures
@@ -23,7 +21,6 @@ from visualization.run_page.seconds import client_figures, instance_figures, ser
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from inference_benchmarker.wave.tables import Table
     from inference_benchmarker.wave.wave import Wave
     from visualization.run_page.figures import Figure
     from visualization.run_page.scale import Scale
@@ -87,9 +84,9 @@ class _Album:
 def _body(wave: Wave, name: str, album: _Album) -> Markup:
     """Everything between the page's head and its script."""
     summary, verdict = wave.summary, wave.verdict
-    client, problems = _client_table(wave)
+    extras = Extras(wave)
     requests = request_figures(wave, summary)
-    cores = 1 if wave.host is None else wave.host.cores
+    client = client_figures(extras.client, 1 if wave.host is None else wave.host.cores, summary)
     first = element(
         "header",
         element("h1", name),
@@ -98,7 +95,7 @@ def _body(wave: Wave, name: str, album: _Album) -> Markup:
     parts = (
         words.lead(summary, verdict),
         element("p", " · ".join(words.what_it_was(wave, summary)), class_="what"),
-        *sections.notes(problems),
+        *sections.notes(extras.problems),
         element("dl", *words.tiles(wave, summary), id="tiles") if summary.ledger.sent else None,
         words.limits(wave, summary),
         words.findings(verdict),
@@ -116,8 +113,10 @@ def _body(wave: Wave, name: str, album: _Album) -> Markup:
                          sections.waterfall(wave, summary, verdict)),
         sections.section("server", "The server", "", sections.remarks(wave, summary, verdict),
                          album.draw(server_figures(wave, summary), _BESIDE), sections.server(wave, verdict)),
+        sections.section("aiperf", "aiperf", "What aiperf measured beside the wave, under its own names.",
+                         words.headed(extras.aiperf)),
         sections.section("client", "This client", "The machine that sent the load, and how late it was.",
-                         sections.client(wave, summary), album.draw(client_figures(client, cores, summary), _BESIDE)),
+                         sections.client(wave, summary), album.draw(client, _BESIDE)),
         sections.section("plan", "The plan", "", sections.plan(wave)),
     )  # fmt: skip
     return element("div", first, element("main", *parts, id="main"))
@@ -127,17 +126,6 @@ _TIMES = (
     "Latency is what the endpoint took, seen by the client; response time counts from when a request was due. "
     "≥ marks a lower bound: requests were abandoned."
 )
-
-
-def _client_table(wave: Wave) -> tuple[dict[str, Table], list[str]]:
-    """The columns of ``client.csv``, and what is wrong with it; nothing where there is none."""
-    if wave.run_dir is None or not wave.run_dir.client_csv.exists():
-        return {}, []
-    try:
-        return read_client_table(wave.run_dir.client_csv, wave.window.start_unix_ns / NS), []
-    except (OSError, *UNREADABLE) as error:
-        reason = getattr(error, "strerror", None) or one_line(str(error), _LONG) or repr(error)
-        return {}, [f"{wave.run_dir.client_csv.name}: cannot be read ({reason})."]
 
 
 def _axis(scale: Scale) -> dict[str, Any]:

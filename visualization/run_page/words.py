@@ -144,15 +144,16 @@ def findings(verdict: Verdict) -> Markup | None:
 
 def times(summary: Summary) -> Markup | None:
     """The table of times."""
-    return _headed(time_rows(summary.distribution))
+    return headed(time_rows(summary.distribution))
 
 
 def user_metrics(summary: Summary) -> Markup | None:
     """The table of the values that requests told of themselves."""
-    return _headed(user_metric_rows(summary.metrics))
+    return headed(user_metric_rows(summary.metrics))
 
 
-def _headed(rows: Sequence[Sequence[str]]) -> Markup | None:
+def headed(rows: Sequence[Sequence[str]]) -> Markup | None:
+    """The table of a head and its rows; nothing where there are none."""
     return table(rows[0], rows[1:]) if rows else None
 
 
