@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
@@ -15,6 +15,7 @@ from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import MAX_WORKERS
 from inference_benchmarker.plan.stage import MAX_RATE
+from inference_benchmarker.redact import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +37,7 @@ class Conditions:
     often the found one is tried again; ``start_rps`` the first and ``max_rps`` the most that is tried with one worker.
     For several workers: ``worker_rps``, which one holds (None: it is measured), ``wanted_rps``, which all are to hold
     (None: find the most), and ``max_workers`` (None: one more than the cores that this process may use).
+    ``factory_settings``: texts in place of constants of the factories file.
     """
 
     factories_file: Path | None
@@ -49,6 +51,7 @@ class Conditions:
     wanted_rps: float | None = None
     max_workers: int | None = None
     output_dir: Path = Path(".tmp")
+    factory_settings: dict[str, str] = field(default_factory=dict)
 
     def problems(self) -> list[Problem]:
         """Everything that is wrong with them; empty when the search can begin."""
@@ -72,7 +75,7 @@ class Conditions:
 
     def _endpoint_problems(self) -> list[Problem]:
         if self.factories_file is None:
-            text = "No endpoint: give --factories-file FILE (or --demo to try it out)."
+            text = "No endpoint: give its address, or --factories-file FILE (or --demo to try it out)."
             return [Problem(("factories_file",), text)]
         return replace(self, step_time_s=1.0).plan(1.0, 1, self.output_dir).problems()
 
@@ -87,6 +90,7 @@ class Conditions:
             Bounds(Decimal(f"{seconds:.3f}")),
             factories_file=self.factories_file,
             endpoint_name=self.endpoint_name,
+            factory_settings=self.factory_settings,
             workers=workers,
             warmup_s=Decimal(repr(min(WARMUP_S, self.step_time_s))),
             drain_timeout_s=Decimal(f"{max(DRAIN_FACTOR * seconds, LEAST_DRAIN_S):.3f}"),
@@ -95,7 +99,9 @@ class Conditions:
 
     def to_json(self) -> dict[str, Any]:
         """The conditions as they stand in result.json."""
-        return {**asdict(self), "factories_file": str(self.factories_file), "output_dir": str(self.output_dir)}
+        settings = {name: redact(text) for name, text in self.factory_settings.items()}
+        paths = {"factories_file": str(self.factories_file), "output_dir": str(self.output_dir)}
+        return {**asdict(self), **paths, "factory_settings": settings}
 
 
 def numbers(**given: Any) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 
 from inference_benchmarker.cli.arguments import Parser, command_parser
 from inference_benchmarker.cli.client_flags import CLIENT_HELP, SATURATION, SATURATION_EPILOG, make_conditions
 from inference_benchmarker.cli.embedded import embedded_endpoint
 from inference_benchmarker.cli.terminal import print_result, progress, say
+from inference_benchmarker.cli.url_flags import take_endpoint, without_addresses
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import INTERRUPTED, MISSED, OK
 
@@ -44,7 +46,7 @@ def saturation_parser(command: str) -> Parser:
     return command_parser(
         f"benchmark client {command}",
         flags,
-        usage=f"benchmark client {command} [--demo | --factories-file FILE] [options]",
+        usage=f"benchmark client {command} [--demo | URL | --factories-file FILE] [options]",
         description=description,
         epilog=SATURATION_EPILOG,
     )
@@ -59,8 +61,13 @@ def _limits(arguments: list[str]) -> int:
 
 
 def _saturation(command: str, arguments: list[str]) -> int:
-    options, problems = saturation_parser(command).parsed(arguments)
+    parser = saturation_parser(command)
+    arguments, addresses = without_addresses(arguments, parser.flags)
+    options, problems = parser.parsed(arguments)
+    described = take_endpoint(options, problems, addresses, os.environ)
     conditions = make_conditions(command, options, problems)
+    if described is not None and not options["quiet"]:
+        say(f"{described.words}.")
     found, interrupted = None, False
     try:
         # what is measured against an endpoint without a service time is the client

@@ -16,6 +16,7 @@ from inference_benchmarker.cli.flags import (
     read_flags,
     table_for,
 )
+from inference_benchmarker.cli.url_flags import SET_FLAG, URL_FLAGS
 from inference_benchmarker.engine.source import source_problems
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.packaged import demo_factories
@@ -23,8 +24,10 @@ from inference_benchmarker.packaged import demo_factories
 ENDPOINT = [
     Flag("--factories-file", "FILE", "the endpoint, as for a wave", parse_path),
     Flag("--endpoint-name", "NAME", "passed to invoke_factory"),
+    SET_FLAG,
     Flag("--demo", None, "an embedded endpoint that answers at once; its factories too where no file is given"),
 ]
+ENDPOINTS = {"endpoint": ENDPOINT, "an address, without a file": URL_FLAGS}
 SEARCH = [
     Flag("--lag-limit", "S", "a rate is held while lag p99 is below this", parse_number, sets="lag_limit_s"),
     Flag("--step-time", "S", "seconds that each rate is sent", parse_number, sets="step_time_s"),
@@ -56,11 +59,11 @@ WORKERS = [
 SATURATION: dict[str, tuple[str, Table]] = {
     "worker-saturation": (
         "The highest rate that one worker holds for your invoke, with a 95% interval. Takes one to two minutes.",
-        table_for(Conditions, table={"endpoint": ENDPOINT, "search": [START, *SEARCH, REPEATS], "output": OUTPUT}),
+        table_for(Conditions, table={**ENDPOINTS, "search": [START, *SEARCH, REPEATS], "output": OUTPUT}),
     ),
     "rps-saturation": (
         "The highest rate that this client holds, and with how many workers. Takes some minutes.",
-        table_for(Conditions, table={"endpoint": ENDPOINT, "search": [*WORKERS, *SEARCH], "output": OUTPUT}),
+        table_for(Conditions, table={**ENDPOINTS, "search": [*WORKERS, *SEARCH], "output": OUTPUT}),
     ),
 }
 SATURATION_EPILOG = """\
@@ -82,7 +85,8 @@ def make_conditions(command: str, options: dict[str, Any], problems: list[str]) 
     if options["demo"] and options["factories_file"] is None:
         options["factories_file"] = str(demo_factories())
     given = read_flags(chain.from_iterable(SATURATION[command][1].values()), options, problems)
-    conditions = Conditions(**{"factories_file": None, **given.of(Conditions)})
+    settings = dict(given.values["factory_settings"] or ())
+    conditions = Conditions(**{"factories_file": None, **given.of(Conditions), "factory_settings": settings})
     problems += given.told(conditions.problems())
-    refuse([*problems, *source_problems(conditions.factories_file, None)])
+    refuse([*problems, *source_problems(conditions.factories_file, None, settings)])
     return conditions

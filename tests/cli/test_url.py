@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from inference_benchmarker import cli
+from inference_benchmarker.cli.client import saturation_parser
+from inference_benchmarker.cli.client_flags import make_conditions
 from inference_benchmarker.cli.header_flags import headers_of, of_user
 from inference_benchmarker.cli.url_flags import looks_like_address, take_endpoint, without_addresses
 from inference_benchmarker.cli.wave import wave_of, wave_options, wave_parser
@@ -19,8 +22,6 @@ from tests.conftest import ROOT
 from tests.scripted_server import ScriptedServer, answer
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.bench import Bench, Finished
 
 SECRET = "sup3r-s3cret-value"
@@ -227,6 +228,14 @@ def test_without_a_load_a_gentle_one_is_chosen_and_told(capsys: pytest.CaptureFi
     assert "Not given, so chosen: --obs-time 10.\n" in capsys.readouterr().err
     wave_of(["http://127.0.0.1:9/a", "--client-rps", "5", "--num-requests", "5"])
     assert capsys.readouterr().err == "GET http://127.0.0.1:9/a.\n"
+
+
+@pytest.mark.parametrize("command", ["worker-saturation", "rps-saturation"])
+def test_a_search_for_the_clients_limits_takes_an_address(command: str) -> None:
+    options, problems = saturation_parser(command).parsed(["--method", "PUT"])
+    take_endpoint(options, problems, ["http://127.0.0.1:9/a"], {})
+    plan = make_conditions(command, options, problems).plan(5.0, 1, Path())
+    assert (plan.factory_settings["METHOD"], plan.factory_settings["PATH"]) == ("PUT", "/a")
 
 
 @pytest.mark.process
