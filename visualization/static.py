@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from visualization.figures import STRIP_KEY, Bar, Bars, Curves, Figures, Section
 from visualization.palette import LIGHT, color_of
 from visualization.static_curves import draw_curves
-from visualization.static_ladder import BESIDE, draw_ladder, height_of
+from visualization.static_ladder import BESIDE, draw_ladder, draw_limits, height_of
 from visualization.static_ladder import KEY as LADDER_KEY
 from visualization.static_marks import (
     SOFT,
@@ -210,6 +210,7 @@ def _bars(chart: Bars, axes: Axes, figures: Figures) -> None:
         number = "not measured" if bar.value is None else f" {f'{bar.sign} '.lstrip()}{number_text(bar.value)}"
         text = number + "*" * bool(bar.note)
         axes.annotate(text, (end, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
+    draw_limits(chart, axes, [bar.value for _, bar in bars if bar.value is not None])
     width = axes.get_position().width * _WIDTH
     narrow = width < 2 * _NAMES  # then the title begins above the names
     put_title(axes, title_of(chart.title, chart.unit), x=(0.1 - _NAMES) / width if narrow else 0)

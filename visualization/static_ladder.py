@@ -41,7 +41,7 @@ def draw_ladder(chart: Bars, axes: Axes, figures: Figures, names: Sequence[str],
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
     values = [bar.value for bars in rows for bar in bars if bar.value is not None]
-    _scale(axes, [*values, *_limits(chart, values, axes)])
+    _scale(axes, [*values, *draw_limits(chart, axes, values)])
 
 
 def _text(bar: Bar) -> str:
@@ -65,8 +65,8 @@ def _row(values: Sequence[float], place: int, axes: Axes, figures: Figures) -> N
     axes.plot(values[0], place, "o", markerfacecolor=face, markeredgecolor=edge, markersize=7.5, zorder=4)
 
 
-def _limits(chart: Bars, values: Sequence[float], axes: Axes) -> list[float]:
-    """The limits near what was measured, drawn; their texts stand below the axis."""
+def draw_limits(chart: Bars, axes: Axes, values: Sequence[float]) -> list[float]:
+    """Draw the limits near what was measured, with their texts below the axis, and tell their places."""
     near = [level for level in chart.levels if values and min(values) / 8 <= level.value <= 8 * max(values)]
     for level in near:
         axes.axvline(level.value, color=LIMIT, linewidth=1, linestyle="--", zorder=1)
