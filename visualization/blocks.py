@@ -10,6 +10,7 @@ import numpy as np
 from inference_benchmarker.records.arrow import numbers
 from inference_benchmarker.records.counting import SLOT_NS
 from inference_benchmarker.records.counts import bucket_values
+from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.summary.request_times import output_tokens
 from inference_benchmarker.summary.samples import Streams, TimesGathered, samples
 from inference_benchmarker.units import NS
@@ -66,14 +67,16 @@ class Completed:
 
 
 class Seconds:
-    """Gathers what each second had: requests that were sent, those of them that were ok, and the values of some times.
+    """Gathers what each second had: requests that were sent, those of them that were ok, and some of their values.
 
-    A request belongs to the second it was due in, in the closed loop sent in. ``limits``: of each time by its name.
+    A request belongs to the second it was due in, in the closed loop sent in. ``limits``: of each time, or metric of
+    the user's own, by its name.
     """
 
     def __init__(self, facts: WaveFacts, limits: Mapping[str, Collection[float]]) -> None:
         streams = Streams.of(facts.records) if {"ttft", "itl", "tpot"} & set(limits) else _NO_STREAMS
-        self.columns = TimesGathered(streams, open_loop=facts.open_loop).columns
+        self._metrics = [name for name in limits if name.startswith(PREFIX)]
+        self.columns = (*TimesGathered(streams, open_loop=facts.open_loop).columns, *self._metrics)
         self._streams, self._open_loop = streams, facts.open_loop
         number = len(lengths((facts.window.planned_ns or facts.window.duration_ns) / NS))
         self.sent, self.ok = np.zeros(number), np.zeros(number)
@@ -87,6 +90,9 @@ class Seconds:
         for name, sample in samples(part, open_loop=self._open_loop, streams=self._streams):
             if name in self.times:
                 self.times[name].add(_seconds_of(part, name, sample, seconds), sample)
+        for name in self._metrics:
+            told = part.outcome("ok") & part.has(name)
+            self.times[name].add_values(seconds[told], part.metric(name.removeprefix(PREFIX))[told])
 
     def add_counts(self, counts: Counts) -> None:
         """Take in requests that were counted, each in the second in which it was over."""
@@ -106,7 +112,7 @@ _NO_STREAMS = Streams(any=False, timed=False, only=False, typical_gap_s=0.0)
 
 
 class Values:
-    """The values of one time in each second."""
+    """The values of one time or metric in each second."""
 
     def __init__(self, seconds: int, limits: Collection[float]) -> None:
         self._limits = np.array(sorted(limits))

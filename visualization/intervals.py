@@ -36,18 +36,19 @@ _MOST_CORRELATION = 0.95  # a run that drifts from end to end has an error, if a
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A mean, rate or share: its value, its standard error, from how many blocks; a share is 1 at the most."""
+    """A mean, rate or share: its value, its standard error, from how many blocks, and what it is at least and most."""
 
     value: float
     error: float
     blocks: int
     is_lower_bound: bool = False
     most: float = math.inf
+    least: float = 0.0
 
     def ends(self, t: float) -> tuple[float, float]:
         """``t`` standard errors to either side; infinite where the records do not bound it."""
         high = math.inf if self.is_lower_bound else min(self.value + t * self.error, self.most)
-        return max(self.value - t * self.error, 0.0), high
+        return max(self.value - t * self.error, self.least), high
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Percentile:
         return self.distribution.is_lower_bound(self.value)
 
     def ends(self, t: float) -> tuple[float, float]:
-        """The values ``t`` errors of the share to either side; 0 and infinity where there are no such shares.
+        """The values ``t`` errors of the share to either side; what bounds all where there are no such shares.
 
         What was counted is wider by its precision, times the root of 2: the change from one run to another is told from
         the root of the squares of both, and both may be off by all of it, each to its side.
@@ -83,11 +84,17 @@ class Percentile:
         top = self.distribution.percentile(high) if high < 100 else math.inf
         bounded = not self.distribution.is_lower_bound(top)
         inexact = math.sqrt(2) * self.distribution.precision
-        least = self.distribution.percentile(low) if low > 0 else 0.0
-        return least * (1 - inexact), top * (1 + inexact) if bounded else math.inf
+        least = self.distribution.percentile(low) if low > 0 else least_of(self.distribution)
+        high = top * (1 + math.copysign(inexact, top)) if bounded else math.inf
+        return least * (1 - math.copysign(inexact, least)), high
 
 
 Estimate = Ratio | Percentile
+
+
+def least_of(distribution: Distribution) -> float:
+    """The least that such values can be: no time is below 0, and most metrics of the user's own are not."""
+    return 0.0 if distribution.minimum >= 0 else -math.inf
 
 
 def interval(estimate: Estimate, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
@@ -95,7 +102,7 @@ def interval(estimate: Estimate, confidence: float = CONFIDENCE) -> tuple[float,
     if estimate.blocks < LEAST_BLOCKS:
         return None
     low, high = estimate.ends(student_t(confidence, estimate.blocks - 1))
-    return None if math.isinf(high) else (low, high)
+    return None if math.isinf(high) or math.isinf(low) else (low, high)
 
 
 def ratio_error(above: Floats, below: Floats) -> float:
@@ -118,7 +125,8 @@ def ratio_error(above: Floats, below: Floats) -> float:
 class Estimates:
     """Metrics of one run with their errors, by their names in an SLO, e.g. ("ttft", "p90").
 
-    ``rate`` is the completed rate; ``tokens`` are output tokens a second. Of the times, ``mean`` and percentiles.
+    ``rate`` is the completed rate; ``tokens`` are output tokens a second. Of the times, and of metrics of the
+    user's own (("metric.cache_hit", "mean")), ``mean`` and percentiles.
 
     Where the rate changed by plan the seconds differ by more than chance: no block of them tells an error.
     """
@@ -149,7 +157,8 @@ class Estimates:
         blocks = self._telling(len(values.counts))
         if stat == "mean":
             aged = distribution.lower_bound_from is not None
-            return Ratio(distribution.mean, _error(values.sums, values.counts), blocks, aged)
+            error = _error(values.sums, values.counts)
+            return Ratio(distribution.mean, error, blocks, aged, least=least_of(distribution))
         percent = float(stat[1:])
         below = values.at_most(distribution.percentile(percent))
         return Percentile(distribution, percent, _error(below, values.counts), blocks)

@@ -265,7 +265,8 @@ def _tails(wave: Wave) -> dict[str, Points]:
 
 def _intervals(wave: Wave) -> dict[str, Interval]:
     """The confidence intervals of what the records bound, by the name it has in an SLO."""
-    wanted = [(name, name) for name in ALONE] + [(name, stat) for name in (*TIMES, "lag") for stat in STATISTICS]
+    own = (PREFIX + name for name in wave.summary.metrics)
+    wanted = [(name, name) for name in ALONE] + [(name, stat) for name in (*TIMES, "lag", *own) for stat in STATISTICS]
     estimates = Estimates(wave, wanted)
     found = ((f"{metric}.{stat}", estimates.of(metric, stat)) for metric, stat in wanted)
     known = ((name, interval(estimate)) for name, estimate in found if estimate is not None)

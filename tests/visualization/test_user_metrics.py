@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from inference_benchmarker import Wave
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir
 from tests.waves import observe, on_time, open_plan
 from visualization.figures import Bars
+from visualization.intervals import Estimates, Ratio, ratio_error
 from visualization.run_page import run_page
 from visualization.runs import read_runs
 from visualization.series import make_figures
@@ -72,3 +78,42 @@ def test_a_runs_page_has_a_row_for_each(tmp_path: Path) -> None:
     assert "Values of your own" in page
     assert "12,345" in page
     assert "metric.hit.mean 0.5" in page, "the limit is told without a unit"
+
+
+def test_a_mean_and_a_percentile_have_intervals_of_blocks(tmp_path: Path) -> None:
+    """Those of a mean are the time's formula; below 0 nothing ends them."""
+    wave = run(tmp_path / "a", 5, depth=-2.0)
+    seconds = Estimates(wave, [("metric.hit", "mean"), ("metric.depth", "p50"), ("metric.depth", "mean")])
+    hit, middle, mean = (
+        seconds.of("metric.hit", "mean"),
+        seconds.of("metric.depth", "p50"),
+        seconds.of("metric.depth", "mean"),
+    )
+    assert isinstance(hit, Ratio)
+    assert (hit.value, hit.error, hit.blocks) == (0.5, 0.0, 25), "each second has the same ten"
+    assert middle is not None
+    assert mean is not None
+    assert middle.value == mean.value == -2.0
+    assert mean.ends(2.0) == (-2.0, -2.0)
+    assert middle.ends(2.0)[1] <= -2.0
+
+
+@given(st.lists(st.lists(st.floats(-5, 5), min_size=1, max_size=9), min_size=20, max_size=30))
+@settings(max_examples=20)
+def test_an_interval_holds_the_mean_of_what_was_told(seconds: list[list[float]]) -> None:
+    plan = open_plan("10", str(len(seconds)))
+    rows = [
+        each._replace(
+            metrics={"x": seconds[number // 10][number % 10]} if number % 10 < len(seconds[number // 10]) else None
+        )
+        for number, each in enumerate(on_time(plan))
+    ]
+    facts = observe(plan, rows)
+    wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
+    found = Estimates(wave, [("metric.x", "mean")]).of("metric.x", "mean")
+    assert isinstance(found, Ratio)
+    counts, sums = np.array([len(each) for each in seconds]), np.array([sum(each) for each in seconds])
+    assert found.value == pytest.approx(sums.sum() / counts.sum(), abs=1e-9)
+    assert found.error == pytest.approx(ratio_error(sums, counts.astype(float)), abs=1e-9)
+    low, high = found.ends(2.0)
+    assert low <= found.value <= high
