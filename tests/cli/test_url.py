@@ -243,10 +243,9 @@ def test_check_takes_an_address(bench: Bench) -> None:
     with bench.endpoint() as endpoint:
         body = ("--body", '{"inputs": "a"}')
         finished = bench.run("check", f"{endpoint.url}/invocations", *body, "--json", factories=None)
-        bad = bench.run("check", f"{endpoint.url}/nowhere", factories=None)
         assert endpoint.arrivals()["route"][0] == "/invocations"
-    assert (finished.code, bad.code) == (0, 1), finished.err + bad.err
-    assert "HttpStatusError 404" in bad.out
+    assert finished.code == 0, finished.err
+    assert "POST http://" in finished.err
 
 
 def test_a_capacity_search_takes_an_address(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
