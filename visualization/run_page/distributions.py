@@ -49,7 +49,6 @@ def _percentiles(title: str, found: dict[str, Distribution], levels: tuple[Level
         Axis(title, unit, scale_of(values)),
         traces,
         tuple(replace(level, value=level.value * factor) for level in levels),
-        note="p99 is what 99 of 100 requests took at most. Each nine takes up as much room as the one before.",
     )
 
 

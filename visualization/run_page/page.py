@@ -124,7 +124,7 @@ def _body(wave: Wave, name: str, album: _Album) -> Markup:
 
 _TIMES = (
     "Latency is what the endpoint took, seen by the client; response time counts from when a request was due. "
-    "≥ marks a lower bound: requests were abandoned."
+    "p99 is what 99 of 100 requests took at most; ≥ marks a lower bound, as requests were abandoned."
 )
 
 
