@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cache
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.arguments import Parser
@@ -31,14 +32,15 @@ def run(arguments: list[str]) -> int:
     paths, others = runs_among(waves) if waves or not searched else ((), ())
     for left_out in (*(f"Skipped: {other}" for other in others), *(() if plot.quiet else plot.notes)):
         say(left_out)
+    load = cache(store.load) if len(paths) == 1 else store.load  # the report of a single run needs its wave again
     with how_far(quiet=plot.quiet):
-        runs = read_runs(paths, plot.metadata, store.load, tell)
+        runs = read_runs(paths, plot.metadata, load, tell)
     for found in runs:
         for problem in found.problems:
             say(f"{found.label}: {problem}")
     figures = make_figures(runs, plot.fields, read_capacities(searched, plot.metadata))
     # fields that are chosen are bars, which the report of a single run has none of
-    page = page_of_one(runs, store.load) if "html" in plot.formats and not searched and plot.fields is None else ""
+    page = page_of_one(runs, load) if "html" in plot.formats and not searched and plot.fields is None else ""
     for path in write_report(figures, plot.formats, plot.output_dir or (*paths, *searched)[0], tell, page=page):
         print(path, flush=True)
     return OK

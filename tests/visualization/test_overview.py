@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from visualization.figures import Bar, Bars, Curves, Figures, Overview
+from visualization.html import page
 from visualization.limits import limits_of_runs
 from visualization.runs import Run
 from visualization.same import is_same, same_text
@@ -213,6 +214,25 @@ def test_labels_and_errors_have_bars_of_their_own_the_frequent_ones_first() -> N
     (section,) = (each for each in make_figures([many]).sections if each.key == "labels")
     assert len(section.charts) == 12
     assert "8 more are left out" in section.text
+
+
+def test_a_page_of_twenty_long_runs_stays_light() -> None:
+    names = ("ok", "sent", "scheduled", "failed", "in_flight", "latency_p50_s", "latency_p99_s", "response_time_p99_s")
+    timeline: dict[str, list[float | None]] = {
+        name: [1.234567 + second % 7 for second in range(3600)] for name in (*names, "lag_p99_s")
+    }
+    tails = {
+        name: tuple((at / 50, 0.0123456 * at) for at in range(200)) for name in ("latency", "response_time", "ttft")
+    }
+    runs = [replace(run(number, 100 + number), timeline=timeline, tails=tails) for number in range(20)]
+    figures = make_figures(runs)
+    assert all(len(line.points) <= 120 for line in charts_of(figures, "time")["Rate"].lines)
+    assert len(page(figures).encode()) < 1_000_000
+
+
+def charts_of(figures: Figures, section: str) -> dict[str, Curves]:
+    found = next(each for each in figures.sections if each.key == section).charts
+    return {each.title: each for each in found if isinstance(each, Curves)}
 
 
 @pytest.mark.parametrize("damaged", [{"labels": 3}, {"errors": [{"count": "x"}]}, {"findings": "none"}, {"window": []}])

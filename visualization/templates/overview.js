@@ -4,7 +4,7 @@ let lit = null;
 
 function light(run) {
   lit = lit === run ? null : run;
-  byId("lit").textContent = lit === null ? "" : `main [data-run]:not([data-run="${lit}"]) { opacity: 0.2; }`;
+  byId("lit").textContent = lit === null ? "" : `main [data-run]:not([data-run="${lit}"]) { opacity: 0.28; }`;
   document.querySelectorAll("#overview tr[data-run]").forEach((row) => {
     const on = Number(row.dataset.run) === lit;
     row.classList.toggle("strong", on);

@@ -74,11 +74,12 @@ function valuesOf(chart) {
 function redraw() { hideTip(); drawings.forEach((draw) => draw()); }
 
 function addRun(run, index) {
-  const toggle = make("button", { type: "button", "aria-pressed": "true", title: run.label, "aria-label": [run.label, invalid(index) && run.verdict].filter(Boolean).join(", ") }, swatch(index), make("span", {}, shortened(run.label, 200)));
-  if (invalid(index)) toggle.append(make("b", { class: "verdict bad" }, run.verdict.split(" ")[0]));
+  const toggle = make("button", { type: "button", "aria-pressed": "true", title: `Hide or show ${run.label}`, "aria-label": [run.label, invalid(index) && run.verdict].filter(Boolean).join(", ") }, swatch(index), make("span", {}, shortened(run.label, 200)));
+  if (invalid(index)) toggle.append(make("b", { class: "verdict bad" }, data.runs.length > MANY ? "✗" : run.verdict.split(" ")[0]));
   toggle.addEventListener("click", () => {
     hidden.has(index) ? hidden.delete(index) : hidden.add(index);
     toggle.setAttribute("aria-pressed", String(shown(index)));
+    document.querySelectorAll(`#overview tr[data-run="${index}"]`).forEach((row) => row.classList.toggle("off", !shown(index)));
     redraw();
   });
   byId("legend").append(toggle);
