@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from visualization.figures import Bar, Bars, Curves, Figures, Overview
+from visualization.figures import Bar, Bars, Curves, Figures, Overview, Points
 from visualization.html import page
 from visualization.limits import limits_of_runs
 from visualization.runs import Run
@@ -221,9 +221,8 @@ def test_a_page_of_twenty_long_runs_stays_light() -> None:
     timeline: dict[str, list[float | None]] = {
         name: [1.234567 + second % 7 for second in range(3600)] for name in (*names, "lag_p99_s")
     }
-    tails = {
-        name: tuple((at / 50, 0.0123456 * at) for at in range(200)) for name in ("latency", "response_time", "ttft")
-    }
+    tail: Points = tuple((at / 50, 0.0123456 * at) for at in range(200))
+    tails = dict.fromkeys(("latency", "response_time", "ttft"), tail)
     runs = [replace(run(number, 100 + number), timeline=timeline, tails=tails) for number in range(20)]
     figures = make_figures(runs)
     assert all(len(line.points) <= 120 for line in charts_of(figures, "time")["Rate"].lines)
