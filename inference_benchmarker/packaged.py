@@ -11,6 +11,7 @@ from pathlib import Path
 DEMO_FACTORIES = "demo/factories_demo.py"
 DEMO_ENDPOINT_FACTORIES = "demo/factories_demo_endpoint.py"
 DEMO_CHAT_FACTORIES = "openai_compatible/factories_chat_stream.py"
+HTTP_FILE = "http/factories_http.py"
 DEMO_METRICS = "server_metrics_configs/demo.json"
 DEMO_TOKENIZER = "embedded/tokenizer"
 

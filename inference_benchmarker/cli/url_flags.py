@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.cli.flags import Flag, parse_int, read_flags
 from inference_benchmarker.cli.header_flags import headers_of, of_user
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.packaged import packaged
+from inference_benchmarker.packaged import HTTP_FILE, packaged
 from inference_benchmarker.redact import HEADERS, redact
 from inference_benchmarker.url import endpoint_address
 
@@ -117,7 +117,7 @@ def _is_alone(options: Mapping[str, Any]) -> bool:
 def _of_address(
     text: str, options: dict[str, Any], problems: list[str], environment: MutableMapping[str, str]
 ) -> Described | None:
-    from inference_benchmarker.engine.addressed import HTTP_FILE, Asked, describe
+    from inference_benchmarker.engine.addressed import Asked, describe
 
     others = ("factories_file", "locust_file", "demo", "endpoint_name")
     problems += [f"Give either an address or {_flag(name)}, not both." for name in others if options.get(name)]
@@ -161,7 +161,7 @@ def _take_file(options: dict[str, Any], problems: list[str], environment: Mutabl
     """Find the example that is named, and hand it headers where it reads them; flags of an address are problems."""
     stray = [flag.flag for flag in _ASKED if options[flag.name] is not None]
     if options["factories_file"] is not None:
-        options["factories_file"] = _file_of(options["factories_file"])
+        options["factories_file"] = _file_of(options["factories_file"], problems)
     if options["header"]:
         if options["factories_file"] is not None and HEADERS in _source(options["factories_file"]):
             environment[HEADERS] = json.dumps(headers_of(options["header"], environment, problems))
@@ -172,16 +172,20 @@ def _take_file(options: dict[str, Any], problems: list[str], environment: Mutabl
         problems.append(f"{', '.join(stray)}: for an address, as in `benchmark URL`{instead}.")
 
 
-def _file_of(text: str) -> str:
+def _file_of(text: str, problems: list[str]) -> str:
     """A file's path; the shipped example's where it is no file, but the name of one."""
     try:
-        if not text.strip() or Path(text).expanduser().exists():
+        if not text.strip() or text.endswith(".py") or Path(text).expanduser().exists():
             return text
-        from inference_benchmarker.cli.examples import find, shipped
-
-        return str(find(text, shipped()).path)
-    except (BenchmarkError, OSError, ValueError, RuntimeError):  # told as a file that is not there
+    except (OSError, ValueError, RuntimeError):  # told as a file that is not there
         return text
+    from inference_benchmarker.cli.examples import find, shipped
+
+    try:
+        return str(find(text, shipped()).path)
+    except BenchmarkError as error:
+        problems.append(f"--factories-file {text}: there is no such file, and no such example. {error.hint}")
+        return str(packaged("factories", HTTP_FILE))  # in its place, so that none is missing
 
 
 def _source(file: str) -> str:

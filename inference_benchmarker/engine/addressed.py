@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from inference_benchmarker.packaged import HTTP_FILE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from urllib.parse import SplitResult
 
-HTTP_FILE = "http/factories_http.py"
 OPENAI_FILE = "openai_compatible/factories_by_url.py"
 RESPONSES_FILE = "openai_compatible/factories_responses_stream.py"
 JSON = "application/json"

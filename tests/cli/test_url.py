@@ -85,6 +85,11 @@ def test_an_address_stands_where_it_likes_but_not_for_a_flags_value() -> None:
         (["http://h", "--header", "A: $NOT_SET_HERE"], "--header A: $NOT_SET_HERE is not set, or empty"),
         (["http://h", "--header", "content-length: 1"], "--header Content-Length: the client sets it itself"),
         (["http://h", "--header", "A: \u20ac"], "--header A: its value has a line break or a character that no header"),
+        (
+            ["--factories-file", "factories_http"],
+            "no such example. Give one of http/factories_http or kserve",
+        ),
+        (["--factories-file", "openai_compatible/chta"], "Did you mean openai_compatible/factories_chat"),
         (["--body", "a"], "--body: for an address, as in `benchmark URL`."),
         (["--demo", "--header", "A: b"], "--header: for an address"),
     ],
