@@ -12,24 +12,22 @@ from tests.bench import Bench, ids
 
 pytestmark = pytest.mark.process
 
-BEFORE = "from inference_benchmarker import Response"
-INVOKE = """
-post(payload)
-return Response(metrics={"number": payload, "odd": payload % 2 == 1, "rare": payload if payload % 10 == 0 else None})
-"""
-FACTORIES = f"""
+FACTORIES = """
 from sender import post
 from inference_benchmarker import Response
 
 
 def invoke_factory():
     def invoke(payload):
-{"".join(f"        {line}{chr(10)}" for line in INVOKE.strip().splitlines())}
+        post(payload)
+        rare = payload if payload % 10 == 0 else None
+        return Response(metrics={"number": payload, "odd": payload % 2 == 1, "rare": rare})
+
     return invoke
 
 
 def payload_factory():
-    return {{"pre_computed": True, "input": list(range(10_000))}}
+    return {"pre_computed": True, "input": list(range(10_000))}
 """
 
 
