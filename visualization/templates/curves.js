@@ -170,7 +170,7 @@ function curve(line, x, y, box, count) {
   const over = line.over.length > 0, plain = line.run === null && !over;
   const strokes = line.run === null || line.dashed ? "" : dash(line.run);
   const style = line.run === null ? undefined : `stroke:${color(line.run)}${strokes && `;stroke-dasharray:${strokes}`}`;
-  const kind = ["curve", line.dashed && "dashed", over && "over", plain && "plain"].filter(Boolean).join(" ");
+  const kind = ["curve", line.dashed && "dashed", over && "over", plain && "plain", count > 8 && "many"].filter(Boolean).join(" ");
   const parts = [make("path", { d: pathOf(line, x, y), class: kind, style, "data-run": line.run })];
   const known = line.points.filter((point) => point.y !== null && point.run !== null);
   const step = over || line.marked ? 1 : Math.max(1, Math.ceil(known.length / 6)), first = step === 1 ? 0 : ((line.run * step) / Math.max(count, 1)) | 0;
