@@ -164,6 +164,7 @@ def test_the_closed_loop_has_no_response_time() -> None:
     found = wave([[0.02] * 10] * 3, concurrency=4)
     figures = by_title(wave_figures(found, found.summary))
     assert "Latency" in figures
+    assert [trace.name for trace in figures["Rate"].traces] == ["sent", "completed"]
     assert "Response time" not in Page(run_page(found)).text
 
 

@@ -28,7 +28,7 @@ def distribution_figures(facts: WaveFacts, summary: Summary) -> Iterator[Figure]
     """The percentiles of each time, then how often the first of them took so long."""
     for title, names in _GROUPS:
         found = {name: each for name in names if (each := summary.distribution(name)) is not None}
-        if found:
+        if found and max(each.count for each in found.values()) > 1:
             levels = tuple(level for slo, level in time_limits(facts, summary, *found) if not slo.stage)
             yield _percentiles(title if len(found) > 1 else title.partition(" and")[0], found, levels)
     if summary.latency is not None and summary.latency.minimum < summary.latency.maximum:

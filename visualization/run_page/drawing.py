@@ -93,7 +93,8 @@ def _trace(trace: Trace, across: Scale, up: Scale) -> Markup:
         d = "".join(f"M{_x(across, x)},{_y(up, y)}h0" for x, y in trace.points if y is not None)
     else:
         d = "".join(_line(trace, across, up))
-    return element("path", class_=f"trace {trace.kind} faint-{trace.faint}", style=f"--c:{colour(trace)}", d=d)
+    lone = " lone" if len(trace.values) == 1 else ""
+    return element("path", class_=f"trace {trace.kind} faint-{trace.faint}{lone}", style=f"--c:{colour(trace)}", d=d)
 
 
 def _line(trace: Trace, across: Scale, up: Scale) -> Iterator[str]:

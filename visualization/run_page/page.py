@@ -99,7 +99,7 @@ def _body(wave: Wave, name: str, album: _Album) -> Markup:
         element("dl", *words.tiles(wave, summary), id="tiles") if summary.ledger.sent else None,
         words.limits(wave, summary),
         words.findings(verdict),
-        sections.section("times", "Times", _TIMES, words.times(summary),
+        sections.section("times", "Times", words.about_times(summary), words.times(summary),
                          album.draw(distribution_figures(wave, summary), "pairs")),
         sections.section("metrics", "Values of your own", "What requests told by Response(metrics={...}).",
                          words.user_metrics(summary)),
@@ -120,12 +120,6 @@ def _body(wave: Wave, name: str, album: _Album) -> Markup:
         sections.section("plan", "The plan", "", sections.plan(wave)),
     )  # fmt: skip
     return element("div", first, element("main", *parts, id="main"))
-
-
-_TIMES = (
-    "Latency is what the endpoint took, seen by the client; response time counts from when a request was due. "
-    "p99 is what 99 of 100 requests took at most; ≥ marks a lower bound, as requests were abandoned."
-)
 
 
 def _axis(scale: Scale) -> dict[str, Any]:

@@ -76,7 +76,9 @@ def tiles(facts: WaveFacts, summary: Summary) -> Iterator[Markup]:
     share = summary.success_rate
     if share is not None:
         others = ((ledger.failed, "failed"), (ledger.abandoned, "abandoned"), (ledger.dropped, "never sent"))
-        note = ", ".join(f"{count:,} {word}" for count, word in others if count) or f"{ledger.ok:,} requests"
+        note = ", ".join(f"{count:,} {word}" for count, word in others if count) or counted(
+            ledger.ok, "request", "requests"
+        )
         tone = "bad" if share < facts.plan.success_threshold else "good" if share == 1 else ""
         yield _tile("Success", percent_text(share), note, tone)
     main = summary.distribution("default")
@@ -140,6 +142,17 @@ def findings(verdict: Verdict) -> Markup | None:
         for each in verdict.findings
     ]
     return element("ul", *rows, class_="findings") if rows else None
+
+
+def about_times(summary: Summary) -> str:
+    """The sentences that say what the times are."""
+    told = ["Latency is what the endpoint took, seen by the client"]
+    if summary.response_time is not None:
+        told.append("response time counts from when a request was due")
+    told.append("p99 is what 99 of 100 requests took at most")
+    if summary.ledger.abandoned:
+        told.append("≥ marks a lower bound, as requests were abandoned")
+    return "; ".join(told) + "."
 
 
 def times(summary: Summary) -> Markup | None:
