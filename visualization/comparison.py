@@ -14,6 +14,7 @@ from inference_benchmarker.facts.server_metric import SIGNS
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.summary.student_t import student_t
 from visualization.intervals import CONFIDENCE, LEAST_BLOCKS, Estimate, Estimates
+from visualization.user_rows import user_metrics_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -131,7 +132,10 @@ class ServerRow:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs side by side; ``unlike`` says in what their plans differ."""
+    """Two runs side by side; ``unlike`` says in what their plans differ.
+
+    ``own``: metrics of the user's own. Nobody knows whether more of one is better, so that they have no outcome.
+    """
 
     base: Wave
     new: Wave
@@ -139,6 +143,7 @@ class Comparison:
     server_rows: tuple[ServerRow, ...]
     checks: tuple[Check, ...]
     unlike: tuple[str, ...]
+    own: tuple[Row, ...] = ()
 
     @property
     def of_one_run(self) -> bool:
@@ -159,7 +164,8 @@ def compare(base: Wave, new: Wave, limits: Sequence[MaxRegression] = ()) -> Comp
     open_loop = base.open_loop and new.open_loop
     wanted = {limit: _named(limit, open_loop=open_loop) for limit in limits}
     names = list(dict.fromkeys([*_METRICS, *wanted.values()]))
-    before, after = Estimates(base, names), Estimates(new, names)
+    own = user_metrics_of((base, new))
+    before, after = Estimates(base, [*names, *own]), Estimates(new, [*names, *own])
     rows = [Row(*name, before.of(*name), after.of(*name), least=_least(name, wanted)) for name in names]
     measured = [row for row in rows if row.base or row.new or (row.metric, row.stat) in wanted.values()]
     tested = _with_intervals(measured)
@@ -171,6 +177,7 @@ def compare(base: Wave, new: Wave, limits: Sequence[MaxRegression] = ()) -> Comp
         server_rows=tuple(_server_rows(base.server_metrics or (), new.server_metrics or ())),
         checks=tuple(Check(limit, by_name[name]) for limit, name in wanted.items()),
         unlike=tuple(_differences(base, new)),
+        own=tuple(_with_intervals([Row(*name, before.of(*name), after.of(*name)) for name in own])),
     )
 
 

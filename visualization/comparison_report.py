@@ -7,10 +7,19 @@ import re
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.summary.time_table import marked
 from inference_benchmarker.text import plain
 from inference_benchmarker.version import SCHEMA_VERSION
-from inference_benchmarker.wording import INDENT, aligned, duration_text, metric_text, percent_text, unit_text
+from inference_benchmarker.wording import (
+    INDENT,
+    aligned,
+    duration_text,
+    metric_text,
+    number_text,
+    percent_text,
+    unit_text,
+)
 from visualization.intervals import Percentile, interval
 from visualization.runs import TIMES
 
@@ -39,6 +48,9 @@ def to_text(comparison: Comparison, *, colour: bool = False) -> str:
     head = [_TITLE, "-" * len(_TITLE), *(INDENT + line for line in _run_lines(comparison)), ""]
     table = map(plain, aligned([_HEADER, *map(_cells, comparison.rows)]))
     lines = []
+    if comparison.own:
+        head_of_own = ["Values of your own", *_HEADER[1:-1]]
+        lines += ["", *aligned([head_of_own, *(_cells(row)[:-1] for row in comparison.own)])]
     if comparison.server_rows:
         lines += [
             "",
@@ -61,7 +73,8 @@ def to_markdown(comparison: Comparison) -> str:
     ]
     bold = [[*row[:-1], f"**{row[-1]}**" if row[-1] in _COLOURS else row[-1]] for row in cells]
     lines = ["### Benchmark comparison", "", *(f"- {line}" for line in _run_lines(comparison, _literal)), ""]
-    lines += ["| " + " | ".join(row) + " |" for row in [_HEADER, ["---", *["---:"] * 4, "---"], *bold, *server]]
+    own = [[*_cells(row)[:-1], ""] for row in comparison.own]
+    lines += ["| " + " | ".join(row) + " |" for row in [_HEADER, ["---", *["---:"] * 4, "---"], *bold, *own, *server]]
     if closing := list(_closing_lines(comparison)):
         lines += ["", *(f"- {line.strip()}" for line in closing)]
     return "\n".join(map(plain, [*lines, "", " ".join(_LEGEND)])) + "\n"
@@ -96,6 +109,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
         "new": _run_json(comparison.new),
         "unlike": list(comparison.unlike),
         "metrics": [_row_json(row) for row in comparison.rows],
+        "user_metrics": [_own_json(row) for row in comparison.own],
         "server_metrics": [
             {
                 "metric": row.name,
@@ -144,6 +158,8 @@ def _value(row: Row, estimate: Estimate | None) -> str:
         return "-"
     if row.metric == "success":
         return percent_text(estimate.value)
+    if row.metric.startswith(PREFIX):
+        return number_text(estimate.value)
     text = f"{estimate.value:.4g}/s" if row.metric in ("rate", "tokens") else duration_text(estimate.value)
     return ("≥" if estimate.is_lower_bound else "") + text
 
@@ -229,6 +245,11 @@ def _row_json(row: Row) -> dict[str, Any]:
         "high": None if row.high is None or math.isinf(row.high) else row.high,
         "outcome": row.outcome,
     }
+
+
+def _own_json(row: Row) -> dict[str, Any]:
+    """Without an outcome: whether more is better is not known."""
+    return {name: value for name, value in _row_json(row).items() if name != "outcome"}
 
 
 def _estimate_json(estimate: Estimate | None) -> dict[str, Any] | None:

@@ -13,7 +13,9 @@ from inference_benchmarker import Wave
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir
-from tests.waves import observe, on_time, open_plan
+from tests.waves import make_run, observe, on_time, open_plan
+from visualization.comparison import compare
+from visualization.comparison_report import to_json, to_markdown, to_text
 from visualization.figures import Bars
 from visualization.intervals import Estimates, Ratio, ratio_error
 from visualization.run_page import run_page
@@ -117,3 +119,30 @@ def test_an_interval_holds_the_mean_of_what_was_told(seconds: list[list[float]])
     assert found.error == pytest.approx(ratio_error(sums, counts.astype(float)), abs=1e-9)
     low, high = found.ends(2.0)
     assert low <= found.value <= high
+
+
+def test_a_comparison_has_their_changes_without_an_outcome(tmp_path: Path) -> None:
+    base, new = run(tmp_path / "a", 5, rows=12_345.0), run(tmp_path / "b", 8)
+    found = compare(base, new)
+    by_name = {row.name: row for row in found.own}
+    assert list(by_name) == [f"metric.{name}.{stat}" for name in ("hit", "rows") for stat in ("mean", "p50", "p99")]
+    mean = by_name["metric.hit.mean"]
+    assert mean.change == pytest.approx(0.6)
+    assert mean.low is not None
+    assert mean.high is not None
+    assert mean.low - 1e-9 <= 0.6 <= mean.high + 1e-9
+    assert by_name["metric.rows.mean"].new is None
+    assert not any(row.metric.startswith("metric.") for row in found.rows), "more tests make all intervals wider"
+    text = to_text(found)
+    (line,) = [line for line in text.splitlines() if "metric.hit.mean" in line]
+    assert line.split()[:4] == ["metric.hit.mean", "0.5", "0.8", "+60.0%"]
+    assert "| metric.rows.mean | 12,345 | - | - | - |  |" in to_markdown(found)
+    told = to_json(found)["user_metrics"][0]
+    assert (told["metric"], told["base"]["value"], told["new"]["value"]) == ("metric.hit.mean", 0.5, 0.8)
+    assert "outcome" not in told
+
+
+def test_a_comparison_without_any_says_nothing_of_them(tmp_path: Path) -> None:
+    found = compare(make_run(tmp_path / "a"), make_run(tmp_path / "b"))
+    assert found.own == ()
+    assert "Values of your own" not in to_text(found)
