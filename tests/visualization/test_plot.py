@@ -55,6 +55,32 @@ def test_page_and_pictures_go_to_the_first_run(runs: list[Path], capsys: pytest.
     assert all(path.read_bytes().startswith(PNG) for path in written[1:])
 
 
+def test_the_page_of_one_run_is_its_report_unless_fields_are_chosen(runs: list[Path], tmp_path: Path) -> None:
+    legend = ("--plot-metadata", json.dumps({"a": {"legend": "the only <one>"}}), "--plot-format", "html")
+
+    def titled(*flags: object) -> str:
+        assert plot(runs[:1], "--plot-output-dir", tmp_path / "out", *flags) == 0
+        found = re.search(
+            "<title>(.*)</title>", (tmp_path / "out" / "benchmark_plots.html").read_text(encoding="utf-8")
+        )
+        assert found is not None
+        return found[1]
+
+    assert titled(*legend) == "the only &lt;one&gt;: VALID"
+    assert titled("--plot-fields", '{"locust": ["Latency (ms)"]}', "--plot-format", "html") == "Benchmark comparison"
+    (runs[0] / "summary.json").write_text("{")
+    assert titled("--plot-format", "html") == "Benchmark comparison", "which tells what is damaged"
+
+
+def test_runs_in_folders_are_called_by_them(tmp_path: Path) -> None:
+    times = [tmp_path / side / f"2026112{number}T144423Z_benchmark" for number, side in enumerate(("base", "new"))]
+    for number, path in enumerate(times):
+        make_run(path, 300 + number)
+    assert plot(times, "--plot-output-dir", tmp_path, "--plot-format", "html") == 0
+    page = (tmp_path / "benchmark_plots.html").read_text(encoding="utf-8")
+    assert all(f'"label":"{name}"' in page for name in ("base", "new"))
+
+
 def test_the_page_needs_nothing_else(runs: list[Path], tmp_path: Path) -> None:
     assert plot(runs, "--plot-output-dir", tmp_path / "new" / "folder", "--plot-format", "html") == 0
     (page,) = (tmp_path / "new" / "folder").iterdir()

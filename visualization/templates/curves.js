@@ -166,11 +166,13 @@ function pathOf(line, x, y) {
   return d;
 }
 
+const LIMITS = ["limit", "allowed"]; // the names of lines that are one
+
 function curve(line, x, y, box, count) {
   const over = line.over.length > 0, plain = line.run === null && !over;
   const strokes = line.run === null || line.dashed ? "" : dash(line.run);
   const style = line.run === null ? undefined : `stroke:${color(line.run)}${strokes && `;stroke-dasharray:${strokes}`}`;
-  const kind = ["curve", line.dashed && "dashed", over && "over", plain && "plain", count > 8 && "many"].filter(Boolean).join(" ");
+  const kind = ["curve", line.dashed && "dashed", over && "over", plain && "plain", plain && LIMITS.includes(line.name) && "level", count > 8 && "many"].filter(Boolean).join(" ");
   const parts = [make("path", { d: pathOf(line, x, y), class: kind, style, "data-run": line.run })];
   const known = line.points.filter((point) => point.y !== null && point.run !== null);
   const step = over || line.marked ? 1 : Math.max(1, Math.ceil(known.length / 6)), first = step === 1 ? 0 : ((line.run * step) / Math.max(count, 1)) | 0;
@@ -180,7 +182,7 @@ function curve(line, x, y, box, count) {
     if (over && invalid(point.run)) parts.push(make("text", { class: "bad", x: x(point.x), y: y(point.y) - 9, "text-anchor": "middle" }, "✗"));
   });
   const level = plain && line.name && line.points[0].y === line.points[line.points.length - 1].y;
-  if (level) parts.push(make("text", { class: "soft", x: x(line.points[0].x) + 2, y: y(line.points[0].y) - 4 }, line.name));
+  if (level) parts.push(make("text", { class: LIMITS.includes(line.name) ? "level" : "soft", x: x(line.points[0].x) + 2, y: y(line.points[0].y) - 4 }, line.name));
   if (line.knee && over && line.points.some((point) => point.x === line.knee[0])) parts.push(...knee(line.knee, x, y, box));
   return parts;
 }
@@ -230,9 +232,11 @@ function tellRuns(chart, lines, stop) {
   return points.flatMap((p) => [...about(p.run), pair(chart.x.title, withUnit(p.x, chart.x.unit)), pair(chart.y.title, withUnit(p.y, chart.y.unit))]);
 }
 
+const MOST_TOLD = 14;
+
 function tellLines(chart, lines, stop, x) {
   const title = chart.x.scale === "nines" ? percentText(stop) : `${chart.x.title} ${withUnit(stop, chart.x.unit)}`;
-  const rows = lines.flatMap((line) => {
+  const rows = lines.filter((line) => lit === null || line.run === lit).flatMap((line) => {
     const known = line.points.filter((p) => p.y !== null);
     if (!known.length || line.run === null) return [];
     const at = nearest(known.map((p) => p.x), x.at(stop), x.at);
@@ -241,6 +245,8 @@ function tellLines(chart, lines, stop, x) {
     row.firstChild.prepend(swatch(line.run), " ");
     return [row];
   });
+  const more = rows.length - MOST_TOLD;
+  if (more > 1) rows.splice(MOST_TOLD, rows.length, make("div", {}, `and ${more} more; a click on a run lights it up alone`));
   return [make("b", {}, title), ...rows, ...(chart.strip ? tellStrip(chart.strip, stop, x.at) : [])];
 }
 
