@@ -12,7 +12,8 @@ from inference_benchmarker.text import one_line
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.wording import duration_text, percent_text
-from visualization.run_page.markup import Markup, element
+from visualization.run_page.again import command
+from visualization.run_page.markup import Markup, element, joined
 from visualization.run_page.waterfall import Step, steps
 from visualization.run_page.words import lines, middle_and_tail, table
 
@@ -180,13 +181,15 @@ def client(facts: WaveFacts, summary: Summary) -> Markup | None:
 
 def plan(facts: WaveFacts) -> Markup:
     """The plan and the environment, as they are stored; folded."""
+    again = command(facts.plan)
     parts = (("The plan (plan.json)", facts.plan.public_json()), ("The environment", facts.environment))
     folded = [
         element("details", element("summary", title), lines([json.dumps(data, indent=2, ensure_ascii=False)]))
         for title, data in parts
         if data
     ]
-    return element("div", *folded)
+    line = None if again is None else joined(element("p", "The same load again:", class_="note"), lines([again]))
+    return element("div", line, *folded)
 
 
 def notes(found: Sequence[str]) -> Iterator[Markup]:
