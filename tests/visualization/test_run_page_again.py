@@ -25,6 +25,7 @@ LINES = (
     "--stages 'steady=80:15s, 80..260:10s, 80:15s' --slo 'p99<150ms' --slo 'steady:p50<30ms' --success-threshold 0.9",
     "--client-rps 5 --obs-time 3 --goodput 'ttft<1s,itl<50ms' --request-timeout 2 --drain-timeout 5 --max-in-flight 7",
     "--client-rps 5 --obs-time 3 --sample-client-hw --load-timeout 9",
+    "--client-rps 5 --obs-time 3 --set 'MODEL=a model' --set SIZE=3",
 )
 
 
@@ -35,7 +36,7 @@ def plan_of(line: str) -> WavePlan:
 @pytest.fixture(autouse=True)
 def _factories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("f.py").write_text("def invoke_factory(): ...\ndef payload_factory(): ...\n")
+    Path("f.py").write_text("MODEL = 'x'\nSIZE = 1\n\ndef invoke_factory(): ...\ndef payload_factory(): ...\n")
 
 
 @pytest.mark.parametrize("line", LINES)

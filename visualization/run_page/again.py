@@ -29,7 +29,7 @@ _FLAGS = {
     "records": "--records",
     "name": "--name",
 }
-_IN_WORDS = ("load", "bounds", "slos", "goodput", "sample_client_hw")
+_IN_WORDS = ("load", "bounds", "slos", "goodput", "sample_client_hw", "factory_settings")
 _OF_THE_RUN_ALONE = ("output_dir", "port", "ui", "debug")
 _DEFAULTS = {
     each.name: each.default if each.default_factory is MISSING else each.default_factory() for each in fields(WavePlan)
@@ -74,6 +74,8 @@ def _rest(plan: WavePlan) -> Iterator[str]:
         value = getattr(plan, name)
         if value is not None and value != _DEFAULTS[name]:
             yield from (flag, str(value))
+    for name, value in plan.factory_settings.items():
+        yield from ("--set", f"{name}={value}")
     for slo in plan.slos:
         yield from ("--slo", slo.expression)
     if plan.goodput:
