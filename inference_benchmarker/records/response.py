@@ -58,11 +58,12 @@ class Response:
             object.__setattr__(self, "metrics", checked_metrics(self.metrics) or None)
 
     def checked(self) -> Response:
-        """One of this very class, its fields checked: those of a class derived from it may be anything."""
-        return self if type(self) is Response else Response(*(getattr(self, name) for name in Response.__slots__))
+        """One of this very class, its fields checked: those of a class derived from it may be anything, or not there."""
+        return self if type(self) is Response else Response(*(getattr(self, name, None) for name in Response.__slots__))
 
     def updated(self, later: Response) -> Response:
         """With what a later one of the same stream says: some servers send the input's tokens first."""
+        later = later.checked()
         said = {n: getattr(later if getattr(later, n) is not None else self, n) for n in Response.__slots__}
         if self.metrics and later.metrics:
             said["metrics"] = {**self.metrics, **later.metrics}

@@ -412,3 +412,11 @@ class TestResponse:
         with pytest.raises(TypeError, match="tokens_out"):
             Mine().checked()
         assert Response(1).checked() == Response(1)
+
+    def test_a_derived_class_of_before_there_was_a_field_is_one_without_it(self) -> None:
+        class Mine(Response):
+            def __init__(self) -> None:
+                object.__setattr__(self, "tokens_out", 5)
+
+        assert Mine().checked() == Response(tokens_out=5)
+        assert Response(3, metrics={"a": 1}).updated(Mine()) == Response(3, 5, metrics={"a": 1})
