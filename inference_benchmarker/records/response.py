@@ -58,7 +58,7 @@ class Response:
             object.__setattr__(self, "metrics", checked_metrics(self.metrics) or None)
 
     def checked(self) -> Response:
-        """One of this very class, its fields checked: those of a class derived from it may be anything, or not there."""
+        """One of this very class, its fields checked: those of a derived class may be anything, or not there."""
         return self if type(self) is Response else Response(*(getattr(self, name, None) for name in Response.__slots__))
 
     def updated(self, later: Response) -> Response:
