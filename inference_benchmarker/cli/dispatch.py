@@ -93,6 +93,8 @@ def _dispatch(arguments: list[str]) -> int:
         return _run(arguments[0], arguments[1:])
     if "--compare" in arguments:
         return _run("compare", arguments)
+    if arguments[:1] == ["plot"]:
+        return _run("plot", ["--plot", *arguments[1:]])
     if any(argument.partition("=")[0] == "--plot" for argument in arguments):
         return _run("plot", arguments)
     if arguments and arguments[0] in ("--init", "--self-test"):
@@ -116,7 +118,7 @@ def _is_address(word: str) -> bool:
 def _no_command(word: str) -> BenchmarkError:
     from inference_benchmarker.suggest import as_file, meant, question
 
-    known = (*COMMANDS, "--plot", "--compare")
+    known = (*COMMANDS, "plot", "--plot", "--compare")
     hint = as_file(word) or question(meant(word, known))
     return BenchmarkError(
         f"There is no command {word!r}.{hint}", f"Commands are {', '.join(known)}; a wave is told by flags."

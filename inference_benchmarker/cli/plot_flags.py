@@ -14,6 +14,7 @@ from inference_benchmarker.units import MIB
 
 _MOST_BYTES = 16 * MIB
 _MOST_NAMES = 5
+_OF_A_RUN = ("plan.json", "summary.json", "capacity.json")
 KINDS = ("html", "png", "svg")
 
 
@@ -93,7 +94,7 @@ class Plot:
 
 def make_plot(options: dict[str, Any], problems: list[str]) -> Plot:
     """The comparison that the flags describe, or one error with everything that is wrong with them."""
-    runs = tuple(path for text in options["plot"] or () for path in _folders(text))
+    runs = tuple(path for text in options["plot"] or () for each in _folders(text) for path in _runs_of(each))
     if not runs:
         problems.append("--plot needs one run directory or more.")
     given = read_flags(PLOT["comparison"], options, problems).values
@@ -112,6 +113,14 @@ def make_plot(options: dict[str, Any], problems: list[str]) -> Plot:
         notes=notes,
         quiet=bool(given["quiet"]),
     )
+
+
+def _runs_of(folder: Path) -> list[Path]:
+    """The folder; where it is neither a run nor a search, those in it, the first one first."""
+    if any((folder / name).exists() for name in _OF_A_RUN):
+        return [folder]
+    inside = {file.parent for name in _OF_A_RUN for file in folder.glob(f"*/{name}")}
+    return sorted(inside) or [folder]
 
 
 def _folders(text: str) -> list[Path]:

@@ -192,11 +192,11 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
             [
                 "There is no command 'chekc'. Did you mean check? "
                 "Commands are factory, check, capacity, plan, replay, report, metrics, client, endpoint, endpoints, "
-                "--plot, --compare; a wave is told by flags."
+                "plot, --plot, --compare; a wave is told by flags."
             ],
         ),
         (["facory", "x"], ["There is no command 'facory'. Did you mean factory? Commands"]),
-        (["plot", "x"], ["There is no command 'plot'. Did you mean --plot? Commands"]),
+        (["plto", "x"], ["There is no command 'plto'. Did you mean plot? Commands"]),
         (["nothing-like-it"], ["There is no command 'nothing-like-it'. Commands"]),
         (["f.py"], ["There is no command 'f.py'. Give it as --factories-file f.py. Commands"]),
         (["check", "f.py"], ["Unknown argument 'f.py'. Give it as --factories-file f.py."]),

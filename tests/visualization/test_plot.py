@@ -72,11 +72,12 @@ def test_the_page_of_one_run_is_its_report_unless_fields_are_chosen(runs: list[P
     assert titled("--plot-format", "html") == "Benchmark comparison", "which tells what is damaged"
 
 
-def test_runs_in_folders_are_called_by_them(tmp_path: Path) -> None:
+def test_folders_stand_for_the_runs_in_them_which_are_called_by_them(tmp_path: Path) -> None:
     times = [tmp_path / side / f"2026112{number}T144423Z_benchmark" for number, side in enumerate(("base", "new"))]
     for number, path in enumerate(times):
         make_run(path, 300 + number)
-    assert plot(times, "--plot-output-dir", tmp_path, "--plot-format", "html") == 0
+    folders = [str(path.parent) for path in times]
+    assert main(["plot", *folders, "--plot-output-dir", str(tmp_path), "--plot-format", "html"]) == 0
     page = (tmp_path / "benchmark_plots.html").read_text(encoding="utf-8")
     assert all(f'"label":"{name}"' in page for name in ("base", "new"))
 
