@@ -14,7 +14,7 @@ from inference_benchmarker.units import MIB
 
 _MOST_BYTES = 16 * MIB
 _MOST_NAMES = 5
-_OF_A_RUN = ("plan.json", "summary.json", "capacity.json")
+_OF_A_SEARCH = "capacity.json"
 KINDS = ("html", "png", "svg")
 
 
@@ -117,9 +117,12 @@ def make_plot(options: dict[str, Any], problems: list[str]) -> Plot:
 
 def _runs_of(folder: Path) -> list[Path]:
     """The folder; where it is neither a run nor a search, those in it, the first one first."""
-    if any((folder / name).exists() for name in _OF_A_RUN):
+    from inference_benchmarker.wave.run_dir import RunDir
+
+    names = (RunDir(folder).plan.name, RunDir(folder).summary.name, _OF_A_SEARCH)
+    if any((folder / name).exists() for name in names):
         return [folder]
-    inside = {file.parent for name in _OF_A_RUN for file in folder.glob(f"*/{name}")}
+    inside = {file.parent for name in names for file in folder.glob(f"*/{name}")}
     return sorted(inside) or [folder]
 
 

@@ -196,7 +196,7 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
             ],
         ),
         (["facory", "x"], ["There is no command 'facory'. Did you mean factory? Commands"]),
-        (["plto", "x"], ["There is no command 'plto'. Did you mean plot? Commands"]),
+        (["plots", "x"], ["There is no command 'plots'. Did you mean plot? Commands"]),
         (["nothing-like-it"], ["There is no command 'nothing-like-it'. Commands"]),
         (["f.py"], ["There is no command 'f.py'. Give it as --factories-file f.py. Commands"]),
         (["check", "f.py"], ["Unknown argument 'f.py'. Give it as --factories-file f.py."]),
