@@ -118,7 +118,7 @@ def _is_address(word: str) -> bool:
 def _no_command(word: str) -> BenchmarkError:
     from inference_benchmarker.suggest import as_file, meant, question
 
-    known = (*COMMANDS, "plot", "--plot", "--compare")
+    known = (*COMMANDS, "plot", "--compare")
     hint = as_file(word) or question(meant(word, known))
     return BenchmarkError(
         f"There is no command {word!r}.{hint}", f"Commands are {', '.join(known)}; a wave is told by flags."
