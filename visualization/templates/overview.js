@@ -40,7 +40,10 @@ function moreRow(run, width) {
 function addOverview() {
   if (!data.overview) return;
   const { columns, rows, same } = data.overview;
-  const most = columns.map((column, place) => Math.max(0, ...rows.flatMap((cells) => (cells[place].bar ? [cells[place].bar.value, cells[place].bar.high || 0] : []))));
+  const most = columns.map(({ level }, place) => {
+    const ends = rows.flatMap((cells) => (cells[place].bar ? [cells[place].bar.value, cells[place].bar.high || 0] : []));
+    return Math.max(0, ...ends, ...within(level ? [level] : [], ends, "linear").map(({ value }) => value));
+  });
   const body = make("tbody");
   const pairs = rows.map((cells, run) => [runRow(run, cells, columns, most), moreRow(run, columns.length + 1)]);
   const order = (place, falling) => {
