@@ -17,7 +17,7 @@ _ARRIVALS = {"poisson": "Poisson arrivals", "constant": "evenly spaced arrivals"
 
 def card(run: Run) -> Card:
     """All of them."""
-    notes = [word for word in ("interrupted",) if run.facts.get(word)]
+    notes = [word for word in ("interrupted", "aborted") if run.facts.get(word)]
     limited = run.facts.get("limited_by")
     notes += [f"{limited}-limited"] if limited else []
     findings = findings_of(run)
