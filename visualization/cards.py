@@ -21,13 +21,13 @@ def card(run: Run) -> Card:
     limited = run.facts.get("limited_by")
     notes += [f"{limited}-limited"] if limited else []
     findings = findings_of(run)
-    missed = sum(each.get("severity") == "missed" for each in findings)
+    missed = sum(each.get("severity") == "missed" and each.get("code") != "aborted" for each in findings)
     notes += [f"{missed} threshold{'s' if missed > 1 else ''} missed"] if missed else []
     return Card(
         label=run.label,
         verdict=run.verdict + (f" ({', '.join(notes)})" if notes else ""),
         doubtful=run.doubtful,
-        missed=missed > 0,
+        missed=any(each.get("severity") == "missed" for each in findings),
         facts=tuple(facts(run).values()),
         headline=(),
         hover=run.hover,

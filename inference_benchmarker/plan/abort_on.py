@@ -52,8 +52,11 @@ def _condition(text: str) -> Slo | str:
     if text.count(":"):
         return " (it goes by the last seconds, whatever their stage)"
     found = Slo.read(text)
-    if isinstance(found, Slo) and found.metric not in _JUDGED:
-        return f" ({found.metric} is known when the wave is over; while it runs there are {', '.join(_JUDGED[1:])})"
+    metric = found.metric if isinstance(found, Slo) else "default"
+    if text.strip().startswith("metric."):
+        metric = "a metric of your own"
+    if metric not in _JUDGED:
+        return f" ({metric} is known when the wave is over; while it runs there are {', '.join(_JUDGED[1:])})"
     return found
 
 
