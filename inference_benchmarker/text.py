@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
+import re
+import unicodedata
+from functools import cache
+
+MOST_PROSE = 100  # columns: longer lines are hard to read, however wide the terminal is
+_NO_BREAK = "\u00a0"
+_WIDE_SIGN = "\ufe0f"  # makes the sign before it an emoji, which takes two columns
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[mu]?s|min|h|[KMG]i?B(?:/s)?)\b)")
+_CELLS = re.compile(r" *\S+(?: \S+)*")
 
 
 def plain(text: str) -> str:
@@ -23,20 +31,83 @@ def one_line(text: str, limit: int = 60) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def folded(text: str, width: int) -> str:
-    """A text whose lines are no longer than ``width`` columns, as far as they have spaces.
+def columns(text: str) -> int:
+    """The columns of a terminal that a text takes."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
 
-    What does not fit stands below the line's last cell. A row of a table whose cells fill it is left as it is.
+
+def cut(text: str, width: int) -> str:
+    """As much of a text as so many columns hold."""
+    while (more := columns(text) - max(width, 0)) > 0:
+        text = text[:-more] if text.isascii() else text[: -(more // 2 or 1)]
+    return text
+
+
+@cache
+def _columns(character: str) -> int:
+    if character == _WIDE_SIGN:
+        return 1
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def folded(text: str, width: int) -> str:
+    """A text whose lines are no longer than ``width`` columns, but for a word that is.
+
+    What does not fit stands below the line's last cell. Of the row of a table, it is the cells that go on below.
     """
     return "\n".join(piece for line in text.split("\n") for piece in _folded(line, width))
+
+
+def wrapped(words: str, width: int, first: str = "", below: str = "") -> list[str]:
+    """The words in lines of at most ``width`` columns: ``first`` stands before them, ``below`` before further lines.
+
+    A number stays with its unit.
+    """
+    lines = [first]
+    for word in _BEFORE_UNIT.sub(_NO_BREAK, words).split(" "):
+        longer = lines[-1] + (" " if lines[-1] not in (first, below) else "") + word
+        if columns(longer) <= width:
+            lines[-1] = longer
+        elif not lines[-1].strip():
+            lines[-1] = _indented(word, width, lines[-1])
+        elif word:
+            lines.append(_indented(word, width, below))
+    return [line.replace(_NO_BREAK, " ").rstrip() for line in lines]
+
+
+def _indented(word: str, width: int, indent: str) -> str:
+    """A word behind an indent, of which a long word leaves less; one that fits into no line is left to the terminal."""
+    room = width - columns(word)
+    return (indent if room < 0 else indent[:room]) + word
 
 
 def _folded(line: str, width: int) -> list[str]:
     place = line.rfind("  ") + 2 if "  " in line else 0
     before, words = line[:place], line[place:]
-    if len(line) <= width or place > width // 2:
+    is_prose = columns(before) <= width // 2
+    if columns(line) <= (min(width, MOST_PROSE) if is_prose else width):
         return [line]
-    below = " " * (place if before.strip() else place + 2)
-    return wrap(
-        words, width, initial_indent=before, subsequent_indent=below, break_long_words=False, break_on_hyphens=False
-    )
+    if not is_prose:
+        return _row_folded(line, width)
+    return wrapped(words, min(width, MOST_PROSE), before, " " * (place if before.strip() else place + 2))
+
+
+def _row_folded(row: str, width: int) -> list[str]:
+    """The cells of a row, as many in a line as fit."""
+    below = " " * (len(row) - len(row.lstrip(" ")) + 2)
+    lines = [""]
+    for cell in _CELLS.findall(row):
+        if not lines[-1] or columns(lines[-1] + cell) <= width:
+            lines[-1] += cell
+        else:
+            lines.append(below + cell.strip())
+    return [piece for line in lines for piece in _cell_folded(line, width, below)]
+
+
+def _cell_folded(line: str, width: int, below: str) -> list[str]:
+    if columns(line) <= width:
+        return [line]
+    words = line.lstrip(" ")
+    return wrapped(words, width, line[: len(line) - len(words)], below)

@@ -6,10 +6,13 @@ import math
 from html import escape
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.text import columns, wrapped
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 INDENT = "   "
+_GAP = 2  # between the columns of a table
 _PLAIN_UNITS = ("None", "Count", "Percent")
 
 
@@ -97,20 +100,51 @@ def _rounded(seconds: float, digits: int) -> str:
     return f"{value:.{digits}f} {unit}" if tiny else f"{value:.{digits}g} {unit}"
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def aligned(rows: Sequence[Sequence[str]], width: int | None = None) -> Iterator[str]:
     """Rows of cells as lines: the first column to the left, numbers to the right.
 
-    The header's first cell may reach into the room that its second one leaves.
+    The header's first cell may reach into the room that its second one leaves. A table that is wider than ``width`` has
+    its columns nearer to one another; where that is not enough, long names stand above their numbers, and the columns
+    that do not fit in another table below.
     """
-    first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = list(_table(rows, _GAP)) if rows else []
+    if width is None or _widest(lines) <= width:
+        yield from lines
+    else:
+        yield from _narrow(rows, width)
+
+
+def _narrow(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    every, least = len(rows[0]), _GAP if any(" " in title for title in rows[0][1:]) else 1
+    numbers = sum(least + max(map(columns, column)) for column in list(zip(*rows, strict=True))[1:])
+    room = max(width - len(INDENT) - numbers, width // 3)
+    short = [[row[0] if columns(row[0]) <= room else "", *row[1:]] for row in rows]
+    for count, gap in ((every, _GAP), (every, least), *((count, _GAP) for count in range(every - 1, 1, -1))):
+        lines = list(_table([row[:count] for row in short], gap))
+        if _widest(lines) <= width:
+            break
+    for row, (name, *_), line in zip(rows, short, lines, strict=True):
+        if name != row[0]:
+            yield from wrapped(row[0], width, INDENT, INDENT)
+        yield line
+    if count < every:
+        yield from aligned([[row[0], *row[count:]] for row in rows], width)
+
+
+def _widest(lines: Iterable[str]) -> int:
+    return max(map(columns, lines), default=0)
+
+
+def _table(rows: Sequence[Sequence[str]], gap: int) -> Iterator[str]:
+    first, *widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
     if widths:
-        room = widths[0] - len(rows[0][1])
-        first = max(len(rows[0][0]) - room, *(len(row[0]) for row in rows[1:]), 0)
+        room = widths[0] - columns(rows[0][1])
+        first = max(columns(rows[0][0]) - room, *(columns(row[0]) for row in rows[1:]), 0)
     for row in rows:
-        line, end = INDENT + row[0].ljust(first), len(INDENT) + first
+        line, end = INDENT + row[0], len(INDENT) + first
         for cell, width in zip(row[1:], widths, strict=True):
-            end += 2 + width
-            line += cell.rjust(end - len(line))
+            end += gap + width
+            line += " " * (end - columns(line) - columns(cell)) + cell
         yield line.rstrip()
 
 

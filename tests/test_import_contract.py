@@ -47,7 +47,7 @@ LIGHT = {  # what tells whether arguments are good
     *(f"inference_benchmarker.{name}" for name in ("advance", "memory", "units", "version", "wording")),
     "server_capacity.aiperf.options",
 }
-LATE = {"key_pilot", "live_lines", "panel", "progress"}  # imported when a wave begins
+LATE = {"key_pilot", "live_limits", "live_lines", "panel", "progress"}  # imported when a wave begins
 OF_FLAGS = ("flags", "_plan")  # flags, and the plan that they describe
 COMMANDS = [
     path for path in FILES if str(path).startswith(CLI) and not path.stem.endswith(OF_FLAGS) and path.stem not in LATE

@@ -20,7 +20,7 @@ from inference_benchmarker.text import folded
         ("VALID: one two three four five six", "VALID: one two three\n  four five six"),
         ("   ! late: one two three four", "   ! late: one two\n     three four"),
         ("   Rate:  10/s target, 10/s sent", "   Rate:  10/s target,\n          10/s sent"),
-        ("    1.0s  +2 s  alarm was so fired", "    1.0s  +2 s  alarm was so fired"),
+        ("    1.0s  +2 s  alarm was so fired", "    1.0s  +2 s\n      alarm was so\n      fired"),
         ("  1.0s  alarm AlarmHigh has fired", "  1.0s  alarm\n        AlarmHigh has\n        fired"),
         ("   a-path/that/has/no/space/at/all", "   a-path/that/has/no/space/at/all"),
         ("", ""),

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.embedded import DEMO_URL
-from inference_benchmarker.cli.terminal import say, say_nothing
+from inference_benchmarker.cli.terminal import print_report, report_width, say, say_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,4 +52,4 @@ def print_aiperf(wave: Wave | None, result: AiperfResult | None, *, as_json: boo
         told = {} if wave is None else wave.to_json()
         print(json.dumps({**told, "aiperf": None if result is None else result.to_json()}, indent=2), flush=True)
     elif result is not None:
-        print(("" if wave is None else "\n") + aiperf_text(result), end="", flush=True)
+        print_report(("" if wave is None else "\n") + aiperf_text(result, report_width()))

@@ -27,8 +27,7 @@ WINDOW_S = 5
 LAG_LIMIT_S = 0.005  # as the schedule lag's least limit
 APART = 1.1  # response time that is so much above latency is shown beside it
 LEAST_GROWTH = 0.05  # of the rate: what is in flight swings by less
-NO_BREAK = "\u00a0"
-_BARS = "▁▂▃▄▅▆▇"  # none fills its line: steady figures would be a wall
+_NOTHING, _BARS = "▁", "▂▃▄▅▆▇"  # none fills its line: steady figures would be a wall
 
 Points = list[float | None]
 
@@ -51,13 +50,16 @@ def sparkline(points: Sequence[float | None], stop: int, width: int) -> str:
     if width < 1:
         return ""
     length = -(-LINE_S // width)
-    highest: defaultdict[int, float] = defaultdict(float)
+    known: defaultdict[int, list[float]] = defaultdict(list)
     for second, point in enumerate(points, stop - len(points)):
-        highest[second // length] = max(highest[second // length], point or 0.0)
-    top = max(highest.values(), default=0.0)
-    heights = [round(highest[place] / top * (len(_BARS) - 1)) if top else 0 for place in sorted(highest)]
-    bars = (_BARS[height] if highest[place] else " " for place, height in zip(sorted(highest), heights, strict=True))
-    return "".join(bars)[-(LINE_S // length) :]
+        known[second // length] += [] if point is None else [point]
+    highest = [max(known[place], default=None) for place in sorted(known)]
+    top = max((value for value in highest if value is not None), default=0.0)
+    return "".join(" " if value is None else _bar(value, top) for value in highest)[-(LINE_S // length) :]
+
+
+def _bar(value: float, top: float) -> str:
+    return _BARS[round(value / top * (len(_BARS) - 1))] if value > 0 else _NOTHING
 
 
 def rows(plan: WavePlan, spool_state: SpoolState) -> list[Row]:
@@ -111,7 +113,7 @@ def _in_flight(spool_state: SpoolState, first: int, stop: int) -> Iterator[Row]:
         grows = numbers[-1] > numbers[-2] and growth >= max(
             1.0, LEAST_GROWTH * feed.over(stop - WINDOW_S, stop).sent / WINDOW_S
         )
-        text += f", +{growth:,.0f}/s" if grows else ""
+        text += f", falling behind: +{growth:,.0f}/s" if grows else ""
     yield Row("in flight", text, [float(number) for number in numbers], grows)
     if ledger.dropped:
         yield Row("dropped", f"{ledger.dropped:,}", [], alarm=True)
@@ -161,9 +163,9 @@ def _errors(spool_state: SpoolState, minute: list[Cell], recent: Cell) -> Iterat
     yield Row("errors", f"{failed:,}{now}", [float(cell.errors) for cell in minute], failed > 0)
 
 
-def error_names(feed: Feed) -> str:
-    """The errors so far, most frequent first; empty without any."""
-    return ", ".join(_unbroken(f"{count:,} x {one_line(name)}") for name, count in feed.failed.most_common(5))
+def error_names(feed: Feed) -> list[str]:
+    """The errors so far, most frequent first."""
+    return [f"{count:,} x {one_line(name)}" for name, count in feed.failed.most_common(5)]
 
 
 def stage_text(plan: WavePlan, now_s: float) -> str:
@@ -175,7 +177,7 @@ def stage_text(plan: WavePlan, now_s: float) -> str:
         if now_s < end:
             of = f"{place} of {len(plan.load.stages)}"
             which = f"{name} ({of})" if stage.name else of
-            return f"stage {which}: {rates_text(stage.from_rps, stage.to_rps)}, {end - now_s:,.0f} s left"
+            return f"{which}: {rates_text(stage.from_rps, stage.to_rps)}, {end - now_s:,.0f} s left"
     return ""
 
 
@@ -184,15 +186,9 @@ def rates_text(first: object, last: object) -> str:
     return f"{first}/s" if first == last else f"{first}..{last}/s"
 
 
-def server_text(readings: Iterable[LiveMetric]) -> str:
-    """The server's metrics of this moment; empty where none are known."""
-    texts = [_unbroken(f"{one_line(reading.name)} {_reading_text(reading)}") for reading in readings]
-    return f"server: {', '.join(texts)}" if texts else ""
-
-
-def _unbroken(text: str) -> str:
-    """A text that is not divided between two lines."""
-    return text.replace(" ", NO_BREAK)
+def server_texts(readings: Iterable[LiveMetric]) -> list[str]:
+    """The server's metrics of this moment."""
+    return [f"{one_line(reading.name)} {_reading_text(reading)}" for reading in readings]
 
 
 def _reading_text(reading: LiveMetric) -> str:

@@ -16,7 +16,7 @@ from inference_benchmarker.cli.metrics_flags import (
     read_options,
 )
 from inference_benchmarker.cli.server_metrics import sources_of
-from inference_benchmarker.cli.terminal import say, say_nothing
+from inference_benchmarker.cli.terminal import print_report, say, say_nothing
 from inference_benchmarker.exit_codes import INTERRUPTED, MISSED, OK
 from inference_benchmarker.version import SCHEMA_VERSION
 
@@ -32,7 +32,10 @@ def run(arguments: list[str]) -> int:
     options, problems = metrics_parser().parsed(arguments)
     window = read_options(options, problems, time.time())
     found, interrupted = _read(options["endpoint_config"], window, quiet=options["quiet"])
-    print(_json(window, found) if options["json"] else _text(window, found), end="", flush=True)
+    if options["json"]:
+        print(_json(window, found), end="", flush=True)
+    else:
+        print_report(_text(window, found))
     if interrupted:
         return INTERRUPTED
     return MISSED if any(not (row.tells or row.complete) for row in found) else OK
@@ -66,7 +69,8 @@ def _read(config: str, window: PastWindow, *, quiet: bool | None) -> tuple[list[
 
 
 def _text(window: PastWindow, rows: Sequence[ServerMetric]) -> str:
-    from inference_benchmarker.report.text import joined, metric_lines
+    from inference_benchmarker.report.server_metrics import metric_lines
+    from inference_benchmarker.report.text import joined
 
     return joined(iter([f"Server metrics, {window}"]), metric_lines(rows))
 

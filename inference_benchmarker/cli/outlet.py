@@ -1,6 +1,7 @@
 """The standard streams on their way out: secrets are hidden, foreign text is plain.
 
-A reader who leaves, or stands still, neither ends a command nor holds it up.
+Where a terminal lacks a sign, one that is like it is written. A reader who leaves, or stands still, neither ends a
+command nor holds it up.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO, cast
 
+from inference_benchmarker.cli.likeness import LIKENESS
 from inference_benchmarker.redact import redact, secret_values, without
 from inference_benchmarker.text import plain_lines
 
@@ -30,9 +32,16 @@ class Outlet(io.TextIOBase):
     terminal, a full pipe): waiting would hold up what is being reported on.
     """
 
-    def __init__(self, stream: TextIO, clean: Callable[[str], str], patience_s: float | None = None) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        clean: Callable[[str], str],
+        patience_s: float | None = None,
+        hide: Callable[[str], str] | None = None,
+    ) -> None:
         self._stream = stream
         self._clean = clean
+        self._hide = hide or _hide
         self._patience_s = patience_s
         self._waits = True
         self.error: OSError | None = None
@@ -71,7 +80,7 @@ class Outlet(io.TextIOBase):
 
     def styled(self) -> TextIO:
         """The same stream for a view of ours that moves the cursor, and makes foreign text plain by itself."""
-        return cast("TextIO", Outlet(self._stream, _hide, self._patience_s))
+        return cast("TextIO", Outlet(self._stream, self._hide, self._patience_s))
 
     def _open(self) -> bool:
         if self.error is not None:
@@ -96,8 +105,8 @@ def outlets() -> Iterator[tuple[Outlet, Outlet]]:
     before = sys.stdout, sys.stderr
     for stream in before:
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that has no ≥ still gets its report
-    out = Outlet(sys.stdout, lambda text: plain_lines(_hide_values(text)))
+            stream.reconfigure(errors=LIKENESS)  # a terminal that has no ≥ still gets its report
+    out = Outlet(sys.stdout, lambda text: plain_lines(_hide_values(text)), hide=_hide_values)
     err = Outlet(sys.stderr, lambda text: plain_lines(_hide(text)), PATIENCE_S)
     sys.stdout, sys.stderr = cast("TextIO", out), cast("TextIO", err)
     try:
@@ -139,7 +148,7 @@ def _write_whole(stream: TextIO, text: str, patience_s: float | None) -> None:
         stream.write(text)
         return
     stream.flush()
-    rest = memoryview(text.encode(stream.encoding or "utf-8", "replace"))
+    rest = memoryview(text.encode(stream.encoding or "utf-8", LIKENESS))
     while rest:
         try:
             rest = rest[os.write(number, rest) :]

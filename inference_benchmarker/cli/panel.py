@@ -1,94 +1,97 @@
-"""The panel of the live view as rich draws it: as wide as the terminal, a line for each figure."""
+"""The panel of the live view: as wide as the terminal, a line for each figure. Pure."""
 
 from __future__ import annotations
 
 from itertools import zip_longest
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.cli.live_lines import LINE_S, NO_BREAK, sparkline
+from inference_benchmarker.cli.live_lines import LINE_S, sparkline
+from inference_benchmarker.cli.screen import fitted
+from inference_benchmarker.text import columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import Group
-    from rich.text import Text
-
     from inference_benchmarker.cli.live_lines import Row
+    from inference_benchmarker.cli.screen import Line
 
 TWO_COLUMNS = 132  # columns of a terminal from which on figures stand side by side
 MOST_BAR = 30
 MOST_LINES = 3
-_SPACE, _MOST_VALUE = 2, 26
+_SPACE, _MOST_VALUE = 2, 30
 _USUAL_NAME, _USUAL_VALUE = len("response time p99"), 17  # widths that seldom change: the lines beside them stand still
 
 
-def head(elapsed: str, share: float | None, text: str, width: int) -> Text:
+def head(elapsed: str, share: float | None, text: str, width: int) -> Line:
     """The time, a bar for the share that is over (None: nobody knows the end, so there is none), and the state."""
-    from rich.text import Text
-
     if share is None:
-        return Text(f"{elapsed}  {text}")
-    bar = min(MOST_BAR, width // 3)
+        return [(f"{elapsed}  {text}", "")]
+    bar = max(min(MOST_BAR, width // 3, width - len(elapsed) - columns(text) - 5), 0)
     done = round(share * bar)
-    return Text.assemble(f"{elapsed}  ", ("━" * done, "bar.complete"), ("━" * (bar - done), "bar.back"), f"  {text}")
+    return [(f"{elapsed}  ", ""), ("━" * done, "green"), ("─" * (bar - done), "dim"), (f"  {text}", "")]
 
 
-def panel(first: Text, rows: Sequence[Row], last: Sequence[str], stop: int, width: int) -> Group:
-    """The head, the figures with their last minute up to second ``stop``, and lines of text below them."""
-    from rich.console import Group
-    from rich.text import Text
-
+def panel(
+    first: Line, rows: Sequence[Row], lists: Sequence[tuple[str, Sequence[Line]]], stop: int, width: int
+) -> list[Line]:
+    """The head, the figures with their last minute up to second ``stop``, and lists of texts below them by name."""
     half = (len(rows) + 1) // 2 if width >= TWO_COLUMNS else len(rows)
-    columns = [rows[:half], rows[half:]] if half < len(rows) else [rows]
-    room = (width - 1 - (len(columns) - 1) * _SPACE) // len(columns)
-    drawn = [_lines(column, stop, room) for column in columns]
+    sides = [rows[:half], rows[half:]] if half < len(rows) else [rows]
+    room = (width - 1 - (len(sides) - 1) * _SPACE) // len(sides)
+    drawn = [_figures(side, stop, room) for side in sides]
     figures = [
-        Text((" " * _SPACE), no_wrap=True).join(_padded(each, room) for each in line)
-        for line in zip_longest(*drawn, fillvalue=Text())
+        [piece for side in line for piece in (*_padded(side, room), (" " * _SPACE, ""))]
+        for line in zip_longest(*drawn, fillvalue=())
     ]
-    texts = [Text(line) for text in last for line in _wrapped(text, width - 1)]
-    return Group(*(_cut(line, width) for line in (first, *figures, *texts)))
+    below = [line for name, cells in lists for line in _listed(name, cells, width - 1)]
+    return [first, *map(_stripped, figures), *below]
 
 
-def _lines(rows: Sequence[Row], stop: int, room: int) -> list[Text]:
+def _figures(rows: Sequence[Row], stop: int, room: int) -> list[Line]:
     """Name, value and line of each row; the line has what names and values leave."""
-    from rich.text import Text
-
     name = max([_USUAL_NAME, *(len(row.name) for row in rows)])
     value = min(max([_USUAL_VALUE, *(len(row.value) for row in rows)]), _MOST_VALUE)
     value = max(min(value, room - name - _SPACE), 1)
     space = min(room - name - value - 2 * _SPACE, LINE_S)
-    lines = []
-    for row in rows:
-        text = row.value if len(row.value) <= value else f"{row.value[: value - 1]}…"
-        style = "bold yellow" if row.alarm else "bold"
-        line = sparkline(row.points, stop, space)
-        lines.append(
-            Text.assemble(
-                (row.name.ljust(name), "dim"),
-                " " * _SPACE,
-                (text.ljust(value), style),
-                " " * _SPACE,
-                (line, "yellow" if row.alarm else "cyan"),
-            )
-        )
-    return lines
+    return [
+        [
+            (row.name.ljust(name + _SPACE), "dim"),
+            *_padded(fitted([(row.value, "alarm" if row.alarm else "bold")], value), value + _SPACE),
+            (sparkline(row.points, stop, space), "yellow" if row.alarm else "cyan"),
+        ]
+        for row in rows
+    ]
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    """The lines of a text, of which a few are enough."""
-    lines = wrap(text, width, subsequent_indent="  ", max_lines=MOST_LINES, placeholder=" …", break_on_hyphens=False)
-    return [line.replace(NO_BREAK, " ") for line in lines]
+def _listed(name: str, cells: Sequence[Line], width: int) -> list[Line]:
+    """A list in lines, of which a few are enough; none of its texts is divided but one that is longer than a line."""
+    begin: Line = [(name.ljust(_USUAL_NAME + _SPACE), "dim")]
+    below: Line = [(" " * (_USUAL_NAME + _SPACE), "")]
+    if width < 2 * _USUAL_NAME + _SPACE:
+        begin, below = [(f"{name}: ", "dim")], [("  ", "")]
+    lines = [begin]
+    for cell in cells:
+        longer = [*lines[-1], *([("  ", "")] if lines[-1] not in (begin, below) else []), *cell]
+        if _width(longer) <= width or lines[-1] in (begin, below):
+            lines[-1] = longer
+        else:
+            lines.append([*below, *cell])
+    if len(lines) > MOST_LINES:
+        lines = [*lines[: MOST_LINES - 1], fitted([*lines[MOST_LINES - 1], (" " * width, "")], width)]
+    return [fitted(line, width) for line in lines] if cells else []
 
 
-def _padded(line: Text, room: int) -> Text:
-    line.truncate(room, pad=True)
-    return line
+def _width(line: Line) -> int:
+    return sum(columns(text) for text, _ in line)
 
 
-def _cut(line: Text, width: int) -> Text:
-    line.no_wrap = True
-    line.truncate(width - 1, overflow="ellipsis")
-    line.rstrip()
-    return line
+def _padded(line: Line, room: int) -> Line:
+    return [*line, (" " * (room - _width(line)), "")]
+
+
+def _stripped(line: Line) -> Line:
+    """Without spaces at its end."""
+    pieces = list(line)
+    while pieces and not pieces[-1][0].strip():
+        pieces.pop()
+    return pieces

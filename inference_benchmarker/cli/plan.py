@@ -47,7 +47,7 @@ def run(arguments: list[str]) -> int:
 
         print(json.dumps(made.data, indent=2), flush=True)
     else:
-        print_report(to_text(made.data, str(folder), report_width(WIDTH)))
+        print_report(to_text(made.data, str(folder), report_width() or WIDTH))
     draw_plan(folder, say)
     return int(made.data["exit_code"])
 

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
+from inference_benchmarker.cli.live_limits import limits_so_far
 from inference_benchmarker.cli.live_lines import (
     WINDOW_S,
     about,
     error_names,
     last_arrival_ns,
     rows,
-    server_text,
+    server_texts,
     stage_text,
 )
+from inference_benchmarker.cli.panel import head, panel
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.steering import rate_at
-from inference_benchmarker.text import plain_lines
 from inference_benchmarker.units import NS
+from inference_benchmarker.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from inference_benchmarker.cli.live_limits import LimitSoFar
+    from inference_benchmarker.cli.screen import Line, Screen
     from inference_benchmarker.facts.server_metric import Newest
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.histogram import Histogram
@@ -104,8 +108,7 @@ def headline(plan: WavePlan) -> str:
         bounds.append(f"for {round(plan.bounds.duration_s, 3).normalize():f} s")
     if plan.bounds.num_requests is not None:
         bounds.append(f"until {plan.bounds.num_requests:,} are sent")
-    workers = "1 worker" if plan.workers == 1 else f"{plan.workers} workers"
-    return f"{' '.join(filter(None, (what, ', or '.join(bounds))))}, from {workers}."
+    return f"{' '.join(filter(None, (what, ', or '.join(bounds))))}, from {counted(plan.workers, 'worker', 'workers')}."
 
 
 def line(plan: WavePlan, snapshot: Snapshot) -> str:
@@ -150,61 +153,71 @@ class PlainView:
 
 
 class PanelView:
-    """Keeps a small panel on a terminal up to date."""
+    """Keeps a small panel on a terminal up to date, from the first moment on."""
 
-    def __init__(self, plan: WavePlan, stream: TextIO, sources: Sequence[Newest] = ()) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
+    def __init__(self, plan: WavePlan, screen: Screen, sources: Sequence[Newest] = ()) -> None:
         self._plan = plan
         self._sources = sources
         self._meter = Meter(plan)
-        self._console = Console(file=stream)
-        self._live = Live(console=self._console, auto_refresh=False, transient=True)
-        self._shown = False
+        self._screen = screen
         self._foot = ""
-        self._seen: tuple[SpoolState, int] | None = None
+        self._shown: Callable[[], list[Line]] | None = None
 
     def set_foot(self, text: str) -> None:
         """A line beneath all others, shown at once."""
         self._foot = text
-        if self._seen is not None:
-            self._live.update(self._draw(*self._seen), refresh=True)
+        self._redraw()
 
     def say(self, message: str) -> None:
         """A sentence about what happens now, above the panel."""
-        self._console.print(plain_lines(message), highlight=False, markup=False)
+        self._screen.print(message)
+        self._redraw()
+
+    def starting(self, what: str, seconds: float) -> None:
+        """The wave has not begun."""
+        self._shown = lambda: [[(f"{seconds:.1f}s  {what}", "")]]
+        self._redraw()
 
     def update(self, spool_state: SpoolState, now_ns: int) -> None:
         """The wave goes on."""
-        if not self._shown:
-            self._live.start()
-            self._shown = True
-        self._seen = spool_state, now_ns
-        self._live.update(self._draw(spool_state, now_ns), refresh=True)
+        self._shown = lambda: self._panel(spool_state, now_ns)
+        self._redraw()
 
     def close(self) -> None:
         """Take the panel away: the report follows."""
-        if self._shown:
-            self._live.stop()
-            self._shown, self._seen = False, None
+        self._screen.clear()
+        self._shown = None
 
-    def _draw(self, spool_state: SpoolState, now_ns: int) -> Any:
-        from inference_benchmarker.cli.panel import head, panel
+    def _redraw(self) -> None:
+        if self._shown is not None:
+            foot: list[Line] = [[(self._foot, "")]] if self._foot else []
+            self._screen.show([*self._shown(), *foot])
 
+    def _panel(self, spool_state: SpoolState, now_ns: int) -> list[Line]:
+        width, _ = self._screen.size()
         snapshot = self._meter.take(spool_state, now_ns)
         end = "" if self._plan.bounds.duration_s is None else f" / {self._plan.bounds.duration_s:f}s"
         elapsed, state = f"{max(snapshot.now_s, 0):.0f}s{end}", f"{snapshot.sent:,} sent, {snapshot.state}"
-        first = head(elapsed, snapshot.share, state, self._console.width)
-        figures = rows(self._plan, spool_state)
+        first = head(elapsed, snapshot.share, state, width)
         readings = chain.from_iterable(source.latest() for source in self._sources)
-        last = [
-            stage_text(self._plan, snapshot.now_s),
-            error_names(spool_state.feed),
-            server_text(readings),
-            self._foot,
+        stage = stage_text(self._plan, snapshot.now_s)
+        lists = [
+            ("stage", _cells([stage] if stage else [])),
+            ("limits so far", [_limit(limit) for limit in limits_so_far(self._plan, spool_state)]),
+            ("errors by name", _cells(error_names(spool_state.feed), "alarm")),
+            ("server", _cells(server_texts(readings))),
         ]
-        return panel(first, figures, list(filter(None, last)), spool_state.whole_seconds, self._console.width)
+        return panel(first, rows(self._plan, spool_state), lists, spool_state.whole_seconds, width)
+
+
+def _cells(texts: Sequence[str], colour: str = "") -> list[Line]:
+    return [[(text, colour)] for text in texts]
+
+
+def _limit(limit: LimitSoFar) -> Line:
+    """A limit with its mark and value; the mark can be read without its colour."""
+    colour = {None: "dim", True: "green", False: "red"}[limit.kept]
+    return [(limit.mark, colour), (f" {limit.expression} ", ""), (limit.value, "bold")]
 
 
 def _counts(snapshot: Snapshot) -> list[str]:

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.cli.terminal import print_report, say, say_nothing
+from inference_benchmarker.cli.terminal import print_report, report_width, say, say_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -80,10 +80,10 @@ def print_with_metrics(
     tell = say_nothing if options["quiet"] else say
     with counting_interrupts():
         if not options["json"]:
-            print_report(wave.texts()[0] + "\n")
+            print_report(wave.texts(report_width())[0] + "\n")
         wave = with_metrics(wave, sources, follower or follower_of(sources), tell)
         if not options["json"]:
-            print_report(wave.texts()[1])
+            print_report(wave.texts(report_width())[1])
     return wave
 
 

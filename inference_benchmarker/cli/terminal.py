@@ -10,7 +10,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO
 
 from inference_benchmarker.advance import listening
-from inference_benchmarker.text import folded, plain_lines
+from inference_benchmarker.cli.colours import coloured, wanted
+from inference_benchmarker.text import cut, folded, plain_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,22 +26,33 @@ if TYPE_CHECKING:
 
 SLOW_S = 2.0  # what takes longer has somebody asking how far it is
 _AGAIN_S = 0.2
-_LEAST_WIDTH = 40  # of a terminal whose lines are worth folding
+_LEAST_WIDTH = 30  # of a terminal whose lines are worth folding
 _EMPTIED = "\r\x1b[K"
 
 
 def say(message: str) -> None:
-    """A line beside the result."""
-    print(message, file=sys.stderr, flush=True)
+    """A line beside the result; on a terminal a long one goes on in the next."""
+    _PASSING.empty()
+    width = _width(sys.stderr) - 1 if sys.stderr.isatty() else 0
+    print(folded(plain_lines(message), width) if width > _LEAST_WIDTH else message, file=sys.stderr, flush=True)
 
 
 def say_nothing(_: str) -> None:
     """--quiet."""
 
 
+def passing(message: str, *, quiet: bool | None = False) -> None:
+    """Say what happens now, in a line of a terminal that the next one overwrites."""
+    if not quiet and sys.stderr.isatty():
+        _PASSING.show(message)
+
+
 def print_result(found: Any, *, as_json: bool | None) -> None:
     """Print the outcome of a search or a check."""
-    print(json.dumps(found.to_json(), indent=2) + "\n" if as_json else found.to_text(), end="", flush=True)
+    if as_json:
+        print(json.dumps(found.to_json(), indent=2), flush=True)
+    else:
+        print_report(found.to_text())
 
 
 def print_wave(wave: Wave, *, as_json: bool | None) -> None:
@@ -48,19 +60,24 @@ def print_wave(wave: Wave, *, as_json: bool | None) -> None:
     if as_json:
         print(json.dumps(wave.to_json(), indent=2), flush=True)
     else:
-        print_report(wave.text())
+        print_report(wave.text(report_width()))
 
 
 def print_report(text: str) -> None:
-    """A report, or a part of it: on a terminal a long line goes on in the next one at a space."""
-    width = report_width(0)
-    print(folded(text, width) if width else text, end="", flush=True)
+    """A report, or a part of it: on a terminal a long line goes on in the next one at a space; elsewhere it is one."""
+    _PASSING.empty()
+    width = report_width()
+    shown = text if width is None else folded(plain_lines(text), width)
+    if wanted(sys.stdout):
+        print(coloured(shown), end="", file=_styled(sys.stdout), flush=True)
+    else:
+        print(shown, end="", flush=True)
 
 
-def report_width(usual: int) -> int:
-    """The columns of a terminal that a report is printed on; ``usual`` where there is none, or a very narrow one."""
-    width = _width(sys.stdout) - 1 if sys.stdout.isatty() else 0  # a sign as ⚠️ may take two columns
-    return width if width > _LEAST_WIDTH else usual
+def report_width() -> int | None:
+    """The columns of a terminal that a report is printed on; None where there is none, or a very narrow one."""
+    width = _width(sys.stdout) - 1 if sys.stdout.isatty() else 0  # the last column makes some terminals begin a line
+    return width if width >= _LEAST_WIDTH else None
 
 
 def write_file(data: bytes) -> None:
@@ -74,11 +91,14 @@ def write_file(data: bytes) -> None:
 def live_view(plan: WavePlan, sources: Sequence[Newest] = (), *, quiet: bool | None) -> Live:
     """The view of a running wave: a panel on a terminal, with the newest of the ``sources``; plain lines elsewhere."""
     from inference_benchmarker.cli.progress import PanelView, PlainView
+    from inference_benchmarker.cli.screen import Screen
     from inference_benchmarker.engine.live import Nobody
 
     if quiet:
         return Nobody()
-    return PanelView(plan, _styled(), sources) if sys.stderr.isatty() else PlainView(plan, sys.stderr)
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        return PlainView(plan, sys.stderr)
+    return PanelView(plan, Screen(_styled(sys.stderr), colours=wanted(sys.stderr)), sources)
 
 
 def search_view(plan: WavePlan, text: Callable[[SpoolState, int], str] | None, *, quiet: bool | None) -> Live:
@@ -88,7 +108,7 @@ def search_view(plan: WavePlan, text: Callable[[SpoolState, int], str] | None, *
     from inference_benchmarker.cli.search_view import SearchView
 
     on_terminal = sys.stderr.isatty()
-    stream = _styled() if on_terminal else sys.stderr
+    stream = _styled(sys.stderr) if on_terminal else sys.stderr
     return SearchView(text, stream, (lambda: _width(sys.stderr)) if on_terminal else None)
 
 
@@ -122,11 +142,33 @@ def _width(stream: TextIO) -> int:
         return 80
 
 
-def _styled() -> TextIO:
-    """Standard error for what moves the cursor."""
+def _styled(stream: TextIO) -> TextIO:
+    """A stream for what moves the cursor, or has colours."""
     from inference_benchmarker.cli.outlet import Outlet
 
-    return sys.stderr.styled() if isinstance(sys.stderr, Outlet) else sys.stderr
+    return stream.styled() if isinstance(stream, Outlet) else stream
+
+
+class _Passing:
+    """A line of a terminal that does not stay."""
+
+    def __init__(self) -> None:
+        self._shown = False
+
+    def show(self, message: str) -> None:
+        """Overwrite it."""
+        self._shown = True
+        text = cut(plain_lines(message), _width(sys.stderr) - 1)
+        print(_EMPTIED + text, end="", file=_styled(sys.stderr), flush=True)
+
+    def empty(self) -> None:
+        """Leave nothing in it."""
+        if self._shown:
+            self._shown = False
+            print(_EMPTIED, end="", file=_styled(sys.stderr), flush=True)
+
+
+_PASSING = _Passing()
 
 
 @contextmanager
@@ -134,20 +176,16 @@ def progress(quiet: bool | None) -> Iterator[Callable[[str], None]]:
     """Yields a function that says how a search goes on: on a terminal the next line overwrites what is being tried."""
     from client_capacity.search import PASSING
 
-    passing = ""
-
     def overwrite(message: str) -> None:
-        nonlocal passing
-        width = _width(sys.stderr) - 1
-        message = plain_lines(message)
-        passing = message[:width] if message.startswith(PASSING) else ""
-        print(f"{_EMPTIED}{passing or message}", end="" if passing else "\n", file=_styled(), flush=True)
+        if message.startswith(PASSING):
+            _PASSING.show(message)
+        else:
+            say(message)
 
     try:
         yield say_nothing if quiet else overwrite if sys.stderr.isatty() else say
     finally:
-        if passing:
-            print(_EMPTIED, end="", file=_styled(), flush=True)
+        _PASSING.empty()
 
 
 @contextmanager
@@ -169,7 +207,6 @@ class _HowFar:
 
     def __init__(self) -> None:
         self._next_s: float | None = None
-        self._written = False
 
     def __call__(self, what: str, done: int, of: int) -> None:
         now = monotonic()
@@ -179,12 +216,8 @@ class _HowFar:
             self.empty()
         elif now >= self._next_s:
             self._next_s = now + _AGAIN_S
-            self._written = True
-            text = f"{what}: {done / of:.0%}"
-            print(_EMPTIED + text[: _width(sys.stderr) - 1], end="", file=_styled(), flush=True)
+            _PASSING.show(f"{what}: {done / of:.0%}")
 
     def empty(self) -> None:
         """Leave nothing in the line."""
-        if self._written:
-            print(_EMPTIED, end="", file=_styled(), flush=True)
-            self._written = False
+        _PASSING.empty()

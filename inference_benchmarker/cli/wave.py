@@ -15,7 +15,7 @@ from inference_benchmarker.cli.demo import ADDRESS_DEFAULTS, MODEL_DEFAULTS, fil
 from inference_benchmarker.cli.embedded import embedded_endpoint
 from inference_benchmarker.cli.former_flags import in_todays_words
 from inference_benchmarker.cli.server_metrics import beside, follower_of, print_with_metrics, say_warnings, sources_of
-from inference_benchmarker.cli.terminal import at_the_keys, has_terminal, how_far, live_view, print_wave, say
+from inference_benchmarker.cli.terminal import at_the_keys, has_terminal, how_far, live_view, passing, print_wave, say
 from inference_benchmarker.cli.url_flags import take_endpoint, without_addresses
 from inference_benchmarker.cli.wave_flags import WAVE_FLAGS
 from inference_benchmarker.cli.wave_plan import make_plan
@@ -71,12 +71,15 @@ def run(arguments: list[str]) -> int:
         parser.print_help()
         return OK
     plan, aiperf, options = _understood(parser, arguments)
+    passing(f"Starting{' the embedded endpoint' if options['demo'] else ''}…", quiet=options["quiet"])
     give_back_large_blocks()
     with (
         _embedded_endpoint(plan) if options["demo"] else nullcontext(plan) as plan,
         aiperf_stage(aiperf, plan, options) as stage,
         how_far(quiet=options["quiet"]),
     ):
+        if options["endpoint_config"]:
+            passing("Loading what reads the server's metrics…", quiet=options["quiet"])
         sources = sources_of(options["endpoint_config"], plan.server_limits)
         if stage is None:
             return _exit_code(_offered(plan, sources, options, last=True))

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.abort_watch import AbortWatch
 from inference_benchmarker.engine.disk import DiskWatch, free_bytes
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.room import stored
-from inference_benchmarker.verdict.aborts import aborted_text
 from inference_benchmarker.wave.finalise import finalise
+from inference_benchmarker.wording import counted
 
 if TYPE_CHECKING:
-    from inference_benchmarker.engine.live import Live
+    from inference_benchmarker.engine.live import Undisturbed
     from inference_benchmarker.engine.pilot import Pilot
     from inference_benchmarker.engine.processes import Interrupts, Processes
     from inference_benchmarker.plan.plan import WavePlan
@@ -27,14 +25,12 @@ if TYPE_CHECKING:
 
 POLL_S = 0.02
 LIVE_INTERVAL_S = 0.5
-PATIENCE_S = 2.0  # what takes longer is said
 PING_S = 2.0
 SILENT_S = 30.0  # a primary that answers no ping for so long hangs
 BEGINNING_S = 120.0  # before its first word: sixty workers may be starting beside it on two cores
 ABORT_S = 3.0  # what a second Ctrl-C leaves to the primary
 AT_ONCE_S = 1.5  # and a third, which may come in the same moment as the first two
 DISK_S = 5.0
-DEAD_DRAIN_S = 3.0  # what is in flight to an endpoint that takes no connection any more is hardly answered
 PAUSE_S = 1.0  # a pass that took longer stood still itself: that is no silence of the primary's
 WHERE_S = 1.5  # how long a worker that is being loaded may take to tell where it is
 BEFORE_IT_BEGAN = "Interrupted before the wave began; nothing was measured."
@@ -52,7 +48,7 @@ class Conductor:
         spool_state: SpoolState,
         *,
         interrupts: Interrupts,
-        live: Live,
+        live: Undisturbed,
         pilot: Pilot | None = None,
     ) -> None:
         self.plan = plan
@@ -71,14 +67,11 @@ class Conductor:
         self._disk_error: str | None = None
         self._spill: Path | None = None
         now = time.monotonic()
-        self._next_update = now + PATIENCE_S
+        self._next_update = self._begun = now
         self._load_until = now + float(plan.load_timeout_s)
         self._disk = DiskWatch(str(run_dir.path))
         self._next_ping = self._last_pass = self._next_disk = now
         self._aborted_at: float | None = None
-        self._abort_watch = AbortWatch(plan)
-        self._aborted = False
-        self._drained_by: float | None = None
         self._missing = list(range(plan.workers))
         self._listening = False
 
@@ -100,7 +93,6 @@ class Conductor:
             self._watch_disk()
             self._ask_pilot()
             self._show()
-            self._end_drain()
             self._processes.wait(POLL_S)
 
     def finalise(self, facts: dict[str, Any]) -> Wave:
@@ -252,34 +244,15 @@ class Conductor:
 
     def _show(self) -> None:
         now = time.monotonic()
-        if self._t0 is None:
-            if now >= self._next_update:
-                self._next_update = now + 5 * PATIENCE_S
-                ready = self.plan.workers - len(self._missing)
-                self._live.say(f"Loading the endpoint: {ready} of {self.plan.workers} workers are ready.")
-            return
         if now < self._next_update:
             return
         self._next_update = now + LIVE_INTERVAL_S
+        if self._t0 is None:
+            self._live.starting(self._waited_for(), now - self._begun)
+            return
         self.spool_state.read()
         self._live.update(self.spool_state, time.monotonic_ns() - self._t0)
-        self._look_for_abort(time.monotonic_ns() - self._t0)
 
-    def _look_for_abort(self, now_ns: int) -> None:
-        """End the wave early where its plan says so; not one that has sent all, or that a person ended."""
-        over = (self.spool_state.planned_end, self.plan.bounds.duration_ns)
-        if self._aborted or self._interrupts.count or any(end is not None and now_ns >= end for end in over):
-            return
-        aborted = self._abort_watch.look(self.spool_state.feed, self.spool_state.whole_seconds)
-        if aborted is None:
-            return
-        self._aborted = True
-        self._processes.tell_primary(f"aborted {json.dumps(aborted.to_json())}")
-        self._live.say(f"The wave is ended: {aborted_text(aborted)}. Requests in flight are waited for.")
-        if not aborted.condition:
-            self._drained_by = time.monotonic() + DEAD_DRAIN_S
-
-    def _end_drain(self) -> None:
-        if self._drained_by is not None and time.monotonic() >= self._drained_by:
-            self._drained_by = None
-            self._processes.tell_primary("abort")
+    def _waited_for(self) -> str:
+        ready = self.plan.workers - len(self._missing)
+        return f"Loading the endpoint: {ready} of {counted(self.plan.workers, 'worker is', 'workers are')} ready."

@@ -24,6 +24,7 @@ from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.wave.environment import describe_environment
 from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir, cannot_write
+from inference_benchmarker.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +66,7 @@ def run_wave(
     made = _identity(run_dir)
     keep = False
     try:
+        live.starting(f"Starting {counted(plan.workers, 'worker', 'workers')}.", 0)
         with counting_interrupts() as interrupts, ExitStack() as following:
             with beside(run_dir), Processes(plan.workers, run_dir) as processes:
                 facts = facts_of(plan, calibration)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from inference_benchmarker.wave.spool_state import SpoolState
+
+PATIENCE_S = 2.0  # what takes longer is said where it is not shown
 
 
 class Live(Protocol):
@@ -23,11 +25,29 @@ class Live(Protocol):
         """The wave is over."""
 
 
+@runtime_checkable
+class ShowsStart(Protocol):
+    """A watcher that shows what a wave waits for before it begins; one that does not is told where it takes long."""
+
+    def starting(self, what: str, seconds: float) -> None:
+        """The wave has not begun: what is waited for, and for how long by now."""
+
+
 class Undisturbed:
     """A view that may fail: what cannot be shown is left out, for that is no reason to lose a wave."""
 
     def __init__(self, view: Live) -> None:
         self._view: Live | None = view
+        self._next_s = PATIENCE_S
+
+    def starting(self, what: str, seconds: float) -> None:
+        """Hand on, or say it now and then."""
+        if isinstance(self._view, ShowsStart):
+            view = self._view
+            self._try(lambda _: view.starting(what, seconds))
+        elif seconds >= self._next_s:
+            self._next_s = seconds + 5 * PATIENCE_S
+            self.say(what)
 
     def say(self, message: str) -> None:
         """Hand on."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MAX_ROWS = 20
 
 
-def label_lines(labels: Sequence[LabelRow]) -> Iterator[str]:
+def label_lines(labels: Sequence[LabelRow], width: int | None = None) -> Iterator[str]:
     """A table of the labels that most requests have."""
     if not labels:
         return
@@ -31,18 +31,18 @@ def label_lines(labels: Sequence[LabelRow]) -> Iterator[str]:
             else [mean_text(d), *(value_text(d, v) for v in (d.percentile(50), d.percentile(99), d.maximum))]
         )
         rows.append([one_line(row.label), f"{row.sent:,}", f"{row.ok:,}", f"{row.failed:,}", *times])
-    yield from aligned([header, *rows])
+    yield from aligned([header, *rows], width)
     if len(labels) > _MAX_ROWS:
         yield f"{INDENT}… and {len(labels) - _MAX_ROWS} more labels, in summary.json"
 
 
-def error_lines(errors: Sequence[ErrorRow]) -> Iterator[str]:
+def error_lines(errors: Sequence[ErrorRow], width: int | None = None) -> Iterator[str]:
     """A table of the most frequent errors, and a text of the first of them."""
     if not errors:
         return
     rows = [["Errors", "count", "first at"]]
     rows += [[one_line(row.key), f"{row.count:,}", f"{row.first_s:.1f}s"] for row in errors[:_MAX_ROWS]]
-    yield from aligned(rows)
+    yield from aligned(rows, width)
     for row in errors[:3]:
         if row.texts:
             yield f"{INDENT}{one_line(row.key)}: {one_line(row.texts[0], 160)}"

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from inference_benchmarker.summary.distribution import Distribution
 
 
-def user_metric_lines(metrics: Mapping[str, Distribution]) -> Iterator[str]:
+def user_metric_lines(metrics: Mapping[str, Distribution], width: int | None = None) -> Iterator[str]:
     """A table of the metrics that requests told."""
     if metrics:
-        yield from aligned(user_metric_rows(metrics))
+        yield from aligned(user_metric_rows(metrics), width)
 
 
 def user_metric_rows(metrics: Mapping[str, Distribution]) -> list[list[str]]:

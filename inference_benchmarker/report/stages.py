@@ -23,7 +23,7 @@ _TIMES = ["Stage", "latency p50", "p99", "response time p50", "p99"]
 _LIMITS = "limits met"
 
 
-def stage_lines(stages: Sequence[StageRow], slos: Sequence[Slo]) -> Iterator[str]:
+def stage_lines(stages: Sequence[StageRow], slos: Sequence[Slo], width: int | None = None) -> Iterator[str]:
     """Two tables: the rates (requests/s), success, and in flight at its end of each stage; its times and limits met.
 
     A third one where clients tried again; then how the endpoint recovered from those over its capacity.
@@ -31,14 +31,14 @@ def stage_lines(stages: Sequence[StageRow], slos: Sequence[Slo]) -> Iterator[str
     if not stages:
         return
     shown = stages[:_MAX_ROWS]
-    yield from aligned([_OFFERED, *map(_offered, shown)])
+    yield from aligned([_OFFERED, *map(_offered, shown)], width)
     yield ""
     header = [_TIMES[0] + _nearness(shown), *_TIMES[1:]]
     limits = [[_LIMITS], *([_limits_met(row, slos)] for row in shown)] if slos else [[]] * (len(shown) + 1)
-    yield from aligned([[*row, *more] for row, more in zip([header, *map(_times, shown)], limits, strict=True)])
+    yield from aligned([[*row, *more] for row, more in zip([header, *map(_times, shown)], limits, strict=True)], width)
     if any(row.summary.repeats for row in shown):
         yield ""
-        yield from aligned([_REPEATED, *(_repeated(row) for row in shown)])
+        yield from aligned([_REPEATED, *(_repeated(row) for row in shown)], width)
     if len(stages) > _MAX_ROWS:
         yield f"   … and {len(stages) - _MAX_ROWS} more stages, in summary.json"
     for row in shown:

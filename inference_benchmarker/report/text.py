@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import OpenLoop
@@ -12,6 +10,7 @@ from inference_benchmarker.report.by_name import error_lines, label_lines
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.instances import instance_lines
 from inference_benchmarker.report.metrics import user_metric_lines
+from inference_benchmarker.report.server_metrics import metric_lines
 from inference_benchmarker.report.stages import stage_lines
 from inference_benchmarker.report.tokens import token_lines
 from inference_benchmarker.summary.counted import not_told
@@ -20,25 +19,21 @@ from inference_benchmarker.summary.time_table import (
     precision_mark,
     time_rows,
 )
-from inference_benchmarker.text import one_line, plain
+from inference_benchmarker.text import MOST_PROSE, one_line, plain, wrapped
 from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.wording import INDENT as _INDENT
 from inference_benchmarker.wording import (
     aligned,
-    counted,
     duration_text,
-    metric_text,
     percent_text,
     precision_text,
-    unit_text,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from inference_benchmarker.facts.server_metric import ServerMetric
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.distribution import Distribution
     from inference_benchmarker.summary.goodput import Goodput
@@ -47,44 +42,51 @@ if TYPE_CHECKING:
     from inference_benchmarker.verdict.finding import Finding
     from inference_benchmarker.verdict.verdict import Verdict
 
-_WIDTH = 80
+_WIDTH = 80  # of prose where there is no terminal
 _TITLE = "RESULTS – InferenceBenchmarker"
 _MAX_ROWS = 20
 _LONG, _LONGEST = 300, 1_000  # of a name or text of somebody else's in a line
 
 
-def to_text(facts: WaveFacts, summary: Summary, verdict: Verdict, run_dir: Path | None = None) -> str:
-    """The whole report: verdict and cause in one line, the fixed block, the verdict line and the run directory last."""
-    return client_text(facts, summary, verdict) + "\n" + server_text(facts, summary, verdict, run_dir)
+def to_text(
+    facts: WaveFacts, summary: Summary, verdict: Verdict, run_dir: Path | None = None, width: int | None = None
+) -> str:
+    """The whole report: verdict and cause in one line, the fixed block, the verdict line and the run directory last.
+
+    ``width``: the columns into which tables and prose are fitted. Other statements are a line, however long it is.
+    """
+    return client_text(facts, summary, verdict, width) + "\n" + server_text(facts, summary, verdict, run_dir, width)
 
 
-def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict) -> str:
+def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict, width: int | None = None) -> str:
     """The client's part of the report; it can be printed while the server's metrics are waited for."""
     return joined(
         iter([headline(summary, verdict)]),
         _block(facts, summary),
-        _times_section(summary),
-        stage_lines(summary.stages, facts.plan.slos),
-        token_lines(summary),
-        user_metric_lines(summary.metrics),
-        label_lines(summary.labels),
-        error_lines(summary.errors),
+        aligned(time_rows(summary.distribution), width),
+        stage_lines(summary.stages, facts.plan.slos, width),
+        token_lines(summary, width),
+        user_metric_lines(summary.metrics, width),
+        label_lines(summary.labels, width),
+        error_lines(summary.errors, width),
         _accounts_section(facts, summary),
         _repeats_section(facts, summary),
         _warmup_section(summary),
         _records_section(facts),
         _calibration_section(facts),
-        _client_section(facts, verdict),
-        _processes_section(facts),
+        _client_section(facts, verdict, width),
+        aligned(list(client_table.process_rows(facts.processes)) if facts.processes else [], width),
     )
 
 
-def server_text(facts: WaveFacts, summary: Summary, verdict: Verdict, run_dir: Path | None = None) -> str:
+def server_text(
+    facts: WaveFacts, summary: Summary, verdict: Verdict, run_dir: Path | None = None, width: int | None = None
+) -> str:
     """The server's instances and metrics and what they say, the findings, and the verdict."""
     return joined(
         instance_lines(facts, verdict),
         metric_lines(facts.server_metrics or ()),
-        _diagnosis_section(facts, summary, verdict),
+        _diagnosis_section(facts, summary, verdict, width or _WIDTH),
         _findings_section(verdict),
         _closing(verdict, run_dir, facts.plan.name),
     )
@@ -93,41 +95,6 @@ def server_text(facts: WaveFacts, summary: Summary, verdict: Verdict, run_dir: P
 def joined(*sections: Iterator[str]) -> str:
     """The one way out of a report: a line stays one, whatever name or answer stands in it."""
     return "\n\n".join("\n".join(map(plain, lines)) for section in sections if (lines := list(section))) + "\n"
-
-
-def metric_lines(metrics: Sequence[ServerMetric]) -> Iterator[str]:
-    """A line for each metric that was asked for; one that stands in several blocks is told by its dimensions.
-
-    A reason that is the last one told is not told again; of a name with many series, the first ones are.
-    """
-    asked = [metric for metric in metrics if metric.asked]
-    names = Counter(metric.name for metric in asked)
-    told: Counter[str] = Counter()
-    last_reason = None
-    for metric in asked:
-        told[metric.name] += 1
-        if told[metric.name] <= _MAX_ROWS:
-            yield _metric_line(metric, several=names[metric.name] > 1, told_before=metric.reason == last_reason)
-            last_reason = metric.reason or last_reason
-    for name, count in names.items():
-        if count > _MAX_ROWS:
-            yield f"{_INDENT}… and {count - _MAX_ROWS} more of {one_line(name)}, in server_metrics.json"
-
-
-def _metric_line(metric: ServerMetric, *, several: bool, told_before: bool) -> str:
-    where = ", ".join(f"{name}={value}" for name, value in metric.dimensions.items())
-    title = one_line(f"{metric.name} ({where})" if several and where else metric.name, _LONG)
-    values = ", ".join(_statistic(metric, name, value) for name, value in metric.statistics.items())
-    reason = "as above" if told_before and metric.reason else metric.reason
-    samples = "" if metric.samples is None else counted(metric.samples, "sample", "samples")
-    notes = "; ".join(filter(None, (unit_text(metric.unit), samples, reason)))
-    return f"{_INDENT}{title}: {values}" + (f" ({notes})" if notes else "")
-
-
-def _statistic(metric: ServerMetric, name: str, value: float | None) -> str:
-    """A value, or on which side of it the truth lies."""
-    sign = {"at_most": "<=", "at_least": ">="}.get(metric.bounds.get(name, ""), "=")
-    return f"{one_line(name)}{sign}{metric_text(value)}"
 
 
 def _block(facts: WaveFacts, summary: Summary) -> Iterator[str]:
@@ -147,11 +114,6 @@ def success_line(share: float | None, target: float, *, at_most: bool = False) -
     mark = "✓ passed" if share is not None and share >= target and not at_most else "✗ failed"
     bound = "at most " if at_most else ""
     return f"{_INDENT}Success rate:     {bound}{_share(share or 0.0, target)} ({mark}, {100 * target:g}% target)"
-
-
-def _times_section(summary: Summary) -> Iterator[str]:
-    if rows := time_rows(summary.distribution):
-        yield from aligned(rows)
 
 
 def _recording_line(facts: WaveFacts) -> Iterator[str]:
@@ -236,30 +198,18 @@ def _calibration_section(facts: WaveFacts) -> Iterator[str]:
         yield from (f"{_INDENT}Calibration:      {one_line(line, _LONG)}" for line in lines)
 
 
-def _client_section(facts: WaveFacts, verdict: Verdict) -> Iterator[str]:
+def _client_section(facts: WaveFacts, verdict: Verdict, width: int | None) -> Iterator[str]:
     """The client's section, where it was the limit, was asked about, or something on it was out of the ordinary."""
     if not facts.workers or not (verdict.limited_by == "client" or facts.processes or client_table.notable(facts)):
         return
-    yield from aligned(client_table.worker_rows(facts))
+    yield from aligned(client_table.worker_rows(facts), width)
     if facts.host is not None:
         yield from (_INDENT + line for line in client_table.host_lines(facts.host))
 
 
-def _processes_section(facts: WaveFacts) -> Iterator[str]:
-    if facts.processes:
-        yield from aligned(list(client_table.process_rows(facts.processes)))
-
-
-def _diagnosis_section(facts: WaveFacts, summary: Summary, verdict: Verdict) -> Iterator[str]:
+def _diagnosis_section(facts: WaveFacts, summary: Summary, verdict: Verdict, width: int) -> Iterator[str]:
     for remark in diagnose(facts, summary, verdict.limited_by):
-        yield from textwrap.wrap(
-            remark.text,
-            _WIDTH,
-            initial_indent=f"{_INDENT}→ ",
-            subsequent_indent=f"{_INDENT}  ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        yield from wrapped(remark.text, min(width, MOST_PROSE), f"{_INDENT}→ ", f"{_INDENT}  ")
         yield from (f"{_INDENT}     {line}" for line in remark.lines)
 
 
@@ -280,12 +230,10 @@ def _mark(finding: Finding) -> str:
 
 
 def _closing(verdict: Verdict, run_dir: Path | None, name: str | None) -> Iterator[str]:
-    missed = sum(finding.severity == "missed" and finding.code != "aborted" for finding in verdict.findings)
+    missed = sum(finding.severity == "missed" for finding in verdict.findings)
     notes = []
     if verdict.interrupted:
         notes.append("interrupted")
-    if any(finding.code == "aborted" for finding in verdict.findings):
-        notes.append("aborted")
     if verdict.limited_by:
         notes.append(f"{verdict.limited_by}-limited")
     if missed:

@@ -24,22 +24,23 @@ _TOKENS = (
 )
 
 
-def token_lines(summary: Summary) -> Iterator[str]:
+def token_lines(summary: Summary, width: int | None = None) -> Iterator[str]:
     """The tokens of a wave's requests, where they have any, and the reasons for which the server ended its answers."""
     tokens = summary.tokens
     if tokens is not None:
-        yield from _of_tokens(tokens, summary.ledger.ok)
+        yield from _of_tokens(tokens, summary.ledger.ok, width)
     if reasons := list(summary.finish_reasons.items()):
         told = ", ".join(f"{one_line(reason, 40)} {count:,}" for reason, count in reasons[:_MOST_REASONS])
         more = f" and {len(reasons) - _MOST_REASONS} more, in summary.json" if len(reasons) > _MOST_REASONS else ""
         yield f"{INDENT}Finish reasons:   {told}{more}"
 
 
-def _of_tokens(tokens: Tokens, ok: int) -> Iterator[str]:
+def _of_tokens(tokens: Tokens, ok: int, width: int | None) -> Iterator[str]:
     rows = [(label, getattr(tokens, name)) for label, name in _TOKENS]
     present = [(label, distribution) for label, distribution in rows if distribution is not None]
     yield from aligned(
-        [[marked("Per request", (d for _, d in present)), *COLUMNS], *(_count_row(label, d) for label, d in present)]
+        [[marked("Per request", (d for _, d in present)), *COLUMNS], *(_count_row(label, d) for label, d in present)],
+        width,
     )
     yield ""
     if tokens.tokens_in is not None:

@@ -108,14 +108,14 @@ class Wave(WaveFacts):
         stored = self._stored() if in_parts else None
         return Selection(self.records if stored is None else stored, columns, where)
 
-    def text(self) -> str:
-        """The report for people."""
-        return report.to_text(self, self.summary, self.verdict, self._path)
+    def text(self, width: int | None = None) -> str:
+        """The report for people; ``width``: the columns into which its tables and prose are fitted."""
+        return report.to_text(self, self.summary, self.verdict, self._path, width)
 
-    def texts(self) -> tuple[str, str]:
+    def texts(self, width: int | None = None) -> tuple[str, str]:
         """The report in two parts: what the client measured, then what the server tells, findings and verdict."""
         facts = (self, self.summary, self.verdict)
-        return report.client_text(*facts), report.server_text(*facts, self._path)
+        return report.client_text(*facts, width), report.server_text(*facts, self._path, width)
 
     def to_json(self) -> dict[str, Any]:
         """The report for programs: the content of summary.json."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.report.text import joined, metric_lines, success_line
+from inference_benchmarker.report.server_metrics import metric_lines
+from inference_benchmarker.report.text import joined, success_line
 from inference_benchmarker.text import one_line
 from inference_benchmarker.wording import INDENT, aligned, duration_text
 
@@ -18,9 +19,16 @@ _TIMES = {"latency": "Latency", "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT"}
 _COLUMNS = ("mean", "p50", "p90", "p95", "p99", "max")
 
 
-def aiperf_text(result: AiperfResult) -> str:
-    """The whole block."""
-    sections = (_block(result), _times(result), _tokens(result), _errors(result), _server(result), _end(result))
+def aiperf_text(result: AiperfResult, width: int | None = None) -> str:
+    """The whole block; ``width``: the columns into which its tables are fitted."""
+    sections = (
+        _block(result),
+        _times(result, width),
+        _tokens(result),
+        _errors(result, width),
+        _server(result),
+        _end(result),
+    )
     return joined(*sections)
 
 
@@ -35,12 +43,12 @@ def _block(result: AiperfResult) -> Iterator[str]:
     yield success_line(result.success_rate, result.success_threshold, at_most=result.gave_up)
 
 
-def _times(result: AiperfResult) -> Iterator[str]:
+def _times(result: AiperfResult, width: int | None) -> Iterator[str]:
     rows = [
         [_TIMES[name], *(_cell(values.get(column)) for column in _COLUMNS)] for name, values in result.times.items()
     ]
     if rows:
-        yield from aligned([["", *_COLUMNS], *rows])
+        yield from aligned([["", *_COLUMNS], *rows], width)
 
 
 def _cell(seconds: float | None) -> str:
@@ -55,10 +63,10 @@ def _tokens(result: AiperfResult) -> Iterator[str]:
         yield f"{INDENT}Output tokens:    {result.tokens_out:,} (aiperf's count{rate})"
 
 
-def _errors(result: AiperfResult) -> Iterator[str]:
+def _errors(result: AiperfResult, width: int | None) -> Iterator[str]:
     if result.errors:
         rows = [[one_line(key), f"{count:,}"] for key, count in result.errors.items()]
-        yield from aligned([["Errors", "count"], *rows])
+        yield from aligned([["Errors", "count"], *rows], width)
 
 
 def _server(result: AiperfResult) -> Iterator[str]:

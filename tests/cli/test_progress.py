@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.cli.progress import Meter, PanelView, PlainView, headline, line
+from inference_benchmarker.cli.screen import Screen
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.steering import RateChange
 from inference_benchmarker.records.histogram import Histogram
@@ -126,17 +127,12 @@ def test_the_headline_says_what_the_wave_will_do(plan: Any, sentence: str) -> No
     assert headline(plan) == sentence
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 def test_the_rate_is_the_one_that_was_last_asked_for_and_the_foot_follows_at_once() -> None:
     plan = replace(PLAN, load=OpenLoop(Decimal(100), steered=True), bounds=Bounds())
     state = spool_state(10, sent=1)
     state.changes += [RateChange(9 * NS, Decimal(110)), RateChange(11 * NS, Decimal(121))]
-    stream = Terminal()
-    view = PanelView(plan, stream)
+    stream = io.StringIO()
+    view = PanelView(plan, Screen(stream, colours=False))
     view.set_foot("Rate 110/s. [bold]")
     view.update(state, 10 * NS)
     assert "target" in stream.getvalue()

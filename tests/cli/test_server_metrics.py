@@ -13,7 +13,7 @@ import pytest
 
 from inference_benchmarker.cli.server_metrics import print_with_metrics
 from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric, renewed
-from inference_benchmarker.report.text import metric_lines
+from inference_benchmarker.report.server_metrics import metric_lines
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.wave import Wave
 from tests import metrics_truth
@@ -179,7 +179,7 @@ class Finishing:
         self.full = full
         self.stored: list[ServerMetric] | None = None
 
-    def texts(self) -> tuple[str, str]:
+    def texts(self, _width: int | None = None) -> tuple[str, str]:
         return "the wave", f"with {len(self.stored or [])} metrics"
 
     def interval(self) -> None:

@@ -18,7 +18,7 @@ from inference_benchmarker.cli import main
 from inference_benchmarker.embedded.running import EndpointConfig, RunningEndpoint, listen, start
 from inference_benchmarker.facts.instances import CannotCountError, gathered
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
-from inference_benchmarker.report.text import metric_lines
+from inference_benchmarker.report.server_metrics import metric_lines
 from server_capacity.follower import Follower
 from server_capacity.prometheus import make_source
 from server_capacity.prometheus.answers import fill

@@ -14,7 +14,7 @@ import pytest
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
-from inference_benchmarker.report.text import metric_lines
+from inference_benchmarker.report.server_metrics import metric_lines
 from server_capacity.prometheus import check_block, make_source
 from server_capacity.prometheus.answers import gains, over_time, quantile_of
 from server_capacity.prometheus.block import wanted_of

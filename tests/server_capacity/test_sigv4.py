@@ -13,7 +13,7 @@ from botocore.credentials import Credentials
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
-from inference_benchmarker.report.text import metric_lines
+from inference_benchmarker.report.server_metrics import metric_lines
 from server_capacity.prometheus import check_block, make_source
 from server_capacity.prometheus.sigv4 import of_host
 from tests.fake_cloudwatch import alone

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.report import client_table
 from inference_benchmarker.report.instances import instance_lines
-from inference_benchmarker.report.text import metric_lines
+from inference_benchmarker.report.server_metrics import metric_lines
 from inference_benchmarker.text import one_line
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.server import diagnose

@@ -1,0 +1,52 @@
+"""The server's metrics in words: a line for each. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.text import one_line
+from inference_benchmarker.wording import INDENT, counted, metric_text, unit_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from inference_benchmarker.facts.server_metric import ServerMetric
+
+_MAX_ROWS = 20
+_LONG = 300  # of a name of somebody else's in a line
+
+
+def metric_lines(metrics: Sequence[ServerMetric]) -> Iterator[str]:
+    """A line for each metric that was asked for; one that stands in several blocks is told by its dimensions.
+
+    A reason that is the last one told is not told again; of a name with many series, the first ones are.
+    """
+    asked = [metric for metric in metrics if metric.asked]
+    names = Counter(metric.name for metric in asked)
+    told: Counter[str] = Counter()
+    last_reason = None
+    for metric in asked:
+        told[metric.name] += 1
+        if told[metric.name] <= _MAX_ROWS:
+            yield _metric_line(metric, several=names[metric.name] > 1, told_before=metric.reason == last_reason)
+            last_reason = metric.reason or last_reason
+    for name, count in names.items():
+        if count > _MAX_ROWS:
+            yield f"{INDENT}… and {count - _MAX_ROWS} more of {one_line(name)}, in server_metrics.json"
+
+
+def _metric_line(metric: ServerMetric, *, several: bool, told_before: bool) -> str:
+    where = ", ".join(f"{name}={value}" for name, value in metric.dimensions.items())
+    title = one_line(f"{metric.name} ({where})" if several and where else metric.name, _LONG)
+    values = ", ".join(_statistic(metric, name, value) for name, value in metric.statistics.items())
+    reason = "as above" if told_before and metric.reason else metric.reason
+    samples = "" if metric.samples is None else counted(metric.samples, "sample", "samples")
+    notes = "; ".join(filter(None, (unit_text(metric.unit), samples, reason)))
+    return f"{INDENT}{title}: {values}" + (f" ({notes})" if notes else "")
+
+
+def _statistic(metric: ServerMetric, name: str, value: float | None) -> str:
+    """A value, or on which side of it the truth lies."""
+    sign = {"at_most": "<=", "at_least": ">="}.get(metric.bounds.get(name, ""), "=")
+    return f"{one_line(name)}{sign}{metric_text(value)}"
