@@ -95,6 +95,7 @@ class Conditions:
             warmup_s=Decimal(repr(min(WARMUP_S, self.step_time_s))),
             drain_timeout_s=Decimal(f"{max(DRAIN_FACTOR * seconds, LEAST_DRAIN_S):.3f}"),
             output_dir=folder,
+            abort=False,  # what the client can send is asked, whatever becomes of it
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.launch import run_wave
     from inference_benchmarker.errors import BenchmarkError
     from inference_benchmarker.made import created, run_tags
+    from inference_benchmarker.plan.abort_on import AbortOn
     from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.plan.replay import Replay
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
 
 __all__ = [
+    "AbortOn",
     "Backoff",
     "BenchmarkError",
     "Bounds",
@@ -48,6 +50,7 @@ _HOMES = {
     "created": "made",
     "run_tags": "made",
     "run_wave": "engine.launch",
+    "AbortOn": "plan.abort_on",
     "Bounds": "plan.load",
     "ClosedLoop": "plan.load",
     "OpenLoop": "plan.load",

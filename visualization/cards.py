@@ -17,17 +17,17 @@ _ARRIVALS = {"poisson": "Poisson arrivals", "constant": "evenly spaced arrivals"
 
 def card(run: Run) -> Card:
     """All of them."""
-    notes = [word for word in ("interrupted",) if run.facts.get(word)]
+    notes = [word for word in ("interrupted", "aborted") if run.facts.get(word)]
     limited = run.facts.get("limited_by")
     notes += [f"{limited}-limited"] if limited else []
     findings = findings_of(run)
-    missed = sum(each.get("severity") == "missed" for each in findings)
+    missed = sum(each.get("severity") == "missed" and each.get("code") != "aborted" for each in findings)
     notes += [f"{missed} threshold{'s' if missed > 1 else ''} missed"] if missed else []
     return Card(
         label=run.label,
         verdict=run.verdict + (f" ({', '.join(notes)})" if notes else ""),
         doubtful=run.doubtful,
-        missed=missed > 0,
+        missed=any(each.get("severity") == "missed" for each in findings),
         facts=tuple(facts(run).values()),
         headline=(),
         hover=run.hover,

@@ -141,7 +141,7 @@ def _run_lines(comparison: Comparison, quoted: Callable[[str], str] = plain) -> 
 def _run_text(role: str, wave: Wave, quoted: Callable[[str], str] = plain) -> str:
     where = "" if wave.run_dir is None else str(wave.run_dir.path)
     called = f"{where} ({wave.plan.name})".lstrip() if wave.plan.name else where
-    cut = ", interrupted" if wave.interrupted else ""
+    cut = ", interrupted" if wave.interrupted else ", aborted" if wave.aborted else ""
     reasons = "".join(f", {finding.code}" for finding in wave.verdict.findings if finding.severity == "invalid")
     near = marked("", map(wave.summary.distribution, (*TIMES, "lag")))
     told = (f"{wave.verdict.word}{cut}{reasons}", f"{wave.ledger.sent:,} requests", near)

@@ -212,7 +212,7 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
     if in_users:
         load, settings = users_asked(given, settings)
     parts = {**parts_of_plan(given), "workers": 1 if asked == AUTO else asked}
-    plan = WavePlan(load, Bounds(), **parts)
+    plan = WavePlan(load, Bounds(), abort=False, **parts)  # the search ends its waves itself
     problems += given.told([*plan.problems(), *_problems(given, settings)])
     if plan.server_limits and in_users:
         problems.append(f"--slo {plan.server_limits[0].expression}: a search in users keeps no limit on the server.")

@@ -12,6 +12,7 @@ from inference_benchmarker.cli.flags import (
     table_for,
 )
 from inference_benchmarker.cli.url_flags import SET_FLAG, URL_FLAGS
+from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.replay import Replay
@@ -27,6 +28,10 @@ PARTS_OF_A_PLAN = (WavePlan, Bounds, OpenLoop, ClosedLoop, Replay, Retries)
 
 def _slo(_: str, text: str) -> Slo | ServerLimit:
     return ServerLimit.parse(text) if is_server_limit(text) else Slo.parse(text)
+
+
+def _abort_on(_: str, text: str) -> AbortOn:
+    return AbortOn.parse(text)
 
 
 def _stage(_: str, text: str) -> Stage:
@@ -191,6 +196,19 @@ WAVE_FLAGS = table_for(
                 "count the requests that meet every limit, repeatable: ttft<1s,itl<50ms (latency, response_time, tpot)",
                 _request_limit,
                 repeatable=True,
+            ),
+            Flag(
+                "--abort-on",
+                "EXPR",
+                "end the wave where this is true over the last seconds (without @: 10), repeatable: success<50%@10s, "
+                "p99>2s@10s, ttft.p90>3s@30s",
+                _abort_on,
+                repeatable=True,
+            ),
+            Flag(
+                "--no-abort",
+                None,
+                "go on where no connection to the endpoint stands; without it, such a wave ends after 3 seconds",
             ),
         ],
         "server metrics": [

@@ -30,7 +30,12 @@ def make_plan(options: dict[str, Any], problems: list[str], *, endpoint_needed: 
     lists = {name: [text for given in options[name] or () for text in given.split(",")] for name in _LISTS}
     several = {name: texts or None for name, texts in lists.items()}
     given = read_flags(_flags_of_a_plan(), {**options, **several}, problems)
-    plan = WavePlan(_load(options, given, problems), Bounds(**given.of(Bounds)), **parts_of_plan(given))
+    plan = WavePlan(
+        _load(options, given, problems),
+        Bounds(**given.of(Bounds)),
+        abort=not options["no_abort"],
+        **parts_of_plan(given),
+    )
     if plan.server_limits and options["endpoint_config"] is None:
         problems.append(NO_CONFIG.format(plan.server_limits[0].expression))
     problems += given.told(plan.problems(endpoint_needed=endpoint_needed))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.engine.abort_watch import AbortWatch
 from inference_benchmarker.engine.disk import DiskWatch, free_bytes
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.room import stored
+from inference_benchmarker.verdict.aborts import aborted_text
 from inference_benchmarker.wave.finalise import finalise
 from inference_benchmarker.wording import counted
 
@@ -31,6 +34,7 @@ BEGINNING_S = 120.0  # before its first word: sixty workers may be starting besi
 ABORT_S = 3.0  # what a second Ctrl-C leaves to the primary
 AT_ONCE_S = 1.5  # and a third, which may come in the same moment as the first two
 DISK_S = 5.0
+DEAD_DRAIN_S = 3.0  # what is in flight to an endpoint that takes no connection any more is hardly answered
 PAUSE_S = 1.0  # a pass that took longer stood still itself: that is no silence of the primary's
 WHERE_S = 1.5  # how long a worker that is being loaded may take to tell where it is
 BEFORE_IT_BEGAN = "Interrupted before the wave began; nothing was measured."
@@ -72,6 +76,9 @@ class Conductor:
         self._disk = DiskWatch(str(run_dir.path))
         self._next_ping = self._last_pass = self._next_disk = now
         self._aborted_at: float | None = None
+        self._abort_watch = AbortWatch(plan)
+        self._aborted = False
+        self._drained_by: float | None = None
         self._missing = list(range(plan.workers))
         self._listening = False
 
@@ -93,6 +100,7 @@ class Conductor:
             self._watch_disk()
             self._ask_pilot()
             self._show()
+            self._end_drain()
             self._processes.wait(POLL_S)
 
     def finalise(self, facts: dict[str, Any]) -> Wave:
@@ -252,7 +260,27 @@ class Conductor:
             return
         self.spool_state.read()
         self._live.update(self.spool_state, time.monotonic_ns() - self._t0)
+        self._look_for_abort(time.monotonic_ns() - self._t0)
 
     def _waited_for(self) -> str:
         ready = self.plan.workers - len(self._missing)
         return f"Loading the endpoint: {ready} of {counted(self.plan.workers, 'worker is', 'workers are')} ready."
+
+    def _look_for_abort(self, now_ns: int) -> None:
+        """End the wave early where its plan says so; not one that has sent all, or that a person ended."""
+        over = (self.spool_state.planned_end, self.plan.bounds.duration_ns)
+        if self._aborted or self._interrupts.count or any(end is not None and now_ns >= end for end in over):
+            return
+        aborted = self._abort_watch.look(self.spool_state.feed, self.spool_state.whole_seconds)
+        if aborted is None:
+            return
+        self._aborted = True
+        self._processes.tell_primary(f"aborted {json.dumps(aborted.to_json())}")
+        self._live.say(f"The wave is ended: {aborted_text(aborted)}. Requests in flight are waited for.")
+        if not aborted.condition:
+            self._drained_by = time.monotonic() + DEAD_DRAIN_S
+
+    def _end_drain(self) -> None:
+        if self._drained_by is not None and time.monotonic() >= self._drained_by:
+            self._drained_by = None
+            self._processes.tell_primary("abort")

@@ -13,6 +13,7 @@ from inference_benchmarker.typed import require
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
+    from inference_benchmarker.facts.aborted import Aborted
     from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
     from inference_benchmarker.facts.instances import Followed
     from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
@@ -61,12 +62,13 @@ class Window:
 class WaveFacts:
     """A finished wave.
 
-    ``records`` are the window's, ``warmup`` those before it; ``caps`` how many requests each worker could have
-    in flight; ``processes`` the series that ``--sample-client-hw`` asks for; ``server_logs`` what was read because
+    ``records`` are the window's, ``warmup`` those before it; ``caps`` how many requests each worker could have in
+    flight; ``processes`` the series that ``--sample-client-hw`` asks for; ``server_logs`` what was read because
     requests ended in server errors; ``instances`` what was followed of the server's; ``left_behind`` names the
     processes that the user's code had started and that were still there after the wave; ``foreign_connections`` those
-    to the primary's port that had no key of the wave's; ``counts`` is None where each request has its record: else
-    ``records`` are the slowest, and there is none of the warm-up.
+    to the primary's port that had no key of the wave's; ``aborted`` says why the wave was ended early by itself;
+    ``counts`` is None where each request has its record: else ``records`` are the slowest, and there is none of the
+    warm-up.
     """
 
     plan: WavePlan
@@ -77,6 +79,7 @@ class WaveFacts:
     lost_workers: tuple[int, ...] = ()
     primary_lost: bool = False
     interrupted: bool = False
+    aborted: Aborted | None = None
     disk_error: str | None = None
     left_behind: tuple[str, ...] = ()
     foreign_connections: int = 0

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import Problem, refuse
+from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.plan.exact import exact, take_exactly
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Population
 from inference_benchmarker.plan.pacing import schedule_of
@@ -44,7 +45,8 @@ class WavePlan:
     ones' records are kept (``none``). ``first_payload``: the place in the list of pre-computed payloads of the one that
     arrival 0 sends, so that waves in a row need not repeat any. ``payload_arguments``: values of JSON by name that
     ``payload_factory`` is called with. ``factory_settings``: texts by name that take the place of constants of the
-    factories file; they are no secrets, and stand in ``plan.json``.
+    factories file; they are no secrets, and stand in ``plan.json``. ``abort``: an endpoint to which no connection
+    stands ends the wave.
     """
 
     load: OpenLoop | ClosedLoop
@@ -65,6 +67,8 @@ class WavePlan:
     slos: tuple[Slo, ...] = field(default=())
     server_limits: tuple[ServerLimit, ...] = field(default=())
     goodput: tuple[RequestLimit, ...] = field(default=())
+    abort_on: tuple[AbortOn, ...] = field(default=())
+    abort: bool = True
     port: int | None = None
     ui: bool = False
     sample_client_hw: bool = False
@@ -147,6 +151,7 @@ class WavePlan:
         del data["server_limits"]
         data["slos"] = [slo.expression for slo in self.slos] + [limit.expression for limit in self.server_limits]
         data["goodput"] = [limit.expression for limit in self.goodput]
+        data["abort_on"] = [each.text for each in self.abort_on]
         return {"schema_version": SCHEMA_VERSION, **_plain(data)}
 
     @classmethod
@@ -178,6 +183,7 @@ class WavePlan:
         values["bounds"] = Bounds(_decimal(bounds["duration_s"]), bounds["num_requests"])
         values["slos"], values["server_limits"] = limits_of(values["slos"])
         values["goodput"] = tuple(map(RequestLimit.parse, values.get("goodput", ())))  # older plans have none
+        values["abort_on"] = tuple(map(AbortOn.parse, values.get("abort_on", ())))  # older plans have none
         for key in ("warmup_s", "drain_timeout_s", "request_timeout_s"):
             values[key] = _decimal(values[key])
         values["factory_settings"] = _texts(values.get("factory_settings", {}))  # older plans have none

@@ -40,6 +40,7 @@ def problems_of_values(plan: WavePlan) -> Iterator[Problem]:
     yield from _timing_problems(plan)
     yield from _retry_problems(plan)
     yield from _threshold_problems(plan)
+    yield from _abort_problems(plan)
     yield from _records_problems(plan)
 
 
@@ -242,6 +243,12 @@ def _open_loop_only_problems(plan: WavePlan) -> Iterator[Problem]:
     for slo in plan.slos:
         if what := _open_loop_only(slo):
             yield Problem(("slos",), f"--slo {slo.expression}: a closed loop has no {what}; limit latency instead.")
+
+
+def _abort_problems(plan: WavePlan) -> Iterator[Problem]:
+    for each in plan.abort_on:
+        if each.condition.metric == "response_time" and isinstance(plan.load, ClosedLoop):
+            yield Problem(("abort_on",), f"--abort-on {each.text}: a closed loop has no response time; take latency.")
 
 
 def _open_loop_only(slo: Slo) -> str:

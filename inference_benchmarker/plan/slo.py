@@ -56,13 +56,20 @@ class Slo:
             return replace(cls.parse(of_stage), stage=stage.strip(), expression=text.strip())
         if text.strip().startswith(_USER_METRIC):
             return cls._of_user_metric(text)
-        match = SLO_PATTERN.fullmatch(text) if text.isascii() else None
-        if match is None or (problem := _slo_problem(match)):
-            reason = "" if match is None else f" ({problem})"
+        found = cls.read(text)
+        if isinstance(found, str):
             raise BenchmarkError(
-                f"--slo {text!r} is not a limit{reason}.",
+                f"--slo {text!r} is not a limit{found}.",
                 "Write e.g. p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99, goodput>=0.9.",
             )
+        return found
+
+    @classmethod
+    def read(cls, text: str) -> Slo | str:
+        """The limit without a stage that a text is, or in parentheses why it is none, where that can be told."""
+        match = SLO_PATTERN.fullmatch(text) if text.isascii() else None
+        if match is None or (problem := _slo_problem(match)):
+            return "" if match is None else f" ({problem})"
         stat, unit = match["stat"], match["unit"]
         value = Decimal(match["value"])  # float(0.999) is not float(99.9) / 100: a limit that is just met must be met
         if stat in _ALONE:

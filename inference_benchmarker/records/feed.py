@@ -24,7 +24,7 @@ KEPT_S = 75  # a view shows a minute, and a worker may be some seconds behind; a
 _MOST_SECOND = 3 * MAX_SECONDS
 _MOST_STAGE = 1_000_000
 _OK, _FAILED, _OUTCOME = 0, 1, 0x03
-_COUNTS = ("sent", "ok", "abandoned", "tokens")
+_COUNTS = ("sent", "ok", "abandoned", "tokens", "ended")
 TIMES = ("latency", "response_time", "lag", "ttft", "itl")
 """Each as in the summary: latency, response time, TTFT and ITL of ok and abandoned requests, lag of all."""
 
@@ -35,12 +35,13 @@ _Columns = tuple[tuple[int, ...], ...]
 
 @dataclass(slots=True)
 class Cell:
-    """Counts and times of some requests: sent then, or over then; ``failed`` by the error's name."""
+    """Counts and times of some requests: sent then, of which ``ended`` are over, or over then; ``failed`` by error."""
 
     sent: int = 0
     ok: int = 0
     abandoned: int = 0
     tokens: int = 0
+    ended: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     times: defaultdict[str, Histogram] = field(default_factory=lambda: defaultdict(Histogram))
 
@@ -114,6 +115,7 @@ class FeedWriter:
         if self.rows:
             for (second, stage, outcome, error), columns in self._groups().items():
                 self._count_columns(self._cells[second, stage], columns, outcome, error)
+                self._count_ended(stage, columns[2])
             self.rows.clear()
 
     def stream(self, times: list[int], gaps_us: list[int], tokens: int) -> None:
@@ -133,7 +135,9 @@ class FeedWriter:
         row = self.rows.pop()
         if row[0] >= 0:
             columns = tuple((value,) for value in (*row, arrived))
-            self._count_columns(self._cells[row[3] // NS, self._stage(row[1])], columns, row[8] & _OUTCOME, row[7])
+            stage = self._stage(row[1])
+            self._count_columns(self._cells[row[3] // NS, stage], columns, row[8] & _OUTCOME, row[7])
+            self._count_ended(stage, columns[2])
 
     def take(self) -> list[dict[str, Any]]:
         """The cells to which something came since the last call, as JSON; whoever reads them adds them up."""
@@ -186,6 +190,11 @@ class FeedWriter:
         for name, values in self._times(columns, outcome):
             self._tally(cell, name, values)
 
+    def _count_ended(self, stage: int, sent: Sequence[int]) -> None:
+        """Requests that were sent then are over."""
+        for second, ended in Counter(instant // NS for instant in sent).items():
+            self._cells[second, stage].counts["ended"] += ended
+
     def _times(self, columns: _Columns, outcome: int) -> Iterator[tuple[str, list[int]]]:
         due, sent, done, build = columns[1:5]
         taken_up = map(sub, sent, build) if any(build) else sent
@@ -203,13 +212,15 @@ class Feed:
     """All workers' cells added up: each of the last ``KEPT_S`` seconds by stage, and the whole of each stage.
 
     ``newest`` is the last second of which something came, ``in_flight`` what was sent and is not over, ``failed`` the
-    failed requests by error. Its memory does not grow with the length of the wave.
+    failed requests by error, ``waiting`` the requests in flight by the second in which they were sent. Its memory does
+    not grow with the length of the wave.
     """
 
     def __init__(self) -> None:
         self.newest = -1
         self.in_flight = 0
         self.failed: Counter[str] = Counter()
+        self.waiting: Counter[int] = Counter()
         self._seconds: dict[int, dict[int, Cell]] = {}
         self._stages: dict[int, Cell] = {}
 
@@ -220,6 +231,9 @@ class Feed:
             self.newest = max(self.newest, second)
             self.in_flight += cell.in_flight
             self.failed.update(cell.failed)
+            self.waiting[second] += cell.sent - cell.ended
+            if not self.waiting[second]:
+                del self.waiting[second]
             if second > self.newest - KEPT_S:
                 self._seconds.setdefault(second, {}).setdefault(stage, Cell()).merge(cell)
         if len(self._seconds) > KEPT_S:
@@ -267,8 +281,8 @@ def _cell(data: dict[str, Any], errors: Sequence[str] | None) -> Cell:
     for error, count in zip(pairs[::2], pairs[1::2], strict=True):
         number = _number(error, None if errors is None else len(errors) - 1)
         failed[str(number) if errors is None else errors[number]] += _number(count)
-    sent, ok, abandoned, tokens = (_number(data.get(name, 0)) for name in _COUNTS)
-    cell = Cell(sent, ok, abandoned, tokens, failed)
+    sent, ok, abandoned, tokens, ended = (_number(data.get(name, 0)) for name in _COUNTS)
+    cell = Cell(sent, ok, abandoned, tokens, ended, failed)
     cell.times.update({name: Histogram.from_json(data[name]) for name in TIMES if name in data})
     return cell
 

@@ -82,7 +82,8 @@ def _not_ok(summary: Summary) -> Iterator[str]:
 
 def _causes(summary: Summary, verdict: Verdict) -> Iterator[str]:
     """The causes of the verdict: the gravest that made it INVALID, whom it blames, then each limit that was missed."""
-    findings = [finding for finding in verdict.findings if finding.code != "nothing_sent"]
+    yield from (_with_limit(finding) for finding in verdict.findings if finding.code == "aborted")
+    findings = [finding for finding in verdict.findings if finding.code not in ("nothing_sent", "aborted")]
     invalid = [finding for finding in findings if finding.severity == "invalid"]
     yield from map(_with_limit, invalid[:MOST_CAUSES])
     yield from _blamed([finding for finding in findings if finding not in invalid[:MOST_CAUSES]], verdict.limited_by)

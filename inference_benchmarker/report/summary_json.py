@@ -38,6 +38,7 @@ def to_json(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dict[str, A
         "lost_workers": list(facts.lost_workers),
         "primary_lost": facts.primary_lost,
         "disk_error": facts.disk_error,
+        "aborted": None if facts.aborted is None else facts.aborted.to_json(),
         "left_behind": list(facts.left_behind),
         "foreign_connections": facts.foreign_connections,
         "success_rate": summary.success_rate,

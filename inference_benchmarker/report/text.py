@@ -230,10 +230,12 @@ def _mark(finding: Finding) -> str:
 
 
 def _closing(verdict: Verdict, run_dir: Path | None, name: str | None) -> Iterator[str]:
-    missed = sum(finding.severity == "missed" for finding in verdict.findings)
+    missed = sum(finding.severity == "missed" and finding.code != "aborted" for finding in verdict.findings)
     notes = []
     if verdict.interrupted:
         notes.append("interrupted")
+    if any(finding.code == "aborted" for finding in verdict.findings):
+        notes.append("aborted")
     if verdict.limited_by:
         notes.append(f"{verdict.limited_by}-limited")
     if missed:

@@ -20,6 +20,8 @@ OF_ONE_GONE = re.compile(_any_of(_GONE))
 """Said by an endpoint that has no capacity for the request, and of one that is not there."""
 NO_CAPACITY = re.compile(_any_of(_GONE + _BUSY))
 """The endpoint had no capacity for the request."""
+NO_CONNECTION = re.compile(r"ConnectionRefusedError$|\b(?:ECONNREFUSED|EHOSTUNREACH|EHOSTDOWN|gaierror)$")
+"""There was no connection: it was refused, the host is not reached, or its name leads nowhere."""
 SERVER_ERROR = re.compile(
     r"\b5\d\d$|\bModelError$|\b(?:InternalFailure|InternalServer|ServiceUnavailable|InternalDependency|ModelErrorExc"
     rf"|ModelStreamErr|InternalStreamFailure)|^FunctionError\b|RpcError(?:{_any_of((_UNAVAILABLE, *_FAILED))})$",

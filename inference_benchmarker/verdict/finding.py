@@ -34,6 +34,7 @@ FindingCode = Literal[
     "server_limited",
     "endpoint_stalled",
     "not_recovered",
+    "aborted",
     "nothing_sent",
     "success_below_threshold",
     "slo_missed",

@@ -15,6 +15,7 @@ import numpy as np
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.summary.request_times import impossible_usage
 from inference_benchmarker.text import one_line
+from inference_benchmarker.verdict.aborts import abort_findings
 from inference_benchmarker.verdict.advice import less_load, longer_load
 from inference_benchmarker.verdict.client.limits_found import limited_by, limits_found
 from inference_benchmarker.verdict.finding import Finding
@@ -90,6 +91,7 @@ def judge(facts: WaveFacts, summary: Summary) -> Verdict:
         *_process_findings(facts),
         *_load_findings(facts),
         *limits_found(facts, summary),
+        *abort_findings(facts),
         *threshold_findings(facts, summary),
         *server_limit_findings(facts),
         *recovery_findings(summary),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
 from inference_benchmarker.facts.wave_facts import Window
 from inference_benchmarker.plan.pacing import TokenBucket
@@ -27,6 +28,7 @@ _KINDS: dict[str, Any] = {
     "lost_workers": tuple[int, ...],
     "primary_lost": bool,
     "interrupted": bool,
+    "aborted": Aborted | None,
     "disk_error": str | None,
     "error_texts": dict[str, list[str]],
     "caps": tuple[int, ...],

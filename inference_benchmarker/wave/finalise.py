@@ -55,6 +55,7 @@ def finalise(
         lost_workers=tuple(sorted(lost)),
         primary_lost=primary_lost,
         interrupted=interrupted or spool_state.stop_asked,
+        aborted=spool_state.aborted,
         disk_error=disk_error,
         left_behind=left_behind,
         foreign_connections=spool_state.foreign_connections,

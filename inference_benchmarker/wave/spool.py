@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from io import FileIO
 
 EVENT, BATCH = b"E", b"B"
-STOP_ASKED, COMMAND_GONE, DISK_FULL, PLANNED = "asked", "command_gone", "disk_full", "planned"
-"""Why a wave was stopped: a person wanted it, nobody was left to lead it, or there was no place for its reports; or
-it was steered, and this was its end."""
+STOP_ASKED, COMMAND_GONE, DISK_FULL, PLANNED, ABORTED = "asked", "command_gone", "disk_full", "planned", "aborted"
+"""Why a wave was stopped: a person wanted it, nobody was left to lead it, or there was no place for its reports; it was
+steered, and this was its end; or a condition of ``--abort-on`` was true, or its endpoint dead."""
 _FRAME = struct.Struct("<4scII")  # magic, kind, length, crc32
 _MAGIC = b"IBS1"
 _CLOSED = -1

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inference_benchmarker.advance import tell
+from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.facts.client_samples import Sample, Samples
 from inference_benchmarker.json_text import parse_json
 from inference_benchmarker.plan.exact import exact
@@ -73,6 +74,7 @@ class SpoolState:
         self.start: dict[str, Any] | None = None
         self.stop_at: int | None = None
         self.stop_asked = False
+        self.aborted: Aborted | None = None
         self.command_gone = False
         self.gone_at: int | None = None
         self.planned_end: int | None = None
@@ -176,6 +178,7 @@ class SpoolState:
                 self.start = event
             case "stop":
                 self._take_stop(event["at"], event.get("cause", STOP_ASKED))  # a spool of an older version has none
+                self.aborted = Aborted.from_json(event.get("aborted"))
             case "rate":
                 self._take_change(event["at"], event["rate"])
             case "lost":

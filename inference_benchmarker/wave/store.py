@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
 from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
 from inference_benchmarker.facts.wave_facts import Window
@@ -242,6 +243,7 @@ def _of_facts(plan: WavePlan, requests: Requests, facts: dict[str, Any], run_dir
         lost_workers=tuple(facts["lost_workers"]),
         primary_lost=facts["primary_lost"],
         interrupted=facts["interrupted"],
+        aborted=Aborted.from_json(facts["aborted"]),
         disk_error=facts["disk_error"],
         left_behind=tuple(facts["left_behind"]),
         foreign_connections=facts["foreign_connections"],
@@ -262,7 +264,14 @@ def _of_facts(plan: WavePlan, requests: Requests, facts: dict[str, Any], run_dir
 
 def _todays_facts(facts: dict[str, Any]) -> dict[str, Any]:
     """The content of ``summary.json`` with what older versions left out of it; the one place that knows them."""
-    facts = {"left_behind": (), "foreign_connections": 0, "server_logs": None, "calibration": None, **facts}
+    facts = {
+        "left_behind": (),
+        "foreign_connections": 0,
+        "server_logs": None,
+        "calibration": None,
+        "aborted": None,
+        **facts,
+    }
     if "caps" not in facts["client"]:
         facts["client"] = {"caps": (), "workers": (), "host": None, "processes": ()}
     return facts

@@ -47,6 +47,7 @@ def test_cells_add_up_to_the_records(ends: tuple[int, ...]) -> None:
             writer.feed.sendings.append((due, due + 1000))
             stage = bisect_right(ends, due)
             exact[(due + 1000) // NS, stage].sent += 1
+            exact[(due + 1000) // NS, stage].ended += 1
             cell = exact[(due + 1000 + took) // NS, stage]
             cell.ok += outcome == OK
             cell.abandoned += outcome == ABANDONED

@@ -25,6 +25,7 @@ LINES = (
     "--stages 'steady=80:15s, 80..260:10s, 80:15s' --slo 'p99<150ms' --slo 'steady:p50<30ms' --success-threshold 0.9",
     "--client-rps 5 --obs-time 3 --goodput 'ttft<1s,itl<50ms' --request-timeout 2 --drain-timeout 5 --max-in-flight 7",
     "--client-rps 5 --obs-time 3 --sample-client-hw --load-timeout 9",
+    "--client-rps 5 --obs-time 3 --no-abort --abort-on 'success<50%' --abort-on 'p99 > 2s @ 3s'",
     "--client-rps 5 --obs-time 3 --set 'MODEL=a model' --set SIZE=3",
 )
 

@@ -1,8 +1,8 @@
 """The primary process: brings the workers together, starts the wave for all at one instant, spools their reports.
 
 Standard input carries one JSON line (what to run), then commands of the parent: ``rate R`` or ``users N`` and ``end``
-for a wave that is steered, ``stop``, ``abort``, ``lost N`` and ``ping``, which is answered; its end means that the
-parent is gone. What the parent must know goes to it as JSON lines.
+for a wave that is steered, ``stop``, ``abort``, ``aborted WHY`` (JSON), ``lost N`` and ``ping``, which is answered; its
+end means that the parent is gone. What the parent must know goes to it as JSON lines.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from inference_benchmarker.records.record import Report, redacted
 from inference_benchmarker.units import NS
 from inference_benchmarker.wave.recorded import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
-from inference_benchmarker.wave.spool import COMMAND_GONE, DISK_FULL, PLANNED, STOP_ASKED, SpoolWriter
+from inference_benchmarker.wave.spool import ABORTED, COMMAND_GONE, DISK_FULL, PLANNED, STOP_ASKED, SpoolWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -164,6 +164,8 @@ class Primary:
                 self._broadcast_stop(PLANNED, abort=False)
             elif words[0] == "stop":
                 self.stop()
+            elif words[0] == "aborted":
+                self._broadcast_stop(ABORTED, abort=False, aborted=json.loads(line.partition(b" ")[2]))
             else:
                 self._abort()
         self._orphaned = True
@@ -328,7 +330,8 @@ class Primary:
             self._aborted_at = self._now()
         self._broadcast_stop(COMMAND_GONE if self._orphaned else STOP_ASKED, abort=True)
 
-    def _broadcast_stop(self, cause: str, *, abort: bool) -> None:
+    def _broadcast_stop(self, cause: str, *, abort: bool, **facts: Any) -> None:
+        """Tell the workers, and the spool with whatever ``facts`` belong to the cause."""
         if self._t0 is None:
             self._stop_at = 0
             self._changed.set()
@@ -337,7 +340,7 @@ class Primary:
         at = whole_ms(self._now() + LEAD_NS) if planned else self._now() + (0 if abort else STOP_NOTICE_NS)
         if self._stop_at is None or at < self._stop_at:
             self._stop_at = at
-            self._note(event="stop", at=at, cause=cause)
+            self._note(event="stop", at=at, cause=cause, **facts)
         self.runner.send_message(STOP, {"at": self._stop_at, "abort": abort, "planned": planned})
 
     def _serve_page(self) -> None:

@@ -1,0 +1,50 @@
+"""The finding on a wave that was ended before its plan's end, by itself. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.plan.abort_on import AbortOn
+from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.finding import Finding
+from inference_benchmarker.wording import counted, duration_text, length_text, percent_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from inference_benchmarker.facts.aborted import Aborted
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+
+DEAD_S = 3
+"""An endpoint is dead where for at least so long each request failed before a connection stood."""
+
+
+def abort_findings(facts: WaveFacts) -> Iterator[Finding]:
+    """A threshold that was missed while the wave ran, so that it was not worth its time."""
+    aborted, stopped = facts.aborted, facts.window.stopped_at_ns
+    if aborted is None or stopped is None:
+        return
+    dead = not aborted.condition
+    yield Finding(
+        "aborted",
+        "missed",
+        f"after {length_text(stopped / NS)}: {aborted_text(aborted)}",
+        f"{DEAD_S} s" if dead else aborted.condition,
+        "Is the endpoint running, and is this its address? With --no-abort the wave goes on."
+        if dead
+        else "All numbers are of the time until then: look at errors and latencies there, or use a milder --abort-on.",
+    )
+
+
+def aborted_text(aborted: Aborted) -> str:
+    """The last seconds of the wave in a few words."""
+    requests = counted(aborted.requests, "request", "requests")
+    if aborted.measured is None:
+        return f"{requests} without a connection, over {aborted.over_s} s"
+    condition = AbortOn.parse(aborted.condition).condition
+    if condition.metric == "success":
+        name, value = "success", percent_text(aborted.measured, condition.limit)
+    else:
+        name = condition.stat if condition.metric == "default" else f"{condition.metric}.{condition.stat}"
+        value = duration_text(aborted.measured, condition.limit)
+    return f"{name} {value} of {requests} over {aborted.over_s} s"

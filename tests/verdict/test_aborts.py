@@ -1,0 +1,96 @@
+"""A wave that was ended early by itself: its finding, its first and its last line, its numbers until then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.facts.aborted import Aborted
+from inference_benchmarker.plan.abort_on import AbortOn
+from inference_benchmarker.report.headline import headline
+from inference_benchmarker.report.text import to_text
+from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.units import NS
+from inference_benchmarker.verdict.verdict import judge
+from tests.waves import observe, on_time, open_plan
+
+if TYPE_CHECKING:
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+
+CONDITION = "success<50%@3s"
+
+
+def ended(aborted: Aborted | None, *, failed_from: int = 30, **more: Any) -> WaveFacts:
+    """A wave of 20/s for a minute that was stopped after five seconds; requests fail from one of them on."""
+    plan = open_plan("20", "60", abort_on=(AbortOn.parse(CONDITION),))
+    records = [
+        record._replace(outcome="failed", error="ConnectionRefusedError") if record.index >= failed_from else record
+        for record in on_time(plan)
+        if record.due < 5 * NS
+    ]
+    return observe(plan, records, stopped_at=5 * NS, aborted=aborted, **more)
+
+
+@pytest.mark.parametrize(
+    ("aborted", "measured", "limit"),
+    [
+        (Aborted(CONDITION, 0.1666, 60, 3), "after 5.0 s: success 16.66% of 60 requests over 3 s", CONDITION),
+        (Aborted("p99>2s@10s", 2.512, 1, 10), "after 5.0 s: p99 2.51 s of 1 request over 10 s", "p99>2s@10s"),
+        (Aborted("ttft.p90>1s@4s", 1.5, 9, 4), "after 5.0 s: ttft.p90 1.5 s of 9 requests over 4 s", "ttft.p90>1s@4s"),
+        (Aborted("", None, 62, 4), "after 5.0 s: 62 requests without a connection, over 4 s", "3 s"),
+    ],
+)
+def test_the_finding_says_what_was_seen_against_which_limit(aborted: Aborted, measured: str, limit: str) -> None:
+    facts = ended(aborted)
+    verdict = judge(facts, summarise(facts))
+    (finding,) = (each for each in verdict.findings if each.code == "aborted")
+    assert (finding.severity, finding.measured, finding.limit) == ("missed", measured, limit)
+    assert (verdict.word, verdict.exit_code) == ("VALID", 1)
+    assert Aborted.from_json(aborted.to_json()) == aborted
+
+
+def test_the_plan_counts_until_then_and_both_verdict_lines_say_it() -> None:
+    facts = ended(Aborted(CONDITION, 0.1666, 60, 3))
+    summary = summarise(facts)
+    verdict = judge(facts, summary)
+    assert (facts.ledger.scheduled, facts.ledger.sent) == (100, 100)
+    assert not [each for each in verdict.findings if each.code == "rate_missed"]
+    assert headline(summary, verdict).startswith(
+        f"VALID: aborted after 5.0 s: success 16.66% of 60 requests over 3 s (limit {CONDITION}); "
+    )
+    assert "VALID (aborted, 1 threshold missed)" in to_text(facts, summary, verdict)
+
+
+def test_a_wave_without_one_answer_says_it_too() -> None:
+    facts = ended(Aborted("", None, 100, 4), failed_from=0)
+    summary = summarise(facts)
+    line = headline(summary, judge(facts, summary))
+    assert line.startswith(
+        "VALID: all 100 requests failed, ConnectionRefusedError; aborted after 5.0 s: 100 requests without"
+    )
+
+
+def test_a_person_who_interrupts_the_drain_has_the_last_word() -> None:
+    facts = ended(Aborted(CONDITION, 0.1, 60, 3), interrupted=True)
+    assert judge(facts, summarise(facts)).exit_code == 130
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [],
+        "dead",
+        {},
+        {"condition": "p99>2s@10s"},
+        {"condition": 5, "measured": 0.5, "requests": 1, "over_s": 3},
+        {"condition": "", "measured": "much", "requests": 1, "over_s": 3},
+        {"condition": "", "measured": None, "requests": 1.5, "over_s": 3},
+        {"condition": "", "measured": None, "requests": 1, "over_s": 1 << 70},
+        {"condition": "", "measured": None, "requests": 1, "over_s": 3, "more": 1},
+        {"condition": "rm -rf /", "measured": 0.5, "requests": 1, "over_s": 3},
+    ],
+)
+def test_what_a_foreign_run_tells_is_refused(data: Any) -> None:
+    with pytest.raises(ValueError, match="aborted"):
+        Aborted.from_json(data)
