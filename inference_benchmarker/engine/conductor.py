@@ -271,6 +271,9 @@ class Conductor:
         over = (self.spool_state.planned_end, self.plan.bounds.duration_ns)
         if self._aborted or self._interrupts.count or any(end is not None and now_ns >= end for end in over):
             return
+        number, ledger = self.plan.bounds.num_requests, self.spool_state.ledger
+        if number is not None and ledger.arrivals + ledger.dropped >= number:
+            return
         aborted = self._abort_watch.look(self.spool_state.feed, self.spool_state.whole_seconds)
         if aborted is None:
             return

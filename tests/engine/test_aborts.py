@@ -83,6 +83,16 @@ def test_an_endpoint_that_is_back_soon_ends_no_wave_and_neither_does_a_dead_one_
 
 
 @pytest.mark.slow
+def test_a_wave_that_has_sent_all_is_drained_as_planned(bench: Bench) -> None:
+    """Its condition becomes true while it waits for the last answers: there is nothing left to end."""
+    with bench.endpoint(service="none", hang_share=1.0) as endpoint:
+        bounds = ("--client-rps", 20, "--num-requests", 20, "--drain-timeout", 4)
+        wave = bench.run(*bounds, "--abort-on", "p99>1s@2s", target=endpoint)
+    assert (wave.ledger["sent"], wave.ledger["abandoned"]) == (20, 20)
+    assert wave.summary["aborted"] is None
+
+
+@pytest.mark.slow
 def test_a_killed_waves_spool_tells_that_it_was_aborted(bench: Bench) -> None:
     """What ended it is in the spool as soon as it is, so that a report of what was cut off says it, too."""
     with bench.endpoint(service="none", hang_share=1.0) as endpoint:
