@@ -4,17 +4,36 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
+import sys
 from contextlib import suppress
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.text import folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from inference_benchmarker.cli.flags import Flag, Table
 
+MOST_COLUMNS = 100
 _MINUS = re.compile(r"-\.?\d")
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal, but no wider than is easily read; no word is divided, nor a flag at its hyphens."""
+
+    def __init__(self, prog: str, **settings: Any) -> None:
+        super().__init__(prog, **{**settings, "width": min(shutil.get_terminal_size().columns, MOST_COLUMNS) - 2})
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return wrap(" ".join(text.split()), width, break_long_words=False, break_on_hyphens=False)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Description and epilog: as they are written, but for what does not fit into a terminal."""
+        return super()._fill_text(folded(text, width) if sys.stdout.isatty() else text, width, indent)
 
 
 class Parser(argparse.ArgumentParser):
@@ -24,7 +43,7 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
+        super().__init__(**{"formatter_class": _Help, **settings})
         self.color = False
         self.flags: dict[str, Flag] = {}
 
@@ -93,7 +112,6 @@ def command_parser(prog: str, table: Table, *, usage: str, description: str, epi
         usage=usage,
         description=description,
         epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_flags(table)

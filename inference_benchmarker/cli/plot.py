@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.arguments import Parser
 from inference_benchmarker.cli.former_flags import in_todays_words
+from inference_benchmarker.cli.last_run import last_run
 from inference_benchmarker.cli.plot_flags import PLOT, make_plot
 from inference_benchmarker.cli.terminal import SLOW_S, how_far, say, say_nothing
 from inference_benchmarker.exit_codes import OK
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
-    plot = make_plot(*plot_parser().parsed(in_todays_words(arguments)))
+    options, problems = plot_parser().parsed(in_todays_words(arguments))
+    if not options["plot"] and not problems:
+        options["plot"] = [str(last_run("benchmark plot", quiet=options["quiet"]))]
+    plot = make_plot(options, problems)
     give_back_large_blocks()
     from inference_benchmarker.wave import store
     from visualization.capacity import is_capacity, read_capacities
@@ -50,11 +54,17 @@ def plot_parser() -> Parser:
     """Its flags, and its help."""
     parser = Parser(
         prog="benchmark --plot",
-        usage="benchmark --plot DIR [DIR ...] [options]",
+        usage="benchmark plot [DIR ...] [options]",
         description="Compare run directories: a page to look at (no network needed), pictures for documents.",
         allow_abbrev=False,
     )
-    parser.add_argument("--plot", metavar="DIR", nargs="*", action="extend", help="run directories")
+    parser.add_argument(
+        "--plot",
+        metavar="DIR",
+        nargs="*",
+        action="extend",
+        help="run directories, or folders of them (default: the last run in .tmp)",
+    )
     parser.add_flags(PLOT)
     return parser
 

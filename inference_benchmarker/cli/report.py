@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.aiperf import print_aiperf
 from inference_benchmarker.cli.arguments import Parser
+from inference_benchmarker.cli.last_run import last_run
 from inference_benchmarker.cli.report_forms import (
     CSV,
     FORMS,
@@ -37,6 +38,7 @@ def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     options = report_parser().parse_args(arguments)
     _check(options)
+    options.dir = options.dir or last_run("benchmark report")
     give_back_large_blocks()
     if options.format == CSV:
         table, exit_code = table_of_runs(options.dir)
@@ -87,7 +89,8 @@ def _of_a_run(options: Namespace) -> int:
 def report_parser() -> Parser:
     """Its flags, and its help."""
     parser = Parser(prog="benchmark report", description="Print a run again; finalise one that was cut off.")
-    parser.add_argument("dir", metavar="DIR", type=Path, help="a run directory, or the folder of a search or a plan")
+    of_what = "a run directory, or the folder of a search or a plan (default: the last run in .tmp)"
+    parser.add_argument("dir", metavar="DIR", nargs="?", type=Path, help=of_what)
     parser.add_argument("--json", action="store_true", help="print summary.json instead of the report")
     again = "ask for the server's metrics of the wave's window once more, and store them with it"
     parser.add_argument("--endpoint-config", metavar="FILE", help=again)

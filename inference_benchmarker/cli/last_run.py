@@ -1,0 +1,26 @@
+"""The run that a command takes which was given none: the last one below the usual output directory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.cli.terminal import say
+from inference_benchmarker.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def last_run(command: str, *, quiet: bool | None = False) -> Path:
+    """The directory of the last run, which is said; BenchmarkError where there is none."""
+    from inference_benchmarker.cli.endpoints_flags import OUTPUT_DIR
+    from inference_benchmarker.wave.run_folders import latest_runs
+
+    try:
+        (path,) = latest_runs(OUTPUT_DIR, 1)
+    except BenchmarkError:
+        message = f"There is no run in {OUTPUT_DIR}, where waves leave theirs unless they are told otherwise."
+        raise BenchmarkError(message, f"Name a run directory: `{command} DIR`.") from None
+    if not quiet:
+        say(f"{path} is the last run.")
+    return path
