@@ -10,6 +10,8 @@ from inference_benchmarker.cli.arguments import Parser, command_parser
 from inference_benchmarker.cli.capacity_flags import CAPACITY_FLAGS, fill_in_demo, make_question, without_others
 from inference_benchmarker.cli.config_file import with_config
 from inference_benchmarker.cli.embedded import embedded_endpoint
+from inference_benchmarker.cli.export_flags import exports_of
+from inference_benchmarker.cli.exporting import exporting
 from inference_benchmarker.cli.pages import draw_capacity
 from inference_benchmarker.cli.ranking import before, rank
 from inference_benchmarker.cli.searching import refuse_scaling, removed_if_empty, search, served
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from inference_benchmarker.cli.exporting import Export
     from server_capacity.capacity.question import Question
     from server_capacity.variants.jobs import Job
 
@@ -56,30 +59,36 @@ def run(arguments: list[str]) -> int:
     problems = [*problems, *found, *wrong]
     described = take_endpoint(options, problems, addresses, os.environ)
     asked = asked_of(options, problems)
+    exports = exports_of(options, problems)
+    if exports.asked and options["vary"]:
+        problems.append("--export is for one search, and --vary runs several, each in a process of its own.")
     question = make_question(options, problems)
     give_back_large_blocks()
     tell = say_nothing if options["quiet"] else say
     if described is not None:
         tell(f"{described.words}.")
     with (
+        exporting(exports, quiet=options["quiet"]) as export,
         embedded_endpoint(publish_interval_s=1) if options["demo"] else nullcontext(),
         how_far(quiet=options["quiet"]),
     ):
         if planned is not None:
-            return verify(question, planned, asked, options, tell)
+            return verify(question, planned, asked, options, tell, export=export)
         from server_capacity.variants.jobs import jobs_of
 
         jobs = jobs_of(question.plan, asked.endpoints, make=asked.ranked or not options["demo"])
         if asked.ranked:
             return rank(question, jobs, asked, options, tell)
         before(question.longest_s, jobs, asked, tell)
-        folder, data = _searched(question, jobs[0], options, tell)
+        folder, data = _searched(question, jobs[0], options, tell, export)
         _print(data, str(folder), as_json=options["json"])
         draw_capacity(folder, tell)  # nobody waits for pictures to read the answer
     return int(data["exit_code"])
 
 
-def _searched(question: Question, job: Job, options: dict[str, Any], tell: Callable[[str], None]) -> Searched:
+def _searched(
+    question: Question, job: Job, options: dict[str, Any], tell: Callable[[str], None], export: Export
+) -> Searched:
     """The folder of a search and what stands in its ``capacity.json``; its endpoint is there, or made for it."""
     from server_capacity.capacity.run import make_folder
 
@@ -87,7 +96,7 @@ def _searched(question: Question, job: Job, options: dict[str, Any], tell: Calla
         refuse_scaling(question, options)
     folder = make_folder(question)
     with removed_if_empty(folder), served(question, job.arguments, job.known, folder, tell) as asked:
-        return folder, search(asked, options, folder, tell)
+        return folder, search(asked, options, folder, tell, export)
 
 
 def _print(data: dict[str, Any], folder: str, *, as_json: bool | None) -> None:

@@ -156,6 +156,7 @@ CAPACITY_FLAGS: Table = table_for(
             ),
         ],
         OF_ENDPOINTS: VARY_FLAGS,
+        "monitoring": _of_a_wave("export", "export_wait"),
         "processes and output": [
             Flag(
                 "--workers",

@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.cli.exporting import Export
 from inference_benchmarker.cli.server_metrics import blocks_of, say_warnings
 from inference_benchmarker.cli.terminal import print_report, say, say_nothing, search_view
 from inference_benchmarker.errors import BenchmarkError, refuse
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from inference_benchmarker.engine.live import Live
     from inference_benchmarker.plan.plan import WavePlan
+    from server_capacity.capacity.pilot import CapacityPilot
     from server_capacity.capacity.question import Question
     from server_capacity.capacity.server_side import ServerSide
     from server_capacity.capacity.waves import Waves
@@ -71,12 +74,14 @@ def check_one(plan: WavePlan) -> None:
         raise BenchmarkError(f"{name}: the first request to it failed: {str(reason)[:500].rstrip('.')}.")
 
 
-def search(question: Question, options: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
+def search(
+    question: Question, options: dict[str, Any], folder: Path, tell: Tell, export: Export | None = None
+) -> dict[str, Any]:
     """Search, and give what stands in the folder's ``capacity.json``."""
     from server_capacity.capacity.folder import save
     from server_capacity.capacity.run import find_capacity
 
-    with standing(question, options, folder, tell) as (asked, waves, suspended):
+    with standing(question, options, folder, tell, export) as (asked, waves, suspended):
         data = find_capacity(asked, waves)
     if suspended is not None:
         data["suspended"] = suspended
@@ -86,7 +91,7 @@ def search(question: Question, options: dict[str, Any], folder: Path, tell: Tell
 
 @contextmanager
 def standing(
-    question: Question, options: dict[str, Any], folder: Path, tell: Tell
+    question: Question, options: dict[str, Any], folder: Path, tell: Tell, export: Export | None = None
 ) -> Iterator[tuple[Question, Waves, dict[str, Any] | None]]:
     """The question with what is known of its endpoint, and whoever runs the waves, while nobody scales the endpoint.
 
@@ -104,7 +109,7 @@ def standing(
     known = made.get("arguments"), question.plan.payload_arguments, made.get("seconds_to_create")
     question = replace(question, endpoint=measured_endpoint(question.plan.endpoint_name, *known, blocks))
     with suspended_scaling(blocks, folder, say) if suspends else nullcontext() as suspended:
-        yield question, _waves(options, folder, server, tell), suspended
+        yield question, _waves(options, folder, server, tell, (export or Export()).named(folder.name)), suspended
 
 
 def refuse_scaling(question: Question, options: dict[str, Any]) -> None:
@@ -142,14 +147,19 @@ def _server(blocks: list[dict[str, Any]], question: Question, options: dict[str,
     return server
 
 
-def _waves(options: dict[str, Any], folder: Path, server: ServerSide, tell: Tell) -> Waves:
+def _waves(options: dict[str, Any], folder: Path, server: ServerSide, tell: Tell, export: Export) -> Waves:
     """Whoever runs the waves, with a view of each."""
     from server_capacity.capacity.waves import Waves
+
+    def live(plan: WavePlan, pilot: CapacityPilot | None) -> Live:
+        text = None if pilot is None else pilot.progress
+        return export.follow(plan, search_view(plan, text, quiet=options["quiet"]))
 
     return Waves(
         folder,
         say=tell,
-        live=lambda plan, pilot: search_view(plan, None if pilot is None else pilot.progress, quiet=options["quiet"]),
+        live=live,
+        finished=export.finish,
         server=server,
         announce=say_nothing if options["json"] else lambda line: print_report(f"{line}\n\n"),
     )

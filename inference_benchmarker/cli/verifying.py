@@ -19,6 +19,7 @@ from inference_benchmarker.packaged import demo_factories
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from inference_benchmarker.cli.exporting import Export
     from inference_benchmarker.cli.vary_flags import Asked
     from server_capacity.capacity.question import Question
     from server_capacity.proof.planned import Planned
@@ -63,7 +64,9 @@ def _refuse_demo_alone(options: dict[str, Any]) -> None:
         )
 
 
-def verify(question: Question, planned: Planned, asked: Asked, options: dict[str, Any], tell: Tell) -> int:
+def verify(
+    question: Question, planned: Planned, asked: Asked, options: dict[str, Any], tell: Tell, *, export: Export
+) -> int:
     """Prove the plan, print the answer, and give the exit code."""
     from server_capacity.proof.folder import save
     from server_capacity.proof.length import length_of
@@ -81,7 +84,7 @@ def verify(question: Question, planned: Planned, asked: Asked, options: dict[str
     with removed_if_empty(folder), served(question, job.arguments, job.known, folder, tell) as there:
         if job.arguments is None:
             check_one(there.plan)
-        with standing(there, options, folder, tell) as (known, waves, suspended):
+        with standing(there, options, folder, tell, export) as (known, waves, suspended):
             data = prove(known, planned, waves, **beside)
         if suspended is not None:
             data["suspended"] = suspended

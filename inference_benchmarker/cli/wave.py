@@ -13,6 +13,8 @@ from inference_benchmarker.cli.arguments import Parser, command_parser
 from inference_benchmarker.cli.config_file import with_config
 from inference_benchmarker.cli.demo import ADDRESS_DEFAULTS, MODEL_DEFAULTS, fill_in_demo, fill_in_load
 from inference_benchmarker.cli.embedded import embedded_endpoint
+from inference_benchmarker.cli.export_flags import exports_of
+from inference_benchmarker.cli.exporting import exporting
 from inference_benchmarker.cli.former_flags import in_todays_words
 from inference_benchmarker.cli.server_metrics import beside, follower_of, print_with_metrics, say_warnings, sources_of
 from inference_benchmarker.cli.terminal import at_the_keys, has_terminal, how_far, live_view, passing, print_wave, say
@@ -29,6 +31,8 @@ from server_capacity.aiperf.options import API_KEY
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from inference_benchmarker.cli.export_flags import Exports
+    from inference_benchmarker.cli.exporting import Export
     from inference_benchmarker.engine.addressed import Described
     from inference_benchmarker.engine.live import Live
     from inference_benchmarker.facts.server_metric import Source
@@ -70,10 +74,11 @@ def run(arguments: list[str]) -> int:
     if not arguments:
         parser.print_help()
         return OK
-    plan, aiperf, options = _understood(parser, arguments)
+    plan, aiperf, exports, options = _understood(parser, arguments)
     passing(f"Starting{' the embedded endpoint' if options['demo'] else ''}…", quiet=options["quiet"])
     give_back_large_blocks()
     with (
+        exporting(exports, quiet=options["quiet"]) as export,
         _embedded_endpoint(plan) if options["demo"] else nullcontext(plan) as plan,
         aiperf_stage(aiperf, plan, options) as stage,
         how_far(quiet=options["quiet"]),
@@ -82,8 +87,8 @@ def run(arguments: list[str]) -> int:
             passing("Loading what reads the server's metrics…", quiet=options["quiet"])
         sources = sources_of(options["endpoint_config"], plan.server_limits)
         if stage is None:
-            return _exit_code(_offered(plan, sources, options, last=True))
-        wave = None if stage.options.only else _offered(stage.plan, sources, options, last=False)
+            return _exit_code(_offered(plan, sources, options, export, last=True))
+        wave = None if stage.options.only else _offered(stage.plan, sources, options, export, last=False)
         return run_aiperf(stage, wave, sources, options)
 
 
@@ -93,12 +98,12 @@ def wave_of(arguments: list[str]) -> WavePlan:
     The headers of its address are in the environment then, in place of those of an address before it.
     """
     os.environ.pop(HEADERS, None)
-    plan, _, _ = _understood(wave_parser(), arguments)
+    plan, *_ = _understood(wave_parser(), arguments)
     return plan
 
 
-def _understood(parser: Parser, arguments: list[str]) -> tuple[WavePlan, AiperfOptions | None, dict[str, Any]]:
-    """The wave and the run of aiperf that the arguments describe, and the options, or one error with all problems."""
+def _understood(parser: Parser, arguments: list[str]) -> tuple[WavePlan, AiperfOptions | None, Exports, dict[str, Any]]:
+    """The wave, the run of aiperf, where figures go, and the options, or one error with all problems."""
     arguments, addresses = without_addresses(arguments, parser.flags)
     options, problems = wave_options(parser, arguments)
     if options["api_key"]:
@@ -115,8 +120,9 @@ def _understood(parser: Parser, arguments: list[str]) -> tuple[WavePlan, AiperfO
     if options["interactive"] and not has_terminal():
         problems.append("--interactive needs a terminal to show the wave on and to press keys at; there is none.")
     aiperf = take_aiperf(options, problems, os.environ)
+    exports = exports_of(options, problems)
     plan = make_plan(options, problems, endpoint_needed=aiperf is None or not aiperf.stands_alone)
-    return plan, aiperf, options
+    return plan, aiperf, exports, options
 
 
 def _begin_gently(options: dict[str, Any], described: Described) -> None:
@@ -169,7 +175,7 @@ def _exit_code(wave: Wave) -> int:
     return worst_exit_code(wave.verdict.exit_code, INVALID)
 
 
-def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], *, last: bool) -> Wave:
+def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], export: Export, *, last: bool) -> Wave:
     """Run a wave and print it; where it is not the ``last`` of the run, its JSON waits for what comes."""
     from inference_benchmarker.engine.launch import resolve, run_wave
     from inference_benchmarker.engine.processes import counting_interrupts
@@ -189,9 +195,12 @@ def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], *, 
         for source in sources:
             source.begin()
         with at_the_keys(plan, live) as pilot:
-            wave = run_wave(plan, live, calibration, pilot, beside=beside(follower))
+            followed = export.follow(plan, live)
+            wave = run_wave(plan, followed, calibration, pilot, beside=export.beside(beside(follower)))
+        export.finish(wave)
         if sources:
             wave = print_with_metrics(wave, sources, options, follower)
+            export.finish(wave)
         elif not options["json"]:
             print_wave(wave, as_json=False)
         if options["json"] and last:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inference_benchmarker.cli.aiperf_flags import AIPERF_FLAGS
+from inference_benchmarker.cli.export_flags import EXPORT_FLAGS
 from inference_benchmarker.cli.flags import (
     Flag,
     parse_decimal,
@@ -219,6 +220,7 @@ WAVE_FLAGS = table_for(
             ),
         ],
         "aiperf": AIPERF_FLAGS,
+        "monitoring": EXPORT_FLAGS,
         "processes and output": [
             Flag("--sample-client-hw", None, "record CPU, memory and network of this client during the wave"),
             Flag(

@@ -69,6 +69,28 @@ class Undisturbed:
                 self._view = None
 
 
+class Several:
+    """Hands on to several watchers; one that fails is left out."""
+
+    def __init__(self, *views: Live) -> None:
+        self._views = [Undisturbed(view) for view in views]
+
+    def say(self, message: str) -> None:
+        """Hand on."""
+        for view in self._views:
+            view.say(message)
+
+    def update(self, spool_state: SpoolState, now_ns: int) -> None:
+        """Hand on."""
+        for view in self._views:
+            view.update(spool_state, now_ns)
+
+    def close(self) -> None:
+        """Hand on."""
+        for view in self._views:
+            view.close()
+
+
 class Nobody:
     """Watches a wave in silence."""
 

@@ -35,7 +35,7 @@ def _bucket(value: int) -> int:
 MOST_BUCKET = _bucket(1 << 63)
 
 
-def _value(bucket: int) -> float:
+def value_of(bucket: int) -> float:
     """The middle of a bucket; of one that has room for a single whole number, that."""
     low, high = (_FLOAT.unpack(_BITS.pack(each << BUCKET_SHIFT))[0] for each in (bucket, bucket + 1))
     return float(low if high - low <= 1 else (low + high) / 2)
@@ -114,7 +114,7 @@ class Histogram:
             return [None] * len(percents)
         buckets = sorted(self.counts)
         ranks = list(accumulate(self.counts[bucket] for bucket in buckets))
-        return [_value(buckets[bisect_left(ranks, self._rank(percent))]) / NS for percent in percents]
+        return [value_of(buckets[bisect_left(ranks, self._rank(percent))]) / NS for percent in percents]
 
     def _rank(self, percent: float) -> int:
         # 99.9 / 100 * 1000 is 999.0000000000001 in floating point
@@ -124,12 +124,12 @@ class Histogram:
         """The share of values below a limit in seconds; None where there is nothing."""
         if not self.count:
             return None
-        return sum(count for bucket, count in self.counts.items() if _value(bucket) < limit_s * NS) / self.count
+        return sum(count for bucket, count in self.counts.items() if value_of(bucket) < limit_s * NS) / self.count
 
     @property
     def total_s(self) -> float:
         """All values, added up, in seconds."""
-        return sum(count * _value(bucket) for bucket, count in self.counts.items()) / NS
+        return sum(count * value_of(bucket) for bucket, count in self.counts.items()) / NS
 
     def to_json(self) -> list[int]:
         """Each bucket as the step from the one before, and its count: ``[bucket, count, step, count, ...]``."""

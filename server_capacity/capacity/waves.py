@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class Waves:
     """``say``: a sentence to whoever waits. ``live``: a view of an ordinary wave; of an exploration, of its pilot, too.
 
-    ``server``: whoever is asked about the server. ``announce`` takes an answer for which its metrics are waited for.
-    ``sent``: requests so far, after which each wave takes up the payloads; ``payloads``: how many there are, None where
-    they are built or nothing was sent yet.
+    ``server``: whoever is asked about the server. ``announce`` takes an answer for which its metrics are waited for,
+    ``finished`` each wave once it is over. ``sent``: requests so far, after which each wave takes up the payloads;
+    ``payloads``: how many there are, None where they are built or nothing was sent yet.
     """
 
     folder: Path
@@ -34,6 +34,7 @@ class Waves:
     live: Callable[[WavePlan, CapacityPilot | None], Live]
     server: ServerSide
     announce: Callable[[str], None]
+    finished: Callable[[Wave], None] | None = None
     sent: int = 0
     payloads: int | None = None
     _seed: int | None = field(default=None, repr=False)
@@ -60,7 +61,10 @@ class Waves:
         wave = run_wave(plan, _Noting(self.live(plan, pilot), self), pilot=pilot, beside=beside)
         self._seed += 1
         self.sent += wave.ledger.sent
-        return self.server.read(wave)
+        wave = self.server.read(wave)
+        if self.finished is not None:
+            self.finished(wave)
+        return wave
 
 
 class _Noting:

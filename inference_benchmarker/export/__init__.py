@@ -1,0 +1,1 @@
+"""Hands the figures of running waves on to monitoring: a page that Prometheus reads, and OpenTelemetry's collectors."""

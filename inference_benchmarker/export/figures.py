@@ -1,0 +1,210 @@
+"""The figures of waves, as they stand at an instant, and the metrics that they are handed on as. Pure.
+
+Counters are of all waves of a run against one endpoint, so they never go down; gauges are of its newest wave.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from inference_benchmarker.export.buckets import buckets_of
+from inference_benchmarker.export.metric import NO_UNIT, PER_SECOND, REQUESTS, SECONDS, TOKENS, Kind, Metric, Point
+from inference_benchmarker.records.feed import Cell
+from inference_benchmarker.records.histogram import Histogram
+from inference_benchmarker.records.names import OTHER
+from inference_benchmarker.records.record import Ledger
+from inference_benchmarker.version import __version__
+
+if TYPE_CHECKING:
+    from inference_benchmarker.verdict.verdict import Verdict
+
+MOST_ERRORS = 50  # names of errors with a series of their own; those that came later are one
+PENDING = "PENDING"
+WORDS = ("VALID", "INVALID", PENDING)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Requests of one wave or several: the feed's cells added up, and the workers' ledgers."""
+
+    cell: Cell = field(default_factory=Cell)
+    ledger: Ledger = field(default_factory=Ledger)
+
+    def with_wave(self, other: Count) -> Count:
+        """Both, added up."""
+        cell = Cell()
+        cell.merge(self.cell)
+        cell.merge(other.cell)
+        return Count(cell, self.ledger + other.ledger)
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """A wave at this moment: the rates over its last few whole seconds, None where there is none.
+
+    ``verdict``: of a wave that is over.
+    """
+
+    target_rate: float | None = None
+    sent_rate: float | None = None
+    completed_rate: float | None = None
+    in_flight: int = 0
+    running: bool = False
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """A run's waves against one endpoint. ``verdicts``: those of the waves that are over, counted."""
+
+    labels: dict[str, str]
+    count: Count
+    now: Now
+    verdicts: Counter[str] = field(default_factory=Counter)
+
+
+_Rows = Iterable[tuple[dict[str, str], float]]
+
+
+class _Row(NamedTuple):
+    """A counter or gauge: its points of one run are what ``of`` gives, without the run's own labels."""
+
+    name: str
+    kind: Kind
+    unit: str
+    about: str
+    of: Callable[[Figures], _Rows]
+
+    def metric(self, figures: list[Figures]) -> Metric:
+        """It, of all runs."""
+        points = (Point({**each.labels, **labels}, value) for each in figures for labels, value in self.of(each))
+        return Metric(self.name, self.kind, self.unit, self.about, tuple(points))
+
+
+def metrics_of(figures: Iterable[Figures]) -> tuple[Metric, ...]:
+    """Every metric that has a point."""
+    known = list(figures)
+    version = Point({"version": __version__}, 1)
+    info = Metric("build_info", "gauge", NO_UNIT, "The version of InferenceBenchmarker.", (version,))
+    metrics = (info, *(row.metric(known) for row in _ROWS), *_histograms(known))
+    return tuple(metric for metric in metrics if metric.points)
+
+
+def _of_ledger(name: str) -> Callable[[Figures], _Rows]:
+    return lambda each: [({}, getattr(each.count.ledger, name))]
+
+
+def _outcomes(each: Figures) -> _Rows:
+    ledger = each.count.ledger
+    return _by("outcome", {"ok": ledger.ok, "failed": ledger.failed, "abandoned": ledger.abandoned})
+
+
+def _errors(each: Figures) -> _Rows:
+    """Those that came first have a series each, whatever comes later."""
+    failed = each.count.cell.failed
+    own = dict([pair for pair in failed.items() if pair[0] != OTHER][:MOST_ERRORS])
+    rest = failed.total() - sum(own.values())
+    return _by("error", {**own, **({OTHER: rest} if rest else {})})
+
+
+def _by(label: str, counts: dict[str, int]) -> _Rows:
+    return [({label: name}, count) for name, count in counts.items()]
+
+
+def _rate(name: str) -> Callable[[Figures], _Rows]:
+    def rows(each: Figures) -> _Rows:
+        value = getattr(each.now, name)
+        return [] if value is None else [({}, value)]
+
+    return rows
+
+
+def _verdict(each: Figures) -> _Rows:
+    word = None if each.now.verdict is None else each.now.verdict.word
+    return [] if word is None else _by("verdict", {known: int(known == word) for known in WORDS})
+
+
+def _exit_code(each: Figures) -> _Rows:
+    return [] if each.now.verdict is None else [({}, each.now.verdict.exit_code)]
+
+
+def _findings(each: Figures) -> _Rows:
+    """Several of a code and severity are one: their numbers are in the report."""
+    findings = () if each.now.verdict is None else each.now.verdict.findings
+    kinds = dict.fromkeys((finding.code, finding.severity) for finding in findings)
+    return [({"code": code, "severity": severity}, 1) for code, severity in kinds]
+
+
+_ROWS = (
+    _Row("requests.sent", "counter", REQUESTS, "Requests sent, those of the warm-up aside.", _of_ledger("sent")),
+    _Row("requests", "counter", REQUESTS, "Requests that are over, by outcome.", _outcomes),
+    _Row(
+        "requests.repeated",
+        "counter",
+        REQUESTS,
+        "Requests that were not the first of their arrival: a client tried again.",
+        _of_ledger("repeated"),
+    ),
+    _Row(
+        "arrivals.dropped",
+        "counter",
+        NO_UNIT,
+        "Arrivals that came due while as many requests were in flight as may be.",
+        _of_ledger("dropped"),
+    ),
+    _Row(
+        "arrivals.lost", "counter", NO_UNIT, "Arrivals that nobody sent, known once a wave is over.", _of_ledger("lost")
+    ),
+    _Row("errors", "counter", NO_UNIT, "Failed requests, by error.", _errors),
+    _Row(
+        "output_tokens",
+        "counter",
+        TOKENS,
+        "Output tokens of streams that were ok.",
+        lambda each: [({}, each.count.cell.tokens)],
+    ),
+    _Row("waves", "counter", NO_UNIT, "Waves that are over, by verdict.", lambda each: _by("verdict", each.verdicts)),
+    _Row(
+        "requests.in_flight", "gauge", REQUESTS, "Requests sent and not over.", lambda each: [({}, each.now.in_flight)]
+    ),
+    _Row("target_rate", "gauge", PER_SECOND, "Requests a second that are asked for now.", _rate("target_rate")),
+    _Row("sent_rate", "gauge", PER_SECOND, "Requests a second that were sent, over the last 5 s.", _rate("sent_rate")),
+    _Row(
+        "completed_rate",
+        "gauge",
+        PER_SECOND,
+        "Requests a second that ended ok, over the last 5 s.",
+        _rate("completed_rate"),
+    ),
+    _Row(
+        "wave_running",
+        "gauge",
+        NO_UNIT,
+        "1 while a wave runs, 0 once it is over.",
+        lambda each: [({}, int(each.now.running))],
+    ),
+    _Row("verdict", "gauge", NO_UNIT, "1 for the verdict of the newest wave, once it is over.", _verdict),
+    _Row("exit_code", "gauge", NO_UNIT, "The exit code of the newest wave, once it is over.", _exit_code),
+    _Row("finding", "gauge", NO_UNIT, "1 for each finding of the newest wave, once it is over.", _findings),
+)
+_TIMES = {
+    "latency": ("latency", "From sending a request to its end; of requests that were ok or abandoned."),
+    "response_time": ("response_time", "From a request's due time to its end; the open loop alone has it."),
+    "lag": ("schedule_lag", "How late the client was in taking an arrival up."),
+    "ttft": ("ttft", "Time to the first token of a stream."),
+    "itl": ("itl", "Gaps between the tokens of a stream."),
+}
+_ALWAYS = ("latency", "lag")
+
+
+def _histograms(known: list[Figures]) -> Iterator[Metric]:
+    for key, (name, about) in _TIMES.items():
+        points = []
+        for each in known:
+            times = each.count.cell.times.get(key)
+            if times is not None or key in _ALWAYS:
+                points.append(Point(each.labels, buckets_of(times or Histogram())))
+        yield Metric(name, "histogram", SECONDS, about, tuple(points))

@@ -1,0 +1,140 @@
+"""A wave that is handed on while it runs: to a real Prometheus with every query of the dashboard, and in the end."""
+
+from __future__ import annotations
+
+import re
+import signal
+from typing import TYPE_CHECKING, Any
+from urllib.error import URLError
+
+import pytest
+
+from tests.exported import expressions, read_page, sample, samples
+from tests.real_prometheus import ask, reading
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.bench import Bench, Running
+    from tests.exported import Samples
+
+pytestmark = pytest.mark.process
+
+STREAMS = """
+import json
+import os
+from geventhttpclient import HTTPClient
+from sender import post
+
+client = HTTPClient.from_url(os.environ["TARGET"], concurrency=100, network_timeout=20)
+ASKED = {"stream": True, "max_tokens": 4, "messages": [{"role": "user", "content": "one two"}]}
+
+
+def streamed():
+    response = client.post("/v1/chat/completions", body=json.dumps(ASKED).encode())
+    while line := response.readline(b"\\n"):
+        if line.startswith(b"data: {"):
+            yield line
+
+
+def invoke_factory():
+    def invoke(number):
+        if number % 5 == 0:
+            raise KeyError(number)
+        return streamed()
+
+    return invoke
+
+
+def payload_factory():
+    return {"pre_computed": True, "input": list(range(1000))}
+"""
+
+
+def page_of(running: Running) -> str:
+    found = running.wait_for(lambda: re.search(r"Figures for Prometheus: (\S+)\.\n", running.err), "its page")
+    url: str = found[1]
+    return url
+
+
+def books(found: Samples, summary: dict[str, Any]) -> None:
+    """The last page says what the summary says."""
+    ledger = summary["ledger"]
+    assert sample(found, "requests_sent_total") == ledger["sent"]
+    for name in ("ok", "failed", "abandoned"):
+        assert sample(found, "requests_total", outcome=name) == ledger[name]
+    assert sample(found, "arrivals_dropped_total") == ledger["dropped"]
+    assert sample(found, "arrivals_lost_total") == ledger["lost"]
+    assert sample(found, "requests_in_flight") == ledger["in_flight"]
+    assert sample(found, "exit_code") == summary["exit_code"]
+    assert sample(found, "verdict", verdict=summary["verdict"]) == 1
+    for error in summary["errors"]:
+        assert sample(found, "errors_total", error=error["key"]) == error["count"]
+    assert sample(found, "latency_seconds_count") == summary["latency"]["count"]
+    assert sample(found, "latency_seconds_sum") == pytest.approx(
+        summary["latency"]["mean"] * summary["latency"]["count"], rel=0.01
+    )
+
+
+def test_a_real_prometheus_answers_the_dashboard_while_a_wave_runs(tmp_path: Path, bench: Bench) -> None:
+    arguments = ("--client-rps", 40, "--obs-time", 300, "--workers", 2, "--export", "prometheus:0", "--name", "shown")
+    with bench.endpoint() as endpoint:
+        running = bench.start(*arguments, "--drain-timeout", 5, factories=STREAMS, target=endpoint)
+        page = page_of(running)
+        with reading(page.split("/")[2], tmp_path) as prometheus:
+            missing = set(expressions())
+
+            def every_query_has_an_answer() -> bool:
+                missing.difference_update(text for text in tuple(missing) if ask(prometheus, chosen(text)))
+                return not missing
+
+            running.wait_for(every_query_has_an_answer, f"answers to {missing}")
+            running.signal(signal.SIGINT)
+            finished = running.finish()
+            assert finished.code == 130
+            assert "Waiting up to 20 s for the verdict" in finished.err
+            last = last_of(prometheus)
+    books(last, finished.summary)
+    assert finished.ledger["failed"] > 0
+    assert set(finished.summary["errors"][0]) >= {"key", "count"}
+
+
+def chosen(expression: str) -> str:
+    """As Grafana asks, with everything chosen."""
+    return expression.replace("$__rate_interval", "30s").replace('"$run"', '"shown"').replace('"$endpoint"', '".*"')
+
+
+def last_of(prometheus: str) -> Samples:
+    """The newest value of each series: the page is gone by now, and its series have ended."""
+    found: Samples = {}
+    for point in ask(prometheus, 'last_over_time({__name__=~"benchmark_.*", run="shown"}[10m])'):
+        labels = point["metric"]
+        own = ("__name__", "run", "endpoint", "job", "instance")
+        key = frozenset(pair for pair in labels.items() if pair[0] not in own)
+        found[labels["__name__"], key] = float(point["value"][1])
+    return found
+
+
+def with_verdict(found: Samples) -> Samples | None:
+    """A page once the wave is over; it is gone when it was read."""
+    return None if sample(found, "exit_code") is None else found
+
+
+def test_what_a_killed_worker_reported_stays_and_the_last_page_is_the_summary(bench: Bench) -> None:
+    arguments = ("--concurrency", 4, "--obs-time", 300, "--workers", 2, "--export", "prometheus:0")
+    with bench.endpoint(service_s=0.02) as endpoint:
+        running = bench.start(*arguments, "--export-wait", 60, target=endpoint)
+        url = page_of(running)
+        running.wait_for(lambda: (sample(samples(read_page(url)), "requests_sent_total") or 0) > 20, "requests")
+        running.workers()[0].kill()
+        before = samples(read_page(url))
+        running.signal(signal.SIGINT)
+        last = running.wait_for(lambda: with_verdict(samples(read_page(url))), "its verdict")
+        finished = running.finish()
+    for key, value in before.items():
+        if key[0].endswith(("_total", "_bucket", "_count")):
+            assert last[key] >= value, key
+    books(last, finished.summary)
+    assert sample(last, "response_time_seconds_count") is None  # the closed loop has none
+    with pytest.raises((URLError, OSError)):
+        read_page(url)
