@@ -21,7 +21,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 AGAIN_S = 0.02
-COMMANDS = ("factory", "check", "capacity", "plan", "replay", "report", "metrics", "client", "endpoint", "endpoints")
+COMMANDS = (
+    "factory",
+    "check",
+    "capacity",
+    "plan",
+    "replay",
+    "report",
+    "metrics",
+    "client",
+    "endpoint",
+    "endpoints",
+    "completion",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,109 @@
+"""``benchmark completion``: the script by which a shell completes commands, flags, choices and files."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.cli.arguments import Parser
+from inference_benchmarker.exit_codes import OK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SHELLS = ("bash", "zsh")
+_DESCRIPTION = """\
+Prints the script by which a shell completes commands, flags and files at Tab. For every new shell:
+
+  echo 'eval "$(benchmark completion bash)"' >> ~/.bashrc
+  benchmark completion zsh > "${fpath[1]}/_benchmark"
+"""
+_ABOUT = {
+    "factory": "list or copy an example",
+    "check": "send one request",
+    "capacity": "the highest rate that keeps the limits",
+    "plan": "what a load needs",
+    "plot": "a page of one run or many",
+    "compare": "what changed between runs",
+    "replay": "describe a recording",
+    "report": "print a run again",
+    "metrics": "the server's metrics of a past window",
+    "client": "what this machine can send",
+    "endpoint": "the embedded endpoint alone",
+    "endpoints": "put back what was left changed",
+    "completion": "the script for a shell",
+}
+_SATURATION = "saturation_parser"
+_PARTS: dict[str, list[tuple[str, ...]]] = {
+    "client": [
+        ("limits", "limits_parser"),
+        *((part, _SATURATION, part) for part in ("worker-saturation", "rps-saturation")),
+    ],
+    "endpoints": [("clean", "clean_parser")],
+}
+_WORDS = {"arrivals": ("constant", "poisson"), "records": ("all", "none")}
+
+
+def run(arguments: list[str]) -> int:
+    """The command, and its exit code."""
+    options = completion_parser().parse_args(arguments)
+    import shtab  # what makes such scripts of parsers; nobody else needs it
+
+    print(shtab.complete(whole_parser(), shell=options.shell), flush=True)
+    return OK
+
+
+def completion_parser() -> Parser:
+    """Its arguments, and its help."""
+    parser = Parser(
+        prog="benchmark completion",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash or zsh")
+    return parser
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """All commands as one parser, as a shell sees them: a command's flags after its name, a wave's without one."""
+    whole = argparse.ArgumentParser("benchmark", parents=[_made("wave", "wave_parser")], add_help=False)
+    commands = whole.add_subparsers()
+    for name, about in _ABOUT.items():
+        if name in _PARTS:
+            below = commands.add_parser(name, help=about).add_subparsers()
+            for part, made, *given in _PARTS[name]:
+                below.add_parser(part, help=part, parents=[_made(name, made, *given)], add_help=False)
+        else:
+            commands.add_parser(name, help=about, parents=[_made(name, f"{name}_parser")], add_help=False)
+    for parser in _all(whole):
+        for action in parser._actions:  # noqa: SLF001 - argparse has no other way to go through them
+            _say_kind(action)
+    return whole
+
+
+def _made(module: str, name: str, *given: str) -> argparse.ArgumentParser:
+    make: Callable[..., argparse.ArgumentParser] = getattr(import_module(f"{__package__}.{module}"), name)
+    return make(*given)
+
+
+def _all(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    below = [each for action in parser._actions if isinstance(action.choices, dict) for each in action.choices.values()]  # noqa: SLF001
+    return [parser, *(found for each in below for found in _all(each))]
+
+
+def _say_kind(action: Any) -> None:
+    """Tell what may stand for a value, by the word that help has for it: a file, a folder, or one of a few words."""
+    import shtab
+
+    value = action.metavar if isinstance(action.metavar, str) else ""
+    if "FILE" in value:
+        action.complete = shtab.FILE
+    elif "DIR" in value or "BASE" in value:
+        action.complete = shtab.DIRECTORY
+    elif action.dest in _WORDS:
+        action.choices = _WORDS[action.dest]
+    elif action.dest == "name" and not action.option_strings:
+        from inference_benchmarker.cli.examples import shipped
+
+        action.choices = [example.name for example in shipped()]
