@@ -27,6 +27,7 @@ COMMANDS = (
     "client limits",
     "endpoint",
     "endpoints clean",
+    "completion",
 )
 _UNTITLED = ("options", "positional arguments")
 _HEAD = """\

@@ -65,8 +65,8 @@ class _Album:
         across, up = scales(figure)
         self.data.append(
             {
-                "x": {**_axis(across), "title": figure.x.title, "unit": figure.x.unit},
-                "y": {**_axis(up), "title": figure.y.title, "unit": figure.y.unit},
+                "x": {**_axis(across), "title": plain(figure.x.title), "unit": plain(figure.x.unit)},
+                "y": {**_axis(up), "title": plain(figure.y.title), "unit": plain(figure.y.unit)},
                 "traces": [
                     {
                         "name": plain(trace.name),
