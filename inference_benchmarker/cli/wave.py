@@ -62,6 +62,7 @@ other commands (each with --help):
   benchmark client             what this machine can send: worker-saturation, rps-saturation, limits
   benchmark endpoint           the embedded endpoint alone, to try things against
   benchmark endpoints clean    put back what commands that were killed left changed
+  benchmark completion SHELL   what bash or zsh completes at Tab
 
 exit codes: 0 valid and every limit met, 1 a limit was missed, 2 bad input,
             3 INVALID (the client could not offer the load, or a process was lost), 130 interrupted
