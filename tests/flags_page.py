@@ -20,7 +20,7 @@ COMMANDS = (
     "replay",
     "report",
     "metrics",
-    "--compare",
+    "compare",
     "--plot",
     "client worker-saturation",
     "client rps-saturation",

@@ -1,95 +1,41 @@
-"""Holds a run against an earlier one: what changed, what did not, and what the records cannot tell. Pure.
-
-A change is ``new / base - 1``. docs/reference/metrics.md, "Comparison", is this module in words.
-"""
+"""Holds runs against earlier ones: what changed, what did not, and what the records cannot tell. Pure."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from inference_benchmarker.facts.server_metric import SIGNS
+from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.summary.student_t import student_t
-from visualization.intervals import CONFIDENCE, LEAST_BLOCKS, Estimate, Estimates
+from inference_benchmarker.records.metrics import PREFIX
+from visualization.changes import HIGHER_IS_BETTER, LEAST_CHANGE, LEAST_SUCCESS_CHANGE, Row, with_intervals
+from visualization.intervals import Estimates
+from visualization.repeats import over_runs
+from visualization.server_rows import server_rows
 from visualization.user_rows import user_metrics_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from inference_benchmarker.facts.server_metric import ServerMetric
     from inference_benchmarker.plan.plan import WavePlan
-    from inference_benchmarker.plan.slo import MaxRegression
+    from inference_benchmarker.plan.slo import MaxRegression, Slo
     from inference_benchmarker.wave.wave import Wave
+    from visualization.changes import Value
+    from visualization.intervals import Metric
+    from visualization.server_rows import ServerRow
 
-Outcome = Literal["improved", "unchanged", "worse", "cannot tell"]
+State = Literal["broken", "undecided", "kept"]
 
-LEAST_CHANGE, WIDEST = 0.03, 0.10
-LEAST_SUCCESS_CHANGE, WIDEST_SUCCESS = 0.003, 0.01  # 2 more failures in 100 are no small change
 _ALONE = ("rate", "success")
 _STATS = ("mean", "p50", "p90", "p95", "p99")
 _METRICS = (
     *((name, name) for name in _ALONE),
     *((metric, stat) for metric in ("latency", "response_time", "ttft", "itl") for stat in _STATS),
     ("tokens", "tokens"),
-    ("lag", "p50"),
-    ("lag", "p99"),
 )
-_HIGHER_IS_BETTER = ("rate", "success", "tokens")
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One metric of both runs; None where it was not measured. ``low`` to ``high`` is the change's interval."""
-
-    metric: str
-    stat: str
-    base: Estimate | None
-    new: Estimate | None
-    low: float | None = None
-    high: float | None = None
-    least: float = LEAST_CHANGE
-
-    @property
-    def name(self) -> str:
-        """As in a limit: ``latency.p99``, ``success``."""
-        return self.metric if self.metric == self.stat else f"{self.metric}.{self.stat}"
-
-    @property
-    def measured(self) -> bool:
-        """Tells whether both runs have it."""
-        return self.base is not None and self.new is not None
-
-    @property
-    def change(self) -> float | None:
-        """New / base - 1; None where there is no base to divide by."""
-        if self.base is None or self.new is None:
-            return None
-        return _ratio(self.base.value, self.new.value)
-
-    @property
-    def regression(self) -> float | None:
-        """The change counted so that worse is more."""
-        change = self.change
-        return -change if change is not None and self.metric in _HIGHER_IS_BETTER else change
-
-    @property
-    def significant(self) -> bool:
-        """Tells whether the interval excludes no change."""
-        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
-
-    @property
-    def outcome(self) -> Outcome:
-        """Changed: significantly, by the least change or more. Unchanged: not so, and the widest change is excluded."""
-        regression = self.regression
-        if regression is None or self.low is None or self.high is None:
-            return "cannot tell"
-        if self.significant and abs(regression) >= self.least:
-            return "worse" if regression > 0 else "improved"
-        widest = WIDEST_SUCCESS if self.metric == "success" else WIDEST
-        return "unchanged" if -widest < self.low and self.high < widest else "cannot tell"
+_OF_CLIENT = (("lag", "p50"), ("lag", "p99"))
+_OF_A_STREAM = ("ttft", "itl")
+_USUAL = ("p50", "p99")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,203 +46,177 @@ class Check:
     row: Row
 
     @property
+    def state(self) -> State:
+        """Kept: the interval ends below the limit. Broken: worse by more than it, beyond noise. Else undecided.
+
+        What either side lacks breaks a limit; so much more than none that there is no change decides nothing.
+        """
+        regression, interval = self.row.regression, self.row.interval
+        if regression is None:
+            return "undecided" if self.row.measured and self.row.metric in HIGHER_IS_BETTER else "broken"
+        if interval is not None and interval[1] <= self.limit.most:
+            return "kept"
+        return "broken" if regression > self.limit.most and self.row.outcome == "worse" else "undecided"
+
+    @property
     def broken(self) -> bool:
-        """The regression is above the limit and significant; or there is nothing to hold against it."""
-        regression = self.row.regression
-        if regression is None:  # not measured, or more than none: an improvement where higher is better
-            return not (self.row.measured and self.row.metric in _HIGHER_IS_BETTER)
-        return regression > self.limit.most and self.row.outcome == "worse"
+        """Tells whether it is."""
+        return self.state == "broken"
 
     @property
     def undecided(self) -> bool:
-        """Not broken, but the records do not tell whether the metric changed."""
-        return not self.broken and self.row.outcome == "cannot tell"
+        """Tells whether the records leave it open."""
+        return self.state == "undecided"
 
 
 @dataclass(frozen=True, slots=True)
-class ServerRow:
-    """A statistic of a server metric that both runs have: two values without records behind them."""
+class Side:
+    """The runs of one side, what the comparison calls it, and what they were sent to where that says more."""
 
     name: str
-    base: float
-    new: float
-    unit: str | None = None
-    signs: tuple[str, str] = ("", "")
-    """≥ or ≤ before a value that is only a bound."""
+    waves: tuple[Wave, ...]
+    what: str = ""
 
     @property
-    def change(self) -> float | None:
-        """New / base - 1; of bounds there is none."""
-        return None if any(self.signs) else _ratio(self.base, self.new)
+    def valid(self) -> bool:
+        """Tells whether every run of it is VALID."""
+        return all(wave.verdict.valid for wave in self.waves)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs side by side; ``unlike`` says in what their plans differ.
+    """Two sides beside each other, each of a run or several; ``unlike`` says in what their plans differ.
 
-    ``own``: metrics of the user's own. Nobody knows whether more of one is better, so that they have no outcome.
+    ``client``: what the clients did, which is no outcome of the endpoint. ``own``: metrics of the user's own. Nobody
+    knows whether more of one is better, so that they have no outcome. ``strict``: what is undecided fails.
     """
 
-    base: Wave
-    new: Wave
+    base: Side
+    new: Side
     rows: tuple[Row, ...]
+    client: tuple[Row, ...]
     server_rows: tuple[ServerRow, ...]
     checks: tuple[Check, ...]
     unlike: tuple[str, ...]
+    strict: bool = False
     own: tuple[Row, ...] = ()
 
     @property
     def of_one_run(self) -> bool:
-        """Tells whether both are the same run directory."""
-        base, new = self.base.run_dir, self.new.run_dir
-        return base is not None and new is not None and base.path.resolve() == new.path.resolve()
+        """Tells whether a run is on both sides."""
+        base, new = (
+            {wave.run_dir.path.resolve() for wave in side.waves if wave.run_dir is not None}
+            for side in (self.base, self.new)
+        )
+        return not base.isdisjoint(new)
+
+    @property
+    def several(self) -> bool:
+        """Tells whether a side has several runs, so that it is known how far runs lie apart."""
+        return max(len(self.base.waves), len(self.new.waves)) > 1
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """The limits for which it fails."""
+        return tuple(check for check in self.checks if check.broken or (self.strict and check.undecided))
 
     @property
     def outcome(self) -> Literal["invalid", "failed", "passed"]:
-        """Tells whether either run is INVALID, else whether a limit is broken."""
-        if not (self.base.verdict.valid and self.new.verdict.valid):
+        """Tells whether a run of either side is INVALID, else whether a limit is broken."""
+        if not (self.base.valid and self.new.valid):
             return "invalid"
-        return "failed" if any(check.broken for check in self.checks) else "passed"
+        return "failed" if self.failed else "passed"
 
 
-def compare(base: Wave, new: Wave, limits: Sequence[MaxRegression] = ()) -> Comparison:
+def compare(
+    base: Wave | Iterable[Wave],
+    new: Wave | Iterable[Wave],
+    limits: Sequence[MaxRegression] = (),
+    *,
+    names: tuple[str, str] = ("base", "new"),
+    strict: bool = False,
+) -> Comparison:
     """Hold ``new`` against ``base``: the metrics that either has, those of the limits among them."""
-    open_loop = base.open_loop and new.open_loop
+    before, after = Side(names[0], _waves(base)), Side(names[1], _waves(new))
+    waves = (*before.waves, *after.waves)
+    open_loop = all(wave.open_loop for wave in waves)
     wanted = {limit: _named(limit, open_loop=open_loop) for limit in limits}
-    names = list(dict.fromkeys([*_METRICS, *wanted.values()]))
-    own = user_metrics_of((base, new))
-    before, after = Estimates(base, [*names, *own]), Estimates(new, [*names, *own])
-    rows = [Row(*name, before.of(*name), after.of(*name), least=_least(name, wanted)) for name in names]
+    primary = _primary(waves, list(wanted.values()), open_loop=open_loop)
+    tested = list(dict.fromkeys([*_METRICS, *primary, *wanted.values()]))
+    own = user_metrics_of(waves)
+    values = dict(_values(before, after, [*tested, *_OF_CLIENT, *own]))
+    rows = [Row(*name, *values[name], least=_least(name, wanted), primary=name in primary) for name in tested]
     measured = [row for row in rows if row.base or row.new or (row.metric, row.stat) in wanted.values()]
-    tested = _with_intervals(measured)
-    by_name = {(row.metric, row.stat): row for row in tested}
+    by_name = {(row.metric, row.stat): row for row in with_intervals(measured)}
     return Comparison(
-        base=base,
-        new=new,
-        rows=tuple(tested),
-        server_rows=tuple(_server_rows(base.server_metrics or (), new.server_metrics or ())),
+        base=before,
+        new=after,
+        rows=tuple(by_name.values()),
+        client=tuple(Row(*name, *values[name]) for name in _OF_CLIENT if any(values[name])),
+        server_rows=tuple(server_rows(before.waves, after.waves)),
         checks=tuple(Check(limit, by_name[name]) for limit, name in wanted.items()),
-        unlike=tuple(_differences(base, new)),
-        own=tuple(_with_intervals([Row(*name, before.of(*name), after.of(*name)) for name in own])),
+        unlike=tuple(_differences(before.waves, after.waves)),
+        strict=strict,
+        own=tuple(with_intervals([Row(*name, *values[name]) for name in own])),
     )
 
 
-def _named(limit: MaxRegression, *, open_loop: bool) -> tuple[str, str]:
-    """Of a bare percentile: response time where both runs have one, else latency."""
+def _waves(side: Wave | Iterable[Wave]) -> tuple[Wave, ...]:
+    return (side,) if isinstance(side, WaveFacts) else tuple(side)
+
+
+def _named(limit: MaxRegression | Slo, *, open_loop: bool) -> Metric:
+    """Of a bare percentile: response time where all runs have one, else latency."""
     bare = "response_time" if open_loop else "latency"
     return (bare if limit.metric == "default" else limit.metric), limit.stat
 
 
-def _least(name: tuple[str, str], wanted: dict[MaxRegression, tuple[str, str]]) -> float:
+def _primary(waves: Sequence[Wave], wanted: list[Metric], *, open_loop: bool) -> set[Metric]:
+    """The metrics of the first line: what limits name, of changes or else of the waves; at least a time and success.
+
+    Where they name no time it is middle and tail of the response time or latency, of streams those of their tokens.
+    """
+    named = wanted or [_named(limit, open_loop=open_loop) for limit in _limits(waves)]
+    if all(metric == stat for metric, stat in named):
+        streams = all(wave.summary.ttft is not None for wave in waves)
+        times = _OF_A_STREAM if streams else ("response_time" if open_loop else "latency",)
+        named += [(time, stat) for time in times for stat in _USUAL]
+    return {*named, ("success", "success")}
+
+
+def _limits(waves: Sequence[Wave]) -> Iterator[Slo]:
+    """The limits that every wave had on all of itself, of statistics whose better side is known, with intervals."""
+    first, *others = (wave.plan.slos for wave in waves)
+    for limit in first:
+        of_endpoint = limit.metric != "lag" and not limit.metric.startswith(PREFIX)
+        usable = of_endpoint and limit.stat not in ("min", "max", "goodput") and not limit.stage
+        if usable and all(limit in slos for slos in others):
+            yield limit
+
+
+def _values(
+    base: Side, new: Side, names: Sequence[Metric]
+) -> Iterator[tuple[Metric, tuple[Value | None, Value | None]]]:
+    """Each metric of both sides."""
+    sides = [[Estimates(wave, names) for wave in side.waves] for side in (base, new)]
+    for name in names:
+        before, after = ([run.of(*name) for run in runs] for runs in sides)
+        yield name, over_runs(before, after)
+
+
+def _least(name: Metric, wanted: dict[MaxRegression, Metric]) -> float:
     """The least change worth a word; a limit below it lowers it."""
     usual = LEAST_SUCCESS_CHANGE if name[0] == "success" else LEAST_CHANGE
     return min([usual, *(limit.most for limit, of in wanted.items() if of == name)])
 
 
-def _ratio(base: float, new: float) -> float | None:
-    if base > 0:
-        return new / base - 1
-    return 0.0 if base == new else None
-
-
-def _with_intervals(rows: Sequence[Row]) -> list[Row]:
-    """The rows with intervals of their change, corrected for how many are tested.
-
-    Holm's procedure (Scandinavian Journal of Statistics 6, 1979) in steps: of m that are left, those whose
-    interval at 1 - 0.05 / m excludes no change are significant and leave. Each row keeps the interval of the step
-    it left or stayed at, so that it excludes 0 just where the change is significant.
-    """
-    left = {row.name: row for row in rows if _testable(row)}
-    done: dict[str, Row] = {}
-    while left:
-        confidence = 1 - (1 - CONFIDENCE) / len(left)
-        drawn = {name: _with_interval(row, confidence) for name, row in left.items()}
-        found = {name: row for name, row in drawn.items() if row.significant}
-        done |= found or drawn
-        left = {name: row for name, row in left.items() if found and name not in found}
-    return [done.get(row.name, row) for row in rows]
-
-
-def _testable(row: Row) -> bool:
-    enough = all(run is not None and run.blocks >= LEAST_BLOCKS for run in (row.base, row.new))
-    return enough and row.change is not None
-
-
-def _with_interval(row: Row, confidence: float) -> Row:
-    """The row with the interval of its change, from those of the two values.
-
-    The two are put together as logarithms: each end of the difference is as far from it as the square root of the
-    sum of squares of the distances to the ends that move it there (Zou and Donner, "Construction of confidence
-    limits about effect measures", Statistics in Medicine 27, 2008).
-    """
-    base, new = row.base, row.new
-    assert base is not None
-    assert new is not None
-    t = student_t(confidence, _freedom(base, new))
-    (base_low, base_high), (new_low, new_high) = base.ends(t), new.ends(t)
-    if base.value <= 0 or new.value <= 0:  # has no logarithm: the furthest that the ends allow
-        return replace(row, low=_far(new_low, base_high), high=_far(new_high, base_low))
-    difference = math.log(new.value / base.value)
-    down = math.hypot(_log(new.value, new_low), _log(base_high, base.value))
-    up = math.hypot(_log(new_high, new.value), _log(base.value, base_low))
-    return replace(row, low=math.exp(difference - down) - 1, high=math.exp(difference + up) - 1)
-
-
-def _freedom(base: Estimate, new: Estimate) -> float:
-    """Of two values with errors of their own (Welch, Biometrika 34, 1947); errors as shares of the value."""
-    squares = [_relative_error(run) ** 2 for run in (base, new)]
-    freedoms = [run.blocks - 1 for run in (base, new)]
-    total = sum(squares)
-    if not total or math.isinf(total):
-        return min(freedoms)
-    return total**2 / sum(square**2 / freedom for square, freedom in zip(squares, freedoms, strict=True))
-
-
-def _relative_error(run: Estimate) -> float:
-    low, high = run.ends(1)
-    return (high - low) / 2 / run.value if run.value else 0.0
-
-
-def _log(above: float, below: float) -> float:
-    return math.log(above / below) if below else math.inf
-
-
-def _far(above: float, below: float) -> float:
-    """A change's end from the ends of the values; what they do not bound is 0 or infinite."""
-    if above <= 0:
-        return -1.0 if below else 0.0
-    return above / below - 1 if below else math.inf
-
-
-def _server_rows(base: Sequence[ServerMetric], new: Sequence[ServerMetric]) -> Iterator[ServerRow]:
-    after = dict(_server_values(new))
-    for key, (value, unit, sign) in _server_values(base):
-        if key in after:
-            name, number = key
-            changed, _, sign_after = after[key]
-            yield ServerRow(name if number == 1 else f"{name} ({number})", value, changed, unit, (sign, sign_after))
-
-
-def _server_values(metrics: Sequence[ServerMetric]) -> Iterator[tuple[tuple[str, int], tuple[float, str | None, str]]]:
-    """The values that are there, their units, and the sign before what is only a bound.
-
-    One name in several blocks is told by its place: dimensions may differ by run.
-    """
-    seen: Counter[str] = Counter()
-    for metric in metrics:
-        for statistic, value in metric.statistics.items():
-            name = f"{metric.name} {statistic}"
-            seen[name] += 1
-            if value is not None and metric.asked:
-                yield (name, seen[name]), (value, metric.unit, SIGNS.get(metric.bounds.get(statistic, ""), ""))
-
-
-def _differences(base: Wave, new: Wave) -> Iterator[str]:
-    """In what two runs differ that moves every number, and is no change of the endpoint."""
-    for before, after in zip(_conditions(base.plan), _conditions(new.plan), strict=True):
-        if before != after:
-            yield f"{before} and {after}"
-    if base.environment.get("file_sha256") != new.environment.get("file_sha256"):
+def _differences(base: Sequence[Wave], new: Sequence[Wave]) -> Iterator[str]:
+    """In what runs differ that moves every number, and is no change of the endpoint."""
+    waves = (*base, *new)
+    for conditions in zip(*(_conditions(wave.plan) for wave in waves), strict=True):
+        if len(found := dict.fromkeys(conditions)) > 1:
+            yield " and ".join(found)
+    if len({wave.environment.get("file_sha256") for wave in waves}) > 1:
         yield "the content of the factories (or Locust) file"
 
 

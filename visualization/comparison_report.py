@@ -1,16 +1,17 @@
-"""A comparison in words: aligned text, Markdown for a pull request, JUnit XML for a pipeline, a JSON object."""
+"""A comparison in words: aligned text, Markdown for a pull request, JUnit XML for a pipeline."""
 
 from __future__ import annotations
 
 import math
-import re
-from typing import TYPE_CHECKING, Any
+import os
+from textwrap import wrap
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from inference_benchmarker.records.metrics import PREFIX
+from inference_benchmarker.report.markdown import literal
 from inference_benchmarker.summary.time_table import marked
 from inference_benchmarker.text import plain
-from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wording import (
     INDENT,
     aligned,
@@ -20,44 +21,53 @@ from inference_benchmarker.wording import (
     percent_text,
     unit_text,
 )
-from visualization.intervals import Percentile, interval
+from visualization.comparison_headline import headline
 from visualization.runs import TIMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from inference_benchmarker.wave.wave import Wave
-    from visualization.comparison import Check, Comparison, Row, ServerRow
-    from visualization.intervals import Estimate
+    from visualization.changes import Row, Value
+    from visualization.comparison import Check, Comparison, Side
+    from visualization.server_rows import ServerRow
 
 _TITLE = "COMPARISON – InferenceBenchmarker"
-_HEADER = ["", "base", "new", "change", "interval", "outcome"]
-_LEGEND = (
-    "Intervals of the change: 95%, from one-second blocks, corrected for the",
-    "number of metrics (Holm). worse, improved: beyond noise, and by 3% or more",
-    "(success: 0.3%). unchanged: not so, and a change of 10% is excluded",
-    "(success: 1%). cannot tell: neither, less than 20 seconds of load, or a rate",
-    "that changes.",
+_WIDTH = 77
+_OF_ONE_RUN = (
+    "Intervals of the change: 95%, from one-second blocks. By how much two runs of one thing differ is not in them, as "
+    "each side is a single run: they are too narrow."
 )
+_OF_SEVERAL_RUNS = (
+    "Values: the mean of a side's runs (of logarithms). Intervals of the change: 95%, from how the runs of a side "
+    "differ, and no narrower than their one-second blocks say."
+)
+_OUTCOMES = (
+    "They are corrected for the number of metrics (Holm, half of it for those of the first line). worse, improved: "
+    "beyond noise, and by 3% or more (success: 0.3%). unchanged: not so, and a change of 10% is excluded "
+    "(success: 1%). cannot tell: neither"
+)
+_TOO_SHORT = ", less than 20 seconds of load, or a rate that changes"
 _COLOURS = {"worse": "31", "improved": "32", "cannot tell": "33"}
+_STATES = {"broken": "worse", "undecided": "cannot tell", "kept": "within the limit"}
 _MARKS = {"broken": "✗", "undecided": "?", "kept": "✓"}
 
 
 def to_text(comparison: Comparison, *, colour: bool = False) -> str:
-    """For a terminal of 80 columns."""
-    head = [_TITLE, "-" * len(_TITLE), *(INDENT + line for line in _run_lines(comparison)), ""]
-    table = map(plain, aligned([_HEADER, *map(_cells, comparison.rows)]))
+    """For a terminal of 80 columns; the outcome in a line comes first."""
+    head = [*wrap(headline(comparison), _WIDTH + len(INDENT) - 1), "", _TITLE, "-" * len(_TITLE)]
+    head += [*(INDENT + line for line in _run_lines(comparison)), ""]
+    table = map(plain, aligned([_header(comparison), *map(_cells, comparison.rows)]))
     lines = []
     if comparison.own:
-        head_of_own = ["Values of your own", *_HEADER[1:-1]]
-        lines += ["", *aligned([head_of_own, *(_cells(row)[:-1] for row in comparison.own)])]
-    if comparison.server_rows:
-        lines += [
-            "",
-            INDENT + "Server metrics (no interval)",
-            *aligned([_server_cells(row) for row in comparison.server_rows]),
-        ]
-    lines += ["", *(INDENT + line for line in _LEGEND)]
+        own_header = ["Values of your own", *_header(comparison)[1:-1]]
+        lines += ["", *aligned([own_header, *(_cells(row)[:-1] for row in comparison.own)])]
+    for title, rows in (
+        ("The clients (no outcome of the endpoint)", list(map(_client_cells, comparison.client))),
+        ("Server metrics (no interval)", list(map(_server_cells, comparison.server_rows))),
+    ):
+        lines += ["", INDENT + title, *aligned(rows)] if rows else []
+    lines += ["", *(INDENT + line for line in wrap(_legend(comparison), _WIDTH))]
     if closing := list(_closing_lines(comparison)):
         lines += ["", *closing]
     # the one way out: a line stays one, whatever name stands in it
@@ -67,30 +77,35 @@ def to_text(comparison: Comparison, *, colour: bool = False) -> str:
 def to_markdown(comparison: Comparison) -> str:
     """For a comment on a pull request."""
     cells = [_cells(row) for row in comparison.rows]
-    server = [
-        [*(cell.replace("|", "\\|") for cell in _server_cells(row, _literal)), "no interval", ""]
+    beside = [[*_cells(row)[:-1], ""] for row in comparison.own]
+    beside += [[*_client_cells(row), "the client's", ""] for row in comparison.client]
+    beside += [
+        [*(cell.replace("|", "\\|") for cell in _server_cells(row, literal)), "no interval", ""]
         for row in comparison.server_rows
     ]
     bold = [[*row[:-1], f"**{row[-1]}**" if row[-1] in _COLOURS else row[-1]] for row in cells]
-    lines = ["### Benchmark comparison", "", *(f"- {line}" for line in _run_lines(comparison, _literal)), ""]
-    own = [[*_cells(row)[:-1], ""] for row in comparison.own]
-    lines += ["| " + " | ".join(row) + " |" for row in [_HEADER, ["---", *["---:"] * 4, "---"], *bold, *own, *server]]
+    lines = ["### Benchmark comparison", "", f"**{headline(comparison)}**", ""]
+    lines += [*(f"- {line}" for line in _run_lines(comparison, literal)), ""]
+    lines += [
+        "| " + " | ".join(row) + " |" for row in [_header(comparison), ["---", *["---:"] * 4, "---"], *bold, *beside]
+    ]
     if closing := list(_closing_lines(comparison)):
         lines += ["", *(f"- {line.strip()}" for line in closing)]
-    return "\n".join(map(plain, [*lines, "", " ".join(_LEGEND)])) + "\n"
+    return "\n".join(map(plain, [*lines, "", _legend(comparison)])) + "\n"
 
 
 def to_junit(comparison: Comparison) -> str:
     """A test case for each run's verdict, each limit, and each metric without one."""
-    suite = ElementTree.Element("testsuite", name="benchmark --compare")
-    for role, wave in (("base", comparison.base), ("new", comparison.new)):
-        case = _case(suite, f"{role} is VALID")
-        if not wave.verdict.valid:
-            ElementTree.SubElement(case, "error", message=_run_text(role, wave))
+    suite = ElementTree.Element("testsuite", name="benchmark compare")
+    for side in (comparison.base, comparison.new):
+        case = _case(suite, f"{side.name} is VALID")
+        if not side.valid:
+            ElementTree.SubElement(case, "error", message=_side_text(side))
     for check in comparison.checks:
         case = _case(suite, check.limit.expression)
-        if state := {"broken": "failure", "undecided": "skipped"}.get(_state(check)):
-            ElementTree.SubElement(case, state, message=_check_text(check))
+        if check.state != "kept":
+            kind = "failure" if check in comparison.failed else "skipped"
+            ElementTree.SubElement(case, kind, message=_check_text(check, comparison))
     limited = [check.row for check in comparison.checks]
     for row in comparison.rows:
         if row not in limited:
@@ -101,51 +116,53 @@ def to_junit(comparison: Comparison) -> str:
     return ElementTree.tostring(suite, "unicode", xml_declaration=True) + "\n"
 
 
-def to_json(comparison: Comparison) -> dict[str, Any]:
-    """Every number; times in seconds, changes as shares of the base's value."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "base": _run_json(comparison.base),
-        "new": _run_json(comparison.new),
-        "unlike": list(comparison.unlike),
-        "metrics": [_row_json(row) for row in comparison.rows],
-        "user_metrics": [_own_json(row) for row in comparison.own],
-        "server_metrics": [
-            {
-                "metric": row.name,
-                "unit": row.unit,
-                "base": row.base,
-                "new": row.new,
-                "signs": list(row.signs),
-                "change": row.change,
-            }
-            for row in comparison.server_rows
-        ],
-        "limits": [
-            {"limit": check.limit.expression, "metric": check.row.name, "outcome": _state(check)}
-            for check in comparison.checks
-        ],
-        "outcome": comparison.outcome,
-    }
+def _header(comparison: Comparison) -> list[str]:
+    return ["", comparison.base.name, comparison.new.name, "change", "interval", "outcome"]
+
+
+def _legend(comparison: Comparison) -> str:
+    telling = _OF_SEVERAL_RUNS if comparison.several else _OF_ONE_RUN
+    return f"{telling} {_OUTCOMES}{'' if comparison.several else _TOO_SHORT}."
 
 
 def _run_lines(comparison: Comparison, quoted: Callable[[str], str] = plain) -> Iterator[str]:
-    yield _run_text("base", comparison.base, quoted)
-    yield _run_text("new", comparison.new, quoted)
+    yield _side_text(comparison.base, quoted)
+    yield _side_text(comparison.new, quoted)
     if comparison.of_one_run:
         yield "! A run is compared with itself: nothing can have changed."
     if comparison.unlike:
         yield f"! Unlike things are compared: {'; '.join(comparison.unlike)}."
 
 
-def _run_text(role: str, wave: Wave, quoted: Callable[[str], str] = plain) -> str:
-    where = "" if wave.run_dir is None else str(wave.run_dir.path)
-    called = f"{where} ({wave.plan.name})".lstrip() if wave.plan.name else where
-    cut = ", interrupted" if wave.interrupted else ", aborted" if wave.aborted else ""
-    reasons = "".join(f", {finding.code}" for finding in wave.verdict.findings if finding.severity == "invalid")
-    near = marked("", map(wave.summary.distribution, (*TIMES, "lag")))
-    told = (f"{wave.verdict.word}{cut}{reasons}", f"{wave.ledger.sent:,} requests", near)
-    return f"{role}: {quoted(called)}: {', '.join(filter(None, told))}"
+def _side_text(side: Side, quoted: Callable[[str], str] = plain) -> str:
+    """The place of its runs, or what they were sent to, and what became of them."""
+    names = list(dict.fromkeys(wave.plan.name for wave in side.waves if wave.plan.name))
+    where = side.what or _folder(side.waves)
+    called = f"{where} ({', '.join(names)})".lstrip() if names else where
+    if len(side.waves) > 1:
+        called = f"{called}, {len(side.waves)} runs"
+    sent = sum(wave.ledger.sent for wave in side.waves)
+    near = marked("", [wave.summary.distribution(time) for wave in side.waves for time in (*TIMES, "lag")])
+    told = (*_verdicts(side), f"{sent:,} requests", near)
+    return f"{side.name}: {quoted(called)}: {', '.join(filter(None, told))}"
+
+
+def _folder(waves: Sequence[Wave]) -> str:
+    """The directory of a run, or the one that those of several lie in."""
+    paths = [wave.run_dir.path for wave in waves if wave.run_dir is not None]
+    return os.path.commonpath(paths) if paths else ""
+
+
+def _verdicts(side: Side) -> Iterator[str]:
+    """The verdict of all runs with its reasons, and which of several are INVALID."""
+    cut = ", interrupted" if any(wave.interrupted for wave in side.waves) else ""
+    cut += ", aborted" if any(wave.aborted for wave in side.waves) else ""
+    invalid = [wave for wave in side.waves if not wave.verdict.valid]
+    which = f" ({len(invalid)} of them)" if invalid and len(side.waves) > 1 else ""
+    yield f"{'INVALID' if invalid else 'VALID'}{which}{cut}"
+    yield from dict.fromkeys(
+        finding.code for wave in invalid for finding in wave.verdict.findings if finding.severity == "invalid"
+    )
 
 
 def _cells(row: Row) -> list[str]:
@@ -153,7 +170,7 @@ def _cells(row: Row) -> list[str]:
     return [row.name, *values, _percent(row.change), _interval(row), row.outcome]
 
 
-def _value(row: Row, estimate: Estimate | None) -> str:
+def _value(row: Row, estimate: Value | None) -> str:
     if estimate is None:
         return "-"
     if row.metric == "success":
@@ -180,6 +197,10 @@ def _interval(row: Row) -> str:
     return f"{_percent(row.low).removesuffix('%')} … {_percent(row.high)}"
 
 
+def _client_cells(row: Row) -> list[str]:
+    return [row.name, _value(row, row.base), _value(row, row.new), _percent(row.change)]
+
+
 def _server_cells(row: ServerRow, quoted: Callable[[str], str] = plain) -> list[str]:
     unit = unit_text(row.unit)
     name = quoted(row.name) + (f" ({unit})" if unit else "")
@@ -197,75 +218,35 @@ def _coloured(line: str) -> str:
 def _closing_lines(comparison: Comparison) -> Iterator[str]:
     """A line for each limit, and the word that the exit code stands for."""
     for check in comparison.checks:
-        yield f"{INDENT}{_MARKS[_state(check)]} {_check_text(check)}"
+        yield f"{INDENT}{_MARKS[check.state]} {_check_text(check, comparison)}"
     broken = sum(check.broken for check in comparison.checks)
-    waves = {"base": comparison.base, "new": comparison.new}
-    invalid = [role for role, wave in waves.items() if not wave.verdict.valid]
+    undecided = sum(check.undecided for check in comparison.checks)
+    invalid = [side.name for side in (comparison.base, comparison.new) if not side.valid]
+    told = [
+        *([f"{broken} of {len(comparison.checks)} limits broken"] if broken else ()),
+        *([f"{undecided} of {len(comparison.checks)} limits undecided"] if undecided else ()),
+    ]
     if invalid:
         yield f"INVALID ({' and '.join(invalid)}): these are not the endpoint's numbers"
-    elif broken:
-        yield f"FAILED ({broken} of {len(comparison.checks)} limits broken)"
+    elif comparison.failed:
+        yield f"FAILED ({', '.join(told)})"
     elif comparison.checks:
-        undecided = sum(check.undecided for check in comparison.checks)
-        yield "PASSED" + (f" ({undecided} of {len(comparison.checks)} limits undecided)" if undecided else "")
+        yield "PASSED" + (f" ({told[0]})" if told else "")
 
 
-def _check_text(check: Check) -> str:
-    row = check.row
+def _check_text(check: Check, comparison: Comparison) -> str:
+    row, (base, new) = check.row, (comparison.base.name, comparison.new.name)
     if row.change is None and row.measured:
-        return f"{check.limit.expression}: {row.name} {_value(row, row.base)} in base, {_value(row, row.new)} in new."
+        return (
+            f"{check.limit.expression}: {row.name} {_value(row, row.base)} in {base}, {_value(row, row.new)} in {new}."
+        )
     if row.change is None:
-        return f"{check.limit.expression}: {row.name} was not measured in both runs."
+        return f"{check.limit.expression}: {row.name} was not measured on both sides."
     found = f"{check.limit.expression}: {row.name} {_percent(row.change)}"
-    if check.undecided:
-        return f"{found}, cannot tell: compare longer runs."
-    return f"{found} ({_interval(row)}), {row.outcome}"
-
-
-def _state(check: Check) -> str:
-    return "broken" if check.broken else "undecided" if check.undecided else "kept"
+    if row.low is None:
+        return f"{found}, cannot tell: compare longer runs, or several."
+    return f"{found} ({_interval(row)}), {_STATES[check.state]}"
 
 
 def _case(suite: ElementTree.Element, name: str) -> ElementTree.Element:
     return ElementTree.SubElement(suite, "testcase", classname="benchmark.compare", name=name)
-
-
-def _run_json(wave: Wave) -> dict[str, Any]:
-    path = None if wave.run_dir is None else str(wave.run_dir.path)
-    return {"run_dir": path, "name": wave.plan.name, **wave.verdict.to_json()}
-
-
-def _row_json(row: Row) -> dict[str, Any]:
-    return {
-        "metric": row.name,
-        "base": _estimate_json(row.base),
-        "new": _estimate_json(row.new),
-        "change": row.change,
-        "low": row.low,
-        "high": None if row.high is None or math.isinf(row.high) else row.high,
-        "outcome": row.outcome,
-    }
-
-
-def _own_json(row: Row) -> dict[str, Any]:
-    """Without an outcome: whether more is better is not known."""
-    return {name: value for name, value in _row_json(row).items() if name != "outcome"}
-
-
-def _estimate_json(estimate: Estimate | None) -> dict[str, Any] | None:
-    """With its own 95% interval, not that of the change."""
-    if estimate is None:
-        return None
-    low, high = interval(estimate) or (None, None)
-    told = {"value": estimate.value, "low": low, "high": high, "lower_bound": estimate.is_lower_bound}
-    precision = estimate.distribution.precision if isinstance(estimate, Percentile) else 0.0
-    return {**told, "precision": precision} if precision else told
-
-
-def _literal(text: str) -> str:
-    """A name or path of the user as Markdown's code, in which nothing is mark-up or a mention."""
-    if not text:
-        return ""
-    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
-    room = " " if "`" in text else ""
-    return f"{fence}{room}{plain(text)}{room}{fence}"

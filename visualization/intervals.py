@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Floats
     from inference_benchmarker.summary.distribution import Distribution
     from inference_benchmarker.wave.wave import Wave
+    from visualization.repeats import Repeated
 
 Metric = tuple[str, str]
 """A metric and its statistic, as in an SLO; rate, success and tokens stand for both."""
@@ -44,6 +45,21 @@ class Ratio:
     is_lower_bound: bool = False
     most: float = math.inf
     least: float = 0.0
+
+    @property
+    def precision(self) -> float:
+        """None is lost: its parts were counted one by one."""
+        return 0.0
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of its error."""
+        return self.blocks - 1
+
+    @property
+    def telling(self) -> bool:
+        """Tells whether its blocks are enough to know its error."""
+        return self.blocks >= LEAST_BLOCKS
 
     def ends(self, t: float) -> tuple[float, float]:
         """``t`` standard errors to either side; infinite where the records do not bound it."""
@@ -74,6 +90,31 @@ class Percentile:
         """Tells whether it is the age of an abandoned request."""
         return self.distribution.is_lower_bound(self.value)
 
+    @property
+    def most(self) -> float:
+        """Nothing bounds a time."""
+        return math.inf
+
+    @property
+    def least(self) -> float:
+        """As ``least_of`` says."""
+        return least_of(self.distribution)
+
+    @property
+    def precision(self) -> float:
+        """The most that it may be off where it was counted, as a share."""
+        return self.distribution.precision
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of its error."""
+        return self.blocks - 1
+
+    @property
+    def telling(self) -> bool:
+        """Tells whether its blocks are enough to know its error."""
+        return self.blocks >= LEAST_BLOCKS
+
     def ends(self, t: float) -> tuple[float, float]:
         """The values ``t`` errors of the share to either side; what bounds all where there are no such shares.
 
@@ -84,7 +125,7 @@ class Percentile:
         top = self.distribution.percentile(high) if high < 100 else math.inf
         bounded = not self.distribution.is_lower_bound(top)
         inexact = math.sqrt(2) * self.distribution.precision
-        least = self.distribution.percentile(low) if low > 0 else least_of(self.distribution)
+        least = self.distribution.percentile(low) if low > 0 else self.least
         high = top * (1 + math.copysign(inexact, top)) if bounded else math.inf
         return least * (1 - math.copysign(inexact, least)), high
 
@@ -97,11 +138,11 @@ def least_of(distribution: Distribution) -> float:
     return 0.0 if distribution.minimum >= 0 else -math.inf
 
 
-def interval(estimate: Estimate, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
-    """A confidence interval of one run's metric; None where there are too few blocks or records to bound it."""
-    if estimate.blocks < LEAST_BLOCKS:
+def interval(estimate: Estimate | Repeated, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
+    """A confidence interval of a metric; None where there are too few runs, blocks or records to bound it."""
+    if not estimate.telling:
         return None
-    low, high = estimate.ends(student_t(confidence, estimate.blocks - 1))
+    low, high = estimate.ends(student_t(confidence, estimate.freedom))
     return None if math.isinf(high) or math.isinf(low) else (low, high)
 
 

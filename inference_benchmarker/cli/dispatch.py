@@ -29,6 +29,7 @@ COMMANDS = (
     "replay",
     "report",
     "metrics",
+    "compare",
     "client",
     "endpoint",
     "endpoints",
@@ -130,7 +131,7 @@ def _is_address(word: str) -> bool:
 def _no_command(word: str) -> BenchmarkError:
     from inference_benchmarker.suggest import as_file, meant, question
 
-    known = (*COMMANDS, "plot", "--compare")
+    known = (*COMMANDS, "plot")
     hint = as_file(word) or question(meant(word, known))
     return BenchmarkError(
         f"There is no command {word!r}.{hint}", f"Commands are {', '.join(known)}; a wave is told by flags."

@@ -75,6 +75,11 @@ class Several:
     def __init__(self, *views: Live) -> None:
         self._views = [Undisturbed(view) for view in views]
 
+    def starting(self, what: str, seconds: float) -> None:
+        """Hand on."""
+        for view in self._views:
+            view.starting(what, seconds)
+
     def say(self, message: str) -> None:
         """Hand on."""
         for view in self._views:

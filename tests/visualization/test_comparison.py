@@ -6,6 +6,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import replace
+from shutil import copytree
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -25,8 +26,10 @@ from inference_benchmarker.records.record import Ledger
 from tests.counted import counted
 from tests.parts import in_memory
 from tests.waves import drawn, spooled, stored, wave
-from visualization.comparison import Check, Comparison, Row, _with_interval, _with_intervals, compare
-from visualization.comparison_report import to_json, to_junit, to_markdown, to_text
+from visualization.changes import Row, _with_interval, with_intervals
+from visualization.comparison import Check, Comparison, compare
+from visualization.comparison_json import to_json
+from visualization.comparison_report import to_junit, to_markdown, to_text
 from visualization.intervals import Ratio
 
 if TYPE_CHECKING:
@@ -103,7 +106,7 @@ class TestSimulated:
         told = compare(base, new, limits("p50=10%", "success=1%"))
         assert (outcomes(told)["success"], outcomes(told)["rate"]) == ("worse", "worse")
         assert [check.broken for check in told.checks] == [True, True]
-        assert "p50=10%: response_time.p50 was not measured in both runs." in to_text(told)
+        assert "p50=10%: response_time.p50 was not measured on both sides." in to_text(told)
         assert outcomes(compare(new, base))["success"] == "cannot tell"
 
     def test_requests_that_never_came_back_are_slow(self) -> None:
@@ -180,7 +183,7 @@ class TestIntervalsOfChanges:
         [(0, 0, 0, 0), (1, 0, -1, -1), (0, 1, None, None), (-1, 1, None, None), (1, -1, -1, -1)],
     )
     def test_nothing_has_no_logarithm(self, base: float, new: float, low: float | None, high: float | None) -> None:
-        (told,) = _with_intervals([Row("lag", "p50", Ratio(base, 0, 20), Ratio(new, 0, 20))])
+        (told,) = with_intervals([Row("lag", "p50", Ratio(base, 0, 20), Ratio(new, 0, 20))])
         assert (told.low, told.high) == (low, high)
 
     @settings(max_examples=30)
@@ -196,7 +199,7 @@ class TestIntervalsOfChanges:
             if p > 0.05 / (len(rows) - rank):
                 break
             rejected.add(name)
-        assert {row.name for row in _with_intervals(rows) if row.significant} == rejected
+        assert {row.name for row in with_intervals(rows) if row.significant} == rejected
 
 
 def p_value(row: Row) -> float:
@@ -213,7 +216,13 @@ class TestLimits:
         ("limit", "told", "broken", "undecided"),
         [
             ("p50=10%", row(0.12, 0.05, 0.2), True, False),
-            ("p50=10%", row(0.08, 0.05, 0.11), False, False),
+            ("p50=10%", row(0.08, 0.05, 0.11), False, True),
+            ("p50=50%", row(0.08, -0.087, 0.254), False, False),
+            ("p50=50%", row(0.08, -0.087, 0.5), False, False),
+            ("p50=50%", row(0.6, -0.087, 1.5), False, True),
+            ("rate=10%", row(-0.05, -0.09, 0.3, "rate"), False, False),
+            ("rate=10%", row(0.05, -0.11, 0.3, "rate"), False, True),
+            ("rate=10%", row(-0.2, -0.3, -0.1, "rate"), True, False),
             ("p50=10%", row(0.3, -0.1, 0.7), False, True),
             ("p50=10%", row(-0.3, -0.4, -0.2), False, False),
             ("p50=1%", row(0.02, 0.01, 0.03, least=0.01), True, False),
@@ -378,7 +387,7 @@ class TestInWords:
         assert first.startswith("   ✗ p50=10%: response_time.p50 +")
         assert second.startswith("   ? p99.9=10%: response_time.p99.9 +")
         assert third.startswith("   ✓ rate=5%: rate ")
-        assert word == "FAILED (1 of 3 limits broken)"
+        assert word == "FAILED (1 of 3 limits broken, 1 of 3 limits undecided)"
 
     def test_a_limit_that_cannot_be_told_does_not_pass_in_silence(self) -> None:
         told = compare(wave(drawn(1)), wave(drawn(2)), limits("p99=10%"))
@@ -386,7 +395,7 @@ class TestInWords:
 
     def test_markdown_is_a_table(self) -> None:
         lines = [line for line in to_markdown(self.told).splitlines() if line.startswith("|")]
-        assert len(lines) == 2 + len(self.told.rows)
+        assert len(lines) == 2 + len(self.told.rows) + len(self.told.client)
         assert {line.count("|") for line in lines} == {7}
         assert any(line.startswith("| latency.p50 |") and line.endswith("| **worse** |") for line in lines)
 
@@ -501,13 +510,40 @@ class TestCommand:
     def test_flags_may_stand_between_the_runs(self, runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
         assert compared(capsys, runs["base"], "--max-regression", "p50=10%", runs["slow"])[0] == 1
 
-    @pytest.mark.parametrize("count", [0, 1, 3])
-    def test_two_runs_are_compared_and_no_other_number(
+    @pytest.mark.parametrize("count", [1, 3])
+    def test_two_sides_are_compared_and_no_other_number(
         self, count: int, runs: dict[str, Path], capsys: pytest.CaptureFixture[str]
     ) -> None:
         code, out, err = compared(capsys, *[runs["base"]] * count)
         assert (code, out) == (2, "")
-        assert err.startswith(f"benchmark: --compare takes two run directories, BASE and NEW, not {count}. For any")
+        assert err.startswith("benchmark: compare takes BASE and NEW, each a run directory or a folder of runs, not ")
+
+    def test_a_side_alone_is_none(self, runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+        assert compared(capsys, "--base", runs["base"])[0] == 2
+        assert compared(capsys, runs["base"], "--base", runs["base"], "--new", runs["slow"])[0] == 2
+
+    def test_without_any_it_takes_the_last_two(
+        self, runs: dict[str, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        code, _, err = compared(capsys)
+        assert (code, err) == (2, "benchmark: .tmp: has none of the 2 runs that this takes. Name run directories.\n")
+        for number, name in enumerate(("slow", "base", "equal")):
+            copytree(runs[name], tmp_path / ".tmp" / f"2026112{number}T000000Z_benchmark")
+        code, out, err = compared(capsys)
+        assert (code, err.count("_benchmark")) == (0, 2)
+        assert "base: .tmp/20261121T000000Z_benchmark: VALID" in out
+        assert "new: .tmp/20261122T000000Z_benchmark: VALID" in out
+
+    def test_undecided_fails_where_that_is_asked_for(
+        self, runs: dict[str, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        limit = "--max-regression", "p99=1%", "--junit", tmp_path / "a.xml"
+        assert compared(capsys, runs["base"], runs["equal"], *limit)[0] == 0
+        assert read_xml((tmp_path / "a.xml").read_text()).get("skipped") == "1"
+        code, out, _ = compared(capsys, runs["base"], runs["equal"], *limit, "--strict")
+        assert (code, out.splitlines()[-1]) == (1, "FAILED (1 of 1 limits undecided)")
+        assert read_xml((tmp_path / "a.xml").read_text()).get("failures") == "1"
 
     def test_a_damaged_run_is_named(
         self, runs: dict[str, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -542,8 +578,8 @@ def test_a_run_of_counted_requests_says_how_near_its_percentiles_are() -> None:
     new = replace(base, records=base.records.between(0, 0), counts=counted(base.records))
     told = compare(base, new)
     lines = to_text(told).splitlines()
-    assert lines[2].endswith(" requests")
-    assert lines[3].endswith(" requests, percentiles ±1%")
+    assert [line for line in lines if line.endswith(" requests")] == [lines[4]]
+    assert lines[5].endswith(" requests, percentiles ±1%")
     (latency,) = (row for row in to_json(told)["metrics"] if row["metric"] == "latency.p50")
     assert "precision" not in latency["base"]
     assert latency["new"]["precision"] == PRECISION

@@ -242,6 +242,9 @@ def test_directories_may_stand_in_one_argument_with_commas_between_them(runs: li
     assert all(f'"label":"{name}"' in page for name in ("a", "b", "c, d"))
 
 
-def test_what_is_no_directory_at_all_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_directory_at_all_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     assert plot([]) == 2
-    assert "--plot needs" in said(capsys)[0]
+    assert "There is no run in .tmp" in said(capsys)[0]

@@ -15,7 +15,8 @@ from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir
 from tests.waves import make_run, observe, on_time, open_plan
 from visualization.comparison import compare
-from visualization.comparison_report import to_json, to_markdown, to_text
+from visualization.comparison_json import to_json
+from visualization.comparison_report import to_markdown, to_text
 from visualization.figures import Bars
 from visualization.intervals import Estimates, Ratio, ratio_error
 from visualization.run_page import run_page
