@@ -21,6 +21,7 @@ COMMANDS = (
     "report",
     "metrics",
     "compare",
+    "ab",
     "--plot",
     "client worker-saturation",
     "client rps-saturation",

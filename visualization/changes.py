@@ -23,8 +23,11 @@ Outcome = Literal["improved", "unchanged", "worse", "cannot tell"]
 LEAST_CHANGE, WIDEST = 0.03, 0.10
 LEAST_SUCCESS_CHANGE, WIDEST_SUCCESS = 0.003, 0.01  # 2 more failures in 100 are no small change
 HIGHER_IS_BETTER = ("rate", "success", "tokens")
-PRIMARY_SHARE = 0.5
-"""Of the 5% of comparisons of equal things that may seem to have changed in anything: what the primary rows have."""
+PRIMARY_SHARE, PRIMARY_SHARE_OF_SEVERAL = 0.5, 0.8
+"""Of the 5% of comparisons of equal things that may seem to have changed in anything: what the primary rows have.
+
+Of a few runs a side a lower level costs far more than of many seconds: there they have more of it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +115,11 @@ def with_intervals(rows: Sequence[Row]) -> list[Row]:
 
 
 def _weights(rows: Collection[Row]) -> dict[str, float]:
-    """The weight of each row by its name: the primary ones share half of it."""
+    """The weight of each row by its name: the primary ones share half of it, of several runs a side four fifths."""
     several = Counter(row.primary for row in rows)
-    shares = {True: PRIMARY_SHARE, False: 1 - PRIMARY_SHARE}
+    of_runs = any(isinstance(row.base, Repeated) for row in rows)
+    share = PRIMARY_SHARE_OF_SEVERAL if of_runs else PRIMARY_SHARE
+    shares = {True: share, False: 1 - share}
     return {row.name: shares[row.primary] / several[row.primary] for row in rows}
 
 

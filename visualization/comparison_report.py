@@ -43,7 +43,7 @@ _OF_SEVERAL_RUNS = (
     "differ, and no narrower than their one-second blocks say."
 )
 _OUTCOMES = (
-    "They are corrected for the number of metrics (Holm, half of it for those of the first line). worse, improved: "
+    "They are corrected for the number of metrics (Holm, most of it for those of the first line). worse, improved: "
     "beyond noise, and by 3% or more (success: 0.3%). unchanged: not so, and a change of 10% is excluded "
     "(success: 1%). cannot tell: neither"
 )
@@ -136,7 +136,7 @@ def _run_lines(comparison: Comparison, quoted: Callable[[str], str] = plain) -> 
 
 def _side_text(side: Side, quoted: Callable[[str], str] = plain) -> str:
     """The place of its runs, or what they were sent to, and what became of them."""
-    names = list(dict.fromkeys(wave.plan.name for wave in side.waves if wave.plan.name))
+    names = [] if side.what else list(dict.fromkeys(wave.plan.name for wave in side.waves if wave.plan.name))
     where = side.what or _folder(side.waves)
     called = f"{where} ({', '.join(names)})".lstrip() if names else where
     if len(side.waves) > 1:

@@ -26,6 +26,7 @@ _ABOUT = {
     "plan": "what a load needs",
     "plot": "a page of one run or many",
     "compare": "what changed between runs",
+    "ab": "which of two endpoints is faster",
     "replay": "describe a recording",
     "report": "print a run again",
     "metrics": "the server's metrics of a past window",

@@ -30,6 +30,7 @@ COMMANDS = (
     "report",
     "metrics",
     "compare",
+    "ab",
     "client",
     "endpoint",
     "endpoints",

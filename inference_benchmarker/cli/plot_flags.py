@@ -123,7 +123,14 @@ def _runs_of(folder: Path) -> list[Path]:
     if any((folder / name).exists() for name in names):
         return [folder]
     inside = {file.parent for name in names for file in folder.glob(f"*/{name}")}
-    return sorted(inside) or [folder]
+    return sorted(inside) or _of_ab(folder) or [folder]
+
+
+def _of_ab(folder: Path) -> list[Path]:
+    """The runs of A and B that count, those of A first; none where the folder is no such one."""
+    from visualization.ab import is_ab, load
+
+    return sorted(folder / each.run for each in load(folder).sent if each.counts) if is_ab(folder) else []
 
 
 def _folders(text: str) -> list[Path]:

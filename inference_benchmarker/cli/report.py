@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.cli.ab_report import print_again
 from inference_benchmarker.cli.aiperf import print_aiperf
 from inference_benchmarker.cli.arguments import Parser
 from inference_benchmarker.cli.last_run import last_run
@@ -48,15 +49,18 @@ def run(arguments: list[str]) -> int:
     from server_capacity.plan import folder as of_plan
     from server_capacity.proof import folder as of_proof
     from server_capacity.variants import folder as of_ranking
+    from visualization import ab
 
-    if of_capacity.is_capacity(options.dir):
-        return _again(of_capacity.load(options.dir), options)
-    if of_plan.is_plan(options.dir):
-        return _again(of_plan.load(options.dir), options)
-    if of_proof.is_proof(options.dir):
-        return _again(of_proof.load(options.dir), options)
-    if of_ranking.is_ranking(options.dir):
-        return _again(of_ranking.load(options.dir), options)
+    for is_one, load in (
+        (of_capacity.is_capacity, of_capacity.load),
+        (of_plan.is_plan, of_plan.load),
+        (of_proof.is_proof, of_proof.load),
+        (of_ranking.is_ranking, of_ranking.load),
+    ):
+        if is_one(options.dir):
+            return _again(load(options.dir), options)
+    if ab.is_ab(options.dir):
+        return print_again(ab.load(options.dir), as_json=options.json)
     return _of_a_run(options)
 
 

@@ -59,6 +59,7 @@ other commands (each with --help):
   benchmark report DIR         print a run again; finalise one that was cut off
   benchmark metrics            the server's metrics of a past window, without a wave
   benchmark compare BASE NEW   what changed between two runs, or sets of them; a gate for pipelines
+  benchmark ab A B             two endpoints under the same load in turn: which is faster, and how surely
   benchmark client             what this machine can send: worker-saturation, rps-saturation, limits
   benchmark endpoint           the embedded endpoint alone, to try things against
   benchmark endpoints clean    put back what commands that were killed left changed

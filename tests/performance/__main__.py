@@ -14,6 +14,7 @@ import argparse
 import sys
 
 from tests.performance import (
+    ab,
     aiperf,
     assembly,
     bursts,
@@ -65,6 +66,7 @@ PROGRAMS = {
     "recording": recording.PROGRAM,
     "saturation": saturation.PROGRAM,
     "comparison": comparison.PROGRAM,
+    "ab": ab.PROGRAM,
     "many_runs": many_runs.PROGRAM,
     "assembly": assembly.PROGRAM,
     "server_metrics": server_metrics.PROGRAM,

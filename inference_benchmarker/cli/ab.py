@@ -1,0 +1,115 @@
+"""``benchmark ab``: two endpoints under the same load in turn, and which of them is faster."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.cli.ab_flags import ab_parser, asked_for
+from inference_benchmarker.cli.ab_report import cut_code, say_closing, wave_line, why
+from inference_benchmarker.cli.compare import exit_code, print_comparison, write_files
+from inference_benchmarker.cli.searching import check_one, removed_if_empty
+from inference_benchmarker.cli.terminal import has_terminal, how_far, live_view, say, say_nothing
+from inference_benchmarker.exit_codes import OK, worst_exit_code
+from inference_benchmarker.memory import give_back_large_blocks
+from inference_benchmarker.redact import HEADERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from inference_benchmarker.cli.ab_flags import Asked
+    from inference_benchmarker.wave.wave import Wave
+    from visualization.ab import Experiment
+
+    Waves = dict[str, list[Wave]]
+
+
+def run(arguments: list[str]) -> int:
+    """The command, and its exit code."""
+    if not arguments:
+        ab_parser().print_help()
+        return OK
+    asked = asked_for(arguments)
+    give_back_large_blocks()
+    from inference_benchmarker.wave.run_dir import make_stamped_folder
+    from visualization.ab import KIND, Experiment
+
+    tell = say_nothing if asked.options.quiet else say
+    for side, plan in asked.plans.items():
+        _hand_on_headers(asked, side)
+        check_one(plan)
+    folder = make_stamped_folder(asked.plans["A"].output_dir, KIND)
+    experiment = Experiment(folder, asked.what, asked.repeats, asked.seed, asked.limits, asked.options.strict)
+    with removed_if_empty(folder):
+        waves = _sent(experiment, asked, tell)
+    with how_far(quiet=asked.options.quiet):
+        return _tell(experiment, asked, waves)
+
+
+def _sent(experiment: Experiment, asked: Asked, tell: Callable[[str], None]) -> Waves:
+    """The waves that count, of each side, until all are sent, a side is given up, or somebody interrupts."""
+    from inference_benchmarker.engine.processes import counting_interrupts
+    from visualization.ab import order
+
+    waves: Waves = {side: [] for side in asked.plans}
+    with counting_interrupts() as interrupts:
+        for number, side in order(asked.repeats, asked.seed):
+            while not (interrupts.count or experiment.given_up):
+                try:
+                    wave = _wave(experiment, asked, side, number)
+                except KeyboardInterrupt:  # before it began
+                    experiment.interrupted = True
+                    return waves
+                if _taken_in(experiment, side, number, wave, tell):
+                    waves[side].append(wave)
+                    break
+        experiment.interrupted = interrupts.count > 0
+    return waves
+
+
+def _taken_in(experiment: Experiment, side: str, number: int, wave: Wave, tell: Callable[[str], None]) -> bool:
+    """Note a wave, and tell whether it counts. So many that do not count, and its side is given up."""
+    counts = wave.verdict.valid and not wave.interrupted
+    experiment.add(side, number, wave, counts=counts)
+    left_out = sum(each.side == side and not each.counts for each in experiment.sent)
+    if left_out > experiment.repeats:
+        experiment.given_up = f"{side} had {left_out} INVALID waves"
+    experiment.save(None, None)
+    tell(wave_line(experiment, side, number, wave, counts=counts))
+    return counts
+
+
+def _wave(experiment: Experiment, asked: Asked, side: str, number: int) -> Wave:
+    """Send a wave. Both sides of a round have the same seed, and so the same arrivals and payloads."""
+    from inference_benchmarker.engine.launch import run_wave
+
+    _hand_on_headers(asked, side)
+    plan = replace(asked.plans[side], output_dir=experiment.folder / side, seed=(asked.seed + number) % 2**32)
+    quiet = asked.options.quiet or not has_terminal()  # elsewhere a line a wave is enough
+    return run_wave(plan, live_view(plan, quiet=quiet))
+
+
+def _hand_on_headers(asked: Asked, side: str) -> None:
+    """Put the secret headers of a side where its processes find them."""
+    headers = asked.headers[side]
+    os.environ.pop(HEADERS, None)
+    if headers is not None:
+        os.environ[HEADERS] = headers
+
+
+def _tell(experiment: Experiment, asked: Asked, waves: Waves) -> int:
+    """Print and store the outcome, and give the exit code."""
+    if not all(waves.values()):
+        experiment.save(None, cut_code(experiment))
+        missing = " and ".join(side for side, found in waves.items() if not found)
+        say(f"{why(experiment)}: of {missing} no wave counts, and nothing can be compared.")
+        say(f"Folder: {experiment.folder}")
+        return cut_code(experiment)
+    found = experiment.compare(waves)
+    code = worst_exit_code(cut_code(experiment), exit_code(found))
+    experiment.save(found, code)
+    print_comparison(found, as_json=asked.options.json)
+    write_files(found, asked.options.markdown, asked.options.junit)
+    say_closing(experiment)
+    return code

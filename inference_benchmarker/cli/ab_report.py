@@ -1,0 +1,51 @@
+"""The words of ``benchmark ab`` beside its comparison, while it goes on and afterwards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.cli.compare import exit_code, print_comparison
+from inference_benchmarker.cli.terminal import say
+from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, OK, worst_exit_code
+from inference_benchmarker.wording import counted, duration_text
+
+if TYPE_CHECKING:
+    from inference_benchmarker.wave.wave import Wave
+    from visualization.ab import Experiment
+
+
+def wave_line(experiment: Experiment, side: str, number: int, wave: Wave, *, counts: bool) -> str:
+    """A line on a wave that is over."""
+    time = wave.summary.response_time or wave.summary.latency
+    stats = [] if time is None else [f"p{percent} {duration_text(time.percentile(percent))}" for percent in (50, 99)]
+    codes = [finding.code for finding in wave.verdict.findings if finding.severity in ("invalid", "missed")]
+    left_out = [] if counts else ["it does not count"]
+    told = ", ".join([wave.verdict.word, *codes, *stats, *left_out])
+    return f"Round {number + 1} of {experiment.repeats}, {side}: {told}"
+
+
+def why(experiment: Experiment) -> str:
+    """The reason for which waves are missing."""
+    return "Interrupted" if experiment.interrupted else f"INVALID: {experiment.given_up}"
+
+
+def cut_code(experiment: Experiment) -> int:
+    """The exit code of one that has not all its waves."""
+    return INTERRUPTED if experiment.interrupted else INVALID if experiment.given_up else OK
+
+
+def say_closing(experiment: Experiment) -> None:
+    """Say which waves are missing or left out, and where all of them are."""
+    if cut_code(experiment):
+        say(f"{why(experiment)}: what is compared is what was measured by then.")
+    if left_out := sum(not each.counts for each in experiment.sent):
+        say(f"{counted(left_out, 'wave', 'waves')} left out: INVALID or interrupted.")
+    say(f"Folder: {experiment.folder}")
+
+
+def print_again(experiment: Experiment, *, as_json: bool) -> int:
+    """Print a folder of A and B again, and give the exit code."""
+    found = experiment.compare(experiment.read())
+    print_comparison(found, as_json=as_json)
+    say_closing(experiment)
+    return worst_exit_code(cut_code(experiment), exit_code(found))

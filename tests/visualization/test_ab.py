@@ -1,0 +1,110 @@
+"""A and B: the order of their waves, and what a folder of them gives back."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker import Wave, cli
+from inference_benchmarker.errors import BenchmarkError
+from tests.waves import drawn, stored, wave
+from visualization.ab import FILE, Experiment, is_ab, load, order
+from visualization.comparison_headline import headline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class TestOrder:
+    def test_each_round_has_both(self) -> None:
+        waves = list(order(50, seed=3))
+        rounds = [waves[at : at + 2] for at in range(0, len(waves), 2)]
+        assert [{number for number, _ in each} for each in rounds] == [{number} for number in range(50)]
+        assert all(sorted(side for _, side in each) == ["A", "B"] for each in rounds)
+        assert {each[0][1] for each in rounds} == {"A", "B"}
+
+    def test_a_seed_repeats_it(self) -> None:
+        assert list(order(20, seed=1)) == list(order(20, seed=1)) != list(order(20, seed=2))
+
+
+def made(folder: Path, factor: float = 1.2, **more: Any) -> Experiment:
+    """Four rounds, B slower by ``factor``, and a wave of A that does not count."""
+    experiment = Experiment(folder, {"A": "old.py", "B": "new.py"}, repeats=4, seed=1, **more)
+    for side, by in (("A", 1.0), ("B", factor)):
+        (folder / side).mkdir(parents=True)
+        for number in range(4):
+            experiment.add(side, number, kept(folder / side, 10 * number + (side == "B"), by), counts=True)
+    experiment.add("A", 3, kept(folder / "A", 99, 5), counts=False)
+    return experiment
+
+
+def kept(folder: Path, seed: int, factor: float) -> Wave:
+    return Wave.load(stored(wave(drawn(seed, seconds=5) * factor), folder).path)
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    found = made(tmp_path_factory.mktemp("ab"), limits=("p50=10%",))
+    found.save(found.compare(found.read()), 1)
+    return found
+
+
+def test_what_is_stored_is_read_again(experiment: Experiment) -> None:
+    assert is_ab(experiment.folder)
+    assert load(experiment.folder) == experiment
+    data = json.loads((experiment.folder / FILE).read_text())
+    assert (data["schema_version"], data["exit_code"], data["repeats"]) == (1, 1, 4)
+    assert [each["counts"] for each in data["waves"]] == [True] * 8 + [False]
+    assert data["comparison"]["headline"].startswith("B is ")
+
+
+def test_waves_that_do_not_count_are_in_no_number(experiment: Experiment) -> None:
+    found = experiment.compare(experiment.read())
+    assert (len(found.base.waves), len(found.new.waves)) == (4, 4)
+    assert headline(found).startswith("B is ")
+    assert "% slower at p50, 95%: " in headline(found)
+
+
+class TestCommands:
+    def test_report_prints_it_again(self, experiment: Experiment, capsys: pytest.CaptureFixture[str]) -> None:
+        assert cli.main(["report", str(experiment.folder)]) == 1
+        out, err = capsys.readouterr()
+        assert "   A: old.py, 4 runs: VALID, 2,000 requests" in out
+        assert out.splitlines()[-1] == "FAILED (1 of 1 limits broken)"
+        assert err.splitlines() == ["1 wave left out: INVALID or interrupted.", f"Folder: {experiment.folder}"]
+
+    def test_plot_draws_the_runs_that_count(self, experiment: Experiment, tmp_path: Path) -> None:
+        flags = ["--plot-format", "html", "--plot-output-dir", str(tmp_path), "--quiet"]
+        assert cli.main(["plot", str(experiment.folder), *flags]) == 0
+        page = (tmp_path / "benchmark_plots.html").read_text()
+        assert all(f'"{name}"' in page for name in ("A 1", "A 4", "B 1", "B 4"))
+        assert '"A 5"' not in page
+
+    @pytest.mark.parametrize(("given_up", "interrupted", "code"), [("A had 5", False, 3), ("", True, 130)])
+    def test_what_is_missing_is_said(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, *, given_up: str, interrupted: bool, code: int
+    ) -> None:
+        cut = made(tmp_path, 1.0, given_up=given_up, interrupted=interrupted)
+        cut.save(None, None)
+        assert cli.main(["report", str(tmp_path)]) == code
+        assert "what is compared is what was measured by then." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"waves": []}, "of A and B no wave counts."),
+        ({"waves": [{"side": "A", "round": 0, "run": "../x", "verdict": "VALID", "counts": True}]}, "is not below"),
+        ({"waves": [{"side": "A"}]}, "cannot be read as a file of this tool"),
+        ({"what": []}, "cannot be read as a file of this tool"),
+    ],
+)
+def test_a_file_that_is_none_is_one_sentence(
+    experiment: Experiment, tmp_path: Path, change: dict[str, Any], why: str
+) -> None:
+    data = json.loads((experiment.folder / FILE).read_text())
+    (tmp_path / FILE).write_text(json.dumps(data | change))
+    with pytest.raises(BenchmarkError, match=why):
+        load(tmp_path)
