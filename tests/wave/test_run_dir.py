@@ -239,7 +239,7 @@ class TestWave:
             check=False,
         )
         assert (done.returncode, done.stderr) == (0, "")
-        assert "RESULTS ? InferenceBenchmarker" in done.stdout
+        assert "RESULTS - InferenceBenchmarker" in done.stdout
         assert sys.executable == command[0]
 
 
