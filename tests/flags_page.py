@@ -22,7 +22,7 @@ COMMANDS = (
     "metrics",
     "compare",
     "ab",
-    "--plot",
+    "plot",
     "client worker-saturation",
     "client rps-saturation",
     "client limits",
@@ -127,7 +127,7 @@ def _meaning(action: argparse.Action) -> str:
 
 def _escaped(text: str) -> str:
     """Markdown that shows a help text as it stands, with flags and JSON as code."""
-    coded = re.sub(r"(?<!`)(\{\".*?[^,]\}|(?<![\w-])--[a-z][a-z-]+)(?!`)", r"`\1`", text)
+    coded = re.sub(r"`[^`]*`|\{\".*?[^,]\}|(?<![\w-])--[a-z][a-z-]+", lambda found: f"`{found[0].strip('`')}`", text)
     return coded.replace("|", "&#124;").replace("<", "&lt;")
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
+from inference_benchmarker.cli.ab_flags import OF_A_SIDE
 from inference_benchmarker.embedded.running import listen
 from inference_benchmarker.exit_codes import INVALID, MISSED
 from inference_benchmarker.facts.client_samples import Sample
@@ -362,6 +363,7 @@ def test_the_page_of_flags_has_every_command() -> None:
 def known_flags() -> set[str]:
     """Every flag of every command, those of the original tool, and those of other programs that the pages name."""
     ours = {flag for command in flags_page.COMMANDS for flag in flags_page.flags_of(command)}
+    ours |= {f"{flag}-{side}" for flag in OF_A_SIDE for side in "ab"}
     return ours | LAUNCHER_FLAGS | OTHER_PROGRAMS_FLAGS | {*original.FLAGS, *original.METRICS_FLAGS}
 
 

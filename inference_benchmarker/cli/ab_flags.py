@@ -28,7 +28,7 @@ _NOT_HERE = (
     *("--demo", "--interactive", "--aiperf", "--aiperf-only", "--calibrate", "--endpoint-config"),
     *("--factories-file", "--locust-file", "--url"),
 )
-_OF_A_SIDE = ("--endpoint-name", "--set", "--header", "--model")
+OF_A_SIDE = ("--endpoint-name", "--set", "--header", "--model")
 _LENGTHS = ("--obs-time", "--num-requests", "--stages", "--replay")
 """Flags that say how long a wave lasts; and the configuration file may."""
 
@@ -127,7 +127,7 @@ def _split(arguments: Sequence[str], flags: Mapping[str, Flag]) -> tuple[list[st
 def _stem(argument: str) -> str:
     """The flag of one side without what says which: ``--set`` of ``--set-b=X=1``."""
     flag = argument.partition("=")[0]
-    return flag[:-2] if flag[-2:] in ("-a", "-b") and flag[:-2] in _OF_A_SIDE else ""
+    return flag[:-2] if flag[-2:] in ("-a", "-b") and flag[:-2] in OF_A_SIDE else ""
 
 
 def _of_side(given: Sequence[str], side: str) -> Iterator[str]:

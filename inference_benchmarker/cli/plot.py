@@ -53,7 +53,7 @@ def run(arguments: list[str]) -> int:
 def plot_parser() -> Parser:
     """Its flags, and its help."""
     parser = Parser(
-        prog="benchmark --plot",
+        prog="benchmark plot",
         usage="benchmark plot [DIR ...] [options]",
         description="Compare run directories: a page to look at (no network needed), pictures for documents.",
         allow_abbrev=False,

@@ -54,9 +54,9 @@ other commands (each with --help):
   benchmark check              one request of a factories file, and what was understood of it
   benchmark capacity           the highest rate that keeps your limits, with an interval
   benchmark plan CAPACITY_DIR  how many instances a load needs, scaling policies and money
-  benchmark --plot DIR...      a page and pictures of one run or many, side by side
+  benchmark plot [DIR...]      a page and pictures of one run or many, side by side
   benchmark replay FILE        describe recorded traffic, as --replay sends it
-  benchmark report DIR         print a run again; finalise one that was cut off
+  benchmark report [DIR]       print a run again; finalise one that was cut off
   benchmark metrics            the server's metrics of a past window, without a wave
   benchmark compare BASE NEW   what changed between two runs, or sets of them; a gate for pipelines
   benchmark ab A B             two endpoints under the same load in turn: which is faster, and how surely
