@@ -24,6 +24,12 @@ def packaged(package: str, name: str = "") -> Path:
     return Path(next(iter(spec.submodule_search_locations))) / name
 
 
+def shown_path(path: Path) -> str:
+    """A path as a user knows it: a shipped example's is its name."""
+    folder = packaged("factories")
+    return path.relative_to(folder).with_suffix("").as_posix() if path.is_relative_to(folder) else str(path)
+
+
 def demo_factories(*, chat: bool = False, makes_endpoint: bool = False) -> Path:
     """The factories file of the embedded endpoint; as a chat, which is what aiperf can send.
 

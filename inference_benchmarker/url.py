@@ -50,6 +50,8 @@ def _mended(text: str) -> str:
         return "It has a blank in it: write %20 for one."
     if scheme.lower() in ("unix", "http+unix") or text.startswith(("/", "unix:")):
         return "A Unix socket has none: give it a port, as `socat TCP-LISTEN:8080,fork UNIX-CONNECT:PATH` does."
+    if slip := re.match(r"(https?)(?::/|//)(?!/)(.+)", text, re.IGNORECASE):
+        return f"Did you mean {slip[1].lower()}://{slip[2]}?"
     if not separator:
         return f"Give it with http:// or https:// before it: http://{text}"
     if near := get_close_matches(scheme.lower(), PORTS, n=1):

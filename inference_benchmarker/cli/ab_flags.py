@@ -90,8 +90,8 @@ def asked_for(arguments: Sequence[str]) -> Asked:
     problems = [f"{flag} is not for ab." for flag in _NOT_HERE if _has(given, flag)]
     if len(sides) != 2:
         problems.append(f"ab takes A and B, each a factories file or an address, not {len(sides)} of them.")
-    problems += _problems(options)
     refuse(problems)
+    problems = list(_problems(options))
     plans, headers = {}, {}
     wrong: dict[str, list[str]] = {}
     for side, endpoint in zip(SIDES, sides, strict=True):
@@ -101,7 +101,7 @@ def asked_for(arguments: Sequence[str]) -> Asked:
         except BenchmarkError as error:
             for line in str(error).splitlines():
                 wrong.setdefault(line, []).append(side)
-    refuse([line if len(of) == len(SIDES) else f"{of[0]}: {line}" for line, of in wrong.items()])
+    refuse([*problems, *(line if len(of) == len(SIDES) else f"{of[0]}: {line}" for line, of in wrong.items())])
     seed = plans["A"].seed if plans["A"].seed is not None else secrets.randbits(32)
     what = {side: redact(each) for side, each in zip(SIDES, sides, strict=True)}
     return Asked(what, plans, headers, int(options.repeats), seed, tuple(options.max_regression), options)

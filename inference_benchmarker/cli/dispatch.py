@@ -10,6 +10,7 @@ import threading
 import traceback
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.outlet import READER_LEFT, outlets
@@ -133,10 +134,18 @@ def _no_command(word: str) -> BenchmarkError:
     from inference_benchmarker.suggest import as_file, meant, question
 
     known = (*COMMANDS, "plot")
-    hint = as_file(word) or question(meant(word, known))
+    hint = as_file(word) or question(meant(word, known)) or _other(word)
     return BenchmarkError(
-        f"There is no command {word!r}.{hint}", f"Commands are {', '.join(known)}; a wave is told by flags."
+        f"There is no command {word!r}.{hint}",
+        f"Commands are {', '.join(known)}; a wave is told by flags.",
     )
+
+
+def _other(word: str) -> str:
+    """The advice for a word that is like no command, after a blank: a folder, or the beginning of an address."""
+    if Path(word).is_dir():
+        return f" A run is printed again by `benchmark report {word}`, and drawn by `benchmark plot {word}`."
+    return f" Did you mean http://{word}?" if "." in word.partition("/")[0].strip(".") else ""
 
 
 def _run(command: str, arguments: list[str]) -> int:

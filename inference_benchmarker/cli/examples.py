@@ -15,7 +15,7 @@ from inference_benchmarker.packaged import packaged
 from inference_benchmarker.wording import INDENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from inference_benchmarker.engine.settings import Setting
@@ -28,6 +28,7 @@ Lists the shipped examples, or copies one to standard output, to be changed into
 """
 _PREFIX = "factories_"
 _WIDTH = 80
+_MOST_NAMED = 4
 
 
 class Example(NamedTuple):
@@ -78,17 +79,32 @@ def settings_page(example: Example) -> str:
     from inference_benchmarker.engine.settings import settings_of
 
     settings = [setting for setting in settings_of(example.path).values() if setting.about]
-    docstring = ast.get_docstring(ast.parse(example.path.read_text(encoding="utf-8"))) or ""
+    tree = ast.parse(example.path.read_text(encoding="utf-8"))
+    docstring = ast.get_docstring(tree) or ""
     lines = [*_paragraphs(docstring), "settings (--set NAME=VALUE, or BENCHMARK_NAME in the environment):"]
     for each in settings:
         lines += [f"{INDENT}{each.name}{_default(each)}", *_wrapped(each.about)]
     if not settings:
         lines[-1] = "It has no settings: copy it, and change what you need."
-    chosen = f"--set {settings[0].name}=VALUE " if settings else ""
+    given = "".join(f"{flag} " for flag in (*_address(settings), *_endpoint_name(tree)))
     lines += ["", f"{INDENT}benchmark --factories-file {example.name} \\"]
-    lines += [f"{2 * INDENT}{chosen}--client-rps 10 --obs-time 60"]
+    lines += [f"{2 * INDENT}{given}--client-rps 10 --obs-time 60"]
     lines += [f"{INDENT}benchmark factory {example.name} > my_endpoint.py"]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _address(settings: Sequence[Setting]) -> Iterator[str]:
+    """The flag of the setting that is an address, with its default."""
+    for each in settings:
+        if str(each.default).startswith("http://"):
+            yield f"--set {each.name}={each.default}"
+
+
+def _endpoint_name(tree: ast.Module) -> Iterator[str]:
+    """The flag of the name that an invoke_factory cannot do without."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == "invoke_factory" and node.args.args:
+            yield from [] if node.args.defaults else ["--endpoint-name NAME"]
 
 
 def _paragraphs(docstring: str) -> Iterator[str]:
@@ -100,7 +116,7 @@ def _paragraphs(docstring: str) -> Iterator[str]:
 def _default(setting: Setting) -> str:
     """The default as ``--set`` would say it; that of a variable of the environment where it is taken from there."""
     if setting.default is None:
-        return f" = ${setting.variable}" if setting.variable else ""
+        return f" = ${setting.variable}" if setting.variable else " = (none)"
     if isinstance(setting.default, bool):
         return f" = {str(setting.default).lower()}"
     return f" = {setting.default}" if setting.default != "" else " = (empty)"
@@ -121,10 +137,12 @@ def _short(name: str) -> str:
 
 def _nearest(wanted: str, examples: list[Example]) -> str:
     known = {name: example for example in examples for name in map(_short, (example.path.stem, example.name))}
-    near = {known[name].name: known[name] for name in get_close_matches(_short(wanted), known)}
-    if near:
-        return f"Did you mean {_listed(list(near.values()))}?"
-    return "`benchmark factory` lists those there are."
+    parts = [example for example in examples if wanted and _short(wanted) in _short(example.name)]
+    near = parts or list({known[name].name: known[name] for name in get_close_matches(_short(wanted), known)}.values())
+    if len(near) > _MOST_NAMED:
+        some = ", ".join(example.name for example in near[:_MOST_NAMED])
+        return f"{len(near)} have that in their names: {some}, and others; `benchmark factory` lists all."
+    return f"Did you mean {_listed(near)}?" if near else "`benchmark factory` lists those there are."
 
 
 def _listed(examples: list[Example]) -> str:

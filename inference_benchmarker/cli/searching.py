@@ -11,6 +11,7 @@ from inference_benchmarker.cli.exporting import Export
 from inference_benchmarker.cli.server_metrics import blocks_of, say_warnings
 from inference_benchmarker.cli.terminal import print_report, say, say_nothing, search_view
 from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.redact import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -70,7 +71,7 @@ def check_one(plan: WavePlan) -> None:
     found = send_one(plan, printed.append)
     if not found.ok:
         reason = getattr(found, "how", None) or getattr(found, "error_text", None) or "it failed"
-        name = plan.endpoint_name or plan.url or plan.factories_file or plan.locust_file
+        name = redact(plan.endpoint or str(plan.factories_file or plan.locust_file))
         raise BenchmarkError(f"{name}: the first request to it failed: {str(reason)[:500].rstrip('.')}.")
 
 

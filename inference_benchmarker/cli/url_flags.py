@@ -65,6 +65,9 @@ URL_FLAGS = [
     Flag("--input-tokens", "N", "the length of such words, a word a token (default: 200)", parse_int),
     Flag("--output-tokens", "N", "the most tokens of an answer (default: 128)", parse_int),
 ]
+_SAID = ("SERVER", "PATH", "URL", "BASE_PATH", "QUERY")
+"""Settings that an address is made of."""
+
 _ASKED = [flag for flag in URL_FLAGS if flag.name != "header"]
 
 
@@ -143,6 +146,8 @@ def _of_address(
     ):  # also where no more is known: one is not missing
         options["factories_file"] = str(packaged("factories", described.file if described else HTTP_FILE))
     settings = described.settings if described else {}
+    told = (text.partition("=")[0].strip() for text in options["set"] or ())
+    problems += [f"--set {name}: the address says it; change it there." for name in told if name in _SAID and settings]
     options["set"] = [*(f"{name}={value}" for name, value in settings.items()), *(options["set"] or ())]
     options["url"] = described.server if described and (options.get("aiperf") or options.get("aiperf_only")) else None
     return None if problems else described

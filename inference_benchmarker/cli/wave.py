@@ -111,10 +111,10 @@ def _understood(parser: Parser, arguments: list[str]) -> tuple[WavePlan, AiperfO
     if options["api_key"]:
         os.environ[API_KEY] = options["api_key"]  # where invoke may read it, and where what hides secrets looks
     described = take_endpoint(options, problems, addresses, os.environ)
-    if described is not None:
-        _begin_gently(options, described)
-    elif addresses:  # of a bad one: no load is missing
-        fill_in_load(options, ADDRESS_DEFAULTS)
+    chosen: dict[str, str] = {}
+    if described is not None or addresses:  # of a bad one, too: no load is missing
+        is_model = described is not None and described.is_model
+        chosen = fill_in_load(options, MODEL_DEFAULTS if is_model else ADDRESS_DEFAULTS)
     if options["demo"]:
         fill_in_demo(options)
     if options["calibrate"] and options["locust_file"]:
@@ -124,17 +124,17 @@ def _understood(parser: Parser, arguments: list[str]) -> tuple[WavePlan, AiperfO
     aiperf = take_aiperf(options, problems, os.environ)
     exports = exports_of(options, problems)
     plan = make_plan(options, problems, endpoint_needed=aiperf is None or not aiperf.stands_alone)
+    if described is not None and not options["quiet"]:
+        _say_what_is_sent(described, chosen)
     return plan, aiperf, exports, options
 
 
-def _begin_gently(options: dict[str, Any], described: Described) -> None:
-    """A load for an address where none is given, and what is sent, in a line."""
-    given = fill_in_load(options, MODEL_DEFAULTS if described.is_model else ADDRESS_DEFAULTS)
-    if not options["quiet"]:
-        say(f"{described.words}.")
-        if given:
-            flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in given.items())
-            say(f"Not given, so chosen: {flags}.")
+def _say_what_is_sent(described: Described, chosen: dict[str, str]) -> None:
+    """The requests to an address in a line, and in another the load that was chosen where none was given."""
+    say(f"{described.words}.")
+    if chosen:
+        flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in chosen.items())
+        say(f"Not given, so chosen: {flags}.")
 
 
 def wave_parser() -> Parser:

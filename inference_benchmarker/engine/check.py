@@ -19,6 +19,7 @@ from inference_benchmarker.engine.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.address import Address
 from inference_benchmarker.facts.probe import Seen
+from inference_benchmarker.packaged import shown_path
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.packed import WorkerColumns, unpacked
 from inference_benchmarker.records.record import split_batch
@@ -51,7 +52,7 @@ def send_one(plan: WavePlan, printed: Callable[[str], None]) -> Check | Ended:
         finally:
             _hand_on(folder / "output", printed)
         if not _result(folder).is_file():
-            return Ended(str(plan.factories_file), _how(code))
+            return Ended(shown_path(plan.factories_file), _how(code))
         return _understood(plan.factories_file, json.loads(_result(folder).read_text()))
 
 
@@ -80,6 +81,7 @@ def _run(folder: Path, plan: WavePlan, printed: Callable[[str], None]) -> int:
 
 def _wait(process: subprocess.Popen[bytes], folder: Path, plan: WavePlan, printed: Callable[[str], None]) -> None:
     """Until there is a result or the process has ended; who waits is told for what."""
+    assert plan.factories_file is not None
     begun = time.monotonic()
     told_at = begun + PATIENCE_S
     until = begun + float(plan.load_timeout_s)
@@ -90,7 +92,7 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, plan: WavePlan, printe
             printed(f"{'Waiting for the answer' if loaded else 'Loading the endpoint'} ...\n")
         if now > until and not loaded:
             raise BenchmarkError(
-                f"{plan.factories_file}: was not loaded within {plan.load_timeout_s} s.",
+                f"{shown_path(plan.factories_file)}: was not loaded within {plan.load_timeout_s} s.",
                 "Make it quicker, or give it more time with --load-timeout.",
             )
         time.sleep(POLL_S)
@@ -119,7 +121,7 @@ def _understood(file: Path, result: dict[str, Any]) -> Check:
     )
     (record,) = Records.of_workers([columns])
     seen = Seen(**{**result["seen"], "addresses": [Address(**told) for told in result["seen"]["addresses"]]})
-    return Check(str(file), record, seen, next((text for _, text in meta["texts"]), None))
+    return Check(shown_path(file), record, seen, next((text for _, text in meta["texts"]), None))
 
 
 def _how(code: int) -> str:

@@ -19,6 +19,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.packaged import shown_path
 from inference_benchmarker.suggest import question
 
 if TYPE_CHECKING:
@@ -109,11 +110,11 @@ def code_of(path: Path, given: Mapping[str, str]) -> CodeType:
 def _unknown(path: Path, name: str, known: Mapping[str, Setting]) -> str:
     if not known:
         return (
-            f"--set {name}: {path} has no settings. One is a constant in capitals at its top level, as in "
+            f"--set {name}: {shown_path(path)} has no settings. One is a constant in capitals at its top level, as in "
             f'{name if _NAME.fullmatch(name) else "MODEL"} = "a value".'
         )
     near = question(get_close_matches(name.upper(), known, n=1))
-    return f"--set {name}: {path} has no such setting; it has {', '.join(shown(known))}.{near}"
+    return f"--set {name}: {shown_path(path)} has no such setting; it has {', '.join(shown(known))}.{near}"
 
 
 def _several(kind: type, text: str) -> Any:

@@ -135,9 +135,8 @@ class WaveExport:
 
 def endpoint_of(plan: WavePlan) -> str:
     """The endpoint's name; where it has none, its address, or the name of the file that describes it."""
-    settings, file = plan.factory_settings, plan.factories_file or plan.locust_file
-    address = settings.get("URL", "") + settings.get("BASE_PATH", "") + settings.get("PATH", "")
-    return plan.endpoint_name or address or (file.name if file is not None else plan.url or "unnamed")
+    file = plan.factories_file or plan.locust_file
+    return plan.endpoint or (file.name if file is not None else "unnamed")
 
 
 def _label(text: str) -> str:

@@ -104,6 +104,14 @@ class WavePlan:
         refuse([problem.text for problem in self.problems()])
 
     @property
+    def endpoint(self) -> str | None:
+        """The endpoint as people call it: its name, else the address that the plan knows of it."""
+        settings = self.factory_settings
+        server = settings.get("SERVER", settings.get("URL", ""))
+        address = server + settings.get("BASE_PATH", "") + settings.get("PATH", "") if server else None
+        return self.endpoint_name or address or self.url
+
+    @property
     def warmup_ns(self) -> int:
         """Length of the warm-up before wave start."""
         return int(self.warmup_s * NS)

@@ -61,7 +61,7 @@ def csv_row(facts: WaveFacts, summary: Summary, verdict: Verdict, run: str) -> d
         "load": plan.load.text,
         "concurrency": plan.load.concurrency if isinstance(plan.load, ClosedLoop) else None,
         "workers": plan.workers,
-        "endpoint": plan.endpoint_name or plan.url or facts.environment.get("file"),
+        "endpoint": plan.endpoint or facts.environment.get("file"),
         "planned_s": summary.planned_s,
         "duration_s": summary.duration_s,
         **{name: getattr(summary.ledger, name) for name in _LEDGER},

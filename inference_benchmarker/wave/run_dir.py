@@ -60,7 +60,7 @@ class RunDir:
             what = "is not a run directory (it has no plan.json)" if path.is_dir() else absent
         except (OSError, ValueError) as error:
             what = f"cannot be read ({error})"
-        raise BenchmarkError(f"{path}: {what}.", "Give a directory named <timestamp>_benchmark.")
+        raise BenchmarkError(f"{path}: {what}.", "Give a run directory: a wave names its own in its last line.")
 
     @property
     def is_of_the_original(self) -> bool:

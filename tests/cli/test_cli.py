@@ -197,6 +197,8 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
         ),
         (["facory", "x"], ["There is no command 'facory'. Did you mean factory? Commands"]),
         (["plots", "x"], ["There is no command 'plots'. Did you mean plot? Commands"]),
+        (["example.org/infer"], ["There is no command 'example.org/infer'. Did you mean http://example.org/infer? "]),
+        (["."], ["There is no command '.'. A run is printed again by `benchmark report .`, and drawn by "]),
         (["nothing-like-it"], ["There is no command 'nothing-like-it'. Commands"]),
         (["f.py"], ["There is no command 'f.py'. Give it as --factories-file f.py. Commands"]),
         (["check", "f.py"], ["Unknown argument 'f.py'. Give it as --factories-file f.py."]),
@@ -737,7 +739,7 @@ class TestReport:
     @pytest.mark.parametrize(
         ("make", "message"),
         [
-            (Path.exists, "run: does not exist. Give a directory named <timestamp>_benchmark."),
+            (Path.exists, "run: does not exist. Give a run directory: a wave names its own in its last line."),
             (lambda run: run.mkdir(), "run: is not a run directory (it has no plan.json). Give"),
             (lambda run: run.write_text("x"), "run: is no directory."),
             (lambda run: plan_json(run, "{"), "run/plan.json: cannot be read as a file of this tool ("),
@@ -910,7 +912,7 @@ def test_bare_it_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([]) == 0
     out = capsys.readouterr().out
     assert out.startswith("usage: benchmark")
-    assert all(flag in out for flag in ("--client-rps", "--slo", "benchmark report DIR", "exit codes"))
+    assert all(flag in out for flag in ("--client-rps", "--slo", "benchmark report [DIR]", "exit codes"))
 
 
 def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,6 +47,7 @@ def test_a_name_may_be_short_where_it_is_the_only_one(name: str, found: str) -> 
     [
         ("get", "There are several examples 'get'. Give one of http/factories_get or kserve/factories_get."),
         ("factories_get.py", "There are several examples 'factories_get.py'. Give one of http/factories_get or "),
+        ("htt", "There is no example 'htt'. Did you mean http/factories_get or http/factories_post?"),
         ("cmn", "There is no example 'cmn'. Did you mean sagemaker/factories_cnn?"),
         ("sagemaker/cn", "There is no example 'sagemaker/cn'. Did you mean sagemaker/factories_cnn"),
         ("http/factories_pots", "There is no example 'http/factories_pots'. Did you mean http/factories_post"),
@@ -58,6 +59,11 @@ def test_an_unknown_or_ambiguous_name_is_answered_with_the_nearest(name: str, sa
     with pytest.raises(BenchmarkError) as raised:
         find(name, EXAMPLES)
     assert str(raised.value).startswith(said)
+
+
+def test_of_many_that_may_be_meant_some_are_named() -> None:
+    with pytest.raises(BenchmarkError, match=r"have that in their names: .*, and others; `benchmark factory` lists"):
+        find("sagemaker", shipped())
 
 
 def test_files_that_are_no_example_are_not_listed(tmp_path: Path) -> None:
@@ -121,10 +127,13 @@ def test_help_of_an_example_lists_its_settings(capsys: pytest.CaptureFixture[str
     assert told.startswith("Chat completions in one piece, of any server with OpenAI's API: latency, tokens.\n\n")
     assert "   MODEL = demo\n      a name that URL/v1/models lists\n" in told
     assert "   benchmark --factories-file openai_compatible/factories_chat " in told
+    assert "      --set URL=http://127.0.0.1:8080 --client-rps 10 --obs-time 60\n" in told
     assert "   WORDS = " not in told
     assert cli.main(["factory", "nothing_of_the_kind", "--help"]) == 2
 
 
 def test_an_example_without_settings_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["factory", "lambda_function", "-h"]) == 0
-    assert "It has no settings: copy it, and change what you need." in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "It has no settings: copy it, and change what you need." in told
+    assert "      --endpoint-name NAME --client-rps 10 --obs-time 60\n" in told

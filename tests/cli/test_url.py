@@ -72,6 +72,8 @@ def test_an_address_stands_where_it_likes_but_not_for_a_flags_value() -> None:
     [
         (["localhost:8080/a"], "Give it with http:// or https:// before it: http://localhost:8080/a"),
         (["htp://h"], "Did you mean http://h?"),
+        (["http:/h/a"], "Did you mean http://h/a?"),
+        (["http://h/a", "--set", "PATH=/b"], "--set PATH: the address says it; change it there."),
         (["http://h/a b"], "It has a blank in it: write %20 for one."),
         (["http://::1:8080"], "An IPv6 address stands in brackets: http://[::1]:8080"),
         (["http://h:port"], "A port is a number from 1 to 65535"),
@@ -106,6 +108,13 @@ def test_all_problems_are_told_at_once(capsys: pytest.CaptureFixture[str]) -> No
     for said in ("Did you mean http://h?", "--set must be NAME=VALUE, not 'X'.", "--client-rps must be"):
         assert said in told
     assert "No endpoint" not in told
+
+
+def test_of_what_is_sent_nothing_is_told_where_nothing_will_be_sent(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["http://127.0.0.1:9/a", "--set", "NOT_THERE=1"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("benchmark: --set NOT_THERE: http/factories_http has no such setting; it has SERVER, PATH")
+    assert len(told.splitlines()) == 1
 
 
 def test_of_a_bad_address_no_load_is_missing() -> None:

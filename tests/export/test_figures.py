@@ -147,6 +147,8 @@ def test_an_endpoint_is_called_by_its_name_or_file() -> None:
     assert endpoint_of(open_plan(url="http://h:1/x")) == "http://h:1/x"
     settings = {"URL": "http://h:1", "BASE_PATH": "/v1", "API": "chat"}
     assert endpoint_of(open_plan(factories_file="shipped.py", factory_settings=settings)) == "http://h:1/v1"
+    settings = {"SERVER": "http://h:1", "PATH": "/infer", "METHOD": "GET"}
+    assert endpoint_of(open_plan(factories_file="shipped.py", factory_settings=settings)) == "http://h:1/infer"
 
 
 def test_runs_stand_beside_each_other_and_each_gauge_is_of_its_own() -> None:

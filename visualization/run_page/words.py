@@ -48,7 +48,7 @@ def what_it_was(facts: WaveFacts, summary: Summary) -> list[str]:
     planned = [] if summary.planned_s is None else [f"for {_length(summary.planned_s)}"]
     if plan.bounds.num_requests is not None:
         planned.append(counted(plan.bounds.num_requests, "request", "requests"))
-    endpoint = plan.endpoint_name or plan.url
+    endpoint = plan.endpoint
     file = plan.factories_file or plan.locust_file
     start = datetime.fromtimestamp(facts.window.start_unix_ns / NS, UTC)
     told = [
