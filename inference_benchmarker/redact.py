@@ -56,6 +56,7 @@ _NAME = (
 )
 _SCHEME = r"(?:Bearer|Basic|Token|Api-?Key|Key|Digest|Negotiate|NTLM|Bot|SharedKey|AWS4-HMAC-SHA256)(?:\s++|%20|\+)"
 _NO_VALUE = r"(?!(?:auth\w{0,12}|credentials?|tokens?|realm=?|scheme|headers?|format|errors?|requests?)\b)"
+_IN_A_QUERY = r"(?:\A|(?<=[?&]))"
 _LAST_WORD = re.compile(rf"(?<![^\s\"'&,;\]{CUT}])[^\s\"'&,;\]{CUT}]*+{CUT}\Z")
 
 
@@ -93,7 +94,11 @@ _PATTERNS = (
     _pattern("bearer basic", rf"(?P<keep>\b(?:Bearer|Basic)(?:\s++|%20|\+)){_NO_VALUE}[A-Za-z0-9._~+/=-]{{6,}}+"),
     _pattern("key secret pass pwd token signature credential", rf"(?P<keep>{_NAME}{_SEPARATOR}){_VALUE}"),
     _pattern("key> token> password> secret>", r"(?P<keep>(?:AccessKey|Token|Password|Secret)>)[^<>\s]{4,}+(?=</)"),
-    _pattern("?key= &key= ?sig= &sig=", r"(?P<keep>[?&](?:key|sig)=)[^\s\"'&,;#]{8,}+"),
+    # A query may stand alone, as a setting does.
+    _pattern(
+        "key= sig= pwd= pass= auth= jwt=", rf"(?P<keep>{_IN_A_QUERY}(?:key|sig|pwd|pass|auth|jwt)=)[^\s\"'&,;#]{{8,}}+"
+    ),
+    _pattern("code=", rf"(?P<keep>{_IN_A_QUERY}code=)[^\s\"'&,;#]{{24,}}+"),  # an Azure function's key is so long
     _pattern("akia asia", r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}+\b", 0),
     _pattern("iqojb3jpz2lu ogzxivyxdz aqodyxdz", r"\b(?:IQoJb3JpZ2lu|F[wQ]oGZXIvYXdz|AQoDYXdz)[\w+/=%-]{16,}+", 0),
     _pattern("eyj", r"\beyJ[\w-]{12,}+(?:\.[\w-]++)*+", 0),

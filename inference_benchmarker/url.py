@@ -6,7 +6,7 @@ import re
 from urllib.parse import SplitResult, quote, urlsplit
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.redact import redact
+from inference_benchmarker.redact import HIDDEN, redact
 
 PORTS = {"http": 80, "https": 443}
 
@@ -32,13 +32,16 @@ def endpoint_address(text: str) -> SplitResult:
     """The parts of the address of an endpoint. Raises BenchmarkError that says what is wrong, and what to try."""
     parts = http_address(text)
     if parts is None:
-        shown = redact(text)
-        raise BenchmarkError(f"{shown!r} is no address of an endpoint.", redact(_mended(text)))
+        shown = _PASSWORD.sub(HIDDEN, text)
+        advice = _mended(shown) if http_address(_PASSWORD.sub("x", text)) is None else _SIGNS
+        raise BenchmarkError(f"{redact(shown)!r} is no address of an endpoint.", redact(advice))
     path, query = (quote(part, _AS_IT_IS) for part in (parts.path, parts.query))
     return parts._replace(path=path, query=query, fragment="")
 
 
 _AS_IT_IS = "%/:?#[]@!$&'()*+,;=~"  # of an address; what else is no letter or digit of ASCII is written as %XX
+_PASSWORD = re.compile(r"(?<=//)[^:@]*:.*(?=@)", re.DOTALL)  # whatever signs are in it: that is why it is no address
+_SIGNS = "In a password, signs are written as %XX: %2F for /, %3F for ?, %23 for #, %40 for @, %20 for a blank."
 
 
 def _mended(text: str) -> str:

@@ -62,6 +62,8 @@ LEAKS = [
     f"https://host/?X-Amz-Credential={SECRET}%2F20260101&X-Amz-Security-Token={SECRET}",
     f"https://host/?key={SECRET}&a=b",
     f"https://host/?sv=1&sig={SECRET}",
+    f"https://host/?a=1&auth={SECRET}",
+    f"https://host/api/f?code={SECRET}{SECRET}",
     f"https:\\/\\/user:{SECRET}@host",
     rf"{{\"message\": \"{{\\\"api_key\\\": \\\"{SECRET}\\\"}}\"}}",
     f"%22apiKey%22%3A%22{SECRET}%22",
@@ -125,6 +127,11 @@ def test_what_is_no_credential_stays(text: str) -> None:
 def test_redacting_twice_changes_nothing(leak: str, before: str, after: str) -> None:
     once = redact(f"{before} {leak} {after}")
     assert redact(once) == once
+
+
+@pytest.mark.parametrize("name", ["key", "sig", "pwd"])
+def test_a_query_may_stand_alone(name: str) -> None:
+    assert redact(f"{name}={SECRET}&a=b") == f"{name}={HIDDEN}&a=b"
 
 
 def test_given_secrets_go_wherever_they_stand() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path  # noqa: TC003 - what is read is held against the types
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.files import is_file
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
 from inference_benchmarker.plan.slo import MaxRegression
+from inference_benchmarker.typed import require
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import cannot_write
@@ -18,7 +20,6 @@ from visualization.comparison_json import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from inference_benchmarker.wave.wave import Wave
     from visualization.comparison import Comparison
@@ -71,6 +72,12 @@ class Experiment:
         run = wave.run_dir.path.relative_to(self.folder)
         self.sent = (*self.sent, Sent(side, number, str(run), wave.verdict.word, counts))
 
+    @property
+    def cut_off(self) -> bool:
+        """Tells whether waves are missing for no reason that is told: its command was killed, or is still at it."""
+        counted = sum(each.counts for each in self.sent)
+        return not (self.interrupted or self.given_up) and counted < self.repeats * len(SIDES)
+
     def compare(self, waves: Mapping[str, Sequence[Wave]]) -> Comparison:
         """B held against A; BenchmarkError where a side has no wave."""
         limits = [MaxRegression.parse(text) for text in self.limits]
@@ -115,6 +122,7 @@ def load(folder: Path) -> Experiment:
         what = {side: str(data["what"][side]) for side in SIDES}
         known = {name: data[name] for name in names}
         experiment = Experiment(folder, what, **known, limits=tuple(data["limits"]), sent=sent)
+        require(experiment, Experiment, FILE)
     except UNREADABLE as error:
         raise foreign(folder / FILE, error) from None
     outside = [each.run for each in sent if ".." in each.run.split("/") or each.run.startswith("/")]

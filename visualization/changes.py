@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from inference_benchmarker.summary.student_t import student_t
 from visualization.intervals import CONFIDENCE, Percentile, Ratio
-from visualization.repeats import LEAST_RUNS, Repeated
+from visualization.repeats import LEAST_RUNS, Repeated, factor
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -128,7 +128,7 @@ def _is_constant(row: Row) -> bool:
     base, new = row.base, row.new
     assert base is not None
     assert new is not None
-    return base.value == new.value and base.ends(1) == new.ends(1) == (base.value, new.value)
+    return base.value == new.value and base.is_constant and new.is_constant
 
 
 def _testable(row: Row) -> bool:
@@ -153,7 +153,7 @@ def _with_interval(row: Row, confidence: float) -> Row:
     difference = math.log(new.value / base.value)
     down = math.hypot(_log(new.value, new_low), _log(base_high, base.value))
     up = math.hypot(_log(new_high, new.value), _log(base.value, base_low))
-    return replace(row, low=math.exp(difference - down) - 1, high=math.exp(difference + up) - 1)
+    return replace(row, low=math.exp(difference - down) - 1, high=math.exp(difference) * factor(up) - 1)
 
 
 def _freedom(base: Value, new: Value) -> float:
@@ -184,7 +184,8 @@ def _far(above: float, below: float) -> float:
 
 
 def ratio(base: float, new: float) -> float | None:
-    """New / base - 1; None where there is no base to divide by."""
+    """New / base - 1; None where there is no base to divide by, or as good as none."""
     if base > 0:
-        return new / base - 1
+        change = new / base - 1
+        return change if math.isfinite(change) else None
     return 0.0 if base == new else None

@@ -102,13 +102,13 @@ class Comparison:
     own: tuple[Row, ...] = ()
 
     @property
-    def of_one_run(self) -> bool:
-        """Tells whether a run is on both sides."""
+    def on_both_sides(self) -> int:
+        """The number of runs that are on both sides."""
         base, new = (
             {wave.run_dir.path.resolve() for wave in side.waves if wave.run_dir is not None}
             for side in (self.base, self.new)
         )
-        return not base.isdisjoint(new)
+        return len(base & new)
 
     @property
     def several(self) -> bool:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _USUAL = ("response_time", "latency")
 _TIMES = {"response_time": "response time", "latency": "latency", "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT"}
 _AT_MOST = 3
+NOTHING_LEFT = -0.9995  # a change that is rounded to -100%
 _WHOLE = 0.095  # from a change of 10% on its digits after the point say nothing
 
 
@@ -71,6 +72,8 @@ def _widest(row: Row) -> str:
 
 def _span(row: Row) -> str:
     low, high = row.low or 0.0, math.inf if row.high is None else row.high
+    if math.isinf(high) and low <= NOTHING_LEFT:
+        return "by an unknown factor"
     return f"{100 * low:+.0f}% or more" if math.isinf(high) else f"{100 * low:+.0f} to {100 * high:+.0f}%"
 
 

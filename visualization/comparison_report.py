@@ -15,13 +15,14 @@ from inference_benchmarker.text import plain
 from inference_benchmarker.wording import (
     INDENT,
     aligned,
+    counted,
     duration_text,
     metric_text,
     number_text,
     percent_text,
     unit_text,
 )
-from visualization.comparison_headline import headline
+from visualization.comparison_headline import NOTHING_LEFT, headline
 from visualization.runs import TIMES
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ _OUTCOMES = (
     "(success: 1%). cannot tell: neither"
 )
 _TOO_SHORT = ", less than 20 seconds of load, or a rate that changes"
+_NO_INTERVAL = "-"
+_NOTHING_NEW = "nothing can have changed"
 _COLOURS = {"worse": "31", "improved": "32", "cannot tell": "33"}
 _STATES = {"broken": "worse", "undecided": "cannot tell", "kept": "within the limit"}
 _MARKS = {"broken": "✗", "undecided": "?", "kept": "✓"}
@@ -128,10 +131,17 @@ def _legend(comparison: Comparison) -> str:
 def _run_lines(comparison: Comparison, quoted: Callable[[str], str] = plain) -> Iterator[str]:
     yield _side_text(comparison.base, quoted)
     yield _side_text(comparison.new, quoted)
-    if comparison.of_one_run:
-        yield "! A run is compared with itself: nothing can have changed."
+    if same := comparison.on_both_sides:
+        yield _on_both_sides(comparison, same)
     if comparison.unlike:
         yield f"! Unlike things are compared: {'; '.join(comparison.unlike)}."
+
+
+def _on_both_sides(comparison: Comparison, same: int) -> str:
+    sides = [len(side.waves) for side in (comparison.base, comparison.new)]
+    if sides == [same, same]:
+        return f"! {'A run is compared with itself' if same == 1 else 'The same runs are compared'}: {_NOTHING_NEW}."
+    return f"! {counted(same, 'run is', 'runs are')} on both sides: part of what changed is hidden."
 
 
 def _side_text(side: Side, quoted: Callable[[str], str] = plain) -> str:
@@ -191,9 +201,9 @@ def _percent(change: float | None) -> str:
 def _interval(row: Row) -> str:
     """The interval as text; an end that the records do not bound is left open."""
     if row.low is None or row.high is None:
-        return "-"
+        return _NO_INTERVAL
     if math.isinf(row.high):
-        return "-" if row.low <= -1 else f"{_percent(row.low)} or more"
+        return _NO_INTERVAL if row.low <= NOTHING_LEFT else f"{_percent(row.low)} or more"
     return f"{_percent(row.low).removesuffix('%')} … {_percent(row.high)}"
 
 
@@ -243,9 +253,9 @@ def _check_text(check: Check, comparison: Comparison) -> str:
     if row.change is None:
         return f"{check.limit.expression}: {row.name} was not measured on both sides."
     found = f"{check.limit.expression}: {row.name} {_percent(row.change)}"
-    if row.low is None:
-        return f"{found}, cannot tell: compare longer runs, or several."
-    return f"{found} ({_interval(row)}), {_STATES[check.state]}"
+    if (told := _interval(row)) == _NO_INTERVAL:
+        return f"{found}, cannot tell: it takes more runs"
+    return f"{found} ({told}), {_STATES[check.state]}"
 
 
 def _case(suite: ElementTree.Element, name: str) -> ElementTree.Element:

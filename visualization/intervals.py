@@ -32,12 +32,16 @@ Metric = tuple[str, str]
 
 LEAST_BLOCKS = 20
 CONFIDENCE = 0.95
+_RULE_OF_THREE = 3.0  # Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249, 1983
 _MOST_CORRELATION = 0.95  # a run that drifts from end to end has an error, if a large one
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A mean, rate or share: its value, its standard error, from how many blocks, and what it is at least and most."""
+    """A mean, rate or share: its value, its standard error, from how many blocks, and what it is at least and most.
+
+    ``unseen``: how far a share may be off that was the same in every block, as one of all requests is.
+    """
 
     value: float
     error: float
@@ -45,11 +49,17 @@ class Ratio:
     is_lower_bound: bool = False
     most: float = math.inf
     least: float = 0.0
+    unseen: float = 0.0
 
     @property
     def precision(self) -> float:
         """None is lost: its parts were counted one by one."""
         return 0.0
+
+    @property
+    def is_constant(self) -> bool:
+        """Tells whether it was the same in every block."""
+        return not self.error
 
     @property
     def freedom(self) -> float:
@@ -63,8 +73,9 @@ class Ratio:
 
     def ends(self, t: float) -> tuple[float, float]:
         """``t`` standard errors to either side; infinite where the records do not bound it."""
-        high = math.inf if self.is_lower_bound else min(self.value + t * self.error, self.most)
-        return max(self.value - t * self.error, self.least), high
+        off = t * self.error or self.unseen
+        high = math.inf if self.is_lower_bound else min(self.value + off, self.most)
+        return max(self.value - off, self.least), high
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +95,11 @@ class Percentile:
     def value(self) -> float:
         """In seconds."""
         return self.distribution.percentile(self.percent)
+
+    @property
+    def is_constant(self) -> bool:
+        """Tells whether it was the same in every block."""
+        return self.ends(1) == (self.value, self.value)
 
     @property
     def is_lower_bound(self) -> bool:
@@ -229,7 +245,8 @@ class Estimates:
         if rate is None:
             return None
         ok, sent = self._seconds.ok, self._seconds.sent
-        return Ratio(rate, _error(ok[sent > 0], sent[sent > 0]), self._telling(int(np.count_nonzero(sent))), most=1.0)
+        error, blocks = _error(ok[sent > 0], sent[sent > 0]), self._telling(int(np.count_nonzero(sent)))
+        return Ratio(rate, error, blocks, most=1.0, unseen=_RULE_OF_THREE / self._wave.summary.ledger.sent)
 
     def _telling(self, blocks: int) -> int:
         """As many blocks as tell an error: all of them, or none."""

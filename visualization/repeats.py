@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 from typing import TYPE_CHECKING
 
+from visualization.intervals import Ratio
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from visualization.intervals import Estimate
 
 LEAST_RUNS = 2
+_MOST_LOGARITHM = math.log(1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class Repeated:
     The mean is that of logarithms (``logarithmic``), so that a run at twice the value and one at half of it even out;
     where a value is 0 it is that of the values. ``error`` is the mean's standard error on the same scale, with so many
     degrees of ``freedom``; 0 of these tell nothing. ``precision``: how far off each value may be that was counted.
+    ``unseen``: as of a ``Ratio``.
     """
 
     value: float
@@ -38,6 +42,12 @@ class Repeated:
     precision: float = 0.0
     most: float = math.inf
     least: float = 0.0
+    unseen: float = 0.0
+
+    @property
+    def is_constant(self) -> bool:
+        """Tells whether it was the same all along."""
+        return not (self.error or self.precision)
 
     @property
     def telling(self) -> bool:
@@ -46,13 +56,20 @@ class Repeated:
 
     def ends(self, t: float) -> tuple[float, float]:
         """``t`` standard errors to either side; infinite where the records of a run do not bound it."""
-        if self.logarithmic:
-            low, high = (self.value * math.exp(side * t * self.error) for side in (-1, 1))
+        if not self.error:
+            low, high = self.value - self.unseen, self.value + self.unseen
+        elif self.logarithmic:
+            low, high = self.value * math.exp(-t * self.error), self.value * factor(t * self.error)
         else:
             low, high = self.value - t * self.error, self.value + t * self.error
         inexact = math.sqrt(2) * self.precision
         high = math.inf if self.is_lower_bound else min(high * (1 + math.copysign(inexact, high)), self.most)
         return max(low * (1 - math.copysign(inexact, low)), self.least), high
+
+
+def factor(logarithm: float) -> float:
+    """The factor with the logarithm of an error; what may be off by more than a thousandfold is not known at all."""
+    return math.exp(logarithm) if logarithm < _MOST_LOGARITHM else math.inf
 
 
 def over_runs(
@@ -102,7 +119,14 @@ def _side(side: Sequence[Estimate], scatter: tuple[float, int], *, logarithmic: 
         precision=max(run.precision for run in side),
         most=min(run.most for run in side),
         least=min(run.least for run in side),
+        unseen=_unseen(side),
     )
+
+
+def _unseen(side: Sequence[Estimate]) -> float:
+    """That of all their requests together."""
+    each = [run.unseen for run in side if isinstance(run, Ratio) and run.unseen]
+    return 1 / sum(1 / unseen for unseen in each) if each else 0.0
 
 
 def _scaled(value: float, *, logarithmic: bool) -> float:
@@ -112,6 +136,6 @@ def _scaled(value: float, *, logarithmic: bool) -> float:
 def _within(run: Estimate, *, logarithmic: bool) -> float:
     """The standard error of one run's value that its blocks tell; 0 where they do not tell any."""
     low, high = run.ends(1)
-    if run.blocks < LEAST_RUNS or math.isinf(high) or (logarithmic and low <= 0):
+    if run.blocks < LEAST_RUNS or run.is_constant or math.isinf(high) or (logarithmic and low <= 0):
         return 0.0
     return (_scaled(high, logarithmic=logarithmic) - _scaled(low, logarithmic=logarithmic)) / 2

@@ -92,11 +92,12 @@ def asked_for(arguments: Sequence[str]) -> Asked:
         problems.append(f"ab takes A and B, each a factories file or an address, not {len(sides)} of them.")
     refuse(problems)
     problems = list(_problems(options))
-    plans, headers = {}, {}
+    plans, headers, of_environment = {}, {}, os.environ.get(HEADERS)
     wrong: dict[str, list[str]] = {}
     for side, endpoint in zip(SIDES, sides, strict=True):
         try:
-            plans[side] = wave_of([*_endpoint(endpoint), *_of_side(given, side), *_defaults(given, options)])
+            wave = [*_endpoint(endpoint), *_of_side(given, side), *_defaults(given, options)]
+            plans[side] = wave_of(wave, of_environment)
             headers[side] = os.environ.get(HEADERS)
         except BenchmarkError as error:
             for line in str(error).splitlines():

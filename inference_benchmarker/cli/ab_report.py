@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.compare import exit_code, print_comparison
+from inference_benchmarker.cli.report_forms import JUNIT, MARKDOWN, TEXT, hand_out, no_such_form
 from inference_benchmarker.cli.terminal import say
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, OK, worst_exit_code
 from inference_benchmarker.wording import counted, duration_text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from inference_benchmarker.wave.wave import Wave
     from visualization.ab import Experiment
+    from visualization.comparison import Comparison
 
 
 def wave_line(experiment: Experiment, side: str, number: int, wave: Wave, *, counts: bool) -> str:
@@ -26,12 +30,16 @@ def wave_line(experiment: Experiment, side: str, number: int, wave: Wave, *, cou
 
 def why(experiment: Experiment) -> str:
     """The reason for which waves are missing."""
+    if experiment.cut_off:
+        return "Cut off, or still at it"
     return "Interrupted" if experiment.interrupted else f"INVALID: {experiment.given_up}"
 
 
 def cut_code(experiment: Experiment) -> int:
     """The exit code of one that has not all its waves."""
-    return INTERRUPTED if experiment.interrupted else INVALID if experiment.given_up else OK
+    if experiment.interrupted or experiment.cut_off:
+        return INTERRUPTED
+    return INVALID if experiment.given_up else OK
 
 
 def say_closing(experiment: Experiment) -> None:
@@ -43,9 +51,21 @@ def say_closing(experiment: Experiment) -> None:
     say(f"Folder: {experiment.folder}")
 
 
-def print_again(experiment: Experiment, *, as_json: bool) -> int:
-    """Print a folder of A and B again, and give the exit code."""
+def print_again(experiment: Experiment, form: str, output: Path | None, *, as_json: bool) -> int:
+    """Print a folder of A and B again in one of its forms, and give the exit code."""
     found = experiment.compare(experiment.read())
-    print_comparison(found, as_json=as_json)
+    if form == TEXT and output is None:
+        print_comparison(found, as_json=as_json)
+    else:
+        hand_out(_told(found, form, experiment.folder), output, form)
     say_closing(experiment)
     return worst_exit_code(cut_code(experiment), exit_code(found))
+
+
+def _told(found: Comparison, form: str, folder: Path) -> str:
+    from visualization.comparison_report import to_junit, to_markdown, to_text
+
+    forms = {TEXT: to_text, MARKDOWN: to_markdown, JUNIT: to_junit}
+    if form not in forms:
+        raise no_such_form(folder, form, "text, markdown and junit give the comparison, csv a row for each wave")
+    return forms[form](found)

@@ -130,8 +130,13 @@ def _sides(options: argparse.Namespace, problems: list[str]) -> tuple[list[Path]
             "Of several of each: `--base DIR... --new DIR...`. For any number side by side: `benchmark --plot DIR...`."
         )
         return [], []
-    base_runs, new_runs = ([run for runs in _good(runs_of, side, problems) for run in runs] for side in sides)
+    base_runs, new_runs = (_each_once(run for runs in _good(runs_of, side, problems) for run in runs) for side in sides)
     return base_runs, new_runs
+
+
+def _each_once(runs: Iterable[Path]) -> list[Path]:
+    """A run that is named twice is still one: as two it would seem that runs do not differ."""
+    return list({run.resolve(): run for run in runs}.values())
 
 
 def _good(read: Callable[[Any], Any], given: Iterable[Any], problems: list[str]) -> Iterator[Any]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
+
+from inference_benchmarker.redact import HEADERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,14 +24,28 @@ def headers_of(given: Iterable[str], environment: Mapping[str, str], problems: l
     headers = {}
     for text in given:
         name, colon, value = text.partition(":")
-        name = "-".join(part.capitalize() for part in name.strip().split("-"))
+        name = _usual(name)
         if not colon or not _NAME.fullmatch(name):
             problems.append("--header must look like 'Name: value', as in 'X-Own: $MINE'.")
         elif name in _OURS:
             problems.append(f"--header {name}: the client sets it itself; leave it out.")
+        elif name in headers:
+            problems.append(f"--header {name} is given twice; a request has it once: join its values with a comma.")
         else:
             headers[name] = _value(name, value.strip(), environment, problems)
     return headers
+
+
+def of_environment(environment: Mapping[str, str], problems: list[str]) -> dict[str, str]:
+    """The headers that the user's environment has, by their usual spelling. ``problems`` never has a value in it."""
+    try:
+        told = json.loads(environment.get(HEADERS) or "{}")
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict) or not all(isinstance(value, str) for value in told.values()):
+        problems.append(f'{HEADERS} in the environment must be a JSON object of texts, as in {{"X-Own": "mine"}}.')
+        return {}
+    return {_usual(name): value for name, value in told.items()}
 
 
 def of_user(address: SplitResult) -> dict[str, str]:
@@ -37,6 +54,10 @@ def of_user(address: SplitResult) -> dict[str, str]:
         return {}
     pair = f"{unquote(address.username)}:{unquote(address.password or '')}"
     return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+
+
+def _usual(name: str) -> str:
+    return "-".join(part.capitalize() for part in name.strip().split("-"))
 
 
 def _value(name: str, text: str, environment: Mapping[str, str], problems: list[str]) -> str:

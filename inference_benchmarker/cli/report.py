@@ -60,7 +60,7 @@ def run(arguments: list[str]) -> int:
         if is_one(options.dir):
             return _again(load(options.dir), options)
     if ab.is_ab(options.dir):
-        return print_again(ab.load(options.dir), as_json=options.json)
+        return print_again(ab.load(options.dir), options.format, options.output, as_json=options.json)
     return _of_a_run(options)
 
 

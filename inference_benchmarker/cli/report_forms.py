@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.aiperf.export import AiperfResult
 
-TEXT, MARKDOWN, CSV = "text", "markdown", "csv"
-FORMS = (TEXT, MARKDOWN, "html", "junit", CSV)
+TEXT, MARKDOWN, JUNIT, CSV = "text", "markdown", "junit", "csv"
+FORMS = (TEXT, MARKDOWN, "html", JUNIT, CSV)
 
 
 def form_of(wave: Wave, form: str) -> str:
@@ -40,14 +40,18 @@ def hand_out(text: str, output: Path | None, form: str) -> None:
 
 
 def table_of_runs(folder: Path) -> tuple[str, int]:
-    """A row for each run in a folder, or for the one that it is, as CSV; and the exit code of all of them."""
+    """A row for each run in a folder, or for the one that it is, as CSV; and the exit code of all of them.
+
+    The runs of A and B lie a folder below, and those that do not count are among them.
+    """
     from inference_benchmarker.report.csv_rows import UNREADABLE, csv_row, to_csv
     from inference_benchmarker.wave import store
     from inference_benchmarker.wave.run_folders import runs_of
+    from visualization import ab
 
     rows: list[dict[str, Any]] = []
     codes = [OK]
-    runs = runs_of(folder)
+    runs = [folder / each.run for each in ab.load(folder).sent] if ab.is_ab(folder) else runs_of(folder)
     for path in runs:
         try:
             wave = store.load(path)
@@ -81,8 +85,16 @@ def of_a_folder(text: str, form: str, folder: Path) -> str:
         from inference_benchmarker.report.markdown import in_a_fence
 
         return in_a_fence(text)
-    advice = "--format text and markdown give its answer, csv a row for each run in it; html and junit take one run."
-    raise BenchmarkError(f"{folder}: is the folder of an answer and no run, so there is no {form} of it.", advice)
+    raise no_such_form(
+        folder, form, "text and markdown give its answer, csv a row for each run in it; html and junit take one run"
+    )
+
+
+def no_such_form(folder: Path, form: str, forms: str) -> BenchmarkError:
+    """The error of a form that there is only of a run."""
+    return BenchmarkError(
+        f"{folder}: is the folder of an answer and no run, so there is no {form} of it.", f"--format {forms}."
+    )
 
 
 def _markdown(wave: Wave) -> str:
@@ -113,5 +125,5 @@ _FORMS: dict[str, Callable[[Wave], str]] = {
     TEXT: lambda wave: wave.text(),
     MARKDOWN: _markdown,
     "html": _html,
-    "junit": _junit,
+    JUNIT: _junit,
 }

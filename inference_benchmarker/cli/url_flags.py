@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.flags import Flag, parse_int, read_flags
-from inference_benchmarker.cli.header_flags import headers_of, of_user
+from inference_benchmarker.cli.header_flags import headers_of, of_environment, of_user
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.packaged import HTTP_FILE, packaged
 from inference_benchmarker.redact import HEADERS, redact
@@ -129,11 +129,12 @@ def _of_address(
             "--header: aiperf would have it among its arguments, where it can be seen; leave one of them out."
         )
     asked = Asked(**read_flags(_ASKED, options, problems).values)
-    headers = headers_of(options["header"] or (), environment, problems)
+    own = headers_of(options["header"] or (), environment, problems)
+    headers = {**of_environment(environment, problems), **own}
     described = None
     try:
         address = endpoint_address(text)
-        headers = {**of_user(address), **headers}
+        headers = {**headers, **of_user(address), **own}
         described = describe(address, asked, problems)
         if described.models is not None and not problems:
             described = _with_its_model(described, headers, environment)
@@ -169,7 +170,8 @@ def _take_file(options: dict[str, Any], problems: list[str], environment: Mutabl
         options["factories_file"] = _file_of(options["factories_file"], problems)
     if options["header"]:
         if options["factories_file"] is not None and HEADERS in _source(options["factories_file"]):
-            environment[HEADERS] = json.dumps(headers_of(options["header"], environment, problems))
+            own = headers_of(options["header"], environment, problems)
+            environment[HEADERS] = json.dumps({**of_environment(environment, problems), **own})
         else:
             stray.append("--header")
     if stray:

@@ -94,12 +94,15 @@ def run(arguments: list[str]) -> int:
         return run_aiperf(stage, wave, sources, options)
 
 
-def wave_of(arguments: list[str]) -> WavePlan:
+def wave_of(arguments: list[str], headers: str | None = None) -> WavePlan:
     """The wave that a command line describes, from the first word after ``benchmark``; BenchmarkError where it is none.
 
-    The headers of its address are in the environment then, in place of those of an address before it.
+    The headers of its address are in the environment then, in place of those of an address before it; beside them
+    ``headers``, which the user's environment has.
     """
     os.environ.pop(HEADERS, None)
+    if headers:
+        os.environ[HEADERS] = headers
     plan, *_ = _understood(wave_parser(), arguments)
     return plan
 

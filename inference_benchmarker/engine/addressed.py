@@ -145,6 +145,8 @@ def _http(server: str, address: SplitResult, asked: Asked, problems: list[str]) 
         )
     if asked.content_type is not None and asked.body is None:
         problems.append("--content-type says what a --body is, and there is none.")
+    if not (asked.content_type or "").isprintable():
+        problems.append("--content-type has a line break or a character that no header may have.")
     method = asked.method or ("GET" if asked.body is None else "POST")
     if not _TOKEN.fullmatch(method):
         problems.append(f"--method must be one word, such as PUT, not {method[:100]!r}.")

@@ -6,9 +6,10 @@ import json
 from http.client import HTTPException
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError, URLError
-from urllib.request import ProxyHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
 TIMEOUT_S = 10.0
 _MOST_BYTES = 1 << 22
 _SHOWN = 10
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """Goes nowhere else: the headers are meant for the server that the user named, and so are the requests."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Make no request of it, so that it is an error."""
 
 
 def only_model(address: str, headers: Mapping[str, str]) -> str:
@@ -26,18 +34,22 @@ def only_model(address: str, headers: Mapping[str, str]) -> str:
     if not names:
         raise BenchmarkError(f"{address} lists no model.", "Name it with --model.")
     more = "" if len(names) <= _SHOWN else f" and {len(names) - _SHOWN} more"
-    raise BenchmarkError(f"The server has several models: {', '.join(names[:_SHOWN])}{more}.", "Choose by --model.")
+    shown = ", ".join(map(one_line, names[:_SHOWN]))
+    raise BenchmarkError(f"The server has several models: {shown}{more}.", "Choose by --model.")
 
 
 def _listed(address: str, headers: Mapping[str, str]) -> list[str]:
     """The names of its models. Raises BenchmarkError for what is no such list."""
     request = Request(address, headers={"Accept": "application/json", **headers})  # noqa: S310 - http or https
     try:
-        with build_opener(ProxyHandler({})).open(request, timeout=TIMEOUT_S) as answer:
+        with build_opener(ProxyHandler({}), _NoRedirect).open(request, timeout=TIMEOUT_S) as answer:
             listed = json.loads(answer.read(_MOST_BYTES))
         names = [str(each["id"]) for each in listed["data"]]
     except HTTPError as error:
-        raise _untold(address, f"it answered {error.code}", "a key is missing or wrong" * (error.code == 401)) from None
+        elsewhere = error.headers.get("Location")
+        at = f" and sends on to {one_line(elsewhere, 200)}" if elsewhere else ""
+        hint = "a key is missing or wrong" if error.code == 401 else ""
+        raise _untold(address, f"it answered {error.code}{at}", hint) from None
     except (URLError, OSError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         hint = "is the server running there" if isinstance(reason, ConnectionRefusedError) else ""

@@ -65,6 +65,12 @@ class TestArguments:
         assert json.loads(asked.headers["B"] or "") == {"X-Own": "something"}
         assert asked.what == dict(zip("AB", sides, strict=True))
 
+    def test_both_sides_have_the_headers_of_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(HEADERS, '{"X-Team": "a"}')
+        asked = asked_for(["old.py", "http://127.0.0.1:9/b", *RATE, "--header-b", "X-Own: something", "--quiet"])
+        told = {side: json.loads(headers or "") for side, headers in asked.headers.items()}
+        assert told == {"A": {"X-Team": "a"}, "B": {"X-Team": "a", "X-Own": "something"}}
+
     @pytest.mark.parametrize(
         ("arguments", "told"),
         [

@@ -85,6 +85,8 @@ def test_an_address_stands_where_it_likes_but_not_for_a_flags_value() -> None:
         (["http://h", "--demo"], "Give either an address or --demo, not both."),
         (["http://h", "--header", "no colon"], "--header must look like 'Name: value'"),
         (["http://h", "--header", "A: $NOT_SET_HERE"], "--header A: $NOT_SET_HERE is not set, or empty"),
+        (["http://h", "--header", "a-b: 1", "--header", "A-B: 2"], "--header A-B is given twice"),
+        (["http://h", "--body", "a", "--content-type", "a\r\nB: c"], "--content-type has a line break"),
         (["http://h", "--header", "content-length: 1"], "--header Content-Length: the client sets it itself"),
         (["http://h", "--header", "A: \u20ac"], "--header A: its value has a line break or a character that no header"),
         (
@@ -142,6 +144,21 @@ def test_a_file_that_reads_headers_gets_them() -> None:
     environment: dict[str, str] = {}
     _, problems = options_of("--factories-file", "http/factories_http", "--header", "a-b: c", environment=environment)
     assert (environment, problems) == ({HEADERS: '{"A-B": "c"}'}, [])
+
+
+@pytest.mark.parametrize("endpoint", [["http://me:p4ssw0rd@h"], ["--factories-file", "http/factories_http"]])
+def test_headers_of_the_environment_count_but_those_given_win(endpoint: list[str]) -> None:
+    environment = {HEADERS: '{"x-team": "a", "authorization": "b", "x-other": "c"}'}
+    _, problems = options_of(*endpoint, "--header", "X-Team: d", environment=environment)
+    basic = {"Authorization": "Basic bWU6cDRzc3cwcmQ="} if "://" in endpoint[0] else {"Authorization": "b"}
+    assert problems == []
+    assert json.loads(environment[HEADERS]) == {"X-Team": "d", **basic, "X-Other": "c"}
+
+
+@pytest.mark.parametrize("told", ["[", "[]", '{"a": 1}', "[" * 100_000])
+def test_what_are_no_headers_of_the_environment_is_said(told: str) -> None:
+    _, problems = options_of("http://h", environment={HEADERS: told})
+    assert problems == ['BENCHMARK_HEADERS in the environment must be a JSON object of texts, as in {"X-Own": "mine"}.']
 
 
 def test_settings_of_the_environment_count_but_those_given_win() -> None:

@@ -42,6 +42,15 @@ def test_anything_else_is_said(said: bytes, told: str) -> None:
     assert told in str(raised.value)
 
 
+def test_nobody_else_gets_the_headers() -> None:
+    with ScriptedServer([[listed("llama")]]) as other:
+        away = answer(b"", "302 Found", Location=f"{other.url}/v1/models")
+        with ScriptedServer([[away]]) as server, pytest.raises(BenchmarkError) as raised:
+            only_model(f"{server.url}/v1/models", {"Authorization": "Bearer key"})
+    assert f"it answered 302 and sends on to {other.url}/v1/models." in str(raised.value)
+    assert other.asked == []
+
+
 def test_a_server_that_is_not_there_is_said() -> None:
     with listen(0) as unused:
         port = unused.getsockname()[1]

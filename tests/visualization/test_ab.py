@@ -91,6 +91,28 @@ class TestCommands:
         assert cli.main(["report", str(tmp_path)]) == code
         assert "what is compared is what was measured by then." in capsys.readouterr().err
 
+    def test_one_that_was_killed_is_not_told_as_whole(
+        self, capsys: pytest.CaptureFixture[str], experiment: Experiment, tmp_path: Path
+    ) -> None:
+        data = json.loads((experiment.folder / FILE).read_text())
+        (tmp_path / "waves").symlink_to(experiment.folder)
+        waves = [{**each, "run": f"waves/{each['run']}"} for each in data["waves"]]
+        (tmp_path / FILE).write_text(json.dumps({**data, "waves": waves[:7], "limits": [], "exit_code": None}))
+        assert cli.main(["report", str(tmp_path)]) == 130
+        assert "Cut off, or still at it: what is compared is what was measured by then." in capsys.readouterr().err
+
+    def test_report_gives_the_forms_that_there_are(
+        self, experiment: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for form, begins in (("text", "B is "), ("markdown", "### Benchmark comparison"), ("junit", "<?xml ")):
+            file = tmp_path / form
+            assert cli.main(["report", str(experiment.folder), "--format", form, "--output", str(file)]) == 1
+            assert file.read_text().startswith(begins)
+        assert cli.main(["report", str(experiment.folder), "--format", "csv"]) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 1 + 9
+        assert cli.main(["report", str(experiment.folder), "--format", "html"]) == 2
+        assert "so there is no html of it. --format text, markdown and junit give" in capsys.readouterr().err
+
 
 @pytest.mark.parametrize(
     ("change", "why"),
@@ -98,6 +120,8 @@ class TestCommands:
         ({"waves": []}, "of A and B no wave counts."),
         ({"waves": [{"side": "A", "round": 0, "run": "../x", "verdict": "VALID", "counts": True}]}, "is not below"),
         ({"waves": [{"side": "A"}]}, "cannot be read as a file of this tool"),
+        ({"limits": [None]}, "cannot be read as a file of this tool"),
+        ({"waves": [{"side": "A", "round": 0, "run": 1, "verdict": "VALID", "counts": True}]}, "cannot be read as"),
         ({"what": []}, "cannot be read as a file of this tool"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from statistics import stdev
@@ -177,7 +178,25 @@ class TestSides:
         failing = ["ok"] * 500
         failing[::20] = ["failed"] * 25
         found = compare(several(1), several(2, outcomes=failing))
-        assert "5.0% lower in success, 95%: 5.0 to 5.0%" in headline(found)
+        assert "5.0% lower in success, 95%: 4.8 to 5.1%" in headline(found)
+
+    @pytest.mark.parametrize("factor", [2.0, 10.0, 1e4])
+    def test_runs_that_lie_far_apart_tell_nothing_and_break_nothing(self, factor: float) -> None:
+        base, new = ([wave(drawn(seed, seconds=5) * by) for by in (1.0, factor)] for seed in (1, 2))
+        found = compare(base, new, [MaxRegression.parse("p99=10%")])
+        assert {row.outcome for row in found.rows if row.metric == "latency"} == {"cannot tell"}
+        assert "p99=10%: response_time.p99 " in to_text(found)
+        assert max(map(len, to_text(found).splitlines())) <= 80
+        json.dumps(to_json(found), allow_nan=False)
+        if factor > 2:
+            assert "at p99 by an unknown factor" in headline(found)
+
+    @pytest.mark.parametrize(("requests", "outcome"), [(5, "cannot tell"), (100, "unchanged")])
+    def test_no_failure_among_few_is_no_proof(self, requests: int, outcome: str) -> None:
+        base, new = ([wave(drawn(seed + 9 * side, rate=requests, seconds=5)) for seed in (1, 2)] for side in (0, 1))
+        found = compare(base, new, [MaxRegression.parse("success=1%")])
+        (row,) = (row for row in found.rows if row.metric == "success")
+        assert (row.outcome, found.checks[0].state) == (outcome, "kept" if outcome == "unchanged" else "undecided")
 
     def test_the_lag_is_shown_as_the_clients(self) -> None:
         found = compare(several(1), several(2))
@@ -215,6 +234,14 @@ class TestCommand:
         listed = cli.main(["compare", "--base", *sides[0], "--new", *sides[1]]), capsys.readouterr().out
         folder = cli.main(["compare", str(folders / "base"), str(folders / "new")]), capsys.readouterr().out
         assert listed == folder
+
+    def test_a_run_that_is_named_twice_is_one(self, folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        first, *_ = runs_of(folders / "base")
+        new = str(folders / "new")
+        assert cli.main(["compare", "--base", str(folders / "base"), str(first), "--new", new]) == 0
+        assert "base, 3 runs: VALID" in capsys.readouterr().out
+        assert cli.main(["compare", "--base", str(first), "--new", new, str(first)]) == 0
+        assert "! 1 run is on both sides: part of what changed is hidden." in capsys.readouterr().out
 
     def test_the_last_runs_are_the_last(self, folders: Path) -> None:
         found = runs_of(folders / "base")
