@@ -11,7 +11,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.text import folded
+from inference_benchmarker.text import folded, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,9 +31,21 @@ class _Help(argparse.RawDescriptionHelpFormatter):
     def _split_lines(self, text: str, width: int) -> list[str]:
         return wrap(" ".join(text.split()), width, break_long_words=False, break_on_hyphens=False)
 
+    def _format_usage(self, *arguments: Any) -> str:
+        """A usage that was written, which argparse leaves as it is."""
+        return _fitted(super()._format_usage(*arguments), self._width)
+
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         """Description and epilog: as they are written, but for what does not fit into a terminal."""
-        return super()._fill_text(folded(text, width) if sys.stdout.isatty() else text, width, indent)
+        return super()._fill_text(_fitted(text, width), width, indent)
+
+
+def _fitted(text: str, width: int) -> str:
+    """A text whose lines fit into the terminal, if it is shown on one: rows as in a report, prose from the margin."""
+    if not sys.stdout.isatty():
+        return text
+    lines = text.split("\n")
+    return "\n".join(folded(line, width) if "  " in line else "\n".join(wrapped(line, width)) for line in lines)
 
 
 class Parser(argparse.ArgumentParser):

@@ -9,6 +9,7 @@ from inference_benchmarker.cli.live_lines import about, last_arrival_ns
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.plan.steering import rate_at
+from inference_benchmarker.summary.so_far import overdue_ages, value_so_far
 from inference_benchmarker.units import NS
 from inference_benchmarker.wording import duration_text, percent_text
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.feed import Cell
-    from inference_benchmarker.records.histogram import Histogram
     from inference_benchmarker.wave.spool_state import SpoolState
 
 _SHARES = ("success", "rate")
@@ -46,7 +46,7 @@ def limits_so_far(plan: WavePlan, spool_state: SpoolState) -> Iterator[LimitSoFa
     whole = spool_state.feed.total()
     if whole.errors and not any(slo.metric == "success" for slo in plan.slos):
         least = Slo(f"success>={plan.success_threshold:g}", "success", "success", ">=", plan.success_threshold)
-        yield _so_far(least, _success(whole))
+        yield _so_far(least, value_so_far(least, [whole], open_loop=True)[0])
     for slo in plan.slos:
         yield _so_far(slo, _measured(plan, slo, whole, spool_state))
     yield from (LimitSoFar(limit.expression) for limit in plan.server_limits)
@@ -70,33 +70,17 @@ def _measured(plan: WavePlan, slo: Slo, whole: Cell, spool_state: SpoolState) ->
     """The value that is held against a limit, as far as the feed has it."""
     if slo.metric == "rate":
         return None if slo.stage else _completed_share(plan, spool_state, whole)
-    cell = _stage(plan, slo.stage, spool_state) if slo.stage else whole
-    if cell is None:
-        return None
-    if slo.metric == "success":
-        return _success(cell)
-    metric = slo.metric
-    if metric == "default":
-        metric = "response_time" if isinstance(plan.load, OpenLoop) else "latency"
-    histogram = cell.times.get(metric)
-    return None if histogram is None or not histogram.count else _statistic(histogram, slo.stat)
+    open_loop, feed = isinstance(plan.load, OpenLoop), spool_state.feed
+    if slo.stage:
+        return value_so_far(slo, [feed.stage(_place(plan, slo.stage))], open_loop=open_loop)[0]
+    overdue = overdue_ages(slo, feed, spool_state.whole_seconds, open_loop=open_loop)
+    return value_so_far(slo, [whole], overdue, open_loop=open_loop)[0]
 
 
-def _statistic(histogram: Histogram, stat: str) -> float | None:
-    if stat == "mean":
-        return histogram.total_s / histogram.count
-    return histogram.percentile({"min": 0.0, "max": 100.0}[stat] if stat in ("min", "max") else float(stat[1:]))
-
-
-def _success(cell: Cell) -> float | None:
-    """The share of what is over."""
-    over = cell.ok + cell.errors + cell.abandoned
-    return cell.ok / over if over else None
-
-
-def _stage(plan: WavePlan, name: str, spool_state: SpoolState) -> Cell | None:
-    names = list(plan.load.stage_names) if isinstance(plan.load, OpenLoop) else []
-    return spool_state.feed.stage(names.index(name)) if name in names else None
+def _place(plan: WavePlan, stage: str) -> int:
+    """Of a stage by its name; the plan was checked, so that it has one."""
+    assert isinstance(plan.load, OpenLoop)
+    return list(plan.load.stage_names).index(stage)
 
 
 def _completed_share(plan: WavePlan, spool_state: SpoolState, whole: Cell) -> float | None:

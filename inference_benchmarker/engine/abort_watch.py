@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.feed import KEPT_S
-from inference_benchmarker.records.histogram import Histogram
-from inference_benchmarker.units import NS
+from inference_benchmarker.summary.so_far import overdue_ages, value_so_far
 from inference_benchmarker.verdict.aborts import DEAD_S
 from inference_benchmarker.verdict.error_kinds import NO_CONNECTION
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.abort_on import AbortOn
     from inference_benchmarker.plan.plan import WavePlan
-    from inference_benchmarker.plan.slo import Slo
     from inference_benchmarker.records.feed import Feed
-
-_EXTREMES = {"min": 0.0, "max": 100.0}
 
 
 class AbortWatch:
@@ -41,20 +37,13 @@ class AbortWatch:
         return next(filter(None, met), None)
 
     def _met(self, abort_on: AbortOn, feed: Feed, stop: int) -> Aborted | None:
-        condition, start = abort_on.condition, stop - abort_on.over_s
-        if condition.metric == "success":
-            measured, requests = _success(feed, start, stop)
-        else:
-            times = _times(condition, feed, start, stop, self._metric(condition))
-            measured, requests = _statistic(times, condition.stat), times.count
+        condition, over_s = abort_on.condition, abort_on.over_s
+        cells = [feed.second(second) for second in range(stop - over_s, stop)]
+        overdue = overdue_ages(condition, feed, stop, over_s, open_loop=self._open_loop)
+        measured, requests = value_so_far(condition, cells, overdue, open_loop=self._open_loop)
         if not condition.met(measured):
             return None
-        return Aborted(abort_on.text, measured, requests, abort_on.over_s)
-
-    def _metric(self, condition: Slo) -> str:
-        if condition.metric != "default":
-            return condition.metric
-        return "response_time" if self._open_loop else "latency"
+        return Aborted(abort_on.text, measured, requests, over_s)
 
 
 def dead_endpoint(feed: Feed, whole_s: int) -> Aborted | None:
@@ -74,39 +63,3 @@ def dead_endpoint(feed: Feed, whole_s: int) -> Aborted | None:
     if first is None or last is None or last - first <= DEAD_S:
         return None
     return Aborted("", None, failed, last - first)
-
-
-def _success(feed: Feed, start: int, stop: int) -> tuple[float | None, int]:
-    """The share of the requests that were over then; what is in flight is neither."""
-    cells = [feed.second(second) for second in range(start, stop)]
-    ok = sum(cell.ok for cell in cells)
-    over = ok + sum(cell.abandoned + cell.errors for cell in cells)
-    return (ok / over if over else None), over
-
-
-def _times(condition: Slo, feed: Feed, start: int, stop: int, metric: str) -> Histogram:
-    """The times of the requests that were over then, and of those in flight that became older than the limit then.
-
-    These count with their age, taken from the middle of the second in which they were sent, so that an endpoint that
-    answers nobody is found. TTFT and ITL are known when a stream is over: its age says nothing of them.
-    """
-    times = Histogram()
-    for second in range(start, stop):
-        if found := feed.second(second).times.get(metric):
-            times.merge(found)
-    if metric in ("latency", "response_time"):
-        for sent, requests in feed.waiting.items():
-            if start < sent + 1 + condition.limit <= stop:
-                times.merge(_several((stop - sent) * NS - NS // 2, requests))
-    return times
-
-
-def _several(time_ns: int, number: int) -> Histogram:
-    """A time that occurs several times."""
-    return Histogram(dict.fromkeys(Histogram.of([time_ns]).counts, number))
-
-
-def _statistic(times: Histogram, stat: str) -> float | None:
-    if stat == "mean":
-        return times.total_s / times.count if times.count else None
-    return times.percentile(_EXTREMES[stat] if stat in _EXTREMES else float(stat[1:]))

@@ -31,20 +31,26 @@ _SENTENCES = {
 def headline(summary: Summary, verdict: Verdict) -> str:
     """``VALID: 1,000 of 1,000 answered, p99 21 ms``; ``INVALID, client-limited: ...``; ``PENDING: ...``.
 
-    Nothing that is said of an answer is said where there was none: then why there was none comes first.
+    Nothing that is said of an answer is said where there was none: then why there was none comes first. That the wave
+    was aborted comes before all else: its numbers are of the time until then.
     """
     notes = [verdict.word, *(["interrupted"] if verdict.interrupted else [])]
     if verdict.limited_by:
         notes.append(f"{verdict.limited_by}-limited")
     ledger = summary.ledger
-    causes = list(_causes(summary, verdict))
+    aborted, causes = list(_abort(verdict)), list(_causes(summary, verdict))
     if not ledger.sent:
-        said = ["nothing was sent", *causes]
+        said = [*aborted, "nothing was sent", *causes]
     elif not ledger.ok:
-        said = [_nothing(summary), *causes]
+        said = [*aborted, _nothing(summary), *causes]
     else:
-        said = [*causes, _answers(summary)]
+        said = [*aborted, *causes, _answers(summary)]
     return f"{', '.join(notes)}: {'; '.join(said)}"
+
+
+def _abort(verdict: Verdict) -> Iterator[str]:
+    """When and why the wave was aborted, if it was."""
+    yield from (_with_limit(finding) for finding in verdict.findings if finding.code == "aborted")
 
 
 def _nothing(summary: Summary) -> str:
@@ -82,7 +88,6 @@ def _not_ok(summary: Summary) -> Iterator[str]:
 
 def _causes(summary: Summary, verdict: Verdict) -> Iterator[str]:
     """The causes of the verdict: the gravest that made it INVALID, whom it blames, then each limit that was missed."""
-    yield from (_with_limit(finding) for finding in verdict.findings if finding.code == "aborted")
     findings = [finding for finding in verdict.findings if finding.code not in ("nothing_sent", "aborted")]
     invalid = [finding for finding in findings if finding.severity == "invalid"]
     yield from map(_with_limit, invalid[:MOST_CAUSES])

@@ -106,8 +106,11 @@ def judge(facts: WaveFacts, summary: Summary) -> Verdict:
 
 
 def _rank(finding: Finding, *, nothing: bool) -> int:
-    """The gravest first; where nothing succeeded that goes before all else, as the rest may follow from it."""
-    if nothing and finding.code == "success_below_threshold":
+    """The gravest first; where nothing succeeded that goes before all else, as the rest may follow from it.
+
+    Before that goes only that the wave was aborted: it says of which time that is true.
+    """
+    if nothing and finding.code in ("aborted", "success_below_threshold"):
         return -1
     return {"invalid": 0, "missed": 1, "warning": 2}[finding.severity]
 
@@ -171,10 +174,11 @@ def _process_findings(facts: WaveFacts) -> Iterator[Finding]:
 def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
     ledger = facts.ledger
     if ledger.dropped:
+        share = ledger.dropped / (ledger.scheduled or ledger.dropped)  # a broken ledger may have none planned
         yield Finding(
             "dropped_arrivals",
             "invalid",
-            f"{counted(ledger.dropped, 'arrival', 'arrivals')} ({percent_text(ledger.dropped / ledger.scheduled)})",
+            f"{counted(ledger.dropped, 'arrival', 'arrivals')} ({percent_text(share)})",
             "0",
             "All allowed requests were in flight: answers came slower than arrivals. "
             f"Use {less_load(facts.plan.load)}, or raise --max-in-flight (and ulimit -n).",

@@ -163,6 +163,12 @@ def worker_memory_mb(command: int) -> list[float]:
     return []
 
 
+def cpu_s(pid: int) -> float:
+    """CPU seconds of a process so far, all its threads', to the nanosecond."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text(encoding="utf-8").split()[0]) for task in tasks) / 1e9
+
+
 def arrivals(log: NDArray[Any], wave: Wave) -> pd.DataFrame:
     """Records joined with the server's stamps: the records' columns, arrival and answered in wave time.
 

@@ -35,10 +35,10 @@ def cpu_share(rate: int, seconds: float) -> dict[str, float]:
     with measure.running(INSTANT, "", 1, *flags) as (command, finish):
         pids = {PRIMARY: _primary_below(command.pid), COMMAND: command.pid}
         time.sleep(SETTLING_S)
-        begun, before = time.monotonic(), {name: _cpu_s(pid) for name, pid in pids.items()}
+        begun, before = time.monotonic(), {name: measure.cpu_s(pid) for name, pid in pids.items()}
         time.sleep(seconds)
         elapsed = time.monotonic() - begun
-        shares = {name: (_cpu_s(pid) - before[name]) / elapsed for name, pid in pids.items()}
+        shares = {name: (measure.cpu_s(pid) - before[name]) / elapsed for name, pid in pids.items()}
         wave = finish()
     if len(wave.requests) < 0.99 * rate * length:
         raise RuntimeError(f"{len(wave.requests):,} requests were sent of {rate * length:,.0f}")
@@ -95,12 +95,6 @@ def _primary_below(command: int) -> int:
             return primaries[0]
         time.sleep(0.05)
     raise RuntimeError("the command has no primary")
-
-
-def _cpu_s(pid: int) -> float:
-    """CPU seconds of a process so far, all its threads', to the nanosecond."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
-    return sum(int(task.read_text(encoding="utf-8").split()[0]) for task in tasks) / NS
 
 
 def figures(seconds: float) -> list[Figure]:

@@ -62,13 +62,22 @@ def test_the_plan_counts_until_then_and_both_verdict_lines_say_it() -> None:
     assert "VALID (aborted, 1 threshold missed)" in to_text(facts, summary, verdict)
 
 
-def test_a_wave_without_one_answer_says_it_too() -> None:
+def test_a_wave_without_one_answer_says_first_that_it_was_aborted() -> None:
     facts = ended(Aborted("", None, 100, 4), failed_from=0)
     summary = summarise(facts)
-    line = headline(summary, judge(facts, summary))
-    assert line.startswith(
-        "VALID: all 100 requests failed, ConnectionRefusedError; aborted after 5.0 s: 100 requests without"
+    verdict = judge(facts, summary)
+    assert headline(summary, verdict) == (
+        "VALID: aborted after 5.0 s: 100 requests without a connection, over 4 s (limit 3 s); "
+        "all 100 requests failed, ConnectionRefusedError"
     )
+    assert [finding.code for finding in verdict.findings][:2] == ["aborted", "success_below_threshold"]
+    assert "VALID (aborted, 1 threshold missed)" in to_text(facts, summary, verdict)
+
+
+def test_that_it_was_aborted_comes_before_why_it_is_invalid() -> None:
+    facts = ended(Aborted(CONDITION, 0.1666, 60, 3), lost_workers=(0,))
+    summary = summarise(facts)
+    assert headline(summary, judge(facts, summary)).startswith("INVALID: aborted after 5.0 s: success")
 
 
 def test_a_person_who_interrupts_the_drain_has_the_last_word() -> None:
