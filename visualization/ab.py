@@ -63,7 +63,14 @@ class Experiment:
     interrupted: bool = False
     given_up: str = ""
     """Why a side has no more waves; empty where it has all of them."""
+    aborted: str = ""
+    """What was measured of the wave that was aborted, and ended all; empty where none was."""
     sent: tuple[Sent, ...] = ()
+
+    @property
+    def is_given_up(self) -> bool:
+        """Tells whether no more waves are sent, though some are missing."""
+        return bool(self.given_up or self.aborted)
 
     def add(self, side: str, number: int, wave: Wave, *, counts: bool) -> None:
         """Take in a wave."""
@@ -76,7 +83,7 @@ class Experiment:
     def cut_off(self) -> bool:
         """Tells whether waves are missing for no reason that is told: its command was killed, or is still at it."""
         counted = sum(each.counts for each in self.sent)
-        return not (self.interrupted or self.given_up) and counted < self.repeats * len(SIDES)
+        return not (self.interrupted or self.is_given_up) and counted < self.repeats * len(SIDES)
 
     def compare(self, waves: Mapping[str, Sequence[Wave]]) -> Comparison:
         """B held against A; BenchmarkError where a side has no wave."""
@@ -118,7 +125,7 @@ def load(folder: Path) -> Experiment:
     data: dict[str, Any] = read_json(folder / FILE)
     try:
         sent = tuple(Sent(**each) for each in data["waves"])
-        names = ("repeats", "seed", "strict", "interrupted", "given_up")
+        names = ("repeats", "seed", "strict", "interrupted", "given_up", "aborted")
         what = {side: str(data["what"][side]) for side in SIDES}
         known = {name: data[name] for name in names}
         experiment = Experiment(folder, what, **known, limits=tuple(data["limits"]), sent=sent)

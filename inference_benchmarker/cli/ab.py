@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.ab_flags import ab_parser, asked_for
-from inference_benchmarker.cli.ab_report import cut_code, say_closing, wave_line, why
+from inference_benchmarker.cli.ab_report import cut_code, say_closing, wave_line, why, why_aborted
 from inference_benchmarker.cli.compare import exit_code, print_comparison, write_files
+from inference_benchmarker.cli.exporting import exporting
 from inference_benchmarker.cli.searching import check_one, removed_if_empty
-from inference_benchmarker.cli.terminal import has_terminal, how_far, live_view, say, say_nothing
+from inference_benchmarker.cli.terminal import has_terminal, how_far, live_view, passing, say, say_nothing
 from inference_benchmarker.exit_codes import OK, worst_exit_code
 from inference_benchmarker.memory import give_back_large_blocks
 from inference_benchmarker.redact import HEADERS
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from inference_benchmarker.cli.ab_flags import Asked
+    from inference_benchmarker.cli.exporting import Export
     from inference_benchmarker.wave.wave import Wave
     from visualization.ab import Experiment
 
@@ -35,29 +37,37 @@ def run(arguments: list[str]) -> int:
     from inference_benchmarker.wave.run_dir import make_stamped_folder
     from visualization.ab import KIND, Experiment
 
-    tell = say_nothing if asked.options.quiet else say
-    for side, plan in asked.plans.items():
-        _hand_on_headers(asked, side)
-        check_one(plan)
-    folder = make_stamped_folder(asked.plans["A"].output_dir, KIND)
-    experiment = Experiment(folder, asked.what, asked.repeats, asked.seed, asked.limits, asked.options.strict)
-    with removed_if_empty(folder):
-        waves = _sent(experiment, asked, tell)
-    with how_far(quiet=asked.options.quiet):
-        return _tell(experiment, asked, waves)
+    with exporting(asked.exports, quiet=asked.options.quiet) as export:
+        for side in asked.plans:
+            _check(asked, side)
+        folder = make_stamped_folder(asked.plans["A"].output_dir, KIND)
+        experiment = Experiment(folder, asked.what, asked.repeats, asked.seed, asked.limits, asked.options.strict)
+        with removed_if_empty(folder):
+            waves = _sent(experiment, asked, export.named(folder.name))
+        with how_far(quiet=asked.options.quiet):
+            return _tell(experiment, asked, waves)
 
 
-def _sent(experiment: Experiment, asked: Asked, tell: Callable[[str], None]) -> Waves:
+def _check(asked: Asked, side: str) -> None:
+    """Send one request to a side; one that does not answer is waited for as long as a wave would wait in the end."""
+    plan = asked.plans[side]
+    passing(f"Sending {side} one request…", quiet=asked.options.quiet)
+    _hand_on_headers(asked, side)
+    check_one(replace(plan, request_timeout_s=plan.request_timeout_s or plan.drain_timeout_s))
+
+
+def _sent(experiment: Experiment, asked: Asked, export: Export) -> Waves:
     """The waves that count, of each side, until all are sent, a side is given up, or somebody interrupts."""
     from inference_benchmarker.engine.processes import counting_interrupts
     from visualization.ab import order
 
+    tell = say_nothing if asked.options.quiet else say
     waves: Waves = {side: [] for side in asked.plans}
     with counting_interrupts() as interrupts:
         for number, side in order(asked.repeats, asked.seed):
-            while not (interrupts.count or experiment.given_up):
+            while not (interrupts.count or experiment.is_given_up):
                 try:
-                    wave = _wave(experiment, asked, side, number)
+                    wave = _wave(experiment, asked, side, number, export)
                 except KeyboardInterrupt:  # before it began
                     experiment.interrupted = True
                     return waves
@@ -69,25 +79,33 @@ def _sent(experiment: Experiment, asked: Asked, tell: Callable[[str], None]) -> 
 
 
 def _taken_in(experiment: Experiment, side: str, number: int, wave: Wave, tell: Callable[[str], None]) -> bool:
-    """Note a wave, and tell whether it counts. So many that do not count, and its side is given up."""
-    counts = wave.verdict.valid and not wave.interrupted
+    """Note a wave, and tell whether it counts. So many that do not count, and its side is given up.
+
+    One that was aborted ends all: its endpoint is dead, or what ``--abort-on`` says came true.
+    """
+    counts = wave.verdict.valid and not (wave.interrupted or wave.aborted)
     experiment.add(side, number, wave, counts=counts)
     left_out = sum(each.side == side and not each.counts for each in experiment.sent)
-    if left_out > experiment.repeats:
+    if wave.aborted:
+        experiment.aborted = f"{side} {why_aborted(wave)}"
+    elif left_out > experiment.repeats:
         experiment.given_up = f"{side} had {left_out} INVALID waves"
     experiment.save(None, None)
     tell(wave_line(experiment, side, number, wave, counts=counts))
     return counts
 
 
-def _wave(experiment: Experiment, asked: Asked, side: str, number: int) -> Wave:
+def _wave(experiment: Experiment, asked: Asked, side: str, number: int, export: Export) -> Wave:
     """Send a wave. Both sides of a round have the same seed, and so the same arrivals and payloads."""
     from inference_benchmarker.engine.launch import run_wave
 
     _hand_on_headers(asked, side)
     plan = replace(asked.plans[side], output_dir=experiment.folder / side, seed=(asked.seed + number) % 2**32)
     quiet = asked.options.quiet or not has_terminal()  # elsewhere a line a wave is enough
-    return run_wave(plan, live_view(plan, quiet=quiet))
+    view = export.follow(plan, live_view(plan, quiet=quiet), f"{side}: {asked.what[side]}")
+    wave = run_wave(plan, view, beside=export.beside())
+    export.finish(wave)
+    return wave
 
 
 def _hand_on_headers(asked: Asked, side: str) -> None:

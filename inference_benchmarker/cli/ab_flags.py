@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.arguments import Parser
 from inference_benchmarker.cli.compare import add_gate
+from inference_benchmarker.cli.config_file import with_config
+from inference_benchmarker.cli.export_flags import exports_of
 from inference_benchmarker.cli.url_flags import looks_like_address
 from inference_benchmarker.cli.wave import wave_of, wave_parser
 from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.plan.server_limit import is_server_limit
 from inference_benchmarker.plan.slo import MaxRegression
 from inference_benchmarker.redact import HEADERS, redact
 
@@ -19,18 +22,33 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Mapping, Sequence
 
+    from inference_benchmarker.cli.export_flags import Exports
     from inference_benchmarker.cli.flags import Flag
     from inference_benchmarker.plan.plan import WavePlan
 
 REPEATS, WARMUP_S, LENGTH_S = 5, 2, 10
 _MOST_REPEATS = 1000
-_NOT_HERE = (
-    *("--demo", "--interactive", "--aiperf", "--aiperf-only", "--calibrate", "--endpoint-config"),
-    *("--factories-file", "--locust-file", "--url"),
-)
+_OF_AIPERF = "aiperf has runs of its own, as `benchmark --aiperf` starts them"
+_SERVERS = "ask for a run's server metrics afterwards, with `benchmark report RUN --endpoint-config FILE`"
+NOT_HERE = {
+    "--demo": "name two endpoints; `benchmark endpoint` starts one to try things against",
+    "--factories-file": "A and B are the files",
+    "--locust-file": "A and B are factories files, shipped examples or addresses",
+    "--url": "A and B are the addresses",
+    "--interactive": "both sides get the same load",
+    "--aiperf": _OF_AIPERF,
+    "--aiperf-only": _OF_AIPERF,
+    "--aiperf-args": _OF_AIPERF,
+    "--aiperf-pause": _OF_AIPERF,
+    "--calibrate": "what this tool itself adds is the same on both sides",
+    "--endpoint-config": _SERVERS,
+    "--ui": "Locust's page knows one wave",
+}
+"""Flags of a wave that stand in no wave of A and B, and what to do instead, or why."""
+
 OF_A_SIDE = ("--endpoint-name", "--set", "--header", "--model")
-_LENGTHS = ("--obs-time", "--num-requests", "--stages", "--replay")
-"""Flags that say how long a wave lasts; and the configuration file may."""
+_LENGTHS = ("obs_time", "num_requests", "stages", "replay")
+"""Options that say how long a wave lasts."""
 
 DESCRIPTION = """\
 Sends the same load to A and B in turn, in a random order, several times, and tells in a line which is faster.
@@ -51,7 +69,10 @@ exit codes: 0 no limit is broken, 1 one is (with --strict: or cannot be told), 2
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The two sides, their waves' plans and what the environment holds of their headers, and the outcome wanted."""
+    """The two sides, their waves' plans and what the environment holds of their headers, and the outcome wanted.
+
+    ``exports``: where the figures of all waves go.
+    """
 
     what: dict[str, str]
     plans: dict[str, WavePlan]
@@ -59,6 +80,7 @@ class Asked:
     repeats: int
     seed: int
     limits: tuple[str, ...]
+    exports: Exports
     options: Namespace
 
 
@@ -84,28 +106,47 @@ def asked_for(arguments: Sequence[str]) -> Asked:
     """The sides and the load that the arguments describe, or one error with everything that is wrong with them."""
     from visualization.ab import SIDES  # which is slow to load: not for help
 
-    options, rest = ab_parser().parse_known_args(list(arguments))
-    wave_flags = wave_parser().flags
-    given, sides = _split(rest, wave_flags)
-    problems = [f"{flag} is not for ab." for flag in _NOT_HERE if _has(given, flag)]
-    if len(sides) != 2:
+    own, rest = ab_parser().parse_known_args(list(arguments))
+    given, sides = _split(rest, wave_parser().flags)
+    options = _of_both(given)
+    problems = [f"{flag} is not for ab: {why}." for flag, why in NOT_HERE.items() if options[_name(flag)]]
+    problems += [f"--slo {text} is not for ab: {_SERVERS}." for text in options["slo"] or () if is_server_limit(text)]
+    if len(sides) != len(SIDES):
         problems.append(f"ab takes A and B, each a factories file or an address, not {len(sides)} of them.")
+    problems += (wrong := [*_problems(own)])
+    refuse(problems if problems != wrong else [])
+    own.json, own.quiet = own.json or bool(options["json"]), own.quiet or bool(options["quiet"])
+    defaults = [*_defaults(options, own)]
+    plans, headers = _described(dict(zip(SIDES, sides, strict=True)), given, defaults, problems)
     refuse(problems)
-    problems = list(_problems(options))
+    seed = plans["A"].seed if plans["A"].seed is not None else secrets.randbits(32)
+    what = {side: redact(each) for side, each in zip(SIDES, sides, strict=True)}
+    exports = exports_of(options, [])  # whose problems were those of both waves
+    return Asked(what, plans, headers, int(own.repeats), seed, tuple(own.max_regression), exports, own)
+
+
+def _of_both(given: Sequence[str]) -> dict[str, Any]:
+    """The flags of both sides as text, from the command line and the configuration file."""
+    parser = wave_parser()
+    options, _ = parser.parsed(list(_of_side(given, "")))
+    return with_config(options, parser.flags)[0]
+
+
+def _described(
+    sides: Mapping[str, str], given: Sequence[str], defaults: Sequence[str], problems: list[str]
+) -> tuple[dict[str, WavePlan], dict[str, str | None]]:
+    """The plan and the headers of each side; what is wrong with both is a problem once."""
     plans, headers, of_environment = {}, {}, os.environ.get(HEADERS)
     wrong: dict[str, list[str]] = {}
-    for side, endpoint in zip(SIDES, sides, strict=True):
+    for side, endpoint in sides.items():
         try:
-            wave = [*_endpoint(endpoint), *_of_side(given, side), *_defaults(given, options)]
-            plans[side] = wave_of(wave, of_environment)
+            plans[side] = wave_of([*_endpoint(endpoint), *_of_side(given, side), *defaults], of_environment)
             headers[side] = os.environ.get(HEADERS)
         except BenchmarkError as error:
             for line in str(error).splitlines():
                 wrong.setdefault(line, []).append(side)
-    refuse([*problems, *(line if len(of) == len(SIDES) else f"{of[0]}: {line}" for line, of in wrong.items())])
-    seed = plans["A"].seed if plans["A"].seed is not None else secrets.randbits(32)
-    what = {side: redact(each) for side, each in zip(SIDES, sides, strict=True)}
-    return Asked(what, plans, headers, int(options.repeats), seed, tuple(options.max_regression), options)
+    problems += [line if len(of) == len(sides) else f"{of[0]}: {line}" for line, of in wrong.items()]
+    return plans, headers
 
 
 def _split(arguments: Sequence[str], flags: Mapping[str, Flag]) -> tuple[list[str], list[str]]:
@@ -119,7 +160,7 @@ def _split(arguments: Sequence[str], flags: Mapping[str, Flag]) -> tuple[list[st
         else:
             words.append(argument)
         name = argument.removesuffix("-a").removesuffix("-b") if _stem(argument) else argument
-        flag = flags.get(name.removeprefix("--").replace("-", "_"))
+        flag = flags.get(_name(name))
         valued = flag is None or flag.metavar is not None
         takes = not takes and argument.startswith("--") and "=" not in argument and valued
     return given, words
@@ -145,18 +186,18 @@ def _of_side(given: Sequence[str], side: str) -> Iterator[str]:
             yield f"{stem}={value}"
 
 
-def _defaults(given: Sequence[str], options: Namespace) -> Iterator[str]:
-    if not _has(given, "--config"):  # which may have them, and which the command line would win over
-        if not any(_has(given, flag) for flag in _LENGTHS):
-            yield f"--obs-time={LENGTH_S}"
-        if not _has(given, "--warmup"):
-            yield f"--warmup={WARMUP_S}"
-    if options.quiet:
+def _defaults(options: Mapping[str, Any], own: Namespace) -> Iterator[str]:
+    """Flags for what neither the command line nor the configuration file gives."""
+    if not any(options[name] for name in _LENGTHS):
+        yield f"--obs-time={LENGTH_S}"
+    if options["warmup"] is None and options["replay"] is None:  # a recording has no rate before its first arrival
+        yield f"--warmup={WARMUP_S}"
+    if own.quiet:
         yield "--quiet"
 
 
-def _has(given: Sequence[str], flag: str) -> bool:
-    return any(argument.partition("=")[0] == flag for argument in given)
+def _name(flag: str) -> str:
+    return flag.removeprefix("--").replace("-", "_")
 
 
 def _endpoint(text: str) -> list[str]:

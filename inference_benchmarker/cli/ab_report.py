@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.cli.compare import exit_code, print_comparison
 from inference_benchmarker.cli.report_forms import JUNIT, MARKDOWN, TEXT, hand_out, no_such_form
 from inference_benchmarker.cli.terminal import say
-from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, OK, worst_exit_code
+from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK, worst_exit_code
 from inference_benchmarker.wording import counted, duration_text
 
 if TYPE_CHECKING:
@@ -32,13 +32,22 @@ def why(experiment: Experiment) -> str:
     """The reason for which waves are missing."""
     if experiment.cut_off:
         return "Cut off, or still at it"
-    return "Interrupted" if experiment.interrupted else f"INVALID: {experiment.given_up}"
+    if experiment.interrupted:
+        return "Interrupted"
+    return f"Aborted ({experiment.aborted})" if experiment.aborted else f"INVALID: {experiment.given_up}"
+
+
+def why_aborted(wave: Wave) -> str:
+    """What was measured of a wave that was aborted."""
+    return next((each.measured for each in wave.verdict.findings if each.code == "aborted"), "aborted")
 
 
 def cut_code(experiment: Experiment) -> int:
-    """The exit code of one that has not all its waves."""
+    """The exit code of one that has not all its waves; that of the wave where one was aborted."""
     if experiment.interrupted or experiment.cut_off:
         return INTERRUPTED
+    if experiment.aborted:
+        return INVALID if experiment.sent[-1].verdict == "INVALID" else MISSED
     return INVALID if experiment.given_up else OK
 
 
@@ -47,7 +56,7 @@ def say_closing(experiment: Experiment) -> None:
     if cut_code(experiment):
         say(f"{why(experiment)}: what is compared is what was measured by then.")
     if left_out := sum(not each.counts for each in experiment.sent):
-        say(f"{counted(left_out, 'wave', 'waves')} left out: INVALID or interrupted.")
+        say(f"{counted(left_out, 'wave', 'waves')} left out: INVALID, aborted or interrupted.")
     say(f"Folder: {experiment.folder}")
 
 

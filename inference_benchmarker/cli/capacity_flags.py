@@ -43,6 +43,8 @@ NOT_HERE = {
     "--window": "it is for --replay, which has rates of its own: leave it out",
     "--interactive": "the search changes the rate itself: leave it out",
     "--records": "the answer is counted from the record of each request, which is kept: leave it out",
+    "--abort-on": "the search itself ends what is not worth its time: leave it out",
+    "--no-abort": "the search itself ends what is not worth its time: leave it out",
     "--calibrate": "a stretch in which this client is the limit counts for nothing, so nothing need be measured before",
     "--ui": "Locust's page knows one wave, and a search has several: leave it out",
     "--aiperf": "run aiperf at the rate that was found, in a wave of its own",
@@ -53,7 +55,7 @@ NOT_HERE = {
 }
 """Flags of a wave that say what the search decides, and what to do instead."""
 
-_SWITCHES = ("--interactive", "--calibrate", "--ui", "--aiperf", "--aiperf-only")
+_SWITCHES = ("--interactive", "--no-abort", "--calibrate", "--ui", "--aiperf", "--aiperf-only")
 _DEMO = {"slo": ["p99<100ms"], "time": "60"}
 
 

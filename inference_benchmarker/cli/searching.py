@@ -66,11 +66,14 @@ def served(
 def check_one(plan: WavePlan) -> None:
     """Send one request; BenchmarkError with what became of it where it failed."""
     from inference_benchmarker.engine.check import send_one
+    from inference_benchmarker.report.check import Check
 
     printed: list[str] = []
     found = send_one(plan, printed.append)
     if not found.ok:
         reason = getattr(found, "how", None) or getattr(found, "error_text", None) or "it failed"
+        if isinstance(found, Check) and found.record.error == "RequestTimeout":
+            reason = f"no answer within {plan.request_timeout_s} s"
         name = redact(plan.endpoint or str(plan.factories_file or plan.locust_file))
         raise BenchmarkError(f"{name}: the first request to it failed: {str(reason)[:500].rstrip('.')}.")
 

@@ -110,7 +110,7 @@ class WaveExport:
             return Count()
         cell = state.feed.total()
         cell.failed = Counter(state.feed.failed)  # in the order in which they came first
-        return Count(cell, state.ledger)
+        return Count(cell, state.ledger, state.named())
 
     def _now(self, spool_state: SpoolState, now_ns: int) -> Now:
         stop = spool_state.whole_seconds

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from inference_benchmarker.export.buckets import buckets_of
+from inference_benchmarker.export.buckets import COARSE_S, Buckets, buckets_of
 from inference_benchmarker.export.metric import NO_UNIT, PER_SECOND, REQUESTS, SECONDS, TOKENS, Kind, Metric, Point
 from inference_benchmarker.records.feed import Cell
 from inference_benchmarker.records.histogram import Histogram
+from inference_benchmarker.records.named_counts import NamedCounts
 from inference_benchmarker.records.names import OTHER
-from inference_benchmarker.records.record import Ledger
+from inference_benchmarker.records.record import OUTCOMES, Ledger
 from inference_benchmarker.version import __version__
 
 if TYPE_CHECKING:
@@ -28,17 +29,19 @@ WORDS = ("VALID", "INVALID", PENDING)
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Requests of one wave or several: the feed's cells added up, and the workers' ledgers."""
+    """Requests of one wave or several: the feed's cells added up, the workers' ledgers, and what has names."""
 
     cell: Cell = field(default_factory=Cell)
     ledger: Ledger = field(default_factory=Ledger)
+    named: NamedCounts = field(default_factory=NamedCounts)
 
     def with_wave(self, other: Count) -> Count:
         """Both, added up."""
-        cell = Cell()
-        cell.merge(self.cell)
-        cell.merge(other.cell)
-        return Count(cell, self.ledger + other.ledger)
+        cell, named = Cell(), NamedCounts()
+        for each in (self, other):
+            cell.merge(each.cell)
+            named.merge(each.named)
+        return Count(cell, self.ledger + other.ledger, named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,12 @@ def _errors(each: Figures) -> _Rows:
     return _by("error", {**own, **({OTHER: rest} if rest else {})})
 
 
+def _of_labels(each: Figures) -> _Rows:
+    for name, found in each.count.named.labels.items():
+        for outcome in OUTCOMES:
+            yield {"label": name, "outcome": outcome}, getattr(found, outcome)
+
+
 def _by(label: str, counts: dict[str, int]) -> _Rows:
     return [({label: name}, count) for name, count in counts.items()]
 
@@ -158,6 +167,13 @@ _ROWS = (
     _Row(
         "arrivals.lost", "counter", NO_UNIT, "Arrivals that nobody sent, known once a wave is over.", _of_ledger("lost")
     ),
+    _Row(
+        "label.requests",
+        "counter",
+        REQUESTS,
+        "Requests that are over and have a label, by label and outcome.",
+        _of_labels,
+    ),
     _Row("errors", "counter", NO_UNIT, "Failed requests, by error.", _errors),
     _Row(
         "output_tokens",
@@ -198,6 +214,8 @@ _TIMES = {
     "itl": ("itl", "Gaps between the tokens of a stream."),
 }
 _ALWAYS = ("latency", "lag")
+_LABEL_LATENCY = "Latency of requests that have a label, by label, in fewer buckets."
+_USER_METRIC = "Values of the user's own that requests told which were ok, by metric: their number and sum."
 
 
 def _histograms(known: list[Figures]) -> Iterator[Metric]:
@@ -208,3 +226,19 @@ def _histograms(known: list[Figures]) -> Iterator[Metric]:
             if times is not None or key in _ALWAYS:
                 points.append(Point(each.labels, buckets_of(times or Histogram())))
         yield Metric(name, "histogram", SECONDS, about, tuple(points))
+    yield Metric("label.latency", "histogram", SECONDS, _LABEL_LATENCY, tuple(_label_latency(known)))
+    yield Metric("user_metric", "histogram", NO_UNIT, _USER_METRIC, tuple(_user_metrics(known)))
+
+
+def _label_latency(known: list[Figures]) -> Iterator[Point]:
+    for each in known:
+        for name, found in each.count.named.labels.items():
+            times = Histogram(found.times["latency"])
+            yield Point({**each.labels, "label": name}, buckets_of(times, COARSE_S))
+
+
+def _user_metrics(known: list[Figures]) -> Iterator[Point]:
+    for each in known:
+        for name, found in each.count.named.metrics.items():
+            values = Buckets((found.count,), found.total, found.least, found.most, ())
+            yield Point({**each.labels, "metric": name}, values)

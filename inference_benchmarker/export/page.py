@@ -173,7 +173,7 @@ def _histogram(metric: Metric) -> HistogramMetricFamily:
         for edge, count in point.value.cumulative():
             family.add_sample(f"{name}_bucket", {**point.labels, "le": _edge(edge)}, count)
         family.add_sample(f"{name}_count", point.labels, point.value.count)
-        family.add_sample(f"{name}_sum", point.labels, point.value.total_s)
+        family.add_sample(f"{name}_sum", point.labels, point.value.total)
     return family
 
 

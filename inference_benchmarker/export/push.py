@@ -24,7 +24,7 @@ from opentelemetry.sdk.metrics.export import Metric as SdkMetric
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-from inference_benchmarker.export.buckets import EDGES_S, Buckets
+from inference_benchmarker.export.buckets import Buckets
 from inference_benchmarker.redact import redact
 from inference_benchmarker.text import one_line
 from inference_benchmarker.version import __version__
@@ -154,9 +154,9 @@ def _histogram_point(point: Point, begun_ns: int, now_ns: int) -> HistogramDataP
         start_time_unix_nano=begun_ns,
         time_unix_nano=now_ns,
         count=value.count,
-        sum=value.total_s,
+        sum=value.total,
         bucket_counts=value.counts,
-        explicit_bounds=EDGES_S,
-        min=value.least_s,
-        max=value.most_s,
+        explicit_bounds=value.edges,
+        min=value.least,
+        max=value.most,
     )

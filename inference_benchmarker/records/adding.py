@@ -58,7 +58,7 @@ class Adder:
         self._closed: defaultdict[str, bytearray] = defaultdict(bytearray)
         self._errors: dict[str, int] = {}
         self._first: dict[str, int] = {}
-        self._labels: defaultdict[str, LabelCounts] = defaultdict(LabelCounts)
+        self.labels: defaultdict[str, LabelCounts] = defaultdict(LabelCounts)
         self._finish: Counter[str] = Counter()
 
     def add(
@@ -83,7 +83,7 @@ class Adder:
         """All that was added."""
         self._close(MOST_SECOND + 1)
         series = {what: _series(np.frombuffer(rows, _dtype(what))) for what, rows in self._closed.items()}
-        return Counts(series, tuple(self._errors), self._first, self._labels, dict(self._finish))
+        return Counts(series, tuple(self._errors), self._first, self.labels, dict(self._finish))
 
     def _add_cell(self, cell: dict[str, Any], errors: Sequence[str], of_stage: int | None) -> None:
         second = _number(cell.get("s"), -MOST_SECOND if of_stage == WARMUP else 0, MOST_SECOND)
@@ -108,13 +108,13 @@ class Adder:
         for outcome, pairs in totals["labels"].items():
             for label, count in _pairs(pairs, len(labels) - 1, MOST_SUM):
                 if outcome in OUTCOMES and label:
-                    found = self._labels[labels[label]]
+                    found = self.labels[labels[label]]
                     setattr(found, outcome, getattr(found, outcome) + count)
         for name, pairs in totals["label_times"].items():
             for key, count in _pairs(pairs, (len(labels) << LABEL_SHIFT) - 1, MOST_SUM):
                 label, half = key >> LABEL_SHIFT, key & ((1 << LABEL_SHIFT) - 1)
                 if name in TIMES_OF_LABELS and label:
-                    self._labels[labels[label]].times[name][bucket_of(half)] += count
+                    self.labels[labels[label]].times[name][bucket_of(half)] += count
 
     def _close(self, before: int) -> None:
         """Put the seconds before one of them away, in columns."""

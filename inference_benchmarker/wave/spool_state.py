@@ -19,7 +19,8 @@ from inference_benchmarker.plan.steering import RateChange
 from inference_benchmarker.records.adding import Adder
 from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.metrics import check_metric_names
-from inference_benchmarker.records.packed import BASE_DTYPE
+from inference_benchmarker.records.named_counts import NamedCounts
+from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE
 from inference_benchmarker.records.parts import PART, RecordParts
 from inference_benchmarker.records.record import Ledger, split_batch
 from inference_benchmarker.typed import require
@@ -83,6 +84,7 @@ class SpoolState:
         self.ended = False
         self.samples = Samples()
         self.feed = Feed()
+        self._named = NamedCounts()
         self._adder = Adder()
         self.foreign_connections = 0
 
@@ -113,6 +115,14 @@ class SpoolState:
     def counts(self) -> Counts:
         """The counts of all reports, without any where each request was reported."""
         return self._adder.counts()
+
+    def named(self) -> NamedCounts:
+        """The requests by label and the users' values, of a wave that is followed; counted requests have no values."""
+        if not self._adder.labels:
+            return self._named
+        found = NamedCounts()
+        found.merge_labels(self._adder.labels)
+        return found
 
     def close(self) -> None:
         """Nothing more is read."""
@@ -210,7 +220,7 @@ class SpoolState:
         self.changes.append(RateChange(at, exact(rate)))
 
     def _take_batch(self, data: bytes, spool: int, place: int) -> None:
-        meta, base, *_ = split_batch(data)
+        meta, base, _, _, values = split_batch(data)
         _require_members(meta, _BATCH_META, "batch")
         worker = self._worker(meta["worker"])
         worker.ledger = Ledger.from_json(meta["ledger"])
@@ -243,6 +253,8 @@ class SpoolState:
             self._take_counts(meta, worker, len(data))
         if self._live:
             self.feed.merge(meta.get("feed", []), worker.errors)  # a spool of an older version has none
+            if "totals" not in meta:
+                self._named.add(rows, np.frombuffer(values, METRIC_DTYPE), worker.labels, worker.metrics)
 
     def _take_counts(self, meta: dict[str, Any], worker: WorkerState, size: int) -> None:
         """Take in what a batch counted; of its size it bears out about as many requests."""

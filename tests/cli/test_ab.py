@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from contextlib import ExitStack
+from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,9 +14,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from inference_benchmarker import cli
-from inference_benchmarker.cli.ab_flags import asked_for
+from inference_benchmarker.cli.ab_flags import NOT_HERE, asked_for
+from inference_benchmarker.cli.wave_flags import PARTS_OF_A_PLAN, WAVE_FLAGS
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.export.destination import PageAt
 from inference_benchmarker.redact import HEADERS
+from tests.exported import read_page
 
 if TYPE_CHECKING:
     from tests.bench import Bench
@@ -29,6 +34,8 @@ def payload_factory():
     return {"pre_computed": True, "input": [1]}
 """
 RATE = ("--client-rps", "5")
+HEEDED = {"--body", "--header", "--method", "--content-type", "--model", "--prompt", "--input-tokens"}
+HEEDED |= {"--output-tokens", "--api-key", "--no-abort", "--export", "--export-wait", "--json", "--quiet", "--config"}
 
 
 @pytest.fixture
@@ -76,9 +83,16 @@ class TestArguments:
         [
             (["old.py"], ["ab takes A and B, each a factories file or an address, not 1 of them."]),
             (["old.py", "new.py", "third.py"], ["not 3 of them."]),
-            (["old.py", "new.py", "--demo", "--aiperf"], ["--demo is not for ab.", "--aiperf is not for ab."]),
-            (["old.py", "new.py", "--repeats", "0", *RATE], ["--repeats must be a whole number from 1 to 1,000"]),
-            (["old.py", "new.py", "--max-regression", "p99", *RATE], ["--max-regression 'p99' is not a limit."]),
+            (["old.py", "new.py", "--demo", "--ui"], ["--demo is not for ab: name two", "--ui is not for ab: "]),
+            (
+                ["old.py", "new.py", *RATE, "--slo", "server.CPUUtilization<70%"],
+                ["--slo server.CPUUtilization<70% is not for ab: ask for a run's server metrics afterwards"],
+            ),
+            (
+                ["old.py", "new.py", "--repeats", "0", "--max-regression", "p99", "--compare"],
+                ["--repeats must be a whole number from 1 to", "No load: ", "'p99' is not a limit.", "'--compare'"],
+            ),
+            (["old.py", "new.py", *RATE, "--export", "csv"], ["--export must be prometheus, "]),
             (["old.py", "none.py", *RATE], ["B: --factories-file none.py: there is no such file"]),
             (["old.py", "new.py", "--repeats", "0"], ["--repeats must be ", "No load: give "]),
             (["old.py", "new.py", *RATE, "--clinet-rps", "3"], ["Unknown argument '--clinet-rps'. Did you mean"]),
@@ -89,6 +103,26 @@ class TestArguments:
             asked_for(arguments)
         assert [sentence for sentence in told if sentence not in str(raised.value)] == []
         assert len(str(raised.value).splitlines()) == len(told)
+
+    def test_a_configuration_file_says_the_same_as_flags(self) -> None:
+        Path("both.toml").write_text("client-rps = 5\nnum-requests = 9\njson = true\nexport = ['prometheus:0']")
+        asked = asked_for(["old.py", "new.py", "--config", "both.toml", "--num-requests", "7"])
+        assert [plan.bounds.num_requests for plan in asked.plans.values()] == [7, 7]
+        assert [plan.warmup_s for plan in asked.plans.values()] == [2, 2]
+        assert (asked.options.json, asked.exports.pages) == (True, (PageAt(port=0),))
+        Path("demo.toml").write_text("demo = true")
+        with pytest.raises(BenchmarkError, match="--demo is not for ab"):
+            asked_for(["old.py", "new.py", "--config", "demo.toml"])
+
+    def test_a_recording_has_no_warm_up(self) -> None:
+        Path("r.csv").write_text("timestamp\n0\n1\n")
+        assert asked_for(["old.py", "new.py", "--replay", "r.csv"]).plans["A"].warmup_s == 0
+
+    def test_every_flag_of_a_wave_is_in_its_plan_or_heeded_or_refused(self) -> None:
+        """So that a new one is not ignored in silence."""
+        names = {each.name for kind in PARTS_OF_A_PLAN for each in fields(kind)}
+        beside = {flag.flag for flags in WAVE_FLAGS.values() for flag in flags if flag.field not in names}
+        assert beside - set(NOT_HERE) == HEEDED
 
     def test_without_arguments_it_helps(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert cli.main(["ab"]) == 0
@@ -139,3 +173,24 @@ def test_an_endpoint_that_does_not_answer_is_told_before_anything_is_sent(bench:
         told = bench.run("ab", f"{a.url}/invocations", "http://127.0.0.1:9/", *LOAD, factories=None)
     assert told.code == 2
     assert "the first request to it failed: " in told.err
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_an_endpoint_that_dies_ends_all_and_figures_are_of_both_sides(bench: Bench) -> None:
+    """However often there is a wave of each, none follows the one whose endpoint was dead."""
+    load = ("--client-rps", 20, "--obs-time", 5, "--warmup", 0, "--body", "{}", "--repeats", 9)
+    with bench.endpoint(service_s=0.3, servers=20) as a, ExitStack() as b_runs:
+        b = b_runs.enter_context(bench.endpoint(service_s=0.3, servers=20))
+        sides = [f"{endpoint.url}/invocations" for endpoint in (a, b)]
+        command = bench.start("ab", *sides, *load, "--export", "prometheus:0", "--export-wait", 60, factories=None)
+        command.wait_for(lambda: {"A", "B"} <= set(re.findall(r", ([AB]): ", command.err)), "a wave of each")
+        b_runs.close()
+        command.wait_for(lambda: "Waiting up to 60 s" in command.err, "its end")
+        found = re.search(r"Figures for Prometheus: (\S+)\.\n", command.err)
+        assert found is not None
+        page = read_page(found[1])
+        told = command.finish()
+    assert told.code in (1, 3)  # 3: this machine was too busy, too
+    assert "Aborted (B after " in told.err
+    assert set(re.findall(r'benchmark_exit_code\{endpoint="(.*?)"', page)) == {f"A: {sides[0]}", f"B: {sides[1]}"}

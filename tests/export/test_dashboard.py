@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 
 from inference_benchmarker.export.figures import metrics_of
 from inference_benchmarker.export.page import exposition
+from inference_benchmarker.records.named_counts import ValueCounts
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.verdict import Verdict
 from tests.exported import BOARD, count_of, expressions, figures, samples
@@ -168,6 +169,8 @@ def test_every_metric_that_is_asked_for_is_there_and_chosen_by_run_and_endpoint(
     count = count_of([0.02], {"HttpError 503": 1})
     for name in ("response_time", "lag", "ttft", "itl"):
         count.cell.times[name].merge(count.cell.times["latency"])
+    count.named.labels["a"].ok = 1
+    count.named.metrics["hits"].merge(ValueCounts(1, 1.0, 1.0, 1.0))
     verdict = Verdict((Finding("too_few_samples", "warning", "1", "2", "More."),))
     running, over = figures(count), figures(count, verdict=verdict)
     pages = [exposition(metrics_of([each]))[0].decode() for each in (running, over)]

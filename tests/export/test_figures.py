@@ -18,6 +18,7 @@ from inference_benchmarker.export.exporter import Exporter, endpoint_of
 from inference_benchmarker.export.figures import MOST_ERRORS, Count, Now, metrics_of
 from inference_benchmarker.export.page import exposition
 from inference_benchmarker.records.histogram import Histogram
+from inference_benchmarker.records.named_counts import ValueCounts
 from inference_benchmarker.records.names import OTHER
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.finding import Finding
@@ -46,9 +47,9 @@ def test_the_edges_are_close_and_those_of_limits_are_among_them() -> None:
 def test_every_time_is_in_a_bucket_and_the_sum_is_near(seconds: list[float]) -> None:
     found = buckets_of(Histogram.of(round(each * NS) for each in seconds))
     assert found.count == len(seconds)
-    assert found.total_s == pytest.approx(sum(seconds), rel=0.01)
-    assert found.least_s == pytest.approx(min(seconds), rel=0.01)
-    assert found.most_s == pytest.approx(max(seconds), rel=0.01)
+    assert found.total == pytest.approx(sum(seconds), rel=0.01)
+    assert found.least == pytest.approx(min(seconds), rel=0.01)
+    assert found.most == pytest.approx(max(seconds), rel=0.01)
 
 
 @given(TIMES, st.sampled_from([0.5, 0.9, 0.99]))
@@ -112,6 +113,21 @@ def test_only_so_many_errors_have_a_series_and_those_that_came_first_keep_it() -
     assert sum(1 for name, _ in first if name == "benchmark_errors_total") == MOST_ERRORS + 1
 
 
+def test_labels_and_users_values_are_told_as_they_are() -> None:
+    count = count_of([0.02])
+    count.named.labels['a "b"\n\\'].failed = 2
+    count.named.labels["b"].ok = 1
+    count.named.labels["b"].times["latency"].update(Histogram.of([20_000_000]).counts)
+    count.named.metrics["hits"].merge(ValueCounts(3, -1.5, -1.0, 0.0))
+    found = page(count)
+    assert sample(found, "label_requests_total", label='a "b"\n\\', outcome="failed") == 2
+    assert sample(found, "label_requests_total", label="b", outcome="ok") == 1
+    assert sample(found, "label_latency_seconds_bucket", label="b", le="0.02") in (0, 1)  # its bucket is on the edge
+    assert sample(found, "label_latency_seconds_bucket", label="b", le="0.03") == 1
+    assert sample(found, "user_metric_count", metric="hits") == 3
+    assert sample(found, "user_metric_sum", metric="hits") == -1.5
+
+
 COUNTS = st.lists(
     st.tuples(TIMES, st.dictionaries(st.sampled_from([f"E{n}" for n in range(90)]), st.integers(1, 9), max_size=80)),
     min_size=2,
@@ -136,7 +152,7 @@ def counters(metrics: Iterable[Metric]) -> Iterator[tuple[tuple[str, str], float
         for point in metric.points:
             if isinstance(point.value, Buckets):
                 yield from (((metric.name, str(edge)), count) for edge, count in point.value.cumulative())
-                yield (metric.name, "sum"), point.value.total_s
+                yield (metric.name, "sum"), point.value.total
             elif metric.kind == "counter":
                 yield (metric.name, str(point.labels)), point.value
 

@@ -26,28 +26,31 @@ import os
 from geventhttpclient import HTTPClient
 from sender import post
 
+from inference_benchmarker import Response
+
 client = HTTPClient.from_url(os.environ["TARGET"], concurrency=100, network_timeout=20)
 ASKED = {"stream": True, "max_tokens": 4, "messages": [{"role": "user", "content": "one two"}]}
 
 
-def streamed():
+def streamed(number):
     response = client.post("/v1/chat/completions", body=json.dumps(ASKED).encode())
     while line := response.readline(b"\\n"):
         if line.startswith(b"data: {"):
             yield line
+    yield Response(metrics={"cache_hit": number % 2, "cost": -0.5})
 
 
 def invoke_factory():
     def invoke(number):
         if number % 5 == 0:
             raise KeyError(number)
-        return streamed()
+        return streamed(number)
 
     return invoke
 
 
 def payload_factory():
-    return {"pre_computed": True, "input": list(range(1000))}
+    return {"pre_computed": True, "input": list(range(1000)), "label": lambda number: f"model-{number % 3}"}
 """
 
 
@@ -74,6 +77,14 @@ def books(found: Samples, summary: dict[str, Any]) -> None:
     assert sample(found, "latency_seconds_sum") == pytest.approx(
         summary["latency"]["mean"] * summary["latency"]["count"], rel=0.01
     )
+    for row in summary["labels"]:
+        label = {"label": row["label"]}
+        for name in ("ok", "failed"):
+            assert sample(found, "label_requests_total", outcome=name, **label) == row[name]
+        assert sample(found, "label_latency_seconds_count", **label) == row["latency"]["count"]
+    for name, told in summary["metrics"].items():
+        assert sample(found, "user_metric_count", metric=name) == told["count"]
+        assert sample(found, "user_metric_sum", metric=name) == pytest.approx(told["mean"] * told["count"])
 
 
 def test_a_real_prometheus_answers_the_dashboard_while_a_wave_runs(tmp_path: Path, bench: Bench) -> None:
@@ -97,11 +108,16 @@ def test_a_real_prometheus_answers_the_dashboard_while_a_wave_runs(tmp_path: Pat
     books(last, finished.summary)
     assert finished.ledger["failed"] > 0
     assert set(finished.summary["errors"][0]) >= {"key", "count"}
+    assert [row["label"] for row in finished.summary["labels"]] != []
+    assert set(finished.summary["metrics"]) == {"cache_hit", "cost"}
 
 
 def chosen(expression: str) -> str:
     """As Grafana asks, with everything chosen."""
-    return expression.replace("$__rate_interval", "30s").replace('"$run"', '"shown"').replace('"$endpoint"', '".*"')
+    asked = {"$__rate_interval": "30s", '"$run"': '"shown"', '"$endpoint"': '".*"', '"$label"': '".*"'}
+    for name, value in asked.items():
+        expression = expression.replace(name, value)
+    return expression
 
 
 def last_of(prometheus: str) -> Samples:
