@@ -38,7 +38,7 @@ def why(experiment: Experiment) -> str:
 
 
 def why_aborted(wave: Wave) -> str:
-    """What was measured of a wave that was aborted."""
+    """The reason for which a wave was aborted, in words."""
     return next((each.measured for each in wave.verdict.findings if each.code == "aborted"), "aborted")
 
 

@@ -73,7 +73,7 @@ class TestCommands:
         out, err = capsys.readouterr()
         assert "   A: old.py, 4 runs: VALID, 2,000 requests" in out
         assert out.splitlines()[-1] == "FAILED (1 of 1 limits broken)"
-        assert err.splitlines() == ["1 wave left out: INVALID or interrupted.", f"Folder: {experiment.folder}"]
+        assert err.splitlines() == ["1 wave left out: INVALID, aborted or interrupted.", f"Folder: {experiment.folder}"]
 
     def test_plot_draws_the_runs_that_count(self, experiment: Experiment, tmp_path: Path) -> None:
         flags = ["--plot-format", "html", "--plot-output-dir", str(tmp_path), "--quiet"]
