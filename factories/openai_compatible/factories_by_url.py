@@ -76,9 +76,20 @@ def request(body):
 
 def given():
     """The requests of BODY or BODY_FILE."""
-    text = BODY if BODY is not None else Path(BODY_FILE).read_text(encoding="utf-8")
-    is_lines = BODY is None and BODY_FILE.endswith((".jsonl", ".ndjson"))
-    bodies = [json.loads(part) for part in (text.splitlines() if is_lines else [text]) if part.strip()]
-    if not bodies or not all(isinstance(body, dict) for body in bodies):
-        raise ValueError(f"{BODY_FILE or 'BODY'}: expected {'a JSON object a line' if is_lines else 'a JSON object'}")
+    if BODY is not None:
+        return [read("BODY", BODY)]
+    text = Path(BODY_FILE).read_text(encoding="utf-8")
+    if not BODY_FILE.endswith((".jsonl", ".ndjson")):
+        return [read(BODY_FILE, text)]
+    lines = enumerate(text.splitlines(), start=1)
+    bodies = [read(f"{BODY_FILE}, line {number}", line) for number, line in lines if line.strip()]
+    if not bodies:
+        raise ValueError(f"{BODY_FILE} is empty: expected a JSON object a line")
     return bodies
+
+
+def read(where, text):
+    try:
+        return {**json.loads(text)}
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{where}: expected a JSON object, found {text.strip()[:60]!r}") from error

@@ -43,6 +43,9 @@ _PARTS: dict[str, list[tuple[str, ...]]] = {
     ],
     "endpoints": [("clean", "clean_parser")],
 }
+_LAST_WORD = "\n      esac"
+"""The end of the choice among commands in a script for zsh. An address is none of them, and has a wave's flags."""
+
 _WORDS = {"arrivals": ("constant", "poisson"), "records": ("all", "none")}
 
 
@@ -51,7 +54,12 @@ def run(arguments: list[str]) -> int:
     options = completion_parser().parse_args(arguments)
     import shtab  # what makes such scripts of parsers; nobody else needs it
 
-    print(shtab.complete(whole_parser(), shell=options.shell), flush=True)
+    script = shtab.complete(whole_parser(), shell=options.shell)
+    if options.shell == "zsh":
+        script = script.replace(
+            _LAST_WORD, f"\n        *) _arguments -C -s $_shtab_benchmark_options ;;{_LAST_WORD}", 1
+        )
+    print(script, flush=True)
     return OK
 
 
@@ -77,10 +85,30 @@ def whole_parser() -> argparse.ArgumentParser:
                 below.add_parser(part, help=part, parents=[_made(name, made, *given)], add_help=False)
         else:
             commands.add_parser(name, help=about, parents=[_made(name, f"{name}_parser")], add_help=False)
+    _let_ab_know(commands.choices["ab"], whole)
+    commands.choices["plot"].add_argument("runs", metavar="DIR", nargs="*", help="run directories, or folders of them")
     for parser in _all(whole):
         for action in parser._actions:  # noqa: SLF001 - argparse has no other way to go through them
             _say_kind(action)
     return whole
+
+
+def _let_ab_know(parser: argparse.ArgumentParser, wave: argparse.ArgumentParser) -> None:
+    """Add what ``benchmark ab`` takes beside its own flags: two endpoints, and a wave's flags, some of one side."""
+    from inference_benchmarker.cli.ab_flags import NOT_HERE, OF_A_SIDE
+
+    for side in ("first", "second"):
+        parser.add_argument(side, metavar="FILE", help="a factories file, an example or an address")
+    for action in wave._actions:  # noqa: SLF001 - as above
+        flag = "".join(action.option_strings)
+        if flag in NOT_HERE or flag in parser._option_string_actions or not flag.startswith("--"):  # noqa: SLF001
+            continue
+        for name in (flag, *(f"{flag}-{side}" for side in "ab" if flag in OF_A_SIDE)):
+            told: dict[str, Any] = {"help": action.help, "default": None}
+            if action.nargs == 0:
+                parser.add_argument(name, action="store_true", **told)
+            else:
+                parser.add_argument(name, metavar=action.metavar, dest=action.dest, **told)
 
 
 def _made(module: str, name: str, *given: str) -> argparse.ArgumentParser:

@@ -163,7 +163,9 @@ def _body(text: str, problems: list[str]) -> dict[str, str]:
     if not text.startswith("@"):
         return {"BODY": text}
     file = Path(text[1:]).expanduser()
-    if not file.is_file():
+    if text == "@-":
+        problems.append("--body @-: standard input is not read; give a file, as in --body @request.json.")
+    elif not file.is_file():
         instead = "this is a folder; give a file in it" if file.is_dir() else "there is no such file"
         problems.append(f"--body {text}: {instead}. A body that is no file is given without @.")
     return {"BODY_FILE": str(file.resolve())}

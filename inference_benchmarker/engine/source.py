@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.packages import pip_line
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.packaged import shown_path
 from inference_benchmarker.records.error_key import class_name, error_text
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def describe_error(path: Path, doing: str, error: BaseException) -> BenchmarkErr
     """The error that the user's own code raised, with the line of their file it came from."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == path.resolve()]
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
-    where = f"{path}, line {line}" if line else str(path)
+    where = f"{shown_path(path)}, line {line}" if line else shown_path(path)
     name, text = class_name(type(error)), error_text(error)[:_MAX_ERROR_LENGTH]
     return BenchmarkError(
         f"{where}: {doing} raised {name}: {text}".rstrip(":. ") + ".", _HINTS.get(name) or pip_line(error)

@@ -79,10 +79,15 @@ def _row(cells: Iterable[str]) -> str:
 def _what_it_was(facts: WaveFacts, summary: Summary, run_dir: Path | None) -> str:
     """Its name, its load, and the rates that came of it."""
     called = facts.plan.name or ("" if run_dir is None else run_dir.name)
+    endpoint = facts.plan.endpoint or facts.environment.get("file") or ""
     rates = summary.rates
     load = f"{facts.plan.load.text}, {summary.duration_s:.1f} s"
     told = f"{rates.sent:.4g}/s sent, {rates.completed:.4g}/s completed"
-    return " · ".join(filter(None, (literal(one_line(called, _LONG)), escaped(load), escaped(told))))
+    return " · ".join(
+        filter(
+            None, (*(literal(one_line(name, _LONG)) for name in (called, str(endpoint))), escaped(load), escaped(told))
+        )
+    )
 
 
 def _limits(facts: WaveFacts, summary: Summary) -> Iterator[str]:
@@ -105,10 +110,10 @@ def _middle_and_tail(row: LabelRow) -> list[str]:
 
 def _errors(summary: Summary) -> Iterator[str]:
     rows = [
-        [_in_cell(row.key), f"{row.count:,}", f"{row.first_s:.1f} s", _in_cell("".join(row.texts[:1]))]
+        [_in_cell(row.key), _in_cell("".join(row.texts[:1])), f"{row.count:,}", f"{row.first_s:.1f} s"]
         for row in summary.errors[:_MOST_ROWS]
     ]
-    return table([["Error", "count", "first at", "its first text"], *rows] if rows else [])
+    return table([["Error", "its first text", "count", "first at"], *rows] if rows else [], left=2)
 
 
 def _in_cell(text: str) -> str:

@@ -53,7 +53,8 @@ class RunDir:
                 run_dir.plan.lstat()
                 raise cannot_read(run_dir.plan, "is no regular file")
             if runs := sorted(path.glob("*/plan.json")):
-                raise BenchmarkError(f"{path}: is a directory of {len(runs)} runs.", f"Give one: {runs[-1].parent}.")
+                number = "a run" if len(runs) == 1 else f"{len(runs)} runs"
+                raise BenchmarkError(f"{path}: is a directory of {number}.", f"Give one: {runs[-1].parent}.")
             if run_dir.is_of_the_original:
                 raise of_the_original(path)
             absent = "is no directory" if path.exists() else "does not exist"

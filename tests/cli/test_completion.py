@@ -44,6 +44,10 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["factory", "demo/"], {"demo/factories_demo", "demo/factories_demo_endpoint"}),
         (["completion", ""], set(SHELLS)),
         (["report", "--format", "mark"], {"markdown"}),
+        (["ab", "--client-r"], {"--client-rps", "--client-retries"}),
+        (["ab", "a.py", "b.py", "--set-"], {"--set-a", "--set-b"}),
+        (["ab", "--max-reg"], {"--max-regression"}),
+        (["http://127.0.0.1:8080", "--client-r"], {"--client-rps", "--client-retries"}),
     ],
 )
 def test_bash_completes(script: Path, words: list[str], expected: set[str]) -> None:
@@ -58,6 +62,13 @@ def test_bash_completes_files(script: Path, tmp_path: Path) -> None:
     command = ["bash", "-c", _ASK, "ask", str(script), "benchmark", "--factories-file", "my"]
     found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
     assert found.split() == ["my_endpoint.py"]
+
+
+def test_bash_completes_the_folders_of_runs(script: Path, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    command = ["bash", "-c", _ASK, "ask", str(script), "benchmark", "plot", "r"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    assert found.split() == ["runs"]
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")

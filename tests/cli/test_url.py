@@ -82,6 +82,7 @@ def test_an_address_stands_where_it_likes_but_not_for_a_flags_value() -> None:
         (["http://h", "--header", "A: b", "--aiperf"], "--header: aiperf would have it among its arguments"),
         (["http://h", "http://i"], "Give one address, not 2."),
         (["http://h", "--factories-file", "f.py"], "Give either an address or --factories-file, not both."),
+        (["http://h", "--body", "@-"], "--body @-: standard input is not read; give a file"),
         (["http://h", "--demo"], "Give either an address or --demo, not both."),
         (["http://h", "--header", "no colon"], "--header must look like 'Name: value'"),
         (["http://h", "--header", "A: $NOT_SET_HERE"], "--header A: $NOT_SET_HERE is not set, or empty"),

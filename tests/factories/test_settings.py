@@ -103,10 +103,17 @@ def test_prompts_are_as_long_as_they_are_set_and_never_sent_twice() -> None:
     assert len(set(prompts)) == 20
 
 
-@pytest.mark.parametrize("text", ["", "[1]", "{}\n[]"])
-def test_a_file_that_holds_no_requests_is_refused(tmp_path: object, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", r"requests\.jsonl is empty: expected a JSON object a line"),
+        ("[1]", r"requests\.jsonl, line 1: expected a JSON object, found '\[1\]'"),
+        ("{}\n\nnone", r"requests\.jsonl, line 3: expected a JSON object, found 'none'"),
+    ],
+)
+def test_a_file_that_holds_no_requests_is_refused(tmp_path: object, text: str, said: str) -> None:
     path = f"{tmp_path}/requests.jsonl"
     with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
         file.write(text)
-    with pytest.raises(Exception, match=r"requests\.jsonl: expected a JSON object a line"):
+    with pytest.raises(Exception, match=said):
         load(FACTORIES / "openai_compatible/factories_by_url.py", settings={"BODY_FILE": path})

@@ -90,10 +90,17 @@ def test_a_limit_that_waits_for_the_server_is_skipped() -> None:
     assert row_of(facts)["verdict"] == "PENDING"
 
 
+def test_markdown_and_csv_name_the_endpoint_of_an_address() -> None:
+    plan = replace(open_plan("10", "1"), factory_settings={"SERVER": "http://h:1", "PATH": "/infer"})
+    facts = observe(plan, on_time(plan))
+    assert "\n`http://h:1/infer` · 10 requests/s" in markdown_of(facts)
+    assert row_of(facts)["endpoint"] == "http://h:1/infer"
+
+
 def test_markdown_has_the_table_of_times_and_the_errors() -> None:
     text = markdown_of(wave(failing(*range(60))), Path("/somewhere/20261120T144423Z_benchmark"))
     assert "| Latency | 20 ms | 20 ms | 20 ms | 20 ms | 20 ms | 20 ms | 20 ms |" in text
-    assert "| `ValueError` | 60 | 0.0 s |  |" in text
+    assert "| `ValueError` |  | 60 | 0.0 s |" in text
     assert "`20261120T144423Z_benchmark`" in text
     assert "/somewhere" not in text
     assert "**success_below_threshold**" in text.replace("\\", "")
