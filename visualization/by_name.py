@@ -12,14 +12,18 @@ from visualization.runs import Run, number
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+SOURCES = ("labels", "errors")
+"""The sources of these bars: a run that has nothing of a name has no row there."""
+
 MOST = 12
 _LONG = 120
 
 
 def label_bars(runs: Sequence[Run]) -> Iterator[Bars]:
-    """The latency of each label, those of most requests first, at most ``MOST``."""
+    """The latency of each label, at most ``MOST``, those of most requests; those of a run beside one another."""
     by_run = [_rows(run, "labels", "label") for run in runs]
-    for name in _most_frequent(by_run, "sent"):
+    chosen = _most_frequent(by_run, "sent")
+    for name in sorted(chosen, key=lambda name: [name in rows for rows in by_run].index(True)):
         rows = [rows.get(name, {}) for rows in by_run]
         bars = {choice: tuple(_time(row, key) for row in rows) for choice, key in STATISTICS.items()}
         yield Bars("label", one_line(name, _LONG) or "no label", "ms", "labels", bars)

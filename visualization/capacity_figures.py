@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from visualization.capacity import Capacity
 
 _STATISTICS = {"mean": "mean", "median": "p50", "p90": "p90", "p95": "p95", "p99": "p99"}
+LIMITS = ("limit", "allowed")
+"""The names of lines that are one."""
+
 _WIDE = 20.0  # from where the largest is so many times the smallest, an axis is logarithmic
 
 
@@ -30,7 +33,7 @@ def capacity_sections(capacities: Sequence[Capacity], first: int) -> Iterator[Se
         "curve",
         "The curve",
         "A point for each rate that was offered, of the time that counts; the shaded band is the 95% interval of the "
-        "capacity, the level line the limit. A share of nothing has no place on a scale of decades.",
+        "capacity, the dashed line the limit. A rate at which no request was over the limit has no point to the right.",
         tuple(chain.from_iterable(map(_against_rate, _by_unit(numbered)))),
     )
     yield Section(
@@ -108,7 +111,7 @@ def _above_nothing(line: Line) -> Line:
 def _band(numbered: Sequence[tuple[int, Capacity]]) -> tuple[tuple[str, float, float], ...]:
     """The interval of the only search there is."""
     _, low, high = numbered[0][1].ends
-    return (("95%", low, high),) if len(numbered) == 1 and low is not None and high is not None else ()
+    return (("95% interval", low, high),) if len(numbered) == 1 and low is not None and high is not None else ()
 
 
 def _time_title(numbered: Sequence[tuple[int, Capacity]]) -> str:

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from visualization.bars import server_bars
 from visualization.figures import STATISTICS, Axis, Curves, Line, Points
-from visualization.runs import Run, below
+from visualization.loads import changes, load_of, offered, target_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from visualization.runs import Run
+
+IDEAL = "all that was asked for"
 _RATE = Axis("Completed rate", "/s")
+_OF_A_CURVE = 3  # loads
 _WIDE = 20.0  # from where the largest is so many times the smallest, an axis is logarithmic
 
 
@@ -21,7 +25,7 @@ def capacity(runs: Sequence[Run]) -> Iterator[Curves]:
     A wave whose rate changes is no point: its times are those of its peaks, its rate is the mean.
     """
     completed, targets = ([_of_one_rate(run, name) for run in runs] for name in ("completed", "target"))
-    if not _several_loads(runs, completed):
+    if _loads(runs, completed) < 2:
         return
     for title, key in (("Latency", "latency"), ("Response time", "response_time"), ("TTFT", "ttft")):
         lines = [
@@ -42,9 +46,12 @@ def capacity(runs: Sequence[Run]) -> Iterator[Curves]:
 
 
 def server_against_rate(runs: Sequence[Run]) -> Iterator[Curves]:
-    """Each of the server's metrics, in its first statistic, against the completed rate, where it is not always 0."""
+    """Each of the server's metrics, in its first statistic, against the completed rate, where it is not always 0.
+
+    Of two loads the bars say as much.
+    """
     completed = [_of_one_rate(run, "completed") for run in runs]
-    if not _several_loads(runs, completed):
+    if _loads(runs, completed) < _OF_A_CURVE:
         return
     seen: set[str] = set()
     for bars in server_bars(runs):
@@ -56,27 +63,21 @@ def server_against_rate(runs: Sequence[Run]) -> Iterator[Curves]:
             )
 
 
-def _several_loads(runs: Sequence[Run], completed: Sequence[float | None]) -> bool:
-    """Tells whether there is a curve to draw."""
-    return len({_load(run) for run, found in zip(runs, completed, strict=True) if found is not None}) > 1
+def _loads(runs: Sequence[Run], completed: Sequence[float | None]) -> int:
+    """The number of different loads."""
+    return len({load_of(run) for run, found in zip(runs, completed, strict=True) if found is not None})
 
 
 def _of_one_rate(run: Run, name: str) -> float | None:
     """A rate of a run; None where what was offered changed by plan."""
-    return None if below(run.plan, "load", "replay") or _changes(run) else run.number("rates", name)
-
-
-def _changes(run: Run) -> bool:
-    stages = below(run.plan, "load", "stages")
-    rows = stages if isinstance(stages, list) else []
-    return len({str(below(row, name)) for row in rows for name in ("from_rps", "to_rps")}) > 1
+    return None if changes(run) else run.number("rates", name)
 
 
 def _ideal(targets: Sequence[float | None]) -> Iterator[Line]:
     """The line on which completed equals target."""
     most = max((target for target in targets if target is not None), default=None)
     if most is not None:
-        yield Line(None, "all of it", ((0.0, 0.0), (most, most)), dashed=True)
+        yield Line(None, IDEAL, ((0.0, 0.0), (most, most)), dashed=True)
 
 
 def _across(
@@ -86,12 +87,22 @@ def _across(
     targets: dict[Any, list[int]] = {}
     for index, run in enumerate(runs):
         if xs[index] is not None and ys[index] is not None:
-            targets.setdefault(_target(run), []).append(index)
+            targets.setdefault(target_of(run), []).append(index)
     for members in targets.values():
-        order = sorted(members, key=lambda index: (_offered(runs[index]), xs[index]))
-        points = tuple((float(xs[index] or 0), ys[index]) for index in order)
-        knee = _knee(_one_a_load([_offered(runs[index]) for index in order], points)) if statistic else None
-        yield Line(None, "", points, statistic=statistic, over=tuple(order), knee=knee)
+        order = sorted(members, key=lambda index: (offered(runs[index]), xs[index]))
+        joined = _joined(order, runs)
+        points = tuple((float(xs[index] or 0), ys[index]) for index in joined)
+        knee = _knee(_one_a_load([offered(runs[index]) for index in joined], points)) if statistic else None
+        yield Line(None, "", points, statistic=statistic, over=tuple(joined), knee=knee)
+        for index in order:
+            if index not in joined:
+                yield Line(None, "", ((float(xs[index] or 0), ys[index]),), statistic=statistic, over=(index,))
+
+
+def _joined(order: Sequence[int], runs: Sequence[Run]) -> list[int]:
+    """Those that a line goes through: what an INVALID run has at a load below a VALID one's is the client's."""
+    highest = max((offered(runs[index]) for index in order if not runs[index].doubtful), default=-1.0)
+    return [index for index in order if not runs[index].doubtful or offered(runs[index]) > highest]
 
 
 def _one_a_load(loads: Sequence[float], points: Points) -> Points:
@@ -100,26 +111,6 @@ def _one_a_load(loads: Sequence[float], points: Points) -> Points:
     for load, point in zip(loads, points, strict=True):
         by_load.setdefault(load, []).append(point)
     return tuple(sorted(found, key=lambda point: point[1] or 0)[(len(found) - 1) // 2] for found in by_load.values())
-
-
-def _target(run: Run) -> tuple[str, ...]:
-    """Endpoint and load model: runs of the same make one capacity curve. Rates and requests in flight have no order."""
-    what, how = below(run.facts, "environment", "file_sha256"), below(run.plan, "load", "kind")
-    return str(what), str(how), *(str(run.plan.get(key)) for key in ("endpoint_name", "url"))
-
-
-def _load(run: Run) -> tuple[str, float]:
-    """The load that was offered; a rate and as many requests in flight are two loads."""
-    return str(below(run.plan, "load", "kind")), _offered(run)
-
-
-def _offered(run: Run) -> float:
-    load = run.plan.get("load")
-    given = (load.get("rate") or load.get("concurrency")) if isinstance(load, dict) else None
-    try:
-        return float(given or 0)
-    except (TypeError, ValueError):  # a damaged plan
-        return 0.0
 
 
 def _knee(points: Points) -> tuple[float, float] | None:

@@ -125,7 +125,7 @@ class Strip:
 class Curves:
     """One picture of lines on two axes; ``bands``: the name of each stretch of the x axis, its start and end.
 
-    ``apart``: each run has a strip of its own, all on the same axes.
+    ``apart``: each run has a strip of its own, all on the same axes. ``until``: the x axis goes so far at least.
     """
 
     title: str
@@ -136,6 +136,7 @@ class Curves:
     strip: Strip | None = None
     levels: tuple[Level, ...] = ()
     apart: bool = False
+    until: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

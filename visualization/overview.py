@@ -40,7 +40,7 @@ _Filled = tuple[Column, list[Cell]]
 def _words(runs: Sequence[Run]) -> Iterator[_Filled]:
     yield Column("Verdict", numeric=False), [_verdict(run) for run in runs]
     loads = [facts(run).get("load", "") for run in runs]
-    if len(set(loads)) > 1:
+    if len(set(loads)) > 1 and loads != [run.label for run in runs]:
         yield Column("Load"), [Cell(text, _leading(text)) for text in loads]
 
 
@@ -55,7 +55,10 @@ def _verdict(run: Run) -> Cell:
     sign = {"bad": "✗", "warn": "!", "good": "✓"}[tone]
     if not run.has_wave:
         return Cell(run.verdict, 3)
-    word = "missed a limit" if tone == "warn" else run.verdict.split(" ")[0]
+    ended = next((word for word in ("aborted", "interrupted") if run.facts.get(word)), "")
+    if ended and tone == "good":
+        sign, tone = "!", "warn"
+    word = run.verdict.split(" ")[0] if tone != "warn" else ended or "missed a limit"
     return Cell(f"{sign} {word}", {"good": 0, "warn": 1, "bad": 2}[tone], tone=tone, note=told)
 
 

@@ -2,7 +2,8 @@
 
 Every two of the eight colours lie 12 or more apart by CIEDE2000, for normal sight and for protanopia, deuteranopia and
 tritanopia (by the model of Machado, Oliveira and Fernandes, 2009), and each has a contrast of 3 or more to the card
-that it is drawn on. Where colours begin anew, dashes do not: the first 32 runs have a pair of their own.
+that it is drawn on. The first eight lines are whole; where colours begin anew, dashes do not: the first 32
+runs have a pair of their own.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def color_of(run: int) -> str:
 
 def dash_of(run: int) -> tuple[float, ...]:
     """The strokes and gaps of a run's line where lines of several runs cross."""
-    return DASHES[(run + run // len(LIGHT)) % len(DASHES)]
+    return DASHES[run // len(LIGHT) % len(DASHES)]
 
 
 def css_colors() -> str:

@@ -12,11 +12,13 @@ from inference_benchmarker.text import one_line
 from inference_benchmarker.wording import counted
 from visualization.bars import AIPERF_FIELDS, TIME_FIELDS, all_bars, choose
 from visualization.by_name import error_bars, label_bars, left_out
-from visualization.capacity import capacity_card, lead
+from visualization.capacity import capacity_card
+from visualization.capacity import lead as lead_of_search
 from visualization.capacity_figures import capacity_sections
 from visualization.cards import card
 from visualization.curves import capacity, distributions, server_against_rate
 from visualization.figures import STRIP_KEY, Bars, Curves, Figures, Section
+from visualization.lead import lead
 from visualization.limits import first_statistic, limits_of_runs, with_levels
 from visualization.overview import overview
 from visualization.same import is_same, same_text
@@ -114,10 +116,12 @@ def make_figures(
     runs: Sequence[Run],
     wanted: Mapping[str, Sequence[str]] | None = None,
     capacities: Sequence[Capacity] = (),
+    change: str = "",
 ) -> Figures:
     """Everything to be drawn. ``wanted``: the fields to have bars, by source; all that were measured without it.
 
     ``capacities`` come after the runs; without any of these the page begins with the tail, which a limit is on.
+    ``change``: what is different between two sides, where the runs are that.
     """
     limits = limits_of_runs(runs)
     charts = _charts(runs, choose(all_bars(runs), wanted))
@@ -128,9 +132,15 @@ def make_figures(
     everything = (*capacity_sections(capacities, first=len(runs)), *told)
     cards = (*map(card, runs), *map(capacity_card, capacities))
     drawn = (
-        Figures(cards, everything, first_statistic(limits, "median"), overview=overview(runs, limits))
+        Figures(
+            cards,
+            everything,
+            first_statistic(limits, "median"),
+            lead=lead(runs, limits, change),
+            overview=overview(runs, limits),
+        )
         if runs
-        else Figures(cards, everything, "p99", "Capacity", lead(capacities))
+        else Figures(cards, everything, "p99", "Capacity", lead_of_search(capacities))
     )
     plain: Figures = made_plain(drawn)
     return plain

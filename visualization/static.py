@@ -7,10 +7,11 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from visualization.by_name import SOURCES
 from visualization.figures import STRIP_KEY, Bar, Bars, Curves, Figures, Section
 from visualization.palette import LIGHT, color_of
 from visualization.static_curves import draw_curves
-from visualization.static_ladder import BESIDE, draw_ladder, draw_limits, height_of
+from visualization.static_ladder import BESIDE, draw_ladder, draw_limits, height_of, runs_of, set_scale, spans_decades
 from visualization.static_ladder import KEY as LADDER_KEY
 from visualization.static_marks import (
     SOFT,
@@ -24,7 +25,8 @@ from visualization.static_marks import (
     title_of,
 )
 from visualization.static_strip import HEIGHT
-from visualization.static_strips import NUMBERS, ROOM, STRIP, is_apart, runs_of
+from visualization.static_strips import NUMBERS, ROOM, STRIP, is_apart
+from visualization.static_strips import runs_of as runs_in_strips
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 _COLUMNS, _WIDTH, _DPI = 3, 13.0, 110
 _CHART, _BAR = 2.4, 0.24  # inches: how high a chart is, how thick a bar may be
+_FEW = 10.0  # times the smallest: beyond, bars leave nothing to see of most runs
+_LONGEST = 190  # letters have room in a line
 _EDGE, _NAMES = 0.75, 1.75  # inches left of a chart: of numbers, of runs' names
 _STYLE: Any = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so that a picture is the same everywhere
@@ -105,7 +109,7 @@ def _draw(section: Section, figures: Figures) -> Figure:
         hspace=gap / mean_height,
     )
     for chart, axes in zip(section.charts, places, strict=False):
-        _chart(chart, axes, figures)
+        _chart(chart, axes, figures, section)
     timed = [axes for chart, axes in zip(section.charts, places, strict=False) if _is_timed(chart)]
     if timed:
         _one_axis(timed)
@@ -150,7 +154,7 @@ def _is_strips(chart: Bars | Curves) -> bool:
 def _height(chart: Bars | Curves) -> float:
     """Of the chart in inches."""
     if isinstance(chart, Curves):
-        own = max(STRIP * len(runs_of(chart)), _CHART / 2) if is_apart(chart) else _CHART
+        own = max(STRIP * len(runs_in_strips(chart)), _CHART / 2) if is_apart(chart) else _CHART
         return own + (HEIGHT if chart.strip else 0)
     return height_of(chart) if _is_ladder(chart) else 0.3 + 0.24 * len(_rows(chart))
 
@@ -171,9 +175,11 @@ def _legend(drawn: Figure, section: Section, figures: Figures) -> None:
         for run in range(len(figures.runs))
     ]
     at = 1 - 0.12 / drawn.get_figheight()
-    drawn.suptitle(
-        figures.lead or section.title, x=0.12 / _WIDTH, y=at, ha="left", va="top", fontsize=13, fontweight="bold"
-    )
+    title = figures.lead if figures.lead and figures.overview is None else section.title
+    drawn.suptitle(title, x=0.12 / _WIDTH, y=at, ha="left", va="top", fontsize=13, fontweight="bold")
+    if section.same:
+        told = shortened(f"The same in all runs: {' · '.join(map(' '.join, section.same))}", _LONGEST)
+        drawn.text(0.12 / _WIDTH, at - 0.3 / drawn.get_figheight(), told, va="top", fontsize=8, color=SOFT)
     drawn.legend(handles=handles, loc="lower left", ncols=min(len(handles), _in_legend(figures)), frameon=False)
 
 
@@ -183,14 +189,15 @@ def _in_legend(figures: Figures) -> int:
     return max(int(_WIDTH / (0.75 + 0.085 * longest)), 1)
 
 
-def _chart(chart: Bars | Curves, axes: Axes, figures: Figures) -> None:
+def _chart(chart: Bars | Curves, axes: Axes, figures: Figures, section: Section) -> None:
     if isinstance(chart, Curves):
         draw_curves(chart, axes, figures, _height(chart))
     elif _is_ladder(chart):
         place = axes.get_position()
         axes.set_position((place.x0, place.y0, place.width - BESIDE / _WIDTH, place.height))
-        names = [_row(figures, run) for run in range(len(next(iter(chart.statistics.values()))))]
-        draw_ladder(chart, axes, figures, names, place.width * _WIDTH - BESIDE)
+        names = [_row(figures, run) for run in runs_of(chart)]
+        beside = [each for each in section.charts if isinstance(each, Bars) and chart.source in SOURCES]
+        draw_ladder(chart, axes, figures, names, place.width * _WIDTH - BESIDE, beside=beside)
     else:
         _bars(chart, axes, figures)
 
@@ -202,10 +209,15 @@ def _bars(chart: Bars, axes: Axes, figures: Figures) -> None:
     bars = _rows(chart)
     high = axes.get_position().height * axes.figure.get_figheight()  # type: ignore[union-attr]
     thickness = min(0.72, _BAR * len(bars) / high)
+    decades = spans_decades([bar.value or 0 for _, bar in bars], _FEW)
     for place, (run, bar) in enumerate(bars):
-        axes.barh(place, bar.value or 0, thickness, **_fill(figures, run))
+        if decades:
+            _point(bar.value or 0, place, run, axes, figures)
+        else:
+            axes.barh(place, bar.value or 0, thickness, **_fill(figures, run))
         if bar.value is not None and bar.low is not None and bar.high is not None:
-            axes.errorbar(bar.value, place, xerr=[[bar.value - bar.low], [bar.high - bar.value]], **_WHISKER)
+            below, above = max(bar.value - bar.low, 0), max(bar.high - bar.value, 0)  # whoever wrote them
+            axes.errorbar(bar.value, place, xerr=[[below], [above]], **_WHISKER)
         end = max(bar.value or 0, bar.high or 0)
         number = "not measured" if bar.value is None else f" {f'{bar.sign} '.lstrip()}{number_text(bar.value)}"
         text = number + "*" * bool(bar.note)
@@ -216,11 +228,22 @@ def _bars(chart: Bars, axes: Axes, figures: Figures) -> None:
     put_title(axes, title_of(chart.title, chart.unit), x=(0.1 - _NAMES) / width if narrow else 0)
     axes.set_yticks(range(len(bars)), [_row(figures, run) for run, _ in bars], fontsize=8)
     axes.set_ylim(len(bars) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+    if decades:
+        set_scale(axes, [bar.value or 0 for _, bar in bars], decades=True)
+        least, most = axes.get_xlim()
+        axes.set_xlim(least, most * (most / least) ** 0.3)  # room for the numbers beside them
+        return
     low, high = min(axes.dataLim.x0, 0), max(axes.dataLim.x1, 0)
     axes.set_xlim(1.22 * low, 1.22 * high if high or low else 1)
     axes.xaxis.set_major_locator(MaxNLocator(max(int(width), 3), steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
-    axes.grid(visible=False, axis="y")
+
+
+def _point(value: float, place: int, run: int, axes: Axes, figures: Figures) -> None:
+    """Of values that span decades: a bar has no end to begin at on such a scale."""
+    face = color_of(run) if is_valid(figures, run) else "white"
+    axes.plot(value, place, marker_of(run), color=color_of(run), markerfacecolor=face, markersize=7)
 
 
 def _rows(chart: Bars) -> list[tuple[int, Bar]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from visualization.capacity_figures import LIMITS
+from visualization.curves import IDEAL
 from visualization.palette import color_of, dash_of
 from visualization.static_marks import (
     LIMIT,
@@ -43,6 +45,7 @@ def draw_curves(chart: Curves, axes: Axes, figures: Figures, height: float) -> N
         _levels(chart, axes, statistic)
     names = dict.fromkeys((line.name, line.dashed) for line in chart.lines if line.name and line.run is not None)
     told = [f"{name} {'dashed' if dashed else 'solid'}" if len(names) == 2 else name for name, dashed in names]
+    told += [f"dashed: {line.name}" for line in chart.lines if line.name == IDEAL]
     key = ", ".join(told) if len(told) <= 2 else ""
     title = title_of(chart.title, ", ".join(part for part in (statistic, chart.y.unit, key) if part))
     put_title(axes, title)
@@ -81,9 +84,10 @@ def _line(line: Line, axes: Axes, figures: Figures) -> None:
                   drawstyle="steps-post" if line.stepped else "default",
                   marker=marker_of(line.run), markersize=4, markevery=sorted(every))  # fmt: skip
     else:
-        axes.plot(x, y, "-" if line.over else ":", color="#9aa2af", linewidth=1.2)
+        color = LIMIT if line.name in LIMITS else "#9aa2af"
+        axes.plot(x, y, "-" if line.over else "--", color=color, linewidth=1.2)
         if line.name and y[0] == y[-1]:
-            axes.annotate(line.name, (x[0], y[0]), xytext=(2, 3), textcoords="offset points", fontsize=8, color=SOFT)
+            axes.annotate(line.name, (x[0], y[0]), xytext=(2, 3), textcoords="offset points", fontsize=8, color=color)
     for run, at, value in zip(line.over, x, y, strict=False):
         face = color_of(run) if is_valid(figures, run) else "white"
         axes.plot(at, value, marker_of(run), color=color_of(run), markerfacecolor=face, markersize=7)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from visualization.by_name import SOURCES
 from visualization.palette import color_of
 from visualization.static_marks import LIMIT, SOFT, is_valid, number_text, put_title, tick_text, title_of
 
@@ -22,40 +23,64 @@ _WIDE = 20.0  # from where the largest is so many times the smallest, the axis i
 
 def height_of(chart: Bars) -> float:
     """Of its picture in inches."""
-    return HEAD + ROW * len(next(iter(chart.statistics.values())))
+    return HEAD + ROW * len(runs_of(chart))
 
 
-def draw_ladder(chart: Bars, axes: Axes, figures: Figures, names: Sequence[str], width: float) -> None:
-    """Draw it; ``width``: of the axes in inches."""
-    shown = [next((name for name in names_ if name in chart.statistics), "") for names_ in _PLACES]
-    chosen = list(dict.fromkeys(name for name in shown if name))
-    rows = [[chart.statistics[name][run] for name in chosen] for run in range(len(names))]
-    for place, bars in enumerate(rows):
-        _row([bar.value for bar in bars if bar.value is not None], place, axes, figures)
+def runs_of(chart: Bars) -> list[int]:
+    """The runs that have a row: all, of a label or an error those that had it."""
+    every = range(len(next(iter(chart.statistics.values()))))
+    had = [run for run in every if any(bars[run].value is not None for bars in chart.statistics.values())]
+    return had if chart.source in SOURCES else list(every)
+
+
+def draw_ladder(
+    chart: Bars, axes: Axes, figures: Figures, names: Sequence[str], width: float, *, beside: Sequence[Bars] = ()
+) -> None:
+    """Draw it; ``names``: of the runs that have a row. ``width``: of the axes in inches.
+
+    ``beside``: the charts whose scale it has, too.
+    """
+    chosen = _chosen(chart)
+    rows = [[chart.statistics[name][run] for name in chosen] for run in runs_of(chart)]
+    for place, (run, bars) in enumerate(zip(runs_of(chart), rows, strict=True)):
+        _row([bar.value for bar in bars if bar.value is not None], place, run, axes, figures)
         for column, bar in enumerate(bars):
             _number(_text(bar), 1 + (column + 1) * BESIDE / len(chosen) / width, place, axes)
     for column, name in enumerate(chosen):
-        _number(name, 1 + (column + 1) * BESIDE / len(chosen) / width, -0.85, axes, SOFT)
+        x, above = 1 + (column + 1) * BESIDE / len(chosen) / width, (0, 7)
+        head: dict[str, Any] = {"ha": "right", "fontsize": 8, "color": SOFT}
+        axes.annotate(name, (x, 1), xycoords="axes fraction", xytext=above, textcoords="offset points", **head)
     put_title(axes, title_of(chart.title, chart.unit))
     axes.set_yticks(range(len(names)), list(names), fontsize=8)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
-    values = [bar.value for bars in rows for bar in bars if bar.value is not None]
-    _scale(axes, [*values, *draw_limits(chart, axes, values)])
+    values = [value for each in (chart, *beside) for value in _values(each)]
+    set_scale(axes, [*values, *draw_limits(chart, axes, values)])
+
+
+def _chosen(chart: Bars) -> list[str]:
+    """The statistics that are shown."""
+    shown = [next((name for name in names if name in chart.statistics), "") for names in _PLACES]
+    return list(dict.fromkeys(name for name in shown if name))
+
+
+def _values(chart: Bars) -> list[float]:
+    found = (bar.value for name in _chosen(chart) for bar in chart.statistics[name])
+    return [value for value in found if value is not None]
 
 
 def _text(bar: Bar) -> str:
     return "–" if bar.value is None else f"{bar.sign}{number_text(bar.value)}"
 
 
-def _number(text: str, x: float, place: float, axes: Axes, color: str = "#1b1f27") -> None:
-    axes.text(x, place, text, transform=axes.get_yaxis_transform(), ha="right", va="center", fontsize=8, color=color)
+def _number(text: str, x: float, place: float, axes: Axes) -> None:
+    axes.text(x, place, text, transform=axes.get_yaxis_transform(), ha="right", va="center", fontsize=8)
 
 
-def _row(values: Sequence[float], place: int, axes: Axes, figures: Figures) -> None:
+def _row(values: Sequence[float], place: int, run: int, axes: Axes, figures: Figures) -> None:
     if not values:
         return
-    color, valid = color_of(place), is_valid(figures, place)
+    color, valid = color_of(run), is_valid(figures, run)
     axes.plot([values[0], values[-1]], [place, place], color=color, linewidth=1, zorder=2)
     if len(values) > 1:
         left, right = sorted(values[:2])
@@ -76,11 +101,17 @@ def draw_limits(chart: Bars, axes: Axes, values: Sequence[float]) -> list[float]
     return [level.value for level in near]
 
 
-def _scale(axes: Axes, values: Sequence[float]) -> None:
+def spans_decades(values: Sequence[float], wide: float = _WIDE) -> bool:
+    """Tells whether they are to have a logarithmic axis."""
+    return min(values, default=0.0) > 0 and max(values) > wide * min(values)
+
+
+def set_scale(axes: Axes, values: Sequence[float], *, decades: bool = False) -> None:
+    """Set the axis below the rows to one that suits values; ``decades``: to a logarithmic one."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     least, most = min(values, default=0.0), max(values, default=1.0)
-    if least > 0 and most > _WIDE * least:
+    if decades or spans_decades(values):
         axes.set_xscale("log")
         axes.set_xlim(least / 1.25, most * 1.25)
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if most < 200 * least else (1,)))

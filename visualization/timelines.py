@@ -35,7 +35,7 @@ def over_time(runs: Sequence[Run]) -> Iterator[Curves]:
         *(replace(each, strip=strip) for each in _wave_over_time(runs, seconds)),
         *_client_over_time(runs, seconds),
     ):
-        yield replace(curves, bands=bands, apart=True)
+        yield replace(curves, bands=bands, apart=True, until=_last(runs))
 
 
 def server_over_time(runs: Sequence[Run]) -> Iterator[Curves]:
@@ -43,7 +43,17 @@ def server_over_time(runs: Sequence[Run]) -> Iterator[Curves]:
     bands = _stages(runs)
     for curves in _server_over_time(runs, Axis("Time", "s")):
         if any(y for line in curves.lines for _, y in line.points):
-            yield replace(curves, bands=bands, apart=True)
+            yield replace(curves, bands=bands, apart=True, until=_last(runs))
+
+
+def _last(runs: Sequence[Run]) -> float | None:
+    """The second in which the longest wave's load or last answer ends."""
+    return max((end for run in runs for end in _ends(run)), default=None)
+
+
+def _ends(run: Run) -> list[float]:
+    """The seconds in which its last answer and its load end."""
+    return [end for name in ("duration_s", "planned_s") if (end := run.number("window", name)) is not None]
 
 
 def _stages(runs: Sequence[Run]) -> tuple[tuple[str, float, float], ...]:
@@ -95,20 +105,28 @@ def _by_second(run: Run, column: str, factor: float, most: int) -> Points:
     if column.startswith("response_time") and run.facts.get("response_time") is None:  # the closed loop has none
         return ()
     values = run.timeline.get(column, [])
-    ends = [end for name in ("duration_s", "planned_s") if (end := run.number("window", name)) is not None]
+    ends = _ends(run)
     if ends and column in ("ok", "sent", "scheduled", "repeated", "in_flight"):
         values = values[: max(int(max(ends)), 1)]
     fold: Callable[[list[float]], float] = max if "p99" in column else median if "p50" in column else fmean
-    return _folded([(float(second), scaled(value, factor)) for second, value in enumerate(values)], fold, most)
+    found = [(float(second), scaled(value, factor)) for second, value in enumerate(values)]
+    half = _size(found, most) / 2  # what holds for some seconds stands in their middle
+    last = max(ends, default=float(len(values)))
+    return tuple((max(min(x + half, last), x), y) for x, y in _folded(found, fold, most))
 
 
 def _folded(
     points: Sequence[tuple[float, float | None]], fold: Callable[[list[float]], float], most: int = _MOST_POINTS
 ) -> Points:
-    size = -(-len(points) // max(most, 1)) or 1
+    size = _size(points, most)
     groups = [points[first : first + size] for first in range(0, len(points), size)]
     known = [(group[0][0], [y for _, y in group if y is not None]) for group in groups]
     return tuple((x, fold(values) if values else None) for x, values in known)
+
+
+def _size(points: Sequence[object], most: int) -> int:
+    """The number of neighbours that become one point."""
+    return -(-len(points) // max(most, 1)) or 1
 
 
 def _client_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:

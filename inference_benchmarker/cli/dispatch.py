@@ -109,7 +109,7 @@ def _dispatch(arguments: list[str]) -> int:
     if "--compare" in arguments:
         return _run("compare", arguments)
     if arguments[:1] == ["plot"]:
-        return _run("plot", ["--plot", *arguments[1:]])
+        return _run("plot", arguments[1:])
     if any(argument.partition("=")[0] == "--plot" for argument in arguments):
         return _run("plot", arguments)
     if arguments and arguments[0] in ("--init", "--self-test"):

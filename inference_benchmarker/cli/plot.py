@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 from functools import cache
 from typing import TYPE_CHECKING
@@ -21,14 +22,17 @@ if TYPE_CHECKING:
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     options, problems = plot_parser().parsed(in_todays_words(arguments))
+    options["plot"] = [*(options.pop("runs") or ()), *(options["plot"] or ())]
     if not options["plot"] and not problems:
         options["plot"] = [str(last_run("benchmark plot", quiet=options["quiet"]))]
     plot = make_plot(options, problems)
     give_back_large_blocks()
     from inference_benchmarker.wave import store
     from visualization.capacity import is_capacity, read_capacities
+    from visualization.loads import in_order
     from visualization.runs import read_runs, runs_among
     from visualization.series import make_figures, page_of_one, write_report
+    from visualization.sides import change
 
     tell = say_nothing if plot.quiet else _say_when_slow(time.monotonic() + SLOW_S)
     searched = [path for path in plot.runs if is_capacity(path)]
@@ -36,13 +40,13 @@ def run(arguments: list[str]) -> int:
     paths, others = runs_among(waves) if waves or not searched else ((), ())
     for left_out in (*(f"Skipped: {other}" for other in others), *(() if plot.quiet else plot.notes)):
         say(left_out)
-    load = cache(store.load) if len(paths) == 1 else store.load  # the report of a single run needs its wave again
+    load = cache(store.load) if len(paths) <= 2 else store.load  # the report of one and the change of two need it again
     with how_far(quiet=plot.quiet):
-        runs = read_runs(paths, plot.metadata, load, tell)
+        runs = in_order(read_runs(paths, plot.metadata, load, tell))
     for found in runs:
         for problem in found.problems:
             say(f"{found.label}: {problem}")
-    figures = make_figures(runs, plot.fields, read_capacities(searched, plot.metadata))
+    figures = make_figures(runs, plot.fields, read_capacities(searched, plot.metadata), change(runs, load))
     # fields that are chosen are bars, which the report of a single run has none of
     page = page_of_one(runs, load) if "html" in plot.formats and not searched and plot.fields is None else ""
     for path in write_report(figures, plot.formats, plot.output_dir or (*paths, *searched)[0], tell, page=page):
@@ -58,6 +62,7 @@ def plot_parser() -> Parser:
         description="Compare run directories: a page to look at (no network needed), pictures for documents.",
         allow_abbrev=False,
     )
+    parser.add_argument("runs", metavar="DIR", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument(
         "--plot",
         metavar="DIR",

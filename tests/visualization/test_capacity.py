@@ -62,7 +62,7 @@ class TestOneSearch:
         chart = charts(figures(folder(tmp_path / "a_capacity")), "curve")["Response time against rate"]
 
         assert isinstance(chart, Curves)
-        assert chart.bands == (("95%", 168.2, 179.9),)
+        assert chart.bands == (("95% interval", 168.2, 179.9),)
         (curve,) = (line for line in chart.lines if line.run == 0 and line.statistic == "p99")
         assert [x for x, _ in curve.points] == [80, 160, 170, 180]
         (level,) = (line for line in chart.lines if line.name == "limit")

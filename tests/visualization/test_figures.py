@@ -149,11 +149,11 @@ class TestBars:
 
     def test_a_servers_microseconds_are_shown_in_ms_like_all_times(self) -> None:
         row = server_row("ModelLatency", unit="Microseconds", statistics={"Average": 20_500.0, "p99": None})
-        figures = make_figures([run(0, 100, server=(row,)), run(1, 200, server=(row,))])
+        figures = make_figures([run(at, 100 + 50 * at, server=(row,)) for at in range(3)])
         mean, _ = (each for each in all_bars([run(server=(row,)), run()]) if each.source == "server")
         assert (mean.unit, [bar.value for bar in mean.statistics[""]]) == ("ms", [20.5, None])
         against_rate = curves(figures, "server")["ModelLatency, Average against rate"]
-        assert (against_rate.y.unit, against_rate.lines[0].points) == ("ms", ((100, 20.5), (200, 20.5)))
+        assert (against_rate.y.unit, against_rate.lines[0].points) == ("ms", ((100, 20.5), (150, 20.5), (200, 20.5)))
         over_time = curves(figures, "server")["ModelLatency"]
         assert (over_time.y.unit, [y for _, y in over_time.lines[0].points]) == ("ms", [0.04, 0.06])
 
@@ -380,14 +380,14 @@ class TestTimeAndDistribution:
             charts = curves(make_figures([run(facts=facts, timeline=timeline)]), "time")
             assert [len(line.points) for line in charts["Rate"].lines] == [length, length], duration
             assert len(charts["In flight"].lines[0].points) == length
-            assert charts["Failed requests"].lines[0].points[-1] == (2, 2)
+            assert charts["Failed requests"].lines[0].points[-1] == (2.5 if duration > 2.5 else 2, 2)
 
     def test_repeats_are_drawn_beside_the_arrivals_where_anything_was_tried_again(self) -> None:
         facts = {"window": {"duration_s": 2.0, "planned_s": 2}, "repeats": {"success_by_user": 0.9}}
         timeline: Any = {"ok": [10.0, 9.0], "sent": [10.0, 14.0], "scheduled": [10.0, 10.0]}
         told = run(facts=facts, timeline={**timeline, "repeated": [0.0, 4.0]})
         arrivals, repeats = curves(make_figures([told]), "time")["Arrivals and repeats"].lines
-        assert (arrivals.points, repeats.points) == (((0, 10), (1, 10)), ((0, 0), (1, 4)))
+        assert (arrivals.points, repeats.points) == (((0.5, 10), (1.5, 10)), ((0.5, 0), (1.5, 4)))
         assert bars_of([told], "Success by user (%)").statistics[""][0].value == 90
         for once in ({**timeline, "repeated": [0.0, 0.0]}, timeline):
             assert "Arrivals and repeats" not in curves(make_figures([run(facts=facts, timeline=once)]), "time")

@@ -15,6 +15,8 @@ from visualization.runs import Run
 from visualization.same import is_same, same_text
 from visualization.series import make_figures
 
+ABORTED = {"code": "aborted", "severity": "missed", "measured": "after 3 s", "limit": "success<50%"}
+
 
 def run(number: int = 0, rate: float = 100, p99: float = 0.1, *slos: str, kind: str = "open", **more: Any) -> Run:
     times = {"mean": p99 / 3, "p50": p99 / 4, "p90": p99 / 2, "p95": p99 / 1.5, "p99": p99, "max": 2 * p99}
@@ -69,6 +71,18 @@ def test_a_verdict_is_told_with_its_cause_and_its_kind() -> None:
     assert [cell.tone for cell in cells] == ["good", "warn", "bad"]
     assert [cell.note for cell in cells] == ["", "slo missed: p99 500 ms", "dropped arrivals: 5 arrivals"]
     assert [cell.rank for cell in cells] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("how", "findings"), [("interrupted", []), ("aborted", [ABORTED])])
+def test_a_run_that_ended_early_is_marked(how: str, findings: list[dict[str, Any]]) -> None:
+    cell = table(run(0), run(1, findings=findings, **{how: True})).rows[1][0]
+    assert (cell.text, cell.tone) == (f"! {how}", "warn")
+
+
+def test_a_load_that_every_run_is_called_by_has_no_column() -> None:
+    named = [replace(run(0, rate), label=f"{rate}/s") for rate in (100, 200)]
+    assert [column.title for column in table(*named).columns][:2] == ["Verdict", "Completed"]
+    assert column(table(run(0, 100), run(1, 200)), "Load") == ["100/s", "200/s"]
 
 
 def test_what_all_runs_share_is_a_line_and_no_column() -> None:
@@ -141,7 +155,7 @@ def test_a_limit_on_a_server_s_metric_is_a_line_in_its_unit() -> None:
 
     rows = (told("ModelLatency", "Microseconds", Average=2e4, p99=3e4), told("Queue", "Count", Maximum=9.0))
     slos = ("server.ModelLatency.p99<25ms", "server.Queue<8", "server.Nothing<1", "p99<1s")
-    runs = [replace(run(number, 100 + number, 0.1, *slos), server=rows) for number in range(2)]
+    runs = [replace(run(number, 100 + number, 0.1, *slos), server=rows) for number in range(3)]
     levels = {
         each.title: [(level.value, level.text) for level in each.levels]
         for section in make_figures(runs, {"server": ["ModelLatency", "Queue"]}).sections

@@ -72,6 +72,14 @@ def test_the_page_of_one_run_is_its_report_unless_fields_are_chosen(runs: list[P
     assert titled("--plot-format", "html") == "Benchmark comparison", "which tells what is damaged"
 
 
+def test_the_runs_of_the_command_may_stand_after_its_flags(runs: list[Path], tmp_path: Path) -> None:
+    assert (
+        main(["plot", "--quiet", "--plot-format", "html", "--plot-output-dir", str(tmp_path / "o"), *map(str, runs)])
+        == 0
+    )
+    assert '<p class="lead">' in (tmp_path / "o" / "benchmark_plots.html").read_text()
+
+
 def test_folders_stand_for_the_runs_in_them_which_are_called_by_them(tmp_path: Path) -> None:
     times = [tmp_path / side / f"2026112{number}T144423Z_benchmark" for number, side in enumerate(("base", "new"))]
     for number, path in enumerate(times):

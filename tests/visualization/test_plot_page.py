@@ -204,8 +204,8 @@ def test_the_keyboard_reaches_everything(opened: Tab) -> None:
     first = opened.ask("document.getElementById('tip').innerText")
     opened.press("ArrowRight")
     second = opened.ask("document.getElementById('tip').innerText")
-    assert first.startswith("Time 0 s")
-    assert second.startswith("Time 1 s")
+    assert first.startswith("Time 0.5 s")
+    assert second.startswith("Time 1.5 s")
     opened.press("Escape")
     assert opened.ask("document.getElementById('tip').hidden")
     operable = "#overview button, #legend button, #statistics input, #theme, .row, figure svg[role=img], summary"

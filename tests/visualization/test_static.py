@@ -168,3 +168,30 @@ def test_a_point_without_neighbours_has_a_marker() -> None:
     assert isinstance(marked, list)
     assert 11 in marked
     assert 7 not in marked
+
+
+def test_labels_have_one_scale_and_no_row_of_a_run_without_them() -> None:
+    some = {"median": (Bar(20.0), Bar()), "p99": (Bar(30.0), Bar()), "max": (Bar(40.0), Bar())}
+    other = {"median": (Bar(), Bar(200.0)), "p99": (Bar(), Bar(300.0)), "max": (Bar(), Bar(400.0))}
+    charts = [Bars("label", name, "ms", "labels", bars) for name, bars in (("hot", some), ("cold", other))]
+    places = draw(*charts, runs=2, key="labels").axes
+    assert [len(axes.get_yticks()) for axes in places] == [1, 1]
+    assert places[0].get_xlim() == places[1].get_xlim()
+
+
+@pytest.mark.parametrize(("most", "scale"), [(90, "linear"), (200, "log")])
+def test_single_values_that_span_decades_are_points(most: float, scale: str) -> None:
+    (axes, *_) = draw(lying(10, most), runs=2).axes
+    assert axes.get_xscale() == scale
+    assert bool(axes.patches) == (scale == "linear")
+
+
+def test_an_interval_that_its_value_is_outside_of_is_drawn() -> None:
+    draw(Bars("Capacity", "Capacity", "/s", "capacity", {"": (Bar(160.0, 168.0, 180.0),)}))
+
+
+def test_what_is_the_same_in_all_runs_is_told() -> None:
+    section = Section("load", "Load", "", (lying(1, 2),), same=(("Success", "100%"),))
+    cards = tuple(Card(f"run {n}", "VALID", False, False, (), (), (), (), ()) for n in range(2))
+    told = [text.get_text() for text in _draw(section, Figures(cards, (section,))).texts]
+    assert "The same in all runs: Success 100%" in told

@@ -51,8 +51,11 @@ function visible(chart) {
 
 function drawCurves(chart, width) {
   const low = chart.strip ? STRIP + 8 : 0; // what stands between the picture and the numbers of its axis
-  const height = 270 + low, box = { left: 54, right: width - 14, top: 12, bottom: 230 };
-  const lines = visible(chart), points = lines.flatMap((line) => line.points).filter((point) => point.y !== null);
+  const lines = visible(chart), named = namedAtTheirEnd(chart, lines);
+  const bottom = Math.max(230, 12.5 * named.length + 20), height = bottom + 40 + low;
+  const names = named.length ? Math.min(Math.max(...named.map((line) => long(data.runs[line.run].label, 400, 11))) + 30, width * 0.28) : 0;
+  const box = { left: 54, right: width - 14 - names, top: 12, bottom };
+  const points = lines.flatMap((line) => line.points).filter((point) => point.y !== null);
   if (chart.apart && new Set(points.map((point) => point.run)).size > 1) return drawStrips(chart, lines, width);
   const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "img", "aria-label": `${chart.title}. Arrow keys walk along the points.` });
   svg.append(make("desc", {}, `${chart.y.title} against ${chart.x.title} of ${new Set(points.map((p) => p.run)).size} runs; the table below has the numbers.`));
@@ -68,10 +71,32 @@ function drawCurves(chart, width) {
   if (chart.strip) svg.append(...strip(chart.strip, x.at, { ...box, top: box.bottom + 8, bottom: box.bottom + low }));
   levels.forEach((level) => svg.append(levelLine(level, box.left, level.until === null ? box.right : Math.min(x.at(level.until), box.right), y.at(level.value), box.left + 3)));
   lines.forEach((line) => svg.append(...curve(line, x.at, y.at, box, lines.length)));
+  svg.append(...endNames(named, x.at, y.at, box, width));
   const guide = make("line", { class: "guide", y1: box.top, y2: box.bottom + low, visibility: "hidden" });
   svg.append(guide);
   follow(svg, chart, lines, x, y, guide, width, height);
   return svg;
+}
+
+/* Lines that cross have their names at their ends, which nobody has to look up; of one run alone, or of very many, none. */
+const MOST_NAMED = 32;
+
+function namedAtTheirEnd(chart, lines) {
+  const own = lines.filter((line) => line.run !== null && line.points.some((point) => point.y !== null));
+  return chart.x.scale === "nines" && own.length > 1 && own.length <= MOST_NAMED ? own : [];
+}
+
+/* As near to the ends as they have room one below the other, each with its sign and a thread to its line. */
+function endNames(lines, x, y, box, width) {
+  const ends = lines.map((line) => ({ run: line.run, ...line.points.filter((point) => point.y !== null).pop() })).map((end) => ({ ...end, from: y(end.y), at: y(end.y) })).sort((one, other) => one.from - other.from);
+  const step = Math.min(13, (box.bottom - box.top) / ends.length);
+  ends.forEach((end, place) => { end.at = Math.max(end.at, box.top + 4, place ? ends[place - 1].at + step : 0); });
+  ends.reverse().forEach((end, place) => { end.at = Math.min(end.at, place ? ends[place - 1].at - step : box.bottom - 2); });
+  return ends.map((end) => {
+    const text = make("text", { class: invalid(end.run) ? "soft failed" : "soft", x: box.right + 24, y: end.at + 4 }, shortened(nameOf(end.run), width - box.right - 28, 11));
+    const thread = make("path", { class: "thread", d: `M${x(end.x).toFixed(1)},${end.from.toFixed(1)}H${box.right.toFixed(1)}L${box.right + 9},${end.at.toFixed(1)}`, style: `stroke:${color(end.run)}` });
+    return make("g", { class: "end", "data-run": end.run }, thread, marker(end.run, box.right + 15, end.at, 3.5), text);
+  });
 }
 
 /* Pictures over time share one axis: from the start, or what was measured before it, to the last second or stage. */
@@ -80,7 +105,7 @@ function timeSpan(chart) {
   const lines = charts.flatMap((chart) => chart.lines).filter((line) => shown(line.run));
   const ends = lines.map((line) => line.points[line.points.length - 1][0]);
   const stages = charts.flatMap((chart) => chart.bands.map(([, , end]) => end));
-  return [Math.min(0, ...lines.map((line) => line.points[0][0])), Math.max(1, ...ends, ...stages)];
+  return [Math.min(0, ...lines.map((line) => line.points[0][0])), Math.max(1, ...ends, ...stages, ...charts.map((chart) => chart.until || 0))];
 }
 
 function axes(chart, x, y, box, low) {
@@ -175,6 +200,7 @@ function curve(line, x, y, box, count) {
   const kind = ["curve", line.dashed && "dashed", over && "over", plain && "plain", plain && LIMITS.includes(line.name) && "level", count > 8 && "many"].filter(Boolean).join(" ");
   const parts = [make("path", { d: pathOf(line, x, y), class: kind, style, "data-run": line.run })];
   const known = line.points.filter((point) => point.y !== null && point.run !== null);
+  if (count > 8 && !over && !line.marked) known.length = 0; // their names at their ends have the markers
   const step = over || line.marked ? 1 : Math.max(1, Math.ceil(known.length / 6)), first = step === 1 ? 0 : ((line.run * step) / Math.max(count, 1)) | 0;
   const alone = (at) => line.points[at - 1]?.y == null && line.points[at + 1]?.y == null; // no line leads to it
   known.forEach((point, index) => {

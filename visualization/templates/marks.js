@@ -12,7 +12,7 @@ const color = (run) => `var(--run-${run % COLORS})`;
 const invalid = (run) => data.runs[run].doubtful;
 const mark = (run) => invalid(run) ? "✗" : data.runs[run].missed ? "!" : data.runs[run].verdict.startsWith("VALID") ? "✓" : "";
 const shown = (run) => !hidden.has(run);
-const dash = (run) => data.dashes[(run + Math.floor(run / COLORS)) % data.dashes.length].join(" ");
+const dash = (run) => data.dashes[Math.floor(run / COLORS) % data.dashes.length].join(" ");
 
 /* Elements */
 

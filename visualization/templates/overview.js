@@ -17,14 +17,20 @@ function runRow(run, cells, columns, most) {
   const { label, problems } = data.runs[run];
   const name = make("button", { type: "button", class: "name", "aria-pressed": "false", title: "Light it up in every figure" }, swatch(run), make("span", {}, label));
   name.addEventListener("click", () => light(run));
-  const head = make("th", { scope: "row" }, name, problems.length ? make("small", { class: "problems" }, problems[0]) : null);
+  const head = make("th", { scope: "row", style: `--color:${color(run)}` }, name, problems.length ? make("small", { class: "problems" }, problems[0]) : null);
   return make("tr", { "data-run": run }, head, ...cells.map((cell, place) => runCell(run, cell, columns[place], most[place])));
 }
 
 function runCell(run, { text, bar, tone, note }, column, most) {
   const drawn = bar && column.numeric ? range(bar, run, most, column.level, 84, 9) : null;
   return make("td", { class: [column.numeric ? "" : "words", tone].filter(Boolean).join(" ") || undefined, title: bar ? intervalText(bar) || undefined : undefined },
-    make("span", {}, text), drawn, note ? make("small", {}, note) : null);
+    make("span", {}, ...worded(text, column)), drawn, note ? make("small", {}, note) : null);
+}
+
+/* A verdict's sign stands for it where there is little room. */
+function worded(text, column) {
+  const [sign, ...words] = text.split(" ");
+  return !column.numeric && sign.length === 1 ? [sign, make("span", { class: "word" }, ` ${words.join(" ")}`)] : [text];
 }
 
 /* What else there is to say of a run: below its row, when it is lit. */
@@ -77,6 +83,6 @@ function headCell(column, place, order) {
 /* What is equal in all runs has a line and no picture. */
 function sameInAll(pairs) {
   if (!pairs.length) return null;
-  const names = pairs.map(([name]) => name).join(", ");
-  return make("details", { class: "same" }, make("summary", {}, make("b", {}, "The same in all runs: "), names), make("dl", {}, ...pairs.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)])));
+  const told = pairs.map(([name, text]) => (text.includes(",") && text.includes("p50") ? name : `${name} ${text}`)).join(" · ");
+  return make("details", { class: "same" }, make("summary", {}, make("b", {}, "The same in all runs: "), told), make("dl", {}, ...pairs.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)])));
 }

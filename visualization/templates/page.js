@@ -44,6 +44,8 @@ function subtitle(chart) {
 function key(chart) {
   const names = new Map((chart.lines || []).filter((line) => line.name && line.run !== null).map((line) => [line.name, line.dashed]));
   if (names.size === 1) return chart.y.title.endsWith([...names.keys()][0]) ? "" : [...names.keys()][0];
+  const plain = (chart.lines || []).find((line) => line.run === null && !line.over.length && line.dashed);
+  if (plain) return `dashed: ${plain.name}`;
   return names.size && names.size <= 2 ? [...names].map(([name, dashed]) => `${dashed ? "dashed" : "solid"}: ${name}`).join(", ") : "";
 }
 
@@ -55,7 +57,7 @@ function addChart(chart, parent) {
   const draw = () => {
     const choice = bars ? chosen(chart) : chart.lines.some((line) => line.statistic) ? statistic : "";
     small.textContent = [subtitle(chart), choice].filter(Boolean).join(", ");
-    note.textContent = [key(chart), limitsText(chart, valuesOf(chart), bars ? "linear" : chart.y.scale)].filter(Boolean).join("; ");
+    note.textContent = [key(chart), chart.apart && chart.y.scale === "log" ? "logarithmic scale" : "", limitsText(chart, valuesOf(chart), bars ? "linear" : chart.y.scale)].filter(Boolean).join("; ");
     note.hidden = !note.textContent;
     canvas.replaceChildren((bars ? drawBars : drawCurves)(chart, Math.max(canvas.clientWidth, 240)));
     if (details.open) fill();
@@ -135,6 +137,8 @@ for (const section of data.sections) {
   byId("main").append(make("section", { id: section.key }, make("h2", {}, section.title), make("p", { class: "text" }, section.text), ...section.tables.map(told), charts, wide, sameInAll(section.same), section.commands.length ? make("pre", { tabindex: 0 }, section.commands.join("\n")) : null));
   section.charts.forEach((chart) => addChart(chart, chart.lines ? wide : charts));
 }
+byId("parts").append(...data.sections.map((section) => make("a", { href: `#${section.key}` }, section.title)));
+byId("parts").hidden = data.sections.length < 4;
 redraw();
 let settled = 0, width = innerWidth;
 addEventListener("resize", () => {

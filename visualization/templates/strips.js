@@ -12,7 +12,7 @@ function drawStrips(chart, lines, width) {
   const x = scale({ ...chart.x, tight: true }, timeSpan(chart), box.left, box.right);
   const y = exactScale(chart.y.scale, [...ys, ...levels.map((level) => level.value)], each - 3, 6);
   svg.append(...bands(chart.bands, x.at, box), ...timeAxis(chart, x, box, low));
-  runs.forEach((run, place) => svg.append(oneStrip(run, lines, levels, x, y, { ...box, each }, top + place * each)));
+  runs.forEach((run, place) => svg.append(oneStrip(run, lines, levels, x, y, { ...box, each, first: !place, filled: chart.y.scale !== "log" }, top + place * each)));
   if (chart.strip) svg.append(...strip(chart.strip, x.at, { ...box, top: bottom + 8, bottom: bottom + low }));
   const guide = make("line", { class: "guide", y1: top, y2: bottom + low, visibility: "hidden" });
   svg.append(guide);
@@ -30,20 +30,21 @@ function exactScale(kind, values, from, to) {
 
 const nameOf = (run) => `${data.runs[run].label}${invalid(run) ? " ✗" : ""}`;
 
-/* Its name to the left, the ends of its axis to the right, the area below its first line tinted. */
+/* Its name to the left; of the first the ends of the axis that all have to the right; the area below its first line
+   tinted where the axis begins at 0. */
 function oneStrip(run, lines, levels, x, y, box, down) {
   const floor = box.each - 3;
   const parts = y.ticks.flatMap((tick, top) => [
     make("line", { class: "grid", x1: box.left, x2: box.right, y1: y.at(tick), y2: y.at(tick) }),
-    make("text", { class: "soft", x: box.right + 5, y: y.at(tick) + (top ? 8 : 0) }, short(Number(tick.toPrecision(3)))),
-  ]);
+    box.first ? make("text", { class: "soft", x: box.right + 5, y: y.at(tick) + (top ? 8 : 0) }, short(Number(tick.toPrecision(3)))) : null,
+  ]).filter(Boolean);
   const middle = box.each / 2 + 4;
   parts.push(marker(run, 6, middle - 4, 3.5), make("text", { class: invalid(run) ? "soft failed" : "soft", x: 16, y: middle }, shortened(nameOf(run), box.left - 22, 11)));
   levels.forEach((level) => parts.push(levelLine(level, box.left, box.right, y.at(level.value), null)));
   for (const line of lines.filter((each) => each.run === run)) {
     const d = pathOf(line, x.at, y.at), style = `stroke:${color(run)}`, known = line.points.filter((point) => point.y !== null);
     const gaps = line.points.slice(line.points.indexOf(known[0]), line.points.lastIndexOf(known[known.length - 1]) + 1).length - known.length;
-    if (!line.dashed && !gaps) parts.push(make("path", { d: `${d}V${floor}H${x.at(known[0].x).toFixed(1)}Z`, class: "filled", style: `fill:${color(run)}` }));
+    if (box.filled && !line.dashed && !gaps) parts.push(make("path", { d: `${d}V${floor}H${x.at(known[0].x).toFixed(1)}Z`, class: "filled", style: `fill:${color(run)}` }));
     parts.push(make("path", { d, class: line.dashed ? "curve thin" : "curve", style }), ...lonely(line, x.at, y.at));
   }
   return make("g", { transform: `translate(0 ${down})`, class: "strip", "data-run": run }, ...parts);
