@@ -32,7 +32,7 @@ def lead(runs: Sequence[Run], limits: Sequence[Limit], change: str = "") -> str:
     usable = [run for run in waves if not run.doubtful]
     common = [limit for limit in limits if len(limit.runs) >= len(waves)]
     answer = change or (_climbed(waves, common) if is_ladder(waves) else _apart(usable, common)) if usable else ""
-    return " ".join(filter(None, (answer, *_doubts(waves, told=bool(change)))))
+    return " ".join(filter(None, (answer, *_warnings(waves, told=bool(change)))))
 
 
 def _climbed(waves: Sequence[Run], common: Sequence[Limit]) -> str:
@@ -72,7 +72,7 @@ def _first(pair: tuple[float, Run]) -> float:
     return pair[0]
 
 
-def _doubts(waves: Sequence[Run], *, told: bool) -> Iterator[str]:
+def _warnings(waves: Sequence[Run], *, told: bool) -> Iterator[str]:
     """The runs whose numbers must not be taken for the endpoint's; ``told``: INVALID ones are named already."""
     invalid = [run for run in waves if run.verdict.startswith("INVALID")]
     lost = [run for run in waves if run.doubtful and run not in invalid]

@@ -75,7 +75,8 @@ def test_a_verdict_is_told_with_its_cause_and_its_kind() -> None:
 
 @pytest.mark.parametrize(("how", "findings"), [("interrupted", []), ("aborted", [ABORTED])])
 def test_a_run_that_ended_early_is_marked(how: str, findings: list[dict[str, Any]]) -> None:
-    cell = table(run(0), run(1, findings=findings, **{how: True})).rows[1][0]
+    ended: dict[str, Any] = {how: True, "findings": findings}
+    cell = table(run(0), run(1, **ended)).rows[1][0]
     assert (cell.text, cell.tone) == (f"! {how}", "warn")
 
 

@@ -171,8 +171,16 @@ def test_a_point_without_neighbours_has_a_marker() -> None:
 
 
 def test_labels_have_one_scale_and_no_row_of_a_run_without_them() -> None:
-    some = {"median": (Bar(20.0), Bar()), "p99": (Bar(30.0), Bar()), "max": (Bar(40.0), Bar())}
-    other = {"median": (Bar(), Bar(200.0)), "p99": (Bar(), Bar(300.0)), "max": (Bar(), Bar(400.0))}
+    some: dict[str, tuple[Bar, ...]] = {
+        "median": (Bar(20.0), Bar()),
+        "p99": (Bar(30.0), Bar()),
+        "max": (Bar(40.0), Bar()),
+    }
+    other: dict[str, tuple[Bar, ...]] = {
+        "median": (Bar(), Bar(200.0)),
+        "p99": (Bar(), Bar(300.0)),
+        "max": (Bar(), Bar(400.0)),
+    }
     charts = [Bars("label", name, "ms", "labels", bars) for name, bars in (("hot", some), ("cold", other))]
     places = draw(*charts, runs=2, key="labels").axes
     assert [len(axes.get_yticks()) for axes in places] == [1, 1]
