@@ -1,4 +1,4 @@
-"""Rows of a CSV file whose texts are foreign: without secrets, and without what a spreadsheet would run. Pure."""
+"""Rows of a CSV file whose texts are foreign: without secrets, and nothing that a spreadsheet or terminal obeys. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from inference_benchmarker.redact import excerpt
+from inference_benchmarker.text import plain_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +29,7 @@ class CleanRows:
         self._rows = rows
         secrets = tuple(secrets)
         # the same few texts come again every second
-        self._clean = lru_cache(maxsize=4096)(lambda text: no_formula(excerpt(text, MAX_LENGTH, secrets)))
+        self._clean = lru_cache(maxsize=4096)(lambda text: no_formula(plain_lines(excerpt(text, MAX_LENGTH, secrets))))
 
     def writerow(self, row: Iterable[Any], /) -> Any:
         """Write one row."""
