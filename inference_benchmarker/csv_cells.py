@@ -1,4 +1,4 @@
-"""Rows of a CSV file whose texts are foreign: without secrets, and nothing that a spreadsheet or terminal obeys. Pure."""
+"""Rows of a CSV file whose texts are foreign: no secrets, and nothing that a spreadsheet or a terminal obeys. Pure."""
 
 from __future__ import annotations
 

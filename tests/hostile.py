@@ -20,13 +20,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inference_benchmarker.cli import main
+from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.facts.server_metric import ServerMetric
+from inference_benchmarker.plan.abort_on import AbortOn
+from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.units import NS
 from inference_benchmarker.wave import store
+from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import EVENT, SpoolReader, SpoolWriter
 from inference_benchmarker.wave.wave import Wave
 from server_capacity.aiperf.export import AiperfResult
 from tests.spools import drawn_again, steered
-from tests.waves import make_run, spooled
+from tests.waves import make_run, observe, on_time, open_plan, spooled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -43,6 +48,7 @@ TEXTS = (
     *('{"schema_version": 1, "schema_version": 2}', "[" + "[]," * 5_000_000 + "[]]", "a,b\n" * 1000, "\x1b[2J"),
 )
 CELLS = (b"1e308", b"-1e308", b"nan", b"", b"x" * 200_000, b'"', b"\x1b[2J", b"\xff", b"9" * 20)
+METRICS = (float("nan"), float("inf"), -float("inf"), 1e308, -1e308, 5e-324, 1e99, -1e99, 0.0, -1.0, None)
 NUMBERS = (0, 1, (1 << 63) - 1, 1 << 62, -(1 << 63), -1, 10**17, 10**16, 86_400 * 60 * 10**9)
 
 
@@ -134,8 +140,21 @@ def honest_runs(folder: Path) -> list[Path]:
     )
     for each in (stored, ended):
         Wave.load(each.path)
+    _aborted_run(folder / "aborted")
     runs = (cut, whole, done, again, stored, changed, ended)
-    return [folder / "plain", folder / "full", *(each.path for each in runs)]
+    return [folder / "plain", folder / "full", folder / "aborted", *(each.path for each in runs)]
+
+
+def _aborted_run(path: Path) -> None:
+    """With values of the user's own, and ended by a condition."""
+    path.mkdir()
+    abort_on, limits = (AbortOn.parse("success<50%@10s"),), (Slo.parse("metric.hit.mean>=0.7"),)
+    plan = open_plan("10", "25", slos=limits, abort_on=abort_on, factory_settings={"SERVER": "http://h", "PATH": "/a"})
+    rows = [each._replace(metrics={"hit": float(each.index % 10 < 5), "rows": 1.5}) for each in on_time(plan)]
+    facts = observe(plan, rows, stopped_at=20 * NS, aborted=Aborted(abort_on[0].text, 0.3, 100, 10))
+    wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
+    store.save_plan(RunDir(path), plan, {})
+    store.save(wave, RunDir(path))
 
 
 def _full_run(path: Path) -> None:
@@ -252,6 +271,24 @@ def _column(run: Path, draw: random.Random, outside: Path) -> str:
     return f"{name} of rows {places[:3]}"
 
 
+def _metric(run: Path, draw: random.Random, outside: Path) -> str:
+    """Forge a value of the user's own, or the name of them all."""
+    target = run / "requests.parquet"
+    try:
+        table = pq.read_table(target)
+        name = draw.choice([each for each in table.column_names if each.startswith("metric.")])
+    except (OSError, ValueError, IndexError):
+        return "nothing"
+    values = table.column(name).to_pylist()
+    for place in draw.sample(range(len(values)), min(draw.choice((1, 2, len(values))), len(values))):
+        values[place] = draw.choice(METRICS)
+    called = draw.choice((name, name, "metric.", "metric.<b>", "metric." + "x" * 100))
+    place = table.column_names.index(name)
+    column = pa.array(values, pa.float64())
+    pq.write_table(table.set_column(place, pa.field(called, pa.float64()), column), target)
+    return f"{name} is {called}"
+
+
 def _cell(run: Path, draw: random.Random, outside: Path) -> str:
     target, value = draw.choice(_files(run, ".csv", ".jsonl") or [run / "none"]), draw.choice(CELLS)
     cells = target.read_bytes().split(b",") if target.exists() else [b""]
@@ -301,7 +338,7 @@ def write_frames(path: Path, frames: Sequence[tuple[bytes, bytes]]) -> None:
 
 _DEEDS = (
     *(_disguised, _disguised, _draft, _value, _value, _value, _value, _text, _bytes, _cell),
-    *(_frame, _frame, _frame, _line, _column),
+    *(_frame, _frame, _frame, _line, _column, _metric),
 )
 
 BYSTANDER = b"alias ls=ls\n"

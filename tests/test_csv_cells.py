@@ -29,6 +29,8 @@ def test_rows_are_clean_and_numbers_stay_numbers() -> None:
     rows = CleanRows(csv.writer(file, lineterminator="\n"), ["a-secret-value"])
     rows.writerow(iter(["GET", "=a-secret-value", -3, 1.5, None, "api_key=abcdefgh"]))
     rows.writerow(["x" * 10**6])
-    first, second = file.getvalue().splitlines()
+    rows.writerow(["\x1b[2Ja", "\x1b=1", "\u202eb", "two\nlines"])
+    first, second, *strange = file.getvalue().splitlines()
+    assert strange == [" [2Ja,' =1, b,\"two", 'lines"']
     assert first == f"GET,'={HIDDEN},-3,1.5,,api_key={HIDDEN}"
     assert len(second) == 10_000

@@ -74,8 +74,10 @@ class Experiment:
 
     def add(self, side: str, number: int, wave: Wave, *, counts: bool) -> None:
         """Take in a wave."""
-        if wave.run_dir is None:
-            raise BenchmarkError(f"{self.folder}: a wave could not be stored.", "Give another place with --output-dir.")
+        if wave.run_dir is None or not wave.run_dir.path.is_relative_to(self.folder):  # its disk is full
+            raise BenchmarkError(
+                f"{self.folder}: a wave could not be stored in it.", "Give another place with --output-dir."
+            )
         run = wave.run_dir.path.relative_to(self.folder)
         self.sent = (*self.sent, Sent(side, number, str(run), wave.verdict.word, counts))
 

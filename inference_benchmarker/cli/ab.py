@@ -12,7 +12,8 @@ from inference_benchmarker.cli.compare import exit_code, print_comparison, write
 from inference_benchmarker.cli.exporting import exporting
 from inference_benchmarker.cli.searching import check_one, removed_if_empty
 from inference_benchmarker.cli.terminal import has_terminal, how_far, live_view, passing, say, say_nothing
-from inference_benchmarker.exit_codes import OK, worst_exit_code
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.exit_codes import INVALID, OK, worst_exit_code
 from inference_benchmarker.memory import give_back_large_blocks
 from inference_benchmarker.redact import HEADERS
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.cli.exporting import Export
     from inference_benchmarker.wave.wave import Wave
     from visualization.ab import Experiment
+    from visualization.comparison import Comparison
 
     Waves = dict[str, list[Wave]]
 
@@ -68,10 +70,16 @@ def _sent(experiment: Experiment, asked: Asked, export: Export) -> Waves:
             while not (interrupts.count or experiment.is_given_up):
                 try:
                     wave = _wave(experiment, asked, side, number, export)
+                    counts = _taken_in(experiment, side, number, wave, tell)
                 except KeyboardInterrupt:  # before it began
                     experiment.interrupted = True
                     return waves
-                if _taken_in(experiment, side, number, wave, tell):
+                except BenchmarkError as error:  # a full disk, a worker that ends: what was measured is still worth it
+                    if not any(waves.values()):
+                        raise
+                    experiment.given_up = f"{side}: {str(error).rstrip('.')}"
+                    return waves
+                if counts:
                     waves[side].append(wave)
                     break
         experiment.interrupted = interrupts.count > 0
@@ -119,15 +127,25 @@ def _hand_on_headers(asked: Asked, side: str) -> None:
 def _tell(experiment: Experiment, asked: Asked, waves: Waves) -> int:
     """Print and store the outcome, and give the exit code."""
     if not all(waves.values()):
-        experiment.save(None, cut_code(experiment))
+        code = _saved(experiment, None, cut_code(experiment))
         missing = " and ".join(side for side, found in waves.items() if not found)
         say(f"{why(experiment)}: of {missing} no wave counts, and nothing can be compared.")
         say(f"Folder: {experiment.folder}")
-        return cut_code(experiment)
+        return code
     found = experiment.compare(waves)
     code = worst_exit_code(cut_code(experiment), exit_code(found))
-    experiment.save(found, code)
     print_comparison(found, as_json=asked.options.json)
+    code = _saved(experiment, found, code)
     write_files(found, asked.options.markdown, asked.options.junit)
     say_closing(experiment)
+    return code
+
+
+def _saved(experiment: Experiment, found: Comparison | None, code: int) -> int:
+    """Store the outcome and give the exit code; one that cannot be stored is told all the same, and makes it 3."""
+    try:
+        experiment.save(found, code)
+    except BenchmarkError as error:
+        say(str(error))
+        return worst_exit_code(code, INVALID)
     return code

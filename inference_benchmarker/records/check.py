@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inference_benchmarker.records.metrics import PREFIX
+from inference_benchmarker.records.metrics import MOST_VALUE, PREFIX
 from inference_benchmarker.records.record import OUTCOMES
 from inference_benchmarker.units import MAX_SECONDS, NS
 
@@ -60,8 +60,8 @@ def _check_values(part: Records) -> None:
             raise ValueError(f"{name} is from {low} to {high}")
     for name in part.metrics:
         told = part.metric(name)[part.has(PREFIX + name)]
-        if not np.isfinite(told).all():
-            raise ValueError(f"{PREFIX}{name} is no finite number")
+        if not (np.abs(told) <= MOST_VALUE).all():
+            raise ValueError(f"{PREFIX}{name} is no number within ±{MOST_VALUE:g}")
     for name in ("label", "outcome", "error", "finish_reason"):
         codes, names = part.coded(name)
         if None in names or (name == "outcome" and not (codes >= 0).all()):
