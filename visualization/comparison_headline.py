@@ -15,7 +15,8 @@ _USUAL = ("response_time", "latency")
 _TIMES = {"response_time": "response time", "latency": "latency", "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT"}
 _AT_MOST = 3
 NOTHING_LEFT = -0.9995  # a change that is rounded to -100%
-_WHOLE = 0.095  # from a change of 10% on its digits after the point say nothing
+_WHOLE = 0.095  # from a change of 10% on its digits after the point say nothing,
+_NARROW = 0.02  # unless the interval is hardly wider than they are
 
 
 def headline(comparison: Comparison) -> str:
@@ -49,7 +50,7 @@ def _changed(row: Row, *, alone: bool) -> str:
     """The change and its interval: 14% slower at p99, 95%: 9 to 19%."""
     change, ends = row.change or 0.0, (row.low or 0.0, math.inf if row.high is None else row.high)
     low, high = ends if change >= 0 else (-ends[1], -ends[0])
-    digits = 0 if abs(change) >= _WHOLE else 1
+    digits = 0 if abs(change) >= _WHOLE and high - low >= _NARROW else 1
     upto = " or more" if math.isinf(high) else f" to {100 * high:.{digits}f}%"
     interval = f"{100 * low:.{digits}f}{'%' if math.isinf(high) else ''}{upto}"
     size = f"{100 * abs(change):.{digits}f}%"

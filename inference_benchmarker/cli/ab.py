@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.ab_flags import ab_parser, asked_for
-from inference_benchmarker.cli.ab_report import cut_code, say_closing, wave_line, why, why_aborted
+from inference_benchmarker.cli.ab_report import cut_code, say_closing, say_what_was_invalid, wave_line, why, why_aborted
 from inference_benchmarker.cli.compare import exit_code, print_comparison, write_files
 from inference_benchmarker.cli.exporting import exporting
 from inference_benchmarker.cli.searching import check_one, removed_if_empty
@@ -100,6 +100,8 @@ def _taken_in(experiment: Experiment, side: str, number: int, wave: Wave, tell: 
         experiment.given_up = f"{side} had {left_out} INVALID waves"
     experiment.save(None, None)
     tell(wave_line(experiment, side, number, wave, counts=counts))
+    if experiment.given_up:
+        say_what_was_invalid(wave)
     return counts
 
 

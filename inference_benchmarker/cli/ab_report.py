@@ -23,9 +23,16 @@ def wave_line(experiment: Experiment, side: str, number: int, wave: Wave, *, cou
     time = wave.summary.response_time or wave.summary.latency
     stats = [] if time is None else [f"p{percent} {duration_text(time.percentile(percent))}" for percent in (50, 99)]
     codes = [finding.code for finding in wave.verdict.findings if finding.severity in ("invalid", "missed")]
-    left_out = [] if counts else ["it does not count"]
+    left_out = [] if counts else ["interrupted"] * wave.interrupted + ["it does not count"]
     told = ", ".join([wave.verdict.word, *codes, *stats, *left_out])
     return f"Round {number + 1} of {experiment.repeats}, {side}: {told}"
+
+
+def say_what_was_invalid(wave: Wave) -> None:
+    """Say what made a wave INVALID, and what to do about it."""
+    for each in wave.verdict.findings:
+        if each.severity == "invalid":
+            say(f"{each.code}: {each.measured} (limit {each.limit}). {each.advice}")
 
 
 def why(experiment: Experiment) -> str:

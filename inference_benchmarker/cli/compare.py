@@ -124,7 +124,7 @@ def _sides(options: argparse.Namespace, problems: list[str]) -> tuple[list[Path]
     sides = ([options.runs[0]], [options.runs[1]]) if len(options.runs) == 2 else (options.base, options.new)
     several = bool(options.base or options.new)
     if not all(sides) or (several and options.runs):
-        given = f", not {len(options.runs)} directories" if options.runs and not several else ""
+        given = f", not {len(options.runs)} of them" if options.runs and not several else ""
         problems.append(
             f"compare takes BASE and NEW, each a run directory or a folder of runs{given}. "
             "Of several of each: `--base DIR... --new DIR...`. For any number side by side: `benchmark --plot DIR...`."

@@ -11,13 +11,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def last_run(command: str, *, quiet: bool | None = False) -> Path:
-    """The directory of the last run, which is said; BenchmarkError where there is none."""
+OF_WAVES = ("ab.json", "capacity.json")
+OF_ANSWERS = (*OF_WAVES, "fleet_plan.json", "proof.json", "ranking.json")
+"""The files by which folders with more than a run are known."""
+
+
+def last_run(command: str, *others: str, quiet: bool | None = False) -> Path:
+    """The directory of the last run, or the folder with one of some ``others``, which is said.
+
+    BenchmarkError where there is none.
+    """
     from inference_benchmarker.cli.endpoints_flags import OUTPUT_DIR
     from inference_benchmarker.wave.run_folders import latest_runs
 
     try:
-        (path,) = latest_runs(OUTPUT_DIR, 1)
+        (path,) = latest_runs(OUTPUT_DIR, 1, *others)
     except BenchmarkError:
         message = f"There is no run in {OUTPUT_DIR}, where waves leave theirs unless they are told otherwise."
         raise BenchmarkError(message, f"Name a run directory: `{command} DIR`.") from None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.arguments import Parser
 from inference_benchmarker.cli.former_flags import in_todays_words
-from inference_benchmarker.cli.last_run import last_run
+from inference_benchmarker.cli.last_run import OF_WAVES, last_run
 from inference_benchmarker.cli.plot_flags import PLOT, make_plot
 from inference_benchmarker.cli.terminal import SLOW_S, how_far, say, say_nothing
 from inference_benchmarker.exit_codes import OK
@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> int:
     options, problems = plot_parser().parsed(in_todays_words(arguments))
     options["plot"] = [*(options.pop("runs") or ()), *(options["plot"] or ())]
     if not options["plot"] and not problems:
-        options["plot"] = [str(last_run("benchmark plot", quiet=options["quiet"]))]
+        options["plot"] = [str(last_run("benchmark plot", *OF_WAVES, quiet=options["quiet"]))]
     plot = make_plot(options, problems)
     give_back_large_blocks()
     from inference_benchmarker.wave import store

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.flags import Flag, Table, read_flags
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.files import read_given
 from inference_benchmarker.json_text import parse_json
 from inference_benchmarker.units import MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _MOST_BYTES = 16 * MIB
 _MOST_NAMES = 5
@@ -80,7 +83,7 @@ PLOT: Table = {
 class Plot:
     """The comparison asked for: the runs, what is said of them (by directory name), the bars wanted (None: all).
 
-    ``output_dir`` None: the first run. ``notes``: what of it is left out.
+    ``output_dir`` None: the first run's. ``notes``: what of it is left out.
     """
 
     runs: tuple[Path, ...]
@@ -106,13 +109,20 @@ def make_plot(options: dict[str, Any], problems: list[str]) -> Plot:
     notes = (left_out,) if strangers else ()
     return Plot(
         runs=runs,
-        output_dir=None if given["plot_output_dir"] is None else Path(given["plot_output_dir"]),
+        output_dir=_place_of(options["plot"]) if given["plot_output_dir"] is None else Path(given["plot_output_dir"]),
         formats=given["plot_format"],
         metadata=metadata,
         fields=given["plot_fields"],
         notes=notes,
         quiet=bool(given["quiet"]),
     )
+
+
+def _place_of(given: Sequence[str]) -> Path | None:
+    """The folder of A and B where it is all that is plotted: its page is of none of its runs."""
+    from visualization.ab import is_ab
+
+    return Path(given[0]) if len(given) == 1 and is_ab(Path(given[0])) else None
 
 
 def _runs_of(folder: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.cli.ab_report import print_again
 from inference_benchmarker.cli.aiperf import print_aiperf
 from inference_benchmarker.cli.arguments import Parser
-from inference_benchmarker.cli.last_run import last_run
+from inference_benchmarker.cli.last_run import OF_ANSWERS, last_run
 from inference_benchmarker.cli.report_forms import (
     CSV,
     FORMS,
@@ -39,7 +39,7 @@ def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     options = report_parser().parse_args(arguments)
     _check(options)
-    options.dir = options.dir or last_run("benchmark report")
+    options.dir = options.dir or last_run("benchmark report", *OF_ANSWERS)
     give_back_large_blocks()
     if options.format == CSV:
         table, exit_code = table_of_runs(options.dir)
@@ -93,7 +93,7 @@ def _of_a_run(options: Namespace) -> int:
 def report_parser() -> Parser:
     """Its flags, and its help."""
     parser = Parser(prog="benchmark report", description="Print a run again; finalise one that was cut off.")
-    of_what = "a run directory, or the folder of a search or a plan (default: the last run in .tmp)"
+    of_what = "a run directory, or the folder of a search or a plan (default: the last one in .tmp)"
     parser.add_argument("dir", metavar="DIR", nargs="?", type=Path, help=of_what)
     parser.add_argument("--json", action="store_true", help="print summary.json instead of the report")
     again = "ask for the server's metrics of the wave's window once more, and store them with it"

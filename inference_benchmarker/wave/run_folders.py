@@ -21,18 +21,22 @@ def runs_of(path: Path) -> list[Path]:
     return [RunDir.find(path).path]
 
 
-def latest_runs(folder: Path, number: int) -> list[Path]:
-    """The last so many runs of a folder, the last one last; BenchmarkError where there are fewer."""
-    found = _runs_in(folder)
+def latest_runs(folder: Path, number: int, *others: str) -> list[Path]:
+    """The last so many runs of a folder, the last one last; BenchmarkError where there are fewer.
+
+    ``others``: files of which one makes a folder as good as a run.
+    """
+    found = _runs_in(folder, *others)
     if len(found) < number:
         there = f"has {len(found)}" if found else "has none"
         raise BenchmarkError(f"{folder}: {there} of the {number} runs that this takes.", "Name run directories.")
     return found[-number:]
 
 
-def _runs_in(folder: Path) -> list[Path]:
+def _runs_in(folder: Path, *others: str) -> list[Path]:
     """By name, which begins with the time."""
     try:
-        return sorted(plan.parent for plan in folder.glob("*/plan.json") if is_file(plan))
+        names = (RunDir(folder).plan.name, *others)
+        return sorted({file.parent for name in names for file in folder.glob(f"*/{name}") if is_file(file)})
     except OSError:
         return []

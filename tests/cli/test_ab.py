@@ -63,6 +63,7 @@ class TestArguments:
         asked = asked_for(["old.py", "old.py", *RATE, *own])
         assert [plan.endpoint_name for plan in asked.plans.values()] == ["blue", "green"]
         assert [plan.factory_settings for plan in asked.plans.values()] == [{}, {"MODEL": "large"}]
+        assert asked.what == {"A": "old.py (blue)", "B": "old.py (green, MODEL=large)"}
 
     def test_addresses_keep_their_own_headers(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(HEADERS, "")
@@ -70,7 +71,7 @@ class TestArguments:
         asked = asked_for([*sides, *RATE, "--header-b", "X-Own: something", "--quiet"])
         assert asked.headers["A"] is None
         assert json.loads(asked.headers["B"] or "") == {"X-Own": "something"}
-        assert asked.what == dict(zip("AB", sides, strict=True))
+        assert asked.what == {"A": sides[0], "B": f"{sides[1]} (X-Own)"}
 
     def test_both_sides_have_the_headers_of_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(HEADERS, '{"X-Team": "a"}')

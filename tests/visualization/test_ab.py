@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -67,6 +69,16 @@ def test_waves_that_do_not_count_are_in_no_number(experiment: Experiment) -> Non
     assert "% slower at p50, 95%: " in headline(found)
 
 
+def test_the_ends_of_a_narrow_interval_are_told_apart(experiment: Experiment) -> None:
+    found = experiment.compare(experiment.read())
+    (row,) = [each for each in found.rows if each.name == "response_time.p50"]
+    assert row.change is not None
+    narrow = replace(row, low=row.change - 0.002, high=row.change + 0.002)
+    told = re.search(r"slower at p50, 95%: (\d+\.\d) to (\d+\.\d)%", headline(replace(found, rows=(narrow,))))
+    assert told is not None
+    assert told[1] != told[2]
+
+
 class TestCommands:
     def test_report_prints_it_again(self, experiment: Experiment, capsys: pytest.CaptureFixture[str]) -> None:
         assert cli.main(["report", str(experiment.folder)]) == 1
@@ -74,6 +86,21 @@ class TestCommands:
         assert "   A: old.py, 4 runs: VALID, 2,000 requests" in out
         assert out.splitlines()[-1] == "FAILED (1 of 1 limits broken)"
         assert err.splitlines() == ["1 wave left out: INVALID, aborted or interrupted.", f"Folder: {experiment.folder}"]
+
+    def test_without_a_folder_it_is_the_one_made_last(
+        self,
+        experiment: Experiment,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        stored(wave(drawn(1, seconds=1)), tmp_path / ".tmp").path.rename(".tmp/20260101T000000Z_benchmark")
+        (tmp_path / ".tmp" / "20260101T000001Z_ab").symlink_to(experiment.folder)
+        assert cli.main(["report"]) == 1
+        assert "   A: old.py, 4 runs: VALID" in capsys.readouterr().out
+        assert cli.main(["plot", "--plot-format", "html"]) == 0
+        assert (experiment.folder / "benchmark_plots.html").is_file()
 
     def test_plot_draws_the_runs_that_count(self, experiment: Experiment, tmp_path: Path) -> None:
         flags = ["--plot-format", "html", "--plot-output-dir", str(tmp_path), "--quiet"]
