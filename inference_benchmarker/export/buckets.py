@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -58,12 +57,7 @@ def buckets_of(histogram: Histogram, edges: tuple[float, ...] = EDGES_S) -> Buck
     """The times of a finer histogram; near an edge one is counted on either side, at most 1/128 of itself away."""
     counts = [0] * (len(edges) + 1)
     for bucket, count in histogram.counts.items():
-        counts[bisect_left(edges, _seconds(bucket))] += count
+        counts[bisect_left(edges, value_of(bucket) / NS)] += count
     ends = (min(histogram.counts), max(histogram.counts)) if histogram.counts else (0, 0)
-    least, most = map(_seconds, ends)
+    least, most = (value_of(bucket) / NS for bucket in ends)
     return Buckets(tuple(counts), histogram.total_s, least, most, edges)
-
-
-@cache
-def _seconds(bucket: int) -> float:
-    return value_of(bucket) / NS

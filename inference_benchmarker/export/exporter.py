@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
@@ -29,11 +30,20 @@ MOST_LABEL = 200
 
 
 class Exporter:
-    """The metrics of the waves so far, a new tuple whenever they change."""
+    """The metrics of the waves so far; they are made where somebody asks, in that one's thread."""
 
     def __init__(self) -> None:
-        self.metrics: tuple[Metric, ...] = metrics_of(())
         self._runs: dict[tuple[str, str], Figures] = {}
+        self._metrics: tuple[Metric, ...] | None = None
+        self._changing = threading.Lock()
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """All as they stand; the same tuple until something changes."""
+        with self._changing:
+            if self._metrics is None:
+                self._metrics = metrics_of(self._runs.values())
+            return self._metrics
 
     def follow(self, plan: WavePlan, run: str | None = None, endpoint: str | None = None) -> WaveExport:
         """A watcher of the next wave. ``run``: of which it is a part; None: a run of its own."""
@@ -46,8 +56,9 @@ class Exporter:
 
     def take(self, figures: Figures) -> None:
         """These stand from now on."""
-        self._runs[figures.labels["run"], figures.labels["endpoint"]] = figures
-        self.metrics = metrics_of(self._runs.values())
+        with self._changing:
+            self._runs[figures.labels["run"], figures.labels["endpoint"]] = figures
+            self._metrics = None
 
 
 class WaveExport:

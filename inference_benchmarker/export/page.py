@@ -8,13 +8,10 @@ from collections import deque
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
+from itertools import chain
 from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import TYPE_CHECKING, Any, cast
-
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector, CollectorRegistry
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.export.buckets import Buckets
@@ -28,6 +25,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 5.0  # with a reader that sends or takes nothing
 MOST_READERS = 8
+_NO_END = float("inf")
 DASHBOARD = Path(__file__).with_name("grafana_dashboard.json")
 _FRONT = """<!doctype html><meta charset="utf-8"><title>benchmark</title>
 <p>The running wave's figures: <a href="metrics">/metrics</a> for Prometheus,
@@ -114,7 +112,7 @@ class _Reader(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path == "/metrics":
             metrics = page.exporter.metrics
-            self._send(*exposition(metrics, self.headers.get("Accept", "")))
+            self._send(exposition(metrics), "text/plain; version=0.0.4; charset=utf-8")
             page.note(metrics)
         elif path == "/dashboard.json":
             self._send(DASHBOARD.read_bytes(), "application/json")
@@ -134,51 +132,32 @@ class _Reader(BaseHTTPRequestHandler):
         """Say nothing about readers."""
 
 
-class _Families(Collector):
-    """Metrics as prometheus_client takes them."""
-
-    def __init__(self, metrics: Iterable[Metric]) -> None:
-        self._metrics = metrics
-
-    def collect(self) -> Iterator[Any]:
-        """A family for each."""
-        return map(_family, self._metrics)
+def exposition(metrics: Iterable[Metric]) -> bytes:
+    """The metrics in Prometheus' text format. A page may have thousands of lines, and is read each second."""
+    return "".join(chain.from_iterable(map(_lines, metrics))).encode()
 
 
-def exposition(metrics: Iterable[Metric], accept: str = "") -> tuple[bytes, str]:
-    """The metrics in the format that a reader accepts, and the name of that format."""
-    registry = CollectorRegistry()
-    registry.register(_Families(metrics))
-    encode, kind = choose_encoder(accept)
-    return encode(registry), kind
-
-
-def _family(metric: Metric) -> Any:
-    name = metric.prometheus_name
-    if metric.kind == "histogram":
-        return _histogram(metric)
-    family = (CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily)(name, metric.about)
-    end = "_total" if metric.kind == "counter" else ""
+def _lines(metric: Metric) -> Iterator[str]:
+    name = metric.prometheus_name + ("_total" if metric.kind == "counter" else "")
+    yield f"# HELP {name} {_escaped(metric.about)}\n# TYPE {name} {metric.kind}\n"
     for point in metric.points:
-        assert not isinstance(point.value, Buckets)
-        family.add_sample(name + end, point.labels, point.value)
-    return family
+        labels = ",".join(f'{label}="{_quoted(value)}"' for label, value in point.labels.items())
+        value = point.value
+        if not isinstance(value, Buckets):
+            yield f"{name}{{{labels}}} {value!r}\n" if labels else f"{name} {value!r}\n"
+            continue
+        bucket = f'{name}_bucket{{{labels},le="'
+        for edge, count in value.cumulative():
+            yield f'{bucket}{"+Inf" if edge == _NO_END else edge}"}} {count}\n'
+        yield f"{name}_sum{{{labels}}} {value.total!r}\n{name}_count{{{labels}}} {value.count}\n"
 
 
-def _histogram(metric: Metric) -> HistogramMetricFamily:
-    name = metric.prometheus_name
-    family = HistogramMetricFamily(name, metric.about)
-    for point in metric.points:
-        assert isinstance(point.value, Buckets)
-        for edge, count in point.value.cumulative():
-            family.add_sample(f"{name}_bucket", {**point.labels, "le": _edge(edge)}, count)
-        family.add_sample(f"{name}_count", point.labels, point.value.count)
-        family.add_sample(f"{name}_sum", point.labels, point.value.total)
-    return family
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n")
 
 
-def _edge(edge: float) -> str:
-    return "+Inf" if edge == float("inf") else repr(edge)
+def _quoted(text: str) -> str:
+    return _escaped(text).replace('"', '\\"')
 
 
 def _no_port(where: PageAt, error: OSError) -> BenchmarkError:

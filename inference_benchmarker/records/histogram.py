@@ -12,6 +12,7 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections import Counter
+from functools import cache
 from itertools import accumulate
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Self
@@ -35,6 +36,7 @@ def _bucket(value: int) -> int:
 MOST_BUCKET = _bucket(1 << 63)
 
 
+@cache  # there are some ten thousand
 def value_of(bucket: int) -> float:
     """The middle of a bucket; of one that has room for a single whole number, that."""
     low, high = (_FLOAT.unpack(_BITS.pack(each << BUCKET_SHIFT))[0] for each in (bucket, bucket + 1))

@@ -173,7 +173,7 @@ def test_every_metric_that_is_asked_for_is_there_and_chosen_by_run_and_endpoint(
     count.named.metrics["hits"].merge(ValueCounts(1, 1.0, 1.0, 1.0))
     verdict = Verdict((Finding("too_few_samples", "warning", "1", "2", "More."),))
     running, over = figures(count), figures(count, verdict=verdict)
-    pages = [exposition(metrics_of([each]))[0].decode() for each in (running, over)]
+    pages = [exposition(metrics_of([each])).decode() for each in (running, over)]
     known = {name for text in pages for name, _ in samples(text)} | {
         f"benchmark_{name}_rate_per_second" for name in ("target", "sent", "completed")
     }

@@ -35,7 +35,7 @@ TIMES = st.lists(st.floats(1e-5, 900), min_size=1, max_size=200)
 
 
 def page(*given: Count) -> Samples:
-    return samples(exposition(metrics_of(map(figures, given)))[0].decode())
+    return samples(exposition(metrics_of(map(figures, given))).decode())
 
 
 def test_the_edges_are_close_and_those_of_limits_are_among_them() -> None:
@@ -96,7 +96,7 @@ def test_what_is_not_measured_is_not_told() -> None:
 def test_a_wave_that_is_over_has_its_verdict_and_findings() -> None:
     late = Finding("schedule_lag", "invalid", "9 ms", "5 ms", "Less.")
     verdict = Verdict((late, late, Finding("too_few_samples", "warning", "1", "2", "More.")))
-    found = samples(exposition(metrics_of([figures(count_of([1.0]), verdict=verdict)]))[0].decode())
+    found = samples(exposition(metrics_of([figures(count_of([1.0]), verdict=verdict)])).decode())
     assert sample(found, "verdict", verdict="INVALID") == 1
     assert sample(found, "verdict", verdict="VALID") == 0
     assert sample(found, "exit_code") == 3

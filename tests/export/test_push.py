@@ -20,11 +20,12 @@ from opentelemetry.sdk.resources import Resource
 from inference_benchmarker.cli.export_flags import Exports
 from inference_benchmarker.cli.exporting import exporting
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.export.buckets import EDGES_S
+from inference_benchmarker.export.buckets import COARSE_S, EDGES_S
 from inference_benchmarker.export.destination import Collector
 from inference_benchmarker.export.exporter import Exporter
 from inference_benchmarker.export.figures import metrics_of
 from inference_benchmarker.export.push import Push, metrics_data
+from inference_benchmarker.records.named_counts import ValueCounts
 from tests.exported import LABELS, count_of, figures
 
 if TYPE_CHECKING:
@@ -59,7 +60,14 @@ def by_name(data: MetricsData) -> dict[str, Any]:
 
 def test_the_metrics_are_the_sdks_own() -> None:
     count = count_of([0.02] * 5 + [2000.0], {"HttpError 503": 2})
+    count.named.labels["large"].times["latency"].update(count.cell.times["latency"].counts)
+    count.named.metrics["hits"].merge(ValueCounts(4, -2.0, -1.0, 1.0))
     found = by_name(metrics_data(metrics_of([figures(count)]), Resource({}), 1, 2))
+    (large,) = found["benchmark.label.latency"].data.data_points
+    assert (large.count, large.explicit_bounds) == (6, COARSE_S)
+    assert dict(large.attributes) == {**LABELS, "label": "large"}
+    (hits,) = found["benchmark.user_metric"].data.data_points
+    assert (hits.count, hits.sum, hits.min, hits.max, hits.bucket_counts) == (4, -2.0, -1.0, 1.0, (4,))
     sent = found["benchmark.requests.sent"]
     assert (sent.unit, sent.data.is_monotonic, sent.data.data_points[0].value) == ("{request}", True, 8)
     assert dict(sent.data.data_points[0].attributes) == LABELS
