@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.process
 
-OF_OTHERS = {"boto3", "botocore", "matplotlib", "pandas", "prometheus_client", "pytest", "scipy", "shtab", "yaml"}
+OF_OTHERS = {"boto3", "botocore", "matplotlib", "pandas", "pytest", "scipy", "shtab", "yaml"}
 OF_A_PAGE = {"flask", "jinja2", "socketio", "werkzeug"}  # Locust's, which is asked for by --ui
 OF_LOCUST = {"gevent", "locust", "requests"}
 OF_NUMBERS = {"numpy", "pyarrow"}
