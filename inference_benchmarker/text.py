@@ -10,6 +10,7 @@ MOST_PROSE = 100  # columns: longer lines are hard to read, however wide the ter
 _NO_BREAK = "\u00a0"
 _WIDE_SIGN = "\ufe0f"  # makes the sign before it an emoji, which takes two columns
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[mu]?s|min|h|[KMG]i?B(?:/s)?)\b)")
+_MOST_BEFORE_PROSE = 2  # cells of a line, such as a label or a time: with more it is the row of a table
 _CELLS = re.compile(r" *\S+(?: \S+)*")
 
 
@@ -86,7 +87,7 @@ def _indented(word: str, width: int, indent: str) -> str:
 def _folded(line: str, width: int) -> list[str]:
     place = line.rfind("  ") + 2 if "  " in line else 0
     before, words = line[:place], line[place:]
-    is_prose = columns(before) <= width // 2
+    is_prose = columns(before) <= width // 2 and len(_CELLS.findall(before)) <= _MOST_BEFORE_PROSE
     if columns(line) <= (min(width, MOST_PROSE) if is_prose else width):
         return [line]
     if not is_prose:

@@ -32,6 +32,13 @@ def test_a_long_line_goes_on_below_its_last_cell(text: str, shown: str) -> None:
     assert folded(text, 200) == text
 
 
+def test_prose_is_no_wider_than_is_easily_read_and_a_table_may_be() -> None:
+    table = "   Client    CPU  no core free  loop p99  longest block" + " " * 60 + "connections  open files"
+    assert folded(table, 199) == table
+    assert folded(f"   worker  12%  34%  20 MiB  {'▅' * 80}", 199) == f"   worker  12%  34%  20 MiB  {'▅' * 80}"
+    assert max(map(len, folded("   ! late: " + "word " * 40, 199).splitlines())) <= 100
+
+
 def test_a_report_is_folded_on_a_terminal_and_nowhere_else(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -112,7 +112,8 @@ def _wave(experiment: Experiment, asked: Asked, side: str, number: int, export: 
     _hand_on_headers(asked, side)
     plan = replace(asked.plans[side], output_dir=experiment.folder / side, seed=(asked.seed + number) % 2**32)
     quiet = asked.options.quiet or not has_terminal()  # elsewhere a line a wave is enough
-    view = export.follow(plan, live_view(plan, quiet=quiet), f"{side}: {asked.what[side]}")
+    foot = f"Round {number + 1} of {experiment.repeats}, {side}: {asked.what[side]}"
+    view = export.follow(plan, live_view(plan, quiet=quiet, foot=foot), f"{side}: {asked.what[side]}")
     wave = run_wave(plan, view, beside=export.beside())
     export.finish(wave)
     return wave

@@ -15,7 +15,7 @@ from inference_benchmarker.cli.exporting import exporting
 from inference_benchmarker.cli.pages import draw_capacity
 from inference_benchmarker.cli.ranking import before, rank
 from inference_benchmarker.cli.searching import refuse_scaling, removed_if_empty, search, served
-from inference_benchmarker.cli.terminal import how_far, print_report, say, say_nothing
+from inference_benchmarker.cli.terminal import how_far, passing, print_report, say, say_nothing
 from inference_benchmarker.cli.url_flags import take_endpoint, without_addresses
 from inference_benchmarker.cli.vary_flags import asked_of
 from inference_benchmarker.cli.verifying import planned_by, refuse_several, verify
@@ -67,6 +67,7 @@ def run(arguments: list[str]) -> int:
     tell = say_nothing if options["quiet"] else say
     if described is not None:
         tell(f"{described.words}.")
+    passing(f"Starting{' the embedded endpoint' if options['demo'] else ''}…", quiet=options["quiet"])
     with (
         exporting(exports, quiet=options["quiet"]) as export,
         embedded_endpoint(publish_interval_s=1) if options["demo"] else nullcontext(),

@@ -8,7 +8,8 @@ LIKENESS = "likeness"
 """The name under which encoding finds this: ``text.encode("ascii", LIKENESS)``."""
 _LIKE = {
     **dict(zip("▁▂▃▄▅▆▇█", "_.,:;+*#", strict=True)),
-    **dict.fromkeys("–—━─", "-"),
+    **dict.fromkeys("–—─", "-"),
+    "━": "=",
     **dict.fromkeys("‘’", "'"),
     **dict.fromkeys("“”", '"'),
     "✓": "+",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -42,20 +43,22 @@ class Row:
     alarm: bool = False
 
 
-def sparkline(points: Sequence[float | None], stop: int, width: int) -> str:
+def sparkline(points: Sequence[float | None], stop: int, width: int, minute: int = LINE_S) -> str:
     """A bar for each stretch of the last minute up to second ``stop``, as high as its highest point.
+
+    ``minute``: its seconds, fewer in a shorter wave.
 
     Stretches begin at whole multiples of their length, so that a bar stays as it is while it moves.
     """
     if width < 1:
         return ""
-    length = -(-LINE_S // width)
+    length = -(-minute // width)
     known: defaultdict[int, list[float]] = defaultdict(list)
     for second, point in enumerate(points, stop - len(points)):
         known[second // length] += [] if point is None else [point]
     highest = [max(known[place], default=None) for place in sorted(known)]
     top = max((value for value in highest if value is not None), default=0.0)
-    return "".join(" " if value is None else _bar(value, top) for value in highest)[-(LINE_S // length) :]
+    return "".join(" " if value is None else _bar(value, top) for value in highest)[-(minute // length) :]
 
 
 def _bar(value: float, top: float) -> str:
@@ -81,13 +84,19 @@ def _rates(plan: WavePlan, minute: list[Cell], recent: Cell, asked: Points, repe
     steady = isinstance(plan.load, OpenLoop) and plan.load.is_steady and not plan.load.replay and not plan.load.steered
     known = [rate for rate in asked[-WINDOW_S:] if rate is not None]
     rate = f"{sum(known) / len(known):,.4g}/s" if known else ""
-    if rate and not steady:
+    if rate and (repeated or not steady):
         yield Row("target", f"{sum(known) / len(known):,.1f}/s", asked)
-    of = f" of {rate}" if rate and steady else ""
-    yield Row("sent", f"{recent.sent / seconds:,.1f}/s{of}", [float(cell.sent) for cell in minute])
+    more = " with repeats" if repeated else f" of {rate}" if rate and steady else ""
+    yield Row("sent", f"{recent.sent / seconds:,.1f}/s{more}", [float(cell.sent) for cell in minute])
     if repeated:
         yield Row("repeats", f"{repeated:,}", [])
     yield Row("completed", f"{recent.ok / seconds:,.1f}/s", [float(cell.ok) for cell in minute])
+
+
+def minute_of(plan: WavePlan, stop: int) -> int:
+    """The seconds that a line is for, up to second ``stop``: of a wave that lasts less than a minute, its own."""
+    expected = LINE_S if plan.expected_s is None else math.ceil(plan.expected_s)
+    return min(max(expected, stop, 1), LINE_S)
 
 
 def last_arrival_ns(plan: WavePlan, spool_state: SpoolState) -> int | None:

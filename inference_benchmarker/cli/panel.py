@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.cli.live_lines import LINE_S, sparkline
+from inference_benchmarker.cli.live_lines import sparkline
 from inference_benchmarker.cli.screen import fitted
 from inference_benchmarker.text import columns
 
@@ -32,13 +32,16 @@ def head(elapsed: str, share: float | None, text: str, width: int) -> Line:
 
 
 def panel(
-    first: Line, rows: Sequence[Row], lists: Sequence[tuple[str, Sequence[Line]]], stop: int, width: int
+    first: Line, rows: Sequence[Row], lists: Sequence[tuple[str, Sequence[Line]]], *, stop: int, width: int, minute: int
 ) -> list[Line]:
-    """The head, the figures with their last minute up to second ``stop``, and lists of texts below them by name."""
+    """The head, the figures with their lines up to second ``stop``, and lists of texts below them by name.
+
+    ``minute``: the seconds that a line is for, fewer than 60 where the wave is shorter.
+    """
     half = (len(rows) + 1) // 2 if width >= TWO_COLUMNS else len(rows)
     sides = [rows[:half], rows[half:]] if half < len(rows) else [rows]
     room = (width - 1 - (len(sides) - 1) * _SPACE) // len(sides)
-    drawn = [_figures(side, stop, room) for side in sides]
+    drawn = [_figures(side, stop, room, minute) for side in sides]
     figures = [
         [piece for side in line for piece in (*_padded(side, room), (" " * _SPACE, ""))]
         for line in zip_longest(*drawn, fillvalue=())
@@ -47,17 +50,17 @@ def panel(
     return [first, *map(_stripped, figures), *below]
 
 
-def _figures(rows: Sequence[Row], stop: int, room: int) -> list[Line]:
+def _figures(rows: Sequence[Row], stop: int, room: int, minute: int) -> list[Line]:
     """Name, value and line of each row; the line has what names and values leave."""
     name = max([_USUAL_NAME, *(len(row.name) for row in rows)])
     value = min(max([_USUAL_VALUE, *(len(row.value) for row in rows)]), _MOST_VALUE)
     value = max(min(value, room - name - _SPACE), 1)
-    space = min(room - name - value - 2 * _SPACE, LINE_S)
+    space = min(room - name - value - 2 * _SPACE, minute)
     return [
         [
             (row.name.ljust(name + _SPACE), "dim"),
             *_padded(fitted([(row.value, "alarm" if row.alarm else "bold")], value), value + _SPACE),
-            (sparkline(row.points, stop, space), "yellow" if row.alarm else "cyan"),
+            (sparkline(row.points, stop, space, minute), "yellow" if row.alarm else "cyan"),
         ]
         for row in rows
     ]

@@ -12,6 +12,7 @@ from inference_benchmarker.cli.live_lines import (
     about,
     error_names,
     last_arrival_ns,
+    minute_of,
     rows,
     server_texts,
     stage_text,
@@ -207,7 +208,9 @@ class PanelView:
             ("errors by name", _cells(error_names(spool_state.feed), "alarm")),
             ("server", _cells(server_texts(readings))),
         ]
-        return panel(first, rows(self._plan, spool_state), lists, spool_state.whole_seconds, width)
+        stop = spool_state.whole_seconds
+        minute = minute_of(self._plan, stop)
+        return panel(first, rows(self._plan, spool_state), lists, stop=stop, width=width, minute=minute)
 
 
 def _cells(texts: Sequence[str], colour: str = "") -> list[Line]:

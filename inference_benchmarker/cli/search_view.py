@@ -10,40 +10,57 @@ from inference_benchmarker.units import NS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from inference_benchmarker.cli.screen import Screen
     from inference_benchmarker.wave.spool_state import SpoolState
 
+    Text = Callable[[SpoolState, int], str]
+    """The line of this moment."""
+
 LINE_INTERVAL_NS = 10 * NS
-_EMPTIED = "\r\x1b[K"
 
 
 class SearchView:
-    """``text``: the line of this moment. On a terminal it is overwritten, elsewhere written every ten seconds."""
+    """Keeps the line up to date on a terminal."""
 
-    def __init__(self, text: Callable[[SpoolState, int], str], stream: TextIO, width: Callable[[], int] | None) -> None:
-        self._text, self._stream, self._width = text, stream, width
-        self._next_ns = 0
-        self._shown = False
+    def __init__(self, text: Text, screen: Screen) -> None:
+        self._text = text
+        self._screen = screen
+
+    def starting(self, what: str, _: float) -> None:
+        """A wave has not begun."""
+        self._screen.show([[(what, "")]])
 
     def say(self, message: str) -> None:
         """A sentence about what happens now."""
-        self.close()
-        self._write(plain_lines(message) + "\n")
+        self._screen.print(message)
 
     def update(self, spool_state: SpoolState, now_ns: int) -> None:
         """The wave goes on."""
-        if self._width is not None:
-            self._shown = True
-            self._write(_EMPTIED + self._text(spool_state, now_ns)[: self._width() - 1])
-        elif now_ns >= self._next_ns:
-            self._next_ns = max(self._next_ns, now_ns) + LINE_INTERVAL_NS
-            self._write(self._text(spool_state, now_ns) + "\n")
+        self._screen.show([[(self._text(spool_state, now_ns), "")]])
 
     def close(self) -> None:
-        """Leave nothing in the line."""
-        if self._shown:
-            self._shown = False
-            self._write(_EMPTIED)
+        """Take the line away."""
+        self._screen.clear()
 
-    def _write(self, text: str) -> None:
-        self._stream.write(text)
+
+class SearchLines:
+    """Writes the line every ten seconds, where there is no terminal."""
+
+    def __init__(self, text: Text, stream: TextIO) -> None:
+        self._text = text
+        self._stream = stream
+        self._next_ns = 0
+
+    def say(self, message: str) -> None:
+        """A sentence about what happens now."""
+        self._stream.write(plain_lines(message) + "\n")
         self._stream.flush()
+
+    def update(self, spool_state: SpoolState, now_ns: int) -> None:
+        """The wave goes on."""
+        if now_ns >= self._next_ns:
+            self._next_ns = max(self._next_ns, now_ns) + LINE_INTERVAL_NS
+            self.say(self._text(spool_state, now_ns))
+
+    def close(self) -> None:
+        """Nothing to close."""

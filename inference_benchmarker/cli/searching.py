@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.exporting import Export
 from inference_benchmarker.cli.server_metrics import blocks_of, say_warnings
-from inference_benchmarker.cli.terminal import print_report, say, say_nothing, search_view
+from inference_benchmarker.cli.terminal import for_now, print_report, say, say_nothing, search_view
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.redact import redact
 
@@ -145,7 +145,7 @@ def _server(blocks: list[dict[str, Any]], question: Question, options: dict[str,
     """Whoever is asked about the server; what will probably bring nothing is said now."""
     from server_capacity.capacity.server_side import ServerSide
 
-    server = ServerSide(blocks, os.environ, question.plan.server_limits, tell)
+    server = ServerSide(blocks, os.environ, question.plan.server_limits, for_now(tell))
     if not options["quiet"]:
         say_warnings(options["endpoint_config"], server.sources, None)
     return server

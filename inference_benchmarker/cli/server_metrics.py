@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.cli.terminal import print_report, report_width, say, say_nothing
+from inference_benchmarker.cli.terminal import print_report, report_width, say, say_nothing, separate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -83,6 +83,7 @@ def print_with_metrics(
             print_report(wave.texts(report_width())[0] + "\n")
         wave = with_metrics(wave, sources, follower or follower_of(sources), tell)
         if not options["json"]:
+            separate(quiet=options["quiet"])
             print_report(wave.texts(report_width())[1])
     return wave
 

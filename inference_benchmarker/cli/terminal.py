@@ -28,6 +28,7 @@ SLOW_S = 2.0  # what takes longer has somebody asking how far it is
 _AGAIN_S = 0.2
 _LEAST_WIDTH = 30  # of a terminal whose lines are worth folding
 _EMPTIED = "\r\x1b[K"
+_WAITING = "⏳"
 
 
 def say(message: str) -> None:
@@ -35,6 +36,12 @@ def say(message: str) -> None:
     _PASSING.empty()
     width = _width(sys.stderr) - 1 if sys.stderr.isatty() else 0
     print(folded(plain_lines(message), width) if width > _LEAST_WIDTH else message, file=sys.stderr, flush=True)
+
+
+def separate(*, quiet: bool | None) -> None:
+    """An empty line between what was said and the part of a report below it, where one terminal shows both."""
+    if not quiet and sys.stderr.isatty() and sys.stdout.isatty():
+        say("")
 
 
 def say_nothing(_: str) -> None:
@@ -88,28 +95,34 @@ def write_file(data: bytes) -> None:
         sys.stdout.write_bytes(data)
 
 
-def live_view(plan: WavePlan, sources: Sequence[Newest] = (), *, quiet: bool | None) -> Live:
-    """The view of a running wave: a panel on a terminal, with the newest of the ``sources``; plain lines elsewhere."""
+def live_view(plan: WavePlan, sources: Sequence[Newest] = (), *, quiet: bool | None, foot: str = "") -> Live:
+    """The view of a running wave: a panel on a terminal, with the newest of the ``sources``; plain lines elsewhere.
+
+    ``foot``: the panel's last line, such as which of several waves it is.
+    """
     from inference_benchmarker.cli.progress import PanelView, PlainView
     from inference_benchmarker.cli.screen import Screen
     from inference_benchmarker.engine.live import Nobody
 
     if quiet:
         return Nobody()
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    if not _can_draw():
         return PlainView(plan, sys.stderr)
-    return PanelView(plan, Screen(_styled(sys.stderr), colours=wanted(sys.stderr)), sources)
+    view = PanelView(plan, Screen(_styled(sys.stderr), colours=wanted(sys.stderr)), sources)
+    view.set_foot(foot)
+    return view
 
 
 def search_view(plan: WavePlan, text: Callable[[SpoolState, int], str] | None, *, quiet: bool | None) -> Live:
     """The view of a wave of a search: of an adaptive one the line that ``text`` gives, of any other as of a wave."""
     if text is None or quiet:
         return live_view(plan, quiet=quiet)
-    from inference_benchmarker.cli.search_view import SearchView
+    from inference_benchmarker.cli.screen import Screen
+    from inference_benchmarker.cli.search_view import SearchLines, SearchView
 
-    on_terminal = sys.stderr.isatty()
-    stream = _styled(sys.stderr) if on_terminal else sys.stderr
-    return SearchView(text, stream, (lambda: _width(sys.stderr)) if on_terminal else None)
+    if not _can_draw():
+        return SearchLines(text, sys.stderr)
+    return SearchView(text, Screen(_styled(sys.stderr), colours=wanted(sys.stderr)))
 
 
 @contextmanager
@@ -127,6 +140,23 @@ def at_the_keys(plan: WavePlan, live: Live) -> Iterator[KeyPilot | None]:
     assert isinstance(live, PanelView), "it is asked for on a terminal alone"
     with Keys(sys.stdin.fileno()) as keys:
         yield KeyPilot(keys.pressed, plan.load.rate, live.set_foot)
+
+
+def for_now(tell: Callable[[str], None]) -> Callable[[str], None]:
+    """Says by ``tell``; but that something is waited for is said, on a terminal, in a line that the next overwrites."""
+
+    def say_or_pass(message: str) -> None:
+        if message.startswith(_WAITING) and sys.stderr.isatty():
+            passing(message)
+        else:
+            tell(message)
+
+    return tell if tell is say_nothing else say_or_pass
+
+
+def _can_draw() -> bool:
+    """Tells whether lines can be written again in place."""
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def has_terminal() -> bool:

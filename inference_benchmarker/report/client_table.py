@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.text import wrapped
 from inference_benchmarker.units import MIB
-from inference_benchmarker.wording import duration_text
+from inference_benchmarker.wording import INDENT, duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,8 +57,14 @@ def _worker_row(number: int, use: WorkerUse) -> list[str]:
     ]
 
 
-def host_lines(host: HostUse) -> Iterator[str]:
-    """The host's CPU, then its memory and network."""
+def host_lines(host: HostUse, width: int | None = None) -> Iterator[str]:
+    """The host's CPU, then its memory and network; below the first word where a line is wider than ``width``."""
+    label = f"{INDENT}host: "
+    for line, before in zip(_host_facts(host), (label, " " * len(label)), strict=True):
+        yield from [before + line] if width is None else wrapped(line, width, before, " " * len(label))
+
+
+def _host_facts(host: HostUse) -> Iterator[str]:
     cpu = [f"CPU {_percent(host.cpu_share_mean)} of {host.cores} cores (max {_percent(host.cpu_share_max)})"]
     if host.steal_share_mean is not None:
         cpu.append(f"{_percent(host.steal_share_mean)} stolen by other guests")
@@ -65,14 +72,14 @@ def host_lines(host: HostUse) -> Iterator[str]:
         cpu.append(
             f"{duration_text(host.throttled_s)} throttled by the cgroup" if host.throttled_s else "not throttled"
         )
-    yield "host: " + ", ".join(cpu)
+    yield ", ".join(cpu)
     rest = []
     if host.memory_available_bytes is not None:
         free, total = host.memory_available_bytes / MIB, host.memory_total_bytes / MIB
         rest.append(f"{free:,.0f} of {total:,.0f} MiB memory free")
     sent, received = host.network_sent_bytes_per_s, host.network_received_bytes_per_s
     rest.append(f"network {_rate(sent)} out, {_rate(received)} in")
-    yield "      " + ", ".join(rest)
+    yield ", ".join(rest)
 
 
 def process_rows(processes: tuple[ProcessUse, ...]) -> Iterator[list[str]]:

@@ -114,7 +114,7 @@ def _with_limit(finding: Finding) -> str:
     if finding.code in _SENTENCES:
         return f"{_SENTENCES[finding.code]}{finding.measured}"
     name = "" if finding.code in ("success_below_threshold", "rate_missed") else f"{finding.code} "
-    return f"{name}{finding.measured} (limit {finding.limit})"
+    return f"{name}{finding.measured.partition(';')[0]} (limit {finding.limit})"  # what else was seen stands below
 
 
 def _answers(summary: Summary) -> str:

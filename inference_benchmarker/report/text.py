@@ -204,7 +204,7 @@ def _client_section(facts: WaveFacts, verdict: Verdict, width: int | None) -> It
         return
     yield from aligned(client_table.worker_rows(facts), width)
     if facts.host is not None:
-        yield from (_INDENT + line for line in client_table.host_lines(facts.host))
+        yield from client_table.host_lines(facts.host, width)
 
 
 def _diagnosis_section(facts: WaveFacts, summary: Summary, verdict: Verdict, width: int) -> Iterator[str]:

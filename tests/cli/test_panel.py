@@ -104,7 +104,8 @@ def test_repeats_stand_below_what_was_sent() -> None:
     scene = Scene(STEADY).second(300, 100)
     assert not any(row.name == "repeats" for row in scene.rows())
     scene.state.workers[0].ledger = replace(scene.state.workers[0].ledger, repeated=1_200)
-    assert [row.name for row in scene.rows()][:3] == ["sent", "repeats", "completed"]
+    assert [row.name for row in scene.rows()][:4] == ["target", "sent", "repeats", "completed"]
+    assert scene.value("sent") == "300.0/s with repeats"
     assert scene.value("repeats") == "1,200"
 
 
@@ -121,6 +122,16 @@ def test_repeats_stand_below_what_was_sent() -> None:
 def test_the_stage_is_told_with_the_time_it_has_left(at_s: float, text: str) -> None:
     assert stage_text(STAGED, at_s) == text
     assert stage_text(STEADY, at_s) == ""
+
+
+def test_the_line_of_a_short_wave_has_all_the_room() -> None:
+    short = Scene(replace(STEADY, bounds=Bounds(Decimal(12))))
+    for _ in range(6):
+        short.second(200, 200)
+    assert short.lines(80)[1].endswith("  " + "▇" * 6), "a bar a second"
+    for _ in range(60):
+        short.second(0, 0)
+    assert len(short.lines(80)[1].split()[-1]) == 30, "a drain of a minute is a minute again"
 
 
 @pytest.mark.parametrize(

@@ -102,14 +102,22 @@ class TestRows:
 class TestHostLine:
     def test_a_host_of_which_all_is_known(self) -> None:
         assert list(host_lines(FULL_HOST)) == [
-            "host: CPU 26% of 8 cores (max 50%), 1.2% stolen by other guests, not throttled",
-            "      3,000 of 16,000 MiB memory free, network 1.5 MB/s out, 12.3 MB/s in",
+            "   host: CPU 26% of 8 cores (max 50%), 1.2% stolen by other guests, not throttled",
+            "         3,000 of 16,000 MiB memory free, network 1.5 MB/s out, 12.3 MB/s in",
         ]
 
     def test_what_is_not_known_is_not_told(self) -> None:
         assert list(host_lines(SPARSE_HOST)) == [
-            "host: CPU 26% of 8 cores (max 50%)",
-            "      network 1.5 MB/s out, 12.3 MB/s in",
+            "   host: CPU 26% of 8 cores (max 50%)",
+            "         network 1.5 MB/s out, 12.3 MB/s in",
+        ]
+
+    def test_on_a_narrow_terminal_each_goes_on_below_its_first_word(self) -> None:
+        assert list(host_lines(FULL_HOST, 60)) == [
+            "   host: CPU 26% of 8 cores (max 50%), 1.2% stolen by other",
+            "         guests, not throttled",
+            "         3,000 of 16,000 MiB memory free, network 1.5 MB/s",
+            "         out, 12.3 MB/s in",
         ]
 
     def test_throttling_is_told_by_its_time(self) -> None:
@@ -200,7 +208,7 @@ class TestReport:
         assert "CLIENT BOTTLENECK detected: worker_cpu, worker 0 used 95% of a core" in text
         for line in aligned(worker_rows(facts)):
             assert line in text.splitlines()
-        assert {f"   {line}" for line in host_lines(FULL_HOST)} <= set(text.splitlines())
+        assert set(host_lines(FULL_HOST)) <= set(text.splitlines())
         assert text.index("   host: ") < text.index("CLIENT BOTTLENECK") < text.index("VALID (client-limited)")
         assert "Process" not in text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -167,10 +168,13 @@ def test_any_report_fits_any_terminal_with_all_its_words(facts: WaveFacts, width
     summary = summarise(facts)
     verdict = judge(facts, summary)
     whole = words(plain_lines(to_text(facts, summary, verdict)))
-    shown = folded(plain_lines(to_text(facts, summary, verdict, width=width)), width)
+    fitted = plain_lines(to_text(facts, summary, verdict, width=width))
+    shown = folded(fitted, width)
     for line in shown.splitlines():
         assert columns(line) <= width or len(line.split()) == 1, line
     assert set(words(shown)) == set(whole)
+    rows = {line for line in fitted.splitlines() if len(re.split(" {2,}", line.strip())) > 3 and columns(line) <= width}
+    assert rows <= set(shown.splitlines()), "a row of a table is one line"
     assert not whole - words(shown)
 
 
