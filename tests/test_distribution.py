@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _NAME = f"inference_benchmarker-{__version__}"
 _PACKAGES = ("inference_benchmarker", "factories", "server_capacity", "client_capacity", "visualization")
-_SOURCES = (*_PACKAGES, "tests", "docs")
+_SOURCES = (*_PACKAGES, "delivery", "tests", "docs", ".ci")
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,17 @@ def test_the_source_holds_what_its_tests_need(built: Path) -> None:
     with tarfile.open(built / f"{_NAME}.tar.gz") as source:
         held = {name.partition("/")[2] for name in source.getnames()}
     assert _tracked(*_SOURCES) <= held
-    assert {"benchmark", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "mkdocs.yml"} <= held
+    assert {
+        ".dockerignore",
+        "Dockerfile",
+        "action.yml",
+        "benchmark",
+        "README.md",
+        "CHANGELOG.md",
+        "LICENSE",
+        "pyproject.toml",
+        "mkdocs.yml",
+    } <= held
 
 
 @pytest.mark.slow
