@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
-from inference_benchmarker.cli.ab_flags import OF_A_SIDE
+from inference_benchmarker.cli.ab_flags import OF_A_SIDE, Asked, asked_for
+from inference_benchmarker.cli.wave import wave_of
 from inference_benchmarker.embedded.running import listen
 from inference_benchmarker.exit_codes import INVALID, MISSED
 from inference_benchmarker.facts.client_samples import Sample
@@ -54,6 +55,7 @@ ENDPOINT_LINE = "benchmark endpoint --port 8080"
 PORTS = ("8080", "8081", "8082", "8083", "8084", "8085")
 BUILT_ON_RUNS = ("benchmark --compare", "benchmark --plot")
 SIDE_BY_SIDE = 4
+FENCE = re.MULTILINE | re.DOTALL
 RUN_DIR = re.compile(r"\.tmp/\d{8}T\d{6}Z_benchmark")
 SHORTER = (
     (re.compile(rf"^{ENDPOINT_LINE}$"), f"{ENDPOINT_LINE} --publish-interval 1"),
@@ -345,6 +347,21 @@ def test_a_command_that_a_page_only_shows_is_executed_on_another() -> None:
     executed = {line for each in _everything() if each.language != "text" for line in each.commands}
     commands = {line for line in shown - executed if re.match(r"(\./)?benchmark ", line)}
     assert [line for line in commands if "aiperf" not in line and not line.startswith("benchmark ab ")] == []
+
+
+def test_a_wave_that_a_page_only_shows_could_be_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it takes hours, or is a step of a workflow, or of A and B: its flags and their values are read."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "new").mkdir()
+    for name in ("my_endpoint.py", "new/my_endpoint.py", "request.json"):
+        (tmp_path / name).write_text("{}")
+    executed = {line for block in _everything() for line in block.commands if block.language in ("bash", "yaml")}
+    fences = (found for page in (README, *SITE) for found in re.findall(r"^```\w*\n(.*?)^```", page.read_text(), FENCE))
+    lines = {line.strip().removeprefix("$ ") for text in fences for line in text.replace("\\\n", "").splitlines()}
+    shown = [line for line in lines - executed if re.match(r"benchmark (ab |--factories-file )", line)]
+    words = [shlex.split(line, comments=True)[1:] for line in shown if "--aiperf" not in line]
+    read = [asked_for(rest[1:]) if rest[0] == "ab" else wave_of(rest) for rest in words]
+    assert sum(isinstance(each, Asked) for each in read) >= 3
 
 
 def _everything() -> list[Block]:

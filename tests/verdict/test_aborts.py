@@ -21,14 +21,18 @@ if TYPE_CHECKING:
 CONDITION = "success<50%@3s"
 
 
-def ended(aborted: Aborted | None, *, failed_from: int = 30, **more: Any) -> WaveFacts:
-    """A wave of 20/s for a minute that was stopped after five seconds; requests fail from one of them on."""
+def ended(aborted: Aborted | None, *, failed_from: int = 30, late_ns: int = 0, **more: Any) -> WaveFacts:
+    """A wave of 20/s for a minute that was stopped after five seconds; requests fail from one of them on.
+
+    ``late_ns``: by how much each was sent after its due time.
+    """
     plan = open_plan("20", "60", abort_on=(AbortOn.parse(CONDITION),))
     records = [
         record._replace(outcome="failed", error="ConnectionRefusedError") if record.index >= failed_from else record
         for record in on_time(plan)
         if record.due < 5 * NS
     ]
+    records = [each._replace(sent=each.sent + late_ns, done=each.done + late_ns) for each in records]
     return observe(plan, records, stopped_at=5 * NS, aborted=aborted, **more)
 
 
@@ -72,6 +76,16 @@ def test_a_wave_without_one_answer_says_first_that_it_was_aborted() -> None:
     )
     assert [finding.code for finding in verdict.findings][:2] == ["aborted", "success_below_threshold"]
     assert "VALID (aborted, 1 threshold missed)" in to_text(facts, summary, verdict)
+
+
+@pytest.mark.parametrize(("failed_from", "outcome"), [(0, ("VALID", 1)), (30, ("INVALID", 3))])
+def test_a_late_client_spoils_no_time_of_an_endpoint_that_was_never_there(
+    failed_from: int, outcome: tuple[str, int]
+) -> None:
+    facts = ended(Aborted("", None, 62, 4), failed_from=failed_from, late_ns=90 * NS // 1000)
+    verdict = judge(facts, summarise(facts))
+    assert (verdict.word, verdict.exit_code) == outcome
+    assert verdict.limited_by == (None if outcome[0] == "VALID" else "client")
 
 
 def test_that_it_was_aborted_comes_before_why_it_is_invalid() -> None:

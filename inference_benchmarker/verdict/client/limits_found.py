@@ -55,11 +55,16 @@ CAUSES: frozenset[FindingCode] = frozenset(
 def limits_found(facts: WaveFacts, summary: Summary) -> list[Finding]:
     """The findings: ``server_limited`` where the endpoint fell behind before anything of this side explains it."""
     evidence = Evidence(facts, summary)
-    found = [*worker_findings(evidence), *network_findings(evidence)]
+    found = [*([] if _was_dead(facts) else worker_findings(evidence)), *network_findings(evidence)]
     clean_ns = _clean_until_ns(evidence, found)
     server = list(endpoint_findings(evidence, clean_ns)) or list(islice(_stage_findings(evidence, clean_ns), 1))
     own = [as_consequence(evidence, finding) if server else finding for finding in found]
     return [*server, *([] if server else standstill_findings(evidence)), *own]
+
+
+def _was_dead(facts: WaveFacts) -> bool:
+    """The endpoint was dead all along: there is no time of an answer that a late client could have spoilt."""
+    return facts.aborted is not None and not facts.aborted.condition and not facts.ledger.ok
 
 
 def _stage_findings(evidence: Evidence, clean_ns: int | None) -> Iterator[Finding]:
