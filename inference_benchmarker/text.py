@@ -11,12 +11,18 @@ _NO_BREAK = "\u00a0"
 _WIDE_SIGN = "\ufe0f"  # makes the sign before it an emoji, which takes two columns
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[mu]?s|min|h|[KMG]i?B(?:/s)?)\b)")
 _MOST_BEFORE_PROSE = 2  # cells of a line, such as a label or a time: with more it is the row of a table
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _CELLS = re.compile(r" *\S+(?: \S+)*")
 
 
 def plain(text: str) -> str:
     """A name or path of the user without what would break a line, a terminal, or XML."""
     return text if text.isascii() and text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+
+
+def is_utf8(text: str) -> bool:
+    """Tells whether a text can be written: an argument of other bytes has surrogates for them."""
+    return text.isascii() or not _SURROGATE.search(text)
 
 
 def plain_lines(text: str) -> str:

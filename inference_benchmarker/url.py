@@ -7,13 +7,15 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.redact import HIDDEN, redact
+from inference_benchmarker.text import is_utf8
 
 PORTS = {"http": 80, "https": 443}
+_NO_SIGN = re.compile(r"[\s\x00-\x1f\ud800-\udfff]")
 
 
 def http_address(url: object) -> SplitResult | None:
     """The parts of an address that begins with http:// or https:// and names a host; None where it is none."""
-    if not isinstance(url, str) or re.search(r"[\s\x00-\x1f]", url):
+    if not isinstance(url, str) or _NO_SIGN.search(url):
         return None
     try:
         parts = urlsplit(url)
@@ -49,8 +51,8 @@ def _mended(text: str) -> str:
     from difflib import get_close_matches
 
     scheme, separator, rest = text.partition("://")
-    if re.search(r"[\s\x00-\x1f]", text):
-        return "It has a blank in it: write %20 for one."
+    if _NO_SIGN.search(text):
+        return "It has a blank in it: write %20 for one." if is_utf8(text) else "It has a byte that is no UTF-8 in it."
     if scheme.lower() in ("unix", "http+unix") or text.startswith(("/", "unix:")):
         return "A Unix socket has none: give it a port, as `socat TCP-LISTEN:8080,fork UNIX-CONNECT:PATH` does."
     if slip := re.match(r"(https?)(?::/|//)(?!/)(.+)", text, re.IGNORECASE):

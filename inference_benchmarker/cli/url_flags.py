@@ -15,6 +15,7 @@ from inference_benchmarker.cli.header_flags import headers_of, of_environment, o
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.packaged import HTTP_FILE, packaged
 from inference_benchmarker.redact import HEADERS, redact
+from inference_benchmarker.text import is_utf8
 from inference_benchmarker.url import endpoint_address
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ VARIABLE = "BENCHMARK_"
 _NO_SETTINGS = (HEADERS, "BENCHMARK_API_KEY", "BENCHMARK_DEMO_URL")
 _KEYS = ("BENCHMARK_API_KEY", "OPENAI_API_KEY")
 _SECRET = re.compile(r"KEY|TOKEN(?!S)|SECRET|PASSWORD|CREDENTIAL")
+_IN_A_FILE = " Bytes are given in a file: --body @FILE."
 _HOST = r"(\[[\da-f:]+\]|[\w-]+(\.[\w-]+)*)"
 _ADDRESS = re.compile(rf"[a-z+]{{2,12}}:/|{_HOST}:\d+(/|$)|localhost(/|$)", re.IGNORECASE)
 
@@ -38,7 +40,13 @@ def _setting(_: str, text: str) -> tuple[str, str]:
         raise BenchmarkError(f"--set must be NAME=VALUE, not {redact(text)[:100]!r}.")
     if _SECRET.search(name.upper()):
         raise BenchmarkError(f"--set {name.strip()}: its value would be stored; give a secret by the environment.")
-    return name.strip(), value
+    return name.strip(), _text(f"--set {name.strip()}", value)
+
+
+def _text(flag: str, text: str) -> str:
+    if not is_utf8(text):
+        raise BenchmarkError(f"{flag} has a byte that is no UTF-8.{_IN_A_FILE if flag == '--body' else ''}")
+    return text
 
 
 SET_FLAG = Flag(
@@ -51,17 +59,19 @@ SET_FLAG = Flag(
     repeatable=True,
 )
 URL_FLAGS = [
-    Flag("--body", "TEXT|@FILE", "what is sent to an address; of a .jsonl file, a line for each request in turn"),
+    Flag(
+        "--body", "TEXT|@FILE", "what is sent to an address; of a .jsonl file, a line for each request in turn", _text
+    ),
     Flag(
         "--header",
         "'K: V'",
         "a header for an address, repeatable; $VAR in it is taken from the environment, and it is stored nowhere",
         repeatable=True,
     ),
-    Flag("--method", "M", "how an address is asked (default: GET, with a --body POST)"),
-    Flag("--content-type", "T", "of the --body (default: JSON where it is that, else by the file's name)"),
-    Flag("--model", "NAME", "at an address of OpenAI's API (default: the only one that it serves)"),
-    Flag("--prompt", "TEXT", "what such a model is asked each time (default: other words with each request)"),
+    Flag("--method", "M", "how an address is asked (default: GET, with a --body POST)", _text),
+    Flag("--content-type", "T", "of the --body (default: JSON where it is that, else by the file's name)", _text),
+    Flag("--model", "NAME", "at an address of OpenAI's API (default: the only one that it serves)", _text),
+    Flag("--prompt", "TEXT", "what such a model is asked each time (default: other words with each request)", _text),
     Flag("--input-tokens", "N", "the length of such words, a word a token (default: 200)", parse_int),
     Flag("--output-tokens", "N", "the most tokens of an answer (default: 128)", parse_int),
 ]

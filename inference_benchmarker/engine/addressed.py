@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import mimetypes
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -162,13 +163,29 @@ def _body(text: str, problems: list[str]) -> dict[str, str]:
     """The setting of a body: the text itself, or the file that it names."""
     if not text.startswith("@"):
         return {"BODY": text}
-    file = Path(text[1:]).expanduser()
+    file = Path(text[1:])
+    with suppress(RuntimeError):  # nobody has that home
+        file = file.expanduser()
     if text == "@-":
         problems.append("--body @-: standard input is not read; give a file, as in --body @request.json.")
     elif not file.is_file():
-        instead = "this is a folder; give a file in it" if file.is_dir() else "there is no such file"
+        pipe = "this is a pipe or a device, which no two processes can read; give a file"
+        instead = pipe if file.exists() else "there is no such file"
+        instead = "this is a folder; give a file in it" if file.is_dir() else instead
         problems.append(f"--body {text}: {instead}. A body that is no file is given without @.")
+    elif reason := _unreadable(file):
+        problems.append(f"--body {text}: cannot be read ({reason}).")
     return {"BODY_FILE": str(file.resolve())}
+
+
+def _unreadable(file: Path) -> str:
+    """The system's words on a file that cannot be read; nothing of one that can."""
+    try:
+        with file.open("rb") as opened:
+            opened.read(1)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def _shown(body: dict[str, str]) -> str:
@@ -186,7 +203,7 @@ def _content_type(body: dict[str, str]) -> str:
     if file.suffix in _LINES:
         return JSON
     by_name, _ = mimetypes.guess_type(file.name)
-    if by_name or not file.is_file():
+    if by_name or not file.is_file() or _unreadable(file):
         return by_name or JSON
     with file.open("rb") as opened:
         return JSON if _is_json(opened.read(_MOST_LOOKED_AT)) else "application/octet-stream"

@@ -88,6 +88,16 @@ def test_an_address_stands_where_it_likes_but_not_for_a_flags_value() -> None:
         (["http://h", "--header", "A: $NOT_SET_HERE"], "--header A: $NOT_SET_HERE is not set, or empty"),
         (["http://h", "--header", "a-b: 1", "--header", "A-B: 2"], "--header A-B is given twice"),
         (["http://h", "--body", "a", "--content-type", "a\r\nB: c"], "--content-type has a line break"),
+        (
+            ["http://h", "--body", "\udcff"],
+            "--body has a byte that is no UTF-8. Bytes are given in a file: --body @FILE.",
+        ),
+        (["http://h/v1", "--model", "m\udcff"], "--model has a byte that is no UTF-8."),
+        (["http://h/\udcff"], "It has a byte that is no UTF-8 in it."),
+        (["http://a:\udcff@h/"], "In a password, signs are written as %XX"),
+        (["http://h", "--body", "@/proc/self/mem"], "--body @/proc/self/mem: cannot be read (Input/output error)."),
+        (["http://h", "--body", "@/dev/null"], "--body @/dev/null: this is a pipe or a device"),
+        (["http://h", "--body", "@~nobody-of-that-name/a"], "--body @~nobody-of-that-name/a: there is no such file"),
         (["http://h", "--header", "content-length: 1"], "--header Content-Length: the client sets it itself"),
         (["http://h", "--header", "A: \u20ac"], "--header A: its value has a line break or a character that no header"),
         (
