@@ -30,6 +30,7 @@ COLUMNS = (
     *("success_rate", *(f"{name}_rate" for name in _RATES), "server_rps", "goodput_rate", "goodput_share"),
     *(f"{time}_{statistic}_s" for time in _TIMES for statistic in _STATISTICS),
     *("tokens_in", "tokens_out", "tokens_out_per_s", "limits_kept", "limits_missed", "missed", "errors", "metrics"),
+    "aborted",
 )
 """What a row has, in this order. Times are in seconds; a cell is empty where nothing was measured."""
 UNREADABLE = "UNREADABLE"
@@ -79,6 +80,7 @@ def csv_row(facts: WaveFacts, summary: Summary, verdict: Verdict, run: str) -> d
         "missed": "; ".join(f"{row.expression}: {row.measured}" for row in limits if row.outcome == "missed"),
         "errors": "; ".join(f"{row.key}: {row.count}" for row in summary.errors),
         "metrics": "; ".join(f"{name}: {metric.mean!r}" for name, metric in summary.metrics.items()),
+        "aborted": next((each.measured for each in verdict.findings if each.code == "aborted"), None),
     }
 
 

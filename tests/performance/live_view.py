@@ -34,7 +34,6 @@ AFTER_S = 3.0
 PAYLOADS = 10_000
 DELAY_MS, TOKENS, GAP_MS = 20.0, 20, 5.0
 LIMITS = ("p99<200ms", "latency.p95<100ms", "success>=99%", "rate>=99%")
-_PATIENCE_S = 60.0
 
 
 def cpu_share(factories: Path, server: StampServer, lead_s: float, seconds: float, *, shown: bool) -> float:
@@ -55,7 +54,7 @@ def cpu_share(factories: Path, server: StampServer, lead_s: float, seconds: floa
         drain = threading.Thread(target=_drain, args=(master,))
         drain.start()
         try:
-            _wait_for_reports(Path(directory))
+            measure.wait_for_reports(Path(directory))
             time.sleep(lead_s)
             begun, used = time.monotonic(), measure.cpu_s(process.pid)
             time.sleep(seconds)
@@ -84,15 +83,6 @@ def _drain(master: int) -> None:
             pass
     except OSError:
         os.close(master)
-
-
-def _wait_for_reports(directory: Path) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < deadline:
-        if any(path.stat().st_size > 1 << 14 for path in directory.glob("*/spool.bin")):
-            return
-        time.sleep(0.1)
-    raise RuntimeError("the wave does not begin")
 
 
 def _shares(factories: Path, server: StampServer, seconds: float) -> Iterator[tuple[float, float]]:

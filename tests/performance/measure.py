@@ -35,7 +35,7 @@ BENCHMARK = (sys.executable, "-m", "inference_benchmarker.cli")
 # The wave was measured, whatever its verdict: valid, a threshold missed, the client was the limit.
 MEASURED = (0, 1, 3)
 NS_PER_MS = 1e6
-PATIENCE_S = 600.0
+PATIENCE_S, BEGINNING_S = 600.0, 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +126,23 @@ def run(factories: Path, url: str, payloads: int, *flags: str) -> Wave:
     """A whole wave of the command; RuntimeError with its output where it could not measure."""
     with running(factories, url, payloads, *flags) as (_, finish):
         return finish()
+
+
+def output_dir(command: int) -> Path:
+    """Where a command that is running puts its run directory."""
+    while "--output-dir" not in (arguments := psutil.Process(command).cmdline()):  # it is only just there
+        time.sleep(0.05)
+    return Path(arguments[arguments.index("--output-dir") + 1])
+
+
+def wait_for_reports(directory: Path) -> None:
+    """Until a wave whose run directory lies there has reported some hundred requests."""
+    deadline = time.monotonic() + BEGINNING_S
+    while time.monotonic() < deadline:
+        if any(path.stat().st_size > 1 << 14 for path in directory.glob("*/spool.bin")):
+            return
+        time.sleep(0.1)
+    raise RuntimeError("the wave does not begin")
 
 
 def environment(url: str, payloads: int) -> Mapping[str, str]:

@@ -13,12 +13,14 @@ from xml.etree import ElementTree
 import pytest
 from markdown_it import MarkdownIt
 
+from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.plan.server_limit import ServerLimit
 from inference_benchmarker.report.csv_rows import COLUMNS, csv_row, to_csv
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.junit import to_junit
 from inference_benchmarker.report.markdown import escaped, in_a_fence, literal, to_markdown
 from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.limit_rows import limit_rows
 from inference_benchmarker.verdict.verdict import judge
 from tests.situations import SITUATIONS, failing, text_of, wave
@@ -145,7 +147,8 @@ def test_the_columns_of_the_table_are_these() -> None:
     assert COLUMNS[70:78] == (
         *("tokens_in", "tokens_out", "tokens_out_per_s", "limits_kept", "limits_missed", "missed", "errors", "metrics"),
     )
-    assert len(set(COLUMNS)) == len(COLUMNS) == 78
+    assert COLUMNS[78:] == ("aborted",)
+    assert len(set(COLUMNS)) == len(COLUMNS)
 
 
 def test_a_row_has_numbers_and_empty_cells() -> None:
@@ -158,6 +161,21 @@ def test_a_row_has_numbers_and_empty_cells() -> None:
     closed = row_of(observe(closed_plan(3), [streamed(index, 10, (5, 5)) for index in range(4)]))
     assert (closed["concurrency"], closed["response_time_p50_s"], closed["target_rate"]) == ("3", "", "")
     assert float(closed["ttft_p50_s"]) == pytest.approx(0.01)
+
+
+def test_a_wave_that_was_aborted_says_so_in_every_form() -> None:
+    plan = open_plan("10", "10", abort_on="success<50%@3s")
+    aborted = Aborted("success<50%@3s", 0.4, 30, 3)
+    facts = observe(plan, on_time(plan)[:50], stopped_at=5 * NS, aborted=aborted)
+    told = "after 5.0 s: success 40% of 30 requests over 3 s"
+    case = suite_of(facts).find("testcase[@name='aborted']/failure")
+    assert case is not None
+    assert case.attrib["message"] == told
+    row = row_of(facts)
+    assert (row["verdict"], row["exit_code"], row["aborted"]) == ("VALID", "1", told)
+    assert row["findings"].split() == ["aborted", "too_few_samples"]
+    assert f"VALID: aborted {told}" in re.sub(r"\\\\(.)", r"\\1", markdown_of(facts).splitlines()[0])
+    assert row_of(wave(failing(3)))["aborted"] == ""
 
 
 def test_a_name_is_no_formula() -> None:
