@@ -31,7 +31,9 @@ def lead(runs: Sequence[Run], limits: Sequence[Limit], change: str = "") -> str:
         return ""
     usable = [run for run in waves if not run.doubtful]
     common = [limit for limit in limits if len(limit.runs) >= len(waves)]
-    answer = change or (_climbed(waves, common) if is_ladder(waves) else _apart(usable, common)) if usable else ""
+    if not usable:
+        return " ".join(_warnings(waves, told=False))
+    answer = change or (_climbed(waves, common) if is_ladder(waves) else _apart(usable, common))
     return " ".join(filter(None, (answer, *_warnings(waves, told=bool(change)))))
 
 
@@ -43,7 +45,7 @@ def _climbed(waves: Sequence[Run], common: Sequence[Limit]) -> str:
     kept = [good for _, good in valid[:place] if good]
     if not kept:
         (first,) = [run for run in valid[place][1] if _missed(run)][:1]
-        return f"Already {_load(first)} misses a limit: {_miss(first)}."
+        return f"Not even {_load(first)} keeps {_names(first, common)}: {_miss(first)}."
     best, above = kept[-1][0], valid[place][1] if place < len(valid) else []
     keeps = f"{_load(best)} keeps {_names(best, common)}{_value(best, common)}"
     if above:
@@ -95,7 +97,8 @@ def _missed(run: Run) -> bool:
 def _miss(run: Run) -> str:
     """The first limit that a run missed, with what was measured."""
     found = next(each for each in findings_of(run) if each.get("severity") == "missed")
-    return one_line(f"{found.get('measured')} (limit {found.get('limit')})", _LONG)
+    ended = "aborted " if found.get("code") == "aborted" else ""
+    return one_line(f"{ended}{found.get('measured')} (limit {found.get('limit')})", _LONG)
 
 
 def _names(run: Run, limits: Sequence[Limit]) -> str:

@@ -50,7 +50,8 @@ def _verdict(run: Run) -> Cell:
     kinds = [each.get("severity") for each in found]
     kind = next((each for each in _CAUSES if each in kinds), None)
     cause = next((each for each in found if kind and each.get("severity") == kind), {})
-    told = f"{str(cause.get('code')).replace('_', ' ')}: {cause.get('measured')}" if cause else ""
+    code = str(cause.get("code")).replace("_", " ")
+    told = "" if not cause else str(cause.get("measured")) if code == "aborted" else f"{code}: {cause.get('measured')}"
     tone: Literal["", "good", "warn", "bad"] = "bad" if run.doubtful else "warn" if kind == "missed" else "good"
     sign = {"bad": "✗", "warn": "!", "good": "✓"}[tone]
     if not run.has_wave:

@@ -20,7 +20,8 @@ from inference_benchmarker.text import one_line, plain
 from inference_benchmarker.typed import MOST_FLOAT
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import ORIGIN, RunDir
-from inference_benchmarker.wave.tables import Table, finite, read_client_table, read_timeline
+from inference_benchmarker.wave.tables import Table, finite, read_client_table
+from inference_benchmarker.wave.timeline_file import read_timeline
 from visualization.aiperf_export import find_export, read_export, read_table
 from visualization.intervals import Estimates, interval
 

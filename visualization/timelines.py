@@ -51,6 +51,12 @@ def _last(runs: Sequence[Run]) -> float | None:
     return max((end for run in runs for end in _ends(run)), default=None)
 
 
+def _step(timeline: Mapping[str, Sequence[float | None]]) -> int:
+    """The seconds that a row of it stands for."""
+    first, second = [*(timeline.get("second") or ()), None, None][:2]
+    return max(int(second - first), 1) if first is not None and second is not None else 1
+
+
 def _ends(run: Run) -> list[float]:
     """The seconds in which its last answer and its load end."""
     return [end for name in ("duration_s", "planned_s") if (end := run.number("window", name)) is not None]
@@ -67,7 +73,8 @@ def _stages_of(run: Run) -> Iterator[tuple[str, float, float]]:
     for row in rows if isinstance(rows, list) else ():
         start, end = number(row, "start_s"), number(row, "end_s")
         if start is not None and end is not None:
-            yield one_line(str(row.get("name")), _LONGEST_NAME), start, end
+            name = one_line(str(row.get("name")), _LONGEST_NAME)
+            yield (f"stage {name}" if name.isdecimal() else name), start, end
 
 
 def _wave_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
@@ -105,13 +112,13 @@ def _by_second(run: Run, column: str, factor: float, most: int) -> Points:
     if column.startswith("response_time") and run.facts.get("response_time") is None:  # the closed loop has none
         return ()
     values = run.timeline.get(column, [])
-    ends = _ends(run)
+    ends, step = _ends(run), _step(run.timeline)
     if ends and column in ("ok", "sent", "scheduled", "repeated", "in_flight"):
-        values = values[: max(int(max(ends)), 1)]
+        values = values[: max(int(max(ends)) // step, 1)]
     fold: Callable[[list[float]], float] = max if "p99" in column else median if "p50" in column else fmean
-    found = [(float(second), scaled(value, factor)) for second, value in enumerate(values)]
-    half = _size(found, most) / 2  # what holds for some seconds stands in their middle
-    last = max(ends, default=float(len(values)))
+    found = [(float(at * step), scaled(value, factor)) for at, value in enumerate(values)]
+    half = _size(found, most) * step / 2  # what holds for some seconds stands in their middle
+    last = max(ends, default=float(len(values) * step))
     return tuple((max(min(x + half, last), x), y) for x, y in _folded(found, fold, most))
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.check import RecordsCheck
 
+MOST_DRAWN = 5_000_000  # arrivals of a Poisson wave, some seconds of drawing
 _LAST_UNIX_NS = 1 << 62  # of the year 2116
 _KINDS: dict[str, Any] = {
     "window": Window,
@@ -50,6 +51,7 @@ def check_wave(wave: WaveFacts) -> None:
     _check_window(wave.window)
     _check_workers(wave)
     _check_ledgers(wave.ledgers)
+    _check_arrivals(wave)
 
 
 def check_requests(wave: WaveFacts, checked: RecordsCheck) -> None:
@@ -72,6 +74,15 @@ def _check_window(window: Window) -> None:
             raise ValueError(f"window.{name} is {nanoseconds / NS:.4g} s")
     if not 0 <= window.start_unix_ns < _LAST_UNIX_NS:
         raise ValueError(f"window.start_unix_ns is {window.start_unix_ns / NS:.4g} s")
+
+
+def _check_arrivals(wave: WaveFacts) -> None:
+    """The arrivals of a Poisson wave are drawn again, one by one: no more of them than its ledger bears out."""
+    stopped = wave.window.stopped_at_ns
+    until = wave.window.planned_ns if stopped is None else stopped
+    arrivals, scheduled = TokenBucket.of(wave.plan).draws(until), wave.ledger.scheduled
+    if arrivals > MOST_DRAWN + 10 * scheduled:
+        raise ValueError(f"about {arrivals:,.0f} arrivals were due, and {scheduled:,} scheduled")
 
 
 def _check_workers(wave: WaveFacts) -> None:

@@ -12,6 +12,7 @@ from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.steering import as_offered
 from inference_benchmarker.records.counts import slowest
 from inference_benchmarker.units import NS
+from inference_benchmarker.wave.consistency import MOST_DRAWN
 from inference_benchmarker.wave.wave import Wave
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.records.record import Ledger
     from inference_benchmarker.wave.run_dir import RunDir
     from inference_benchmarker.wave.spool_state import SpoolState
-
-MOST_DRAWN = 5_000_000  # arrivals of a Poisson wave, some seconds of drawing
 
 
 def finalise(

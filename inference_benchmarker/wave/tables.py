@@ -1,4 +1,4 @@
-"""``client.csv`` and ``timeline.csv``: rows added as they come, and columns read back, whoever wrote them."""
+"""``client.csv``: rows added as they come, and columns read back, whoever wrote them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 Table = dict[str, list[float | None]]
 
-_STAGE = "stage"
-_MOST_TABLE, _MOST_CELLS, _MOST_PROCESSES = 256 * MIB, 40_000_000, 2_000
+MOST_TABLE, _MOST_CELLS, _MOST_PROCESSES = 256 * MIB, 40_000_000, 2_000
 
 
 def begin_client_table(path: Path) -> bool:
@@ -45,16 +44,6 @@ def read_client_table(path: Path, start_s: float) -> dict[str, Table]:
     return processes
 
 
-def read_timeline(path: Path) -> Table:
-    """The columns of numbers by name; None where a cell is empty."""
-    columns: Table = {}
-    for row in _rows(path):
-        row.pop(_STAGE, None)  # a name
-        for name, text in row.items():
-            columns.setdefault(name, []).append(finite(text) if text else None)
-    return columns
-
-
 def finite(value: str | float) -> float:
     """A number to compute with; ValueError for another."""
     found = float(value)
@@ -66,7 +55,7 @@ def finite(value: str | float) -> float:
 def _append(path: Path, rows: Iterable[Iterable[object]]) -> bool:
     try:
         with path.open("a", newline="", encoding="utf-8") as file:
-            if file.tell() > _MOST_TABLE // 2:
+            if file.tell() > MOST_TABLE // 2:
                 return False
             csv.writer(file, lineterminator="\n").writerows(rows)
     except OSError:
@@ -75,7 +64,7 @@ def _append(path: Path, rows: Iterable[Iterable[object]]) -> bool:
 
 
 def _rows(path: Path) -> Iterator[dict[str, str]]:
-    data = read_bytes(path, _MOST_TABLE)
+    data = read_bytes(path, MOST_TABLE)
     if data.count(b",") + data.count(b"\n") > _MOST_CELLS:
         raise ValueError(f"has more than {_MOST_CELLS:,} cells")
     try:

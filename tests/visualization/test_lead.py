@@ -59,7 +59,7 @@ ALL = "All runs are INVALID: their numbers are not the endpoint's."
         ),
         (
             (MISSES, run("d", 400, 0.9, P99, missed="response time p99 900 ms")),
-            "Already 200/s misses a limit: response time p99 300 ms (limit p99<200ms).",
+            "Not even 200/s keeps p99<200ms: response time p99 300 ms (limit p99<200ms).",
         ),
         ((INVALID, run("d", 400, 0.9, verdict="INVALID (client-limited)")), ALL),
         ((run("a", 100, 0.05), run("b", 200, 0.06)), "200/s keeps success>=95%; nothing higher was sent."),
@@ -74,6 +74,16 @@ ALL = "All runs are INVALID: their numbers are not the endpoint's."
 )  # fmt: skip
 def test_it_is_the_answer_and_says_of_which_runs_it_is_not(runs: Sequence[Run], sentence: str) -> None:
     assert told(*runs) == sentence
+
+
+def test_a_load_whose_wave_was_aborted_kept_no_limit() -> None:
+    aborted = {"code": "aborted", "severity": "missed", "measured": "after 3 s: p99 2 s", "limit": "p99>1s@2s"}
+    worse = replace(MISSES, facts={**MISSES.facts, "findings": [aborted]})
+    assert told(KEEPS, worse).endswith("200/s does not: aborted after 3 s: p99 2 s (limit p99>1s@2s).")
+
+
+def test_where_no_run_is_valid_no_change_is_told() -> None:
+    assert told(INVALID, INVALID, change="new is as fast as base.") == ALL
 
 
 def test_a_change_stands_in_place_of_it_and_names_the_invalid_side_itself() -> None:

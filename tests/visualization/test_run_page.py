@@ -26,7 +26,7 @@ from inference_benchmarker.wave.wave import Wave
 from tests.counted import counted
 from tests.situations import SITUATIONS
 from tests.waves import START, closed_plan, make_run, observe, on_time, open_plan, staged, streamed, wave
-from visualization.run_page import run_page
+from visualization.run_page import run_page, seconds, sections
 from visualization.run_page.distributions import distribution_figures
 from visualization.run_page.drawing import draw, scales
 from visualization.run_page.markup import Markup, element
@@ -180,7 +180,7 @@ def test_stages_are_stretches_of_every_picture_over_time() -> None:
     plan = staged("10:5s, peak=20:5s")
     found = as_wave(observe(plan, on_time(plan)))
     for figure in by_title(wave_figures(found, found.summary)).values():
-        assert figure.bands == (("1", 0.0, 5.0), ("peak", 5.0, 10.0))
+        assert figure.bands == (("stage 1", 0.0, 5.0), ("peak", 5.0, 10.0))
 
 
 def test_the_percentiles_end_with_the_slowest_and_the_bars_count_everybody() -> None:
@@ -379,3 +379,14 @@ def test_all_times_share_one_axis() -> None:
     ends = {(scale.low, scale.high) for figure in wave_figures(found, found.summary) if figure.drawn
             for scale in [scales(figure)[0]]}  # fmt: skip
     assert len(ends) == 1
+
+
+def test_the_seconds_of_a_wave_of_months_are_not_drawn_and_this_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = wave(np.full((5, 4), 0.01), outcomes=["ok"] * 19 + ["failed"])
+    assert "Failed requests" in run_page(found)
+    monkeypatch.setattr(seconds, "MOST_SECONDS", 4)
+    monkeypatch.setattr(sections, "MOST_SECONDS", 4)
+    page = run_page(found)
+    assert "No second is drawn of a wave that is longer than 4 s" in page
+    assert 'id="seconds"' not in page
+    assert 'data-title="Failed requests"' not in page

@@ -254,6 +254,17 @@ class TestSpools:
         with pytest.raises(BenchmarkError, match="arrivals were due, and 21 requests were reported"):
             Wave.load(run.path)
 
+    def test_a_stored_poisson_wave_of_a_month_with_few_arrivals_is_refused_at_once(self, tmp_path: Path) -> None:
+        run = spooled(tmp_path)
+        Wave.load(run.path)
+        load, bounds = OpenLoop(Decimal(100), "poisson"), Bounds(Decimal(MAX_SECONDS))
+        write_json(run.plan, replace(PLAN, load=load, bounds=bounds).public_json())
+        told = json.loads(run.summary.read_text())
+        told["window"] |= {"planned_s": MAX_SECONDS, "stopped_at_s": None}
+        write_json(run.summary, told)
+        with pytest.raises(BenchmarkError, match="arrivals were due, and 20 scheduled"):
+            Wave.load(run.path)
+
     def test_a_frame_that_is_longer_than_any_is_not_read(self, tmp_path: Path) -> None:
         run = spooled(tmp_path)
         size = run.spool.stat().st_size

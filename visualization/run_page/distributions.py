@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from visualization.figures import Axis
-from visualization.run_page.figures import Figure, Level, Trace, scale_of, time_unit
+from visualization.run_page.figures import Figure, Level, Trace, kind_of, scale_of, time_unit
 from visualization.run_page.limits import time_limits
 from visualization.runs import tail
 
@@ -40,7 +40,7 @@ def _percentiles(title: str, found: dict[str, Distribution], levels: tuple[Level
     values = [y for points in tails.values() for _, y in points if y is not None]
     unit, factor = time_unit(values)
     traces = tuple(
-        Trace(NAMES[name], tuple((x, None if y is None else y * factor) for x, y in points), number)
+        Trace(NAMES[name], tuple((x, None if y is None else y * factor) for x, y in points), number, kind_of(name))
         for number, (name, points) in enumerate(tails.items())
     )
     return Figure(

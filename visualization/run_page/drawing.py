@@ -52,7 +52,7 @@ def draw(figure: Figure, number: int) -> Markup:
         element(
             "figcaption",
             element("h3", figure.title, element("small", figure.y.unit) if figure.y.unit else None),
-            element("p", *map(_key, named), class_="key") if len(named) > 1 else None,
+            element("p", *map(_key, named), class_="key") if _needs_key(named, figure.title) else None,
         ),
         element(
             "div",
@@ -68,6 +68,11 @@ def draw(figure: Figure, number: int) -> Markup:
         data_figure=number,
         data_title=figure.title,
     )
+
+
+def _needs_key(traces: list[Trace], title: str) -> bool:
+    """Tells whether there are several, or one that the title does not name."""
+    return len(traces) > 1 or any(trace.name.lower() not in title.lower() for trace in traces)
 
 
 def _svg(figure: Figure, across: Scale, up: Scale) -> Markup:

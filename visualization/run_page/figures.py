@@ -80,6 +80,11 @@ class Figure:
         return any(trace.values for trace in self.traces)
 
 
+def kind_of(time: str) -> Kind:
+    """The kind of a time's line: response times are dashed, as they lie on latencies where nothing waits."""
+    return "dashed" if time.startswith("response_time") else "line"
+
+
 def time_unit(seconds: Iterable[float]) -> tuple[str, float]:
     """The unit that fits times, and how many of it a second has."""
     return ("s", 1.0) if max(seconds, default=0.0) >= 20 else ("ms", 1e3)

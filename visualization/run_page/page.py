@@ -95,10 +95,11 @@ def _body(wave: Wave, name: str, album: _Album) -> Markup:
     parts = (
         words.lead(summary, verdict),
         element("p", " · ".join(words.what_it_was(wave, summary)), class_="what"),
-        *sections.notes(extras.problems),
+        *sections.notes([*extras.problems, *sections.left_out(summary)]),
         element("dl", *words.tiles(wave, summary), id="tiles") if summary.ledger.sent else None,
         words.limits(wave, summary),
         words.findings(verdict),
+        element("nav", id="parts", aria_label="Parts of this page"),
         sections.section("times", "Times", words.about_times(summary), words.times(summary),
                          album.draw(distribution_figures(wave, summary), "pairs")),
         sections.section("metrics", "Values of your own", "What requests told by Response(metrics={...}).",

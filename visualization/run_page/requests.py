@@ -28,7 +28,7 @@ from visualization.run_page.figures import (
     time_unit,
     whole_wave,
 )
-from visualization.run_page.seconds import stage_bands
+from visualization.run_page.seconds import is_too_long, stage_bands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -209,7 +209,7 @@ def request_figures(facts: WaveFacts, summary: Summary) -> RequestFigures:
     """All of them, in one way through the records."""
     keys = [row.key for row in summary.errors[:_MOST_KEYS]]
     last_s = whole_wave(summary)[1]
-    errors = ErrorsBySecond(keys, max(math.ceil(last_s), 1))
+    errors = ErrorsBySecond(keys, 1 if is_too_long(summary) else max(math.ceil(last_s), 1))
     ends = _ends_s(summary)
     if not len(facts.records) or ends is None:
         return RequestFigures(None, None, (), 0)
@@ -221,7 +221,7 @@ def request_figures(facts: WaveFacts, summary: Summary) -> RequestFigures:
         errors.count(codes, facts.counts.errors, seconds, failed.count)
     return RequestFigures(
         _cloud_figure(cloud, worst, facts, summary),
-        _error_figure(errors, keys, summary),
+        None if is_too_long(summary) else _error_figure(errors, keys, summary),
         tuple(worst.requests),
         len(facts.records),
     )

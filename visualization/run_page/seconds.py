@@ -20,6 +20,7 @@ from visualization.run_page.figures import (
     Figure,
     Trace,
     folded,
+    kind_of,
     mean,
     of_seconds,
     scale_of,
@@ -74,6 +75,7 @@ _PICTURES = (
     _Picture("Repeats", "/s", (("repeats", "repeated", 3),)),
     _Picture("Schedule lag", "", (("lag p99", "lag_p99_s", 3),), ("lag",)),
 )
+MOST_SECONDS = 1_000_000
 _MOST_SERVER, _MOST_INSTANCES = 24, 4
 _LONG = 80
 
@@ -90,15 +92,27 @@ def by_second(facts: WaveFacts) -> Table:
 
 def wave_figures(facts: WaveFacts, summary: Summary) -> Iterator[Figure]:
     """The wave's own: rates, times with their limits, in flight, tokens; what it did not have is left out."""
+    if is_too_long(summary):
+        return
     table, bands = by_second(facts), stage_bands(summary)
     for picture in _PICTURES:
         figure = _timed(picture, table, facts, summary) if picture.metrics else _counted(picture, table, summary)
         yield replace(figure, bands=bands, span=whole_wave(summary))
 
 
+def is_too_long(summary: Summary) -> bool:
+    """Tells whether a wave has more seconds than are looked at one by one, with nobody waiting for long."""
+    return whole_wave(summary)[1] > MOST_SECONDS
+
+
 def stage_bands(summary: Summary) -> tuple[tuple[str, float, float], ...]:
     """The stages of a wave as stretches of its time."""
-    return tuple((one_line(row.name, _LONG), row.start_s, row.end_s) for row in summary.stages)
+    return tuple((_stage(row.name), row.start_s, row.end_s) for row in summary.stages)
+
+
+def _stage(name: str) -> str:
+    """The name of a stage; one without a name has a number."""
+    return f"stage {name}" if name.isdecimal() else one_line(name, _LONG)
 
 
 def _counted(picture: _Picture, table: Table, summary: Summary) -> Figure:
@@ -126,7 +140,10 @@ def _timed(picture: _Picture, table: Table, facts: WaveFacts, summary: Summary) 
     closed = summary.response_time is None
     measured = [each for each in picture.columns if not (closed and each[1].startswith("response"))]
     named = picture.title if len(measured) == len(picture.columns) else picture.title.partition(" and")[0]
-    traces = [Trace(name, _column(table, column, whole_wave(summary)[1]), colour) for name, column, colour in measured]
+    traces = [
+        Trace(name, _column(table, column, whole_wave(summary)[1]), colour, kind_of(column))
+        for name, column, colour in measured
+    ]
     values = [value for trace in traces for value in trace.values]
     unit, factor = time_unit(values)
     drawn = tuple(replace(trace, points=scaled(trace.points, factor)) for trace in traces if trace.values)

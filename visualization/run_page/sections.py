@@ -13,7 +13,9 @@ from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.wording import duration_text, percent_text
 from visualization.run_page.again import command
+from visualization.run_page.figures import whole_wave
 from visualization.run_page.markup import Markup, element, joined
+from visualization.run_page.seconds import MOST_SECONDS, is_too_long
 from visualization.run_page.waterfall import Step, steps
 from visualization.run_page.words import lines, middle_and_tail, table
 
@@ -35,6 +37,15 @@ def section(key: str, title: str, text: str, *pieces: Markup | None) -> Markup |
     if not kept:
         return None
     return element("section", element("h2", title), element("p", text, class_="text") if text else None, *kept, id=key)
+
+
+def left_out(summary: Summary) -> Iterator[str]:
+    """The sentence on a wave that is too long for its seconds to be drawn."""
+    if is_too_long(summary):
+        yield (
+            f"No second is drawn of a wave that is longer than {MOST_SECONDS:,} s, as this one of "
+            f"{whole_wave(summary)[1]:,.0f} s is: timeline.csv has them."
+        )
 
 
 def stages(summary: Summary) -> Markup | None:
@@ -130,7 +141,8 @@ def waterfall(facts: WaveFacts, summary: Summary, verdict: Verdict) -> Markup | 
 def _step(step: Step, begun: float, total: float) -> Markup:
     share = step.seconds / total
     bar = element("i", class_=step.side, style=f"left:{100 * begun / total:.2f}%;width:{max(100 * share, 0.15):.2f}%")
-    value = f"{duration_text(step.seconds)} ({100 * share:.0f}%)"
+    told = "under 1%" if 0 < share < 0.005 else f"{100 * share:.0f}%"
+    value = f"{duration_text(step.seconds)} ({told})"
     return element(
         "div", element("span", step.name), element("span", bar, class_="lane"), element("b", value), class_="step"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.verdict.verdict import Verdict
 
 _LONG, _LONGEST = 200, 1_000
+_FLAG = re.compile(r"(--[a-z][a-z-]*)")
 _MARKS = {"invalid": "✗", "missed": "✗", "warning": "!"}
 
 
@@ -135,13 +137,19 @@ def findings(verdict: Verdict) -> Markup | None:
                 "span",
                 one_line(f"{each.measured} (limit {each.limit}).", _LONGEST),
                 " ",
-                element("em", one_line(each.advice, _LONGEST)),
+                element("em", *_with_flags(one_line(each.advice, _LONGEST))),
             ),
             class_=each.severity,
         )
         for each in verdict.findings
     ]
     return element("ul", *rows, class_="findings") if rows else None
+
+
+def _with_flags(text: str) -> Iterator[str]:
+    """The text with each flag in it in one piece."""
+    for number, piece in enumerate(_FLAG.split(text)):
+        yield element("code", piece) if number % 2 else piece
 
 
 def about_times(summary: Summary) -> str:

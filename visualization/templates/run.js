@@ -1,6 +1,6 @@
 "use strict";
 
-/* The page is drawn already: this adds what is under the pointer, or where the arrow keys are, and the theme. */
+/* The page is drawn already: this adds what is under the pointer, or where the arrow keys are, the ways to its parts, and the theme. */
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const tip = document.getElementById("tip");
@@ -106,6 +106,13 @@ for (const figure of figures) {
   });
 }
 addEventListener("keydown", (event) => { if (event.key === "Escape") end(); });
+
+for (const section of document.querySelectorAll("main > section")) {
+  const way = document.createElement("a");
+  way.href = `#${section.id}`;
+  way.textContent = section.querySelector("h2").textContent;
+  document.getElementById("parts").append(way);
+}
 
 const kinds = ["auto", "light", "dark"], button = document.getElementById("theme");
 let kind = 0;
