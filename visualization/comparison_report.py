@@ -57,8 +57,8 @@ _MARKS = {"broken": "✗", "undecided": "?", "kept": "✓"}
 
 
 def to_text(comparison: Comparison, *, colour: bool = False) -> str:
-    """For a terminal of 80 columns; the outcome in a line comes first."""
-    head = [*wrap(headline(comparison), _WIDTH + len(INDENT) - 1), "", _TITLE, "-" * len(_TITLE)]
+    """For a terminal of 80 columns; the outcome comes first, in a line of its own that may be longer."""
+    head = [headline(comparison), "", _TITLE, "-" * len(_TITLE)]
     head += [*(INDENT + line for line in _run_lines(comparison)), ""]
     table = map(plain, aligned([_header(comparison), *map(_cells, comparison.rows)]))
     lines = []
