@@ -15,7 +15,7 @@ import select
 import stat
 import time
 from contextlib import contextmanager, suppress
-from io import BufferedReader, FileIO
+from io import BufferedReader, BufferedWriter, FileIO
 from typing import TYPE_CHECKING, BinaryIO
 
 from inference_benchmarker.redact import secret_values, without
@@ -145,9 +145,32 @@ def _lock(descriptor: int) -> bool:
 
 def replace_file(path: Path, text: str, inside: Path | None = None, mode: int = OWNER_ONLY) -> None:
     """Write a text so that a reader sees the old file or the whole new one. No value of a secret gets into it."""
-    hidden = [value for value in secret_values(os.environ) if not value.isdecimal()]  # a number may be a result
     with replacing(path, inside, mode) as file:
-        file.write(without(text, hidden).encode("utf-8", "backslashreplace"))
+        file.write(_without_secrets(text))
+
+
+def write_given(path: Path, text: str) -> None:
+    """Write a text to a file that the user named. A pipe, a device and /dev/stdout get it, and stay what they are."""
+    if not is_stream(path):
+        replace_file(path, text, mode=FOR_ANYBODY)
+        return
+    with BufferedWriter(FileIO(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY), "a")) as file:
+        file.write(_without_secrets(text))
+
+
+def is_stream(path: Path) -> bool:
+    """Tells whether something else than a file or folder is there, or a link of the system to what is open."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    of_system = path.is_symlink() and path.absolute().is_relative_to("/dev")
+    return of_system or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _without_secrets(text: str) -> bytes:
+    hidden = [value for value in secret_values(os.environ) if not value.isdecimal()]  # a number may be a result
+    return without(text, hidden).encode("utf-8", "backslashreplace")
 
 
 def most_in_memory() -> int:

@@ -152,9 +152,9 @@ def _good(read: Callable[[Any], Any], given: Iterable[Any], problems: list[str])
 
 
 def _write(path: Path, text: str) -> None:
-    from inference_benchmarker.files import FOR_ANYBODY, replace_file
+    from inference_benchmarker.files import write_given
 
     try:
-        replace_file(path, text, mode=FOR_ANYBODY)
+        write_given(path, text)
     except OSError as error:
         raise BenchmarkError(f"{path}: cannot be written ({error.strerror}).", "Give another file.") from None

@@ -27,10 +27,10 @@ def form_of(wave: Wave, form: str) -> str:
 def hand_out(text: str, output: Path | None, form: str) -> None:
     """Print it, or write it to the file that was asked for, in place of what stood there."""
     if output is not None:
-        from inference_benchmarker.files import FOR_ANYBODY, replace_file
+        from inference_benchmarker.files import write_given
 
         try:
-            replace_file(output, text, mode=FOR_ANYBODY)
+            write_given(output, text)
         except OSError as error:
             raise BenchmarkError(f"{output}: cannot be written ({error.strerror}).", "Give another --output.") from None
     elif form == TEXT:
