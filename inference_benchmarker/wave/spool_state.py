@@ -30,8 +30,10 @@ from inference_benchmarker.wave.spooled import Batch, BatchIndex, Reporter, Spoo
 from inference_benchmarker.wave.worker_state import WorkerState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
+
+    import numpy.typing as npt
 
     from inference_benchmarker.records.columns import Records
     from inference_benchmarker.records.counts import Counts
@@ -63,7 +65,8 @@ class SpoolState:
     """The state of a wave as its spool tells it; ``read`` takes in what was appended since.
 
     ``live``: somebody follows the wave while it runs, so there is a ``feed``. A stored wave is computed from its rows.
-    ``part``: about as many of them are held at a time.
+    ``part``: about as many of them are held at a time. ``takers`` are given each report with values of the user's own
+    as it comes in: its requests, the values, and the names that their numbers stand for.
     """
 
     def __init__(self, spools: Iterable[Path], workers: int, *, live: bool = True, part: int = PART) -> None:
@@ -85,6 +88,7 @@ class SpoolState:
         self.samples = Samples()
         self.feed = Feed()
         self._named = NamedCounts()
+        self.takers: list[Callable[[npt.NDArray[Any], npt.NDArray[Any], Sequence[str]], None]] = []
         self._adder = Adder()
         self.foreign_connections = 0
 
@@ -254,7 +258,10 @@ class SpoolState:
         if self._live:
             self.feed.merge(meta.get("feed", []), worker.errors)  # a spool of an older version has none
             if "totals" not in meta:
-                self._named.add(rows, np.frombuffer(values, METRIC_DTYPE), worker.labels, worker.metrics)
+                told = np.frombuffer(values, METRIC_DTYPE)
+                self._named.add(rows, told, worker.labels, worker.metrics)
+                for take in self.takers if len(told) else ():
+                    take(rows, told, worker.metrics)
 
     def _take_counts(self, meta: dict[str, Any], worker: WorkerState, size: int) -> None:
         """Take in what a batch counted; of its size it bears out about as many requests."""

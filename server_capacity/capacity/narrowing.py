@@ -1,6 +1,6 @@
 """Waves between two rates of which one keeps a limit on a value of the user's own and one does not.
 
-The search was not steered by such a limit, so the two may lie far apart.
+The search knows of such a limit only where a stretch surely misses it, so the two may lie far apart.
 """
 
 from __future__ import annotations

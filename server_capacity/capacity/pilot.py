@@ -11,10 +11,11 @@ from inference_benchmarker.units import NS
 from server_capacity.capacity.client_limit import ClientWatch
 from server_capacity.capacity.counting import shown_metric
 from server_capacity.capacity.live_counts import counts_of
+from server_capacity.capacity.live_users import UserWatch
 from server_capacity.capacity.progress import progress_text
 from server_capacity.search.search import Moment
 from server_capacity.search.settings import LONGEST_TIME_S
-from server_capacity.search.stretch import Slice
+from server_capacity.search.stretch import Count, Slice
 from server_capacity.search.track import Track
 
 if TYPE_CHECKING:
@@ -83,11 +84,14 @@ class CapacityPilot:
         self._more_workers, self._goes_on_elsewhere = more_workers, False
         self._longest_ns = int(LONGEST_TIMES * (question.settings.time_s or LONGEST_TIME_S) * NS)
         self._feed: Feed | None = None
+        self._users = UserWatch(question.user_limits)
 
     def orders(self, spool_state: SpoolState, now_ns: int) -> list[Order]:
         """The orders of this moment, mostly none."""
         if self._ended or now_ns < self._next_ns:
             return []
+        if self._feed is None and self._question.user_limits:
+            spool_state.takers.append(self._users.take)
         self._next_ns, self._feed = now_ns + ASK_NS, spool_state.feed
         self._take(spool_state)
         self._look_at_client(spool_state, now_ns)
@@ -134,13 +138,17 @@ class CapacityPilot:
             number, now_s = self._number + self._stage, self._start_s + at_s
             self._track.change(number, now_s, float(change.rate), self._search.purpose, spool_state.feed.in_flight)
             self._watch.begin(spool_state)
+        self._users.sort(self._starts_s)
         for second in range(self._second, spool_state.whole_seconds):
             self._second = second + 1
             for stage in range(max(0, self._stage - LATE_STAGES), self._stage + 1):
                 self._add(spool_state, second, stage)
 
     def _add(self, spool_state: SpoolState, second: int, stage: int) -> None:
-        """Add what was sent and answered in a second of the requests of a stage."""
+        """Add what was sent and answered in a second of the requests of a stage.
+
+        Where it misses a limit on a value of the user's own, that steers the search as if all of them were over.
+        """
         begin = max(float(second), self._starts_s[stage])
         stop = float(second + 1)
         if stage < self._stage and self._starts_s[stage + 1] > second:
@@ -151,6 +159,8 @@ class CapacityPilot:
         answered = cell.ok + cell.abandoned + cell.errors
         if cell.sent or answered or stage == self._stage:
             counts = tuple(counts_of(limit, cell, self._question.plan.goodput) for limit in self._question.limits)
+            if self._users.misses(stage):
+                counts = tuple(Count(each.of, each.of) for each in counts)
             start_s, end_s = self._start_s + begin, self._start_s + stop
             spent_s = cell.times[self._metric].total_s if self._metric in cell.times else 0.0
             self._track.add(self._number + stage, Slice(start_s, end_s, cell.sent, answered, counts, spent_s))

@@ -96,7 +96,7 @@ class Question:
 
     @property
     def user_limits(self) -> tuple[UserLimit, ...]:
-        """The limits on values of the user's own, which are held against what was sent, and steer nothing."""
+        """The limits on values of the user's own, which are held against what was sent."""
         return user_limits_of(self.plan.slos)
 
     @property

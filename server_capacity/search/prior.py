@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Floats
 
 LEAST_LOAD, LEAST_SLOPE = 0.05, 3.0
+_LEAST_MOST = 1e-9  # of an endpoint that answered nothing in time
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Prior:
         """The part of the endpoint that is busy at each rate, below 1; a half where nothing tells."""
         if self.most is None:
             return np.full_like(rate, 0.5)
-        return np.asarray(np.clip(rate / self.most, LEAST_LOAD, 1.0 / (1.0 + 0.5 * self.most_sd)))
+        return np.asarray(np.clip(rate / max(self.most, _LEAST_MOST), LEAST_LOAD, 1.0 / (1.0 + 0.5 * self.most_sd)))
 
 
 def slope_of_waits(allowed: float, load: Floats) -> Floats:

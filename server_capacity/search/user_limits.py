@@ -1,7 +1,7 @@
 """Limits on values of the user's own: what requests told at each rate, and between which rates a limit gives out. Pure.
 
-The rate is not steered by them: a worker's live feed has no such values. They are held against the stretches when a
-wave is over, and in the waves that confirm.
+While a wave runs, a stretch that surely misses one counts as if all its requests were over. What is answered comes
+from the stretches when the wave is over, and from the waves that confirm.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from decimal import Decimal
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+import numpy as np
 import pytest
 
 from inference_benchmarker.engine.pilot import End, Rate
@@ -14,12 +15,14 @@ from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.plan.steering import RateChange
 from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.histogram import Histogram
-from inference_benchmarker.records.record import Ledger
+from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE
+from inference_benchmarker.records.record import FAILED, Ledger
 from inference_benchmarker.units import NS
 from server_capacity.capacity.counting import Counted
+from server_capacity.capacity.live_users import UserWatch
 from server_capacity.capacity.pilot import CapacityPilot
 from server_capacity.capacity.question import Question
-from server_capacity.search.limits import limits_of
+from server_capacity.search.limits import limits_of, user_limits_of
 from server_capacity.search.settings import Settings
 from server_capacity.search.stretch import Stretch
 from tests.waves import MS, open_plan
@@ -61,6 +64,8 @@ class World:
     whole_seconds: int = 0
     ledger: Ledger = field(default_factory=Ledger)
     workers: list[Any] = field(default_factory=lambda: [SimpleNamespace(at=0, use={})])
+    takers: list[Any] = field(default_factory=list)
+    hit: Callable[[float], float] = lambda _: 1.0
 
     def run(self, pilot: CapacityPilot, seconds: float) -> None:
         for now_ns in range(0, int(seconds * NS), STEP_NS):
@@ -80,6 +85,11 @@ class World:
             lag = Histogram.of([int(self.late_ms(float(self.rate)) * MS)] * sent).to_json()
             cell = {"sent": sent, "ok": sent, "latency": times, "response_time": times, "lag": lag}
             self.feed.merge([{"s": second, "n": len(self.changes), **cell}], [])
+        for take in self.takers:
+            rows, values = np.zeros(sent, BASE_DTYPE), np.zeros(sent, METRIC_DTYPE)
+            rows["due"] = [second * NS + number * NS // sent for number in range(sent)]
+            values["row"], values["value"] = range(sent), self.hit(float(self.rate))
+            take(rows, values, ["hit"])
 
 
 def flown(
@@ -124,6 +134,40 @@ def test_a_search_whose_answers_lack_what_is_limited_ends() -> None:
         world.run(CapacityPilot(cast("Search", Scripted([])), question, world.rate), 3)
 
         assert [order for _, order in world.orders] == ([End()] if ends else [])
+
+
+def test_a_stretch_that_surely_misses_a_limit_on_a_users_value_is_over_to_the_search() -> None:
+    for hit, over in ((lambda _: 1.0, 0), (lambda rate: float(rate < 50), 1)):
+        world = World(hit=hit)
+        plan = open_plan(slos=(Slo.parse("metric.hit.mean>0.8"),))
+        question = Question(plan, limits_of(plan.slos, 0.95), Settings(time_s=60.0), 1)
+        search = Scripted([(4, "grow", 100.0)])
+        world.run(CapacityPilot(cast("Search", search), question, world.rate), 10)
+        low, high = search.moments[-1].stretches
+        assert [count.over for piece in low.slices for count in piece.counts] == [0] * len(low.slices)
+        shares = [count.over / count.of for piece in high.slices for count in piece.counts if count.of]
+        assert shares
+        assert set(shares) == {over}
+
+
+def test_what_requests_told_is_added_up_where_they_were_due() -> None:
+    limits = user_limits_of([Slo.parse("metric.hit.mean>0.8"), Slo.parse("metric.depth.p90<=5")])
+    watch = UserWatch(limits)
+    rows = np.zeros(400, BASE_DTYPE)
+    rows["index"], rows["due"] = range(-100, 300), [number * NS // 100 for number in range(-100, 300)]
+    rows["outcome"][::7] = FAILED
+    values = np.zeros(800, METRIC_DTYPE)
+    values["row"], values["name"] = [*range(400)] * 2, [1] * 400 + [0] * 400
+    values["value"][:400] = rows["due"] < 2 * NS  # no hit in the third second
+    values["value"][400:] = [9.0 if number % 8 == 0 else 1.0 for number in range(400)]
+    watch.take(rows, values, ["depth", "hit"])
+    watch.take(rows, values[:0], [])
+    watch.sort([0.0, 2.0])
+    assert [watch.misses(stage) for stage in (0, 1, 2)] == [False, True, False]
+    ok = [row for row in range(100, 300) if row % 7]
+    depth = [row % 8 == 0 for row in ok]
+    found = list(watch._sums[1, 0].values())
+    assert (sum(each.of for each in found), sum(each.total for each in found)) == (len(ok), sum(depth))
 
 
 def test_the_same_rate_once_more_is_another_stretch() -> None:
