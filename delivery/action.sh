@@ -102,6 +102,7 @@ base() {
     for run in $runs; do
         if gh run download "$run" --repo "$GITHUB_REPOSITORY" --name "$name" --dir "$base" 2>/dev/null; then
             echo "The base is what run $run of $GITHUB_BASE_REF measured."
+            tell url "$GITHUB_SERVER_URL/$GITHUB_REPOSITORY/actions/runs/$run"
             return
         fi
     done
@@ -128,6 +129,7 @@ report() {
         printf '%s\n## Load test: %s\n\n' "$marker" "$name"
         if [[ -f $comparison ]]; then
             cat "$comparison"
+            printf '\nThe base is what [this run](%s) measured.\n' "$BASE_URL"
         elif [[ -n ${GITHUB_BASE_REF:-} ]]; then
             echo "There is no run of the base branch to compare with yet."
         fi

@@ -148,6 +148,7 @@ class Job:
             "GITHUB_BASE_REF": "main" if self.pull_request else "",
             "GITHUB_OUTPUT": str(outputs),
             "GITHUB_REPOSITORY": REPOSITORY,
+            "GITHUB_SERVER_URL": "https://github.com",
             "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md"),
             "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/.github/workflows/{WORKFLOW}@refs/pull/7/merge",
             "RUNNER_TEMP": str(self.folder / "temp"),

@@ -47,7 +47,7 @@ METRICS, FINDINGS, FILES = (DOCS / "reference" / f"{name}.md" for name in ("metr
 LAUNCHER_FLAGS = {"--init", "--venv", "--with-aiperf", "--self-test", "--compare"}
 OTHER_PROGRAMS_FLAGS = {
     *("--cli-input-json", "--embeddings", "--quick", "--rerank", "--worker"),
-    *("--cpus", "--from", "--network", "--no-cache-dir", "--rm", "--target", "--time", "--ulimit", "--user"),
+    *("--cpus", "--from", "--network", "--no-cache-dir", "--rm", "--target", "--ulimit", "--user"),
     *("--easy-way", "--processes", "--results", "--scenario", "--searches"),
 }
 NOT_HERE = ("git clone ", "cd inference-benchmarker", "./benchmark --self-test", "pip install ")
