@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, quote, urlsplit
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.redact import HIDDEN, redact
 from inference_benchmarker.text import is_utf8
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 PORTS = {"http": 80, "https": 443}
 _NO_SIGN = re.compile(r"[\s\x00-\x1f\ud800-\udfff]")
+
+
+ADDRESS_SETTINGS = ("SERVER", "URL", "BASE_PATH", "PATH", "QUERY")
+"""Settings of a factories file that say where it sends, as `benchmark URL` gives them."""
+
+
+def address_of(settings: Mapping[str, str]) -> str | None:
+    """The address that settings say, without a query; None where they say none."""
+    server = settings.get("SERVER", settings.get("URL", ""))
+    return server + settings.get("BASE_PATH", "") + settings.get("PATH", "") if server else None
 
 
 def http_address(url: object) -> SplitResult | None:

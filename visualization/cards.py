@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.url import address_of
 from inference_benchmarker.wording import counted, precision_text
 from visualization.figures import Card
 from visualization.runs import TIMES, Run, below, number
@@ -64,7 +65,9 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     workers = number(run.plan, "workers")
     if workers:
         yield "workers", f"{workers:.0f} worker{'s' if workers > 1 else ''}"
-    for name, value in (("endpoint", run.plan.get("endpoint_name")), ("address", run.plan.get("url"))):
+    settings = run.plan.get("factory_settings")
+    address = address_of({name: str(text) for name, text in settings.items()}) if isinstance(settings, dict) else None
+    for name, value in (("endpoint", run.plan.get("endpoint_name")), ("address", address or run.plan.get("url"))):
         if value:
             yield name, str(value)
     start = below(run.facts, "window", "start")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.metrics import PREFIX
+from inference_benchmarker.url import ADDRESS_SETTINGS
 from visualization.changes import HIGHER_IS_BETTER, LEAST_CHANGE, LEAST_SUCCESS_CHANGE, Row, with_intervals
 from visualization.intervals import Estimates
 from visualization.repeats import over_runs
@@ -15,7 +16,7 @@ from visualization.server_rows import server_rows
 from visualization.user_rows import user_metrics_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.plan.slo import MaxRegression, Slo
@@ -216,8 +217,16 @@ def _differences(base: Sequence[Wave], new: Sequence[Wave]) -> Iterator[str]:
     for conditions in zip(*(_conditions(wave.plan) for wave in waves), strict=True):
         if len(found := dict.fromkeys(conditions)) > 1:
             yield " and ".join(found)
+    if names := _settings_apart([wave.plan.factory_settings for wave in waves]):
+        yield f"the settings {', '.join(names)}"
     if len({wave.environment.get("file_sha256") for wave in waves}) > 1:
         yield "the content of the factories (or Locust) file"
+
+
+def _settings_apart(given: Sequence[Mapping[str, str]]) -> list[str]:
+    """The names of settings that are not the same in all runs; where they send to is what is compared."""
+    names = dict.fromkeys(name for settings in given for name in settings if name not in ADDRESS_SETTINGS)
+    return [name for name in names if len({settings.get(name) for settings in given}) > 1]
 
 
 def _conditions(plan: WavePlan) -> tuple[str, ...]:

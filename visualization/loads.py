@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def target_of(run: Run) -> tuple[str, ...]:
-    """Endpoint and load model: runs of the same make one capacity curve. Rates and requests in flight have no order."""
+    """Endpoint, requests and load model: runs of the same make one capacity curve. Rates and users have no order."""
     what, how = below(run.facts, "environment", "file_sha256"), below(run.plan, "load", "kind")
-    return str(what), str(how), *(str(run.plan.get(key)) for key in ("endpoint_name", "url"))
+    return str(what), str(how), *(str(run.plan.get(key) or "") for key in ("endpoint_name", "url", "factory_settings"))
 
 
 def load_of(run: Run) -> tuple[str, float]:

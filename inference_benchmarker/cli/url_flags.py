@@ -16,7 +16,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.packaged import HTTP_FILE, packaged
 from inference_benchmarker.redact import HEADERS, redact
 from inference_benchmarker.text import is_utf8
-from inference_benchmarker.url import endpoint_address
+from inference_benchmarker.url import ADDRESS_SETTINGS, endpoint_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, MutableMapping
@@ -75,9 +75,6 @@ URL_FLAGS = [
     Flag("--input-tokens", "N", "the length of such words, a word a token (default: 200)", parse_int),
     Flag("--output-tokens", "N", "the most tokens of an answer (default: 128)", parse_int),
 ]
-_SAID = ("SERVER", "PATH", "URL", "BASE_PATH", "QUERY")
-"""Settings that an address is made of."""
-
 _ASKED = [flag for flag in URL_FLAGS if flag.name != "header"]
 
 
@@ -158,7 +155,9 @@ def _of_address(
         options["factories_file"] = str(packaged("factories", described.file if described else HTTP_FILE))
     settings = described.settings if described else {}
     told = (text.partition("=")[0].strip() for text in options["set"] or ())
-    problems += [f"--set {name}: the address says it; change it there." for name in told if name in _SAID and settings]
+    problems += [
+        f"--set {name}: the address says it; change it there." for name in told if name in ADDRESS_SETTINGS and settings
+    ]
     options["set"] = [*(f"{name}={value}" for name, value in settings.items()), *(options["set"] or ())]
     options["url"] = described.server if described and (options.get("aiperf") or options.get("aiperf_only")) else None
     return None if problems else described

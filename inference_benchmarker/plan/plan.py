@@ -25,6 +25,7 @@ from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.plan.think import Think
 from inference_benchmarker.redact import redact
 from inference_benchmarker.units import NS
+from inference_benchmarker.url import address_of
 from inference_benchmarker.version import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -106,10 +107,7 @@ class WavePlan:
     @property
     def endpoint(self) -> str | None:
         """The endpoint as people call it: its name, else the address that the plan knows of it."""
-        settings = self.factory_settings
-        server = settings.get("SERVER", settings.get("URL", ""))
-        address = server + settings.get("BASE_PATH", "") + settings.get("PATH", "") if server else None
-        return self.endpoint_name or address or self.url
+        return self.endpoint_name or address_of(self.factory_settings) or self.url
 
     @property
     def warmup_ns(self) -> int:

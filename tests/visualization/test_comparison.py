@@ -348,6 +348,13 @@ def test_unlike_plans_are_said() -> None:
     assert compare(base, base).unlike == ()
 
 
+def test_settings_that_differ_are_said_but_for_the_address_which_is_compared() -> None:
+    common = {"SERVER": "http://one", "PATH": "/a"}
+    sides = [common | {"OUTPUT_TOKENS": "64"}, common | {"SERVER": "http://two", "OUTPUT_TOKENS": "128", "BODY": "x"}]
+    base, new = (wave(drawn(number), factory_settings=each) for number, each in enumerate(sides))
+    assert compare(base, new).unlike == ("the settings OUTPUT_TOKENS, BODY",)
+
+
 def test_a_run_against_itself_says_so(tmp_path: Path) -> None:
     path = stored(wave(drawn(1)), tmp_path).path
     once, again = Wave.load(path), Wave.load(path)

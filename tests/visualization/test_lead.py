@@ -10,6 +10,7 @@ import pytest
 
 from inference_benchmarker.wave.wave import Wave
 from tests.waves import make_run
+from visualization.cards import facts
 from visualization.lead import lead
 from visualization.limits import limits_of_runs
 from visualization.loads import in_order
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def run(name: str, rate: float, p99_s: float | None, *slos: str, missed: str = "", **more: Any) -> Run:
-    """A run whose p99 of response time and latency are the same."""
+    """A run whose p99 of response time and latency are the same. ``server``: where `benchmark URL` sent to."""
     findings = [{"code": "slo_missed", "severity": "missed", "measured": missed, "limit": slos[0]}] if missed else []
     facts = {
         "verdict": more.pop("verdict", "VALID"),
@@ -31,7 +32,8 @@ def run(name: str, rate: float, p99_s: float | None, *slos: str, missed: str = "
         "environment": {"file_sha256": more.pop("file", "one")},
     }
     load = {"kind": "open", "rate": f"{rate:g}"}
-    plan = {"load": load, "slos": list(slos), "success_threshold": 0.95}
+    settings = {"SERVER": more.pop("server", "http://one"), "PATH": "/infer"}
+    plan = {"load": load, "slos": list(slos), "success_threshold": 0.95, "factory_settings": settings}
     return Run(Path(f"/runs/{name}"), name, facts=facts, plan=plan, **more)
 
 
@@ -84,6 +86,14 @@ def test_a_load_whose_wave_was_aborted_kept_no_limit() -> None:
 
 def test_where_no_run_is_valid_no_change_is_told() -> None:
     assert told(INVALID, INVALID, change="new is as fast as base.") == ALL
+
+
+def test_two_addresses_make_no_ladder() -> None:
+    other = run("b", 200, 0.3, P99, missed="response time p99 300 ms", server="http://two")
+    assert (
+        told(KEEPS, other) == "Response time p99 goes from 50 ms (a) to 300 ms (b). 1 of 2 VALID runs keep every limit."
+    )
+    assert [facts(each)["address"] for each in (KEEPS, other)] == ["http://one/infer", "http://two/infer"]
 
 
 def test_a_change_stands_in_place_of_it_and_names_the_invalid_side_itself() -> None:
