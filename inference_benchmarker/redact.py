@@ -14,6 +14,8 @@ from json import dumps, loads  # by their names: the user's code may put other f
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
+from inference_benchmarker.own_words import is_own_word
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -177,11 +179,11 @@ def _header_secrets(text: str) -> Iterator[str]:
             with suppress(ValueError):
                 parts.append(base64.b64decode(rest).decode("latin-1").partition(":")[2])
         least = _SHORTEST if _SECRET_HEADER.search(name) else MIN_LENGTH
-        yield from (part for part in parts if len(part) >= least and part.lower() not in _WORDS)
+        yield from (part for part in parts if _is_secret(part, least))
 
 
-def _is_secret(value: str) -> bool:
-    return len(value) >= MIN_LENGTH and value.lower() not in _WORDS
+def _is_secret(value: str, least: int = MIN_LENGTH) -> bool:
+    return len(value) >= least and value.lower() not in _WORDS and not is_own_word(value)
 
 
 @lru_cache(maxsize=16)
