@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
-    ExportMetricsServiceRequest,
-    ExportMetricsServiceResponse,
-)
 from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult, MetricsData
 from opentelemetry.sdk.resources import Resource
 
@@ -26,10 +19,8 @@ from inference_benchmarker.export.exporter import Exporter
 from inference_benchmarker.export.figures import metrics_of
 from inference_benchmarker.export.push import Push, metrics_data
 from inference_benchmarker.records.named_counts import ValueCounts
+from tests.collector import collecting
 from tests.exported import LABELS, count_of, figures
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class InMemory(MetricExporter):
@@ -101,51 +92,6 @@ def test_a_sender_that_raises_is_a_failure_that_is_counted() -> None:
     push = Push(Raising(), Exporter(), interval_s=60)
     push.close()
     assert (push.sent, push.failed, push.reason.text) == (0, 1, "OSError")
-
-
-class Collecting(ThreadingHTTPServer):
-    """A collector, as far as OTLP over HTTP goes."""
-
-    def __init__(self, status: int = 200) -> None:
-        super().__init__(("127.0.0.1", 0), Taking)
-        self.status = status
-        self.requests: list[ExportMetricsServiceRequest] = []
-        self.headers: list[dict[str, str]] = []
-        self.url = f"http://127.0.0.1:{self.server_port}"
-
-
-class Taking(BaseHTTPRequestHandler):
-    server: Collecting
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        if self.headers.get("Content-Encoding") == "gzip":
-            body = gzip.decompress(body)
-        assert self.path == "/v1/metrics"
-        self.server.requests.append(ExportMetricsServiceRequest.FromString(body))
-        self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
-        answer = ExportMetricsServiceResponse().SerializeToString()
-        self.send_response(self.server.status)
-        self.send_header("Content-Type", "application/x-protobuf")
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *_: Any) -> None:
-        """In silence."""
-
-
-@contextmanager
-def collecting(status: int = 200) -> Iterator[Collecting]:
-    server = Collecting(status)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def test_a_collector_receives_them_with_the_headers_of_the_environment(

@@ -9,6 +9,7 @@ from urllib.error import URLError
 
 import pytest
 
+from tests.collector import collecting
 from tests.exported import expressions, read_page, sample, samples
 from tests.real_prometheus import ask, reading
 
@@ -89,8 +90,9 @@ def books(found: Samples, summary: dict[str, Any]) -> None:
 
 def test_a_real_prometheus_answers_the_dashboard_while_a_wave_runs(tmp_path: Path, bench: Bench) -> None:
     arguments = ("--client-rps", 40, "--obs-time", 300, "--workers", 2, "--export", "prometheus:0", "--name", "shown")
-    with bench.endpoint() as endpoint:
-        running = bench.start(*arguments, "--drain-timeout", 5, factories=STREAMS, target=endpoint)
+    with bench.endpoint() as endpoint, collecting() as collector:
+        otlp = ("--export", f"otlp={collector.url}", "--drain-timeout", 5)
+        running = bench.start(*arguments, *otlp, factories=STREAMS, target=endpoint)
         page = page_of(running)
         with reading(page.split("/")[2], tmp_path) as prometheus:
             missing = set(expressions())
@@ -106,6 +108,7 @@ def test_a_real_prometheus_answers_the_dashboard_while_a_wave_runs(tmp_path: Pat
             assert "Waiting up to 20 s for the verdict" in finished.err
             last = last_of(prometheus)
     books(last, finished.summary)
+    books(collector.last(), finished.summary)
     assert finished.ledger["failed"] > 0
     assert set(finished.summary["errors"][0]) >= {"key", "count"}
     assert [row["label"] for row in finished.summary["labels"]] != []
@@ -136,10 +139,10 @@ def with_verdict(found: Samples) -> Samples | None:
     return None if sample(found, "exit_code") is None else found
 
 
-def test_what_a_killed_worker_reported_stays_and_the_last_page_is_the_summary(bench: Bench) -> None:
-    arguments = ("--concurrency", 4, "--obs-time", 300, "--workers", 2, "--export", "prometheus:0")
-    with bench.endpoint(service_s=0.02) as endpoint:
-        running = bench.start(*arguments, "--export-wait", 60, target=endpoint)
+def test_what_a_killed_worker_reported_stays_and_the_last_page_and_sending_are_the_summary(bench: Bench) -> None:
+    arguments = ("--concurrency", 4, "--obs-time", 300, "--workers", 2, "--export", "prometheus:0", "--export-wait", 60)
+    with bench.endpoint(service_s=0.02) as endpoint, collecting() as collector:
+        running = bench.start(*arguments, "--export", f"otlp={collector.url}", target=endpoint)
         url = page_of(running)
         running.wait_for(lambda: (sample(samples(read_page(url)), "requests_sent_total") or 0) > 20, "requests")
         running.workers()[0].kill()
@@ -151,6 +154,7 @@ def test_what_a_killed_worker_reported_stays_and_the_last_page_is_the_summary(be
         if key[0].endswith(("_total", "_bucket", "_count")):
             assert last[key] >= value, key
     books(last, finished.summary)
+    books(collector.last(), finished.summary)
     assert sample(last, "response_time_seconds_count") is None  # the closed loop has none
     with pytest.raises((URLError, OSError)):
         read_page(url)
