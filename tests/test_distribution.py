@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,18 @@ if TYPE_CHECKING:
 _NAME = f"inference_benchmarker-{__version__}"
 _PACKAGES = ("inference_benchmarker", "factories", "server_capacity", "client_capacity", "visualization")
 _SOURCES = (*_PACKAGES, "delivery", "tests", "docs", ".ci")
+
+
+def test_the_page_on_dependencies_has_each_of_them() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    page = (ROOT / "docs" / "reference" / "dependencies.md").read_text()
+    needed = [re.split(r"[<>=\[]", text)[0] for text in project["dependencies"]]
+    told = re.findall(r"^\| ([\w-]+) \|", page, re.MULTILINE)
+    assert sorted(told) == sorted([*needed, "package", "extra"])
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == set(project["optional-dependencies"]) - {
+        "docs",
+        "test",
+    }
 
 
 @pytest.fixture(scope="module")
