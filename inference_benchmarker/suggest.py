@@ -10,10 +10,26 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
 LEAST_LIKENESS = 0.6
+OF_OTHERS = {
+    "-H": "--header",
+    "-X": "--method",
+    "-d": "--body",
+    "-T": "--content-type",
+    "-n": "--num-requests",
+    "-c": "--concurrency",
+    "-r": "--client-rps",
+    "-z": "--obs-time",
+}
+"""Short flags that users of curl, hey and alike have in their fingers."""
 
 
 def meant(flag: str, known: Collection[str]) -> list[str]:
-    """The known flags of which it is a word, as ``--rps`` of ``--client-rps``; else the one that it resembles."""
+    """The known flags of which it is a word, as ``--rps`` of ``--client-rps``; else the one that it resembles.
+
+    A short flag is that of other tools.
+    """
+    if (here := OF_OTHERS.get(flag)) in known:
+        return [here] if here else []
     word = _name(flag).lstrip("-").lower().replace("_", "-")
     names = {name.lstrip("-"): name for name in known}
     parts = [name for bare, name in names.items() if word in bare.split("-")]
@@ -57,4 +73,4 @@ def _name(argument: str) -> str:
 
 def _takes(flag: str, value: str) -> bool:
     """Tells whether the one may be a flag and the other its value."""
-    return flag.startswith("--") and "=" not in flag and not value.startswith("-")
+    return (flag.startswith("--") or flag in OF_OTHERS) and "=" not in flag and not value.startswith("-")

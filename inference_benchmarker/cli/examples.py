@@ -137,7 +137,7 @@ def _short(name: str) -> str:
 
 def _nearest(wanted: str, examples: list[Example]) -> str:
     known = {name: example for example in examples for name in map(_short, (example.path.stem, example.name))}
-    parts = [example for example in examples if wanted and _short(wanted) in _short(example.name)]
+    parts = [example for example in examples if len(wanted) > 2 and _short(wanted) in _short(example.name)]
     near = parts or list({known[name].name: known[name] for name in get_close_matches(_short(wanted), known)}.values())
     if len(near) > _MOST_NAMED:
         some = ", ".join(example.name for example in near[:_MOST_NAMED])

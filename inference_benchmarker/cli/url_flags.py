@@ -176,7 +176,10 @@ def _take_file(options: dict[str, Any], problems: list[str], environment: Mutabl
     """Find the example that is named, and hand it headers where it reads them; flags of an address are problems."""
     stray = [flag.flag for flag in _ASKED if options[flag.name] is not None]
     if options["factories_file"] is not None:
+        before = len(problems)
         options["factories_file"] = _file_of(options["factories_file"], problems)
+        if len(problems) > before:
+            options["set"] = None  # nobody knows the settings of what is not there
     if options["header"]:
         if options["factories_file"] is not None and HEADERS in _source(options["factories_file"]):
             own = headers_of(options["header"], environment, problems)

@@ -199,6 +199,13 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
         (["plots", "x"], ["There is no command 'plots'. Did you mean plot? Commands"]),
         (["example.org/infer"], ["There is no command 'example.org/infer'. Did you mean http://example.org/infer? "]),
         (["."], ["There is no command '.'. A run is printed again by `benchmark report .`, and drawn by "]),
+        (
+            ["--demo", "-c", "5", "-n", "7"],
+            [
+                "Unknown argument '-c'. Did you mean --concurrency?",
+                "Unknown argument '-n'. Did you mean --num-requests?",
+            ],
+        ),
         (["nothing-like-it"], ["There is no command 'nothing-like-it'. Commands"]),
         (["f.py"], ["There is no command 'f.py'. Give it as --factories-file f.py. Commands"]),
         (["check", "f.py"], ["Unknown argument 'f.py'. Give it as --factories-file f.py."]),

@@ -105,6 +105,10 @@ def test_an_address_stands_where_it_likes_but_not_for_a_flags_value() -> None:
             "no such example. Give one of http/factories_http or kserve",
         ),
         (["--factories-file", "openai_compatible/chta"], "Did you mean openai_compatible/factories_chat"),
+        (
+            ["--factories-file", "a", "--set", "NOT_THERE=1"],
+            "no such example. `benchmark factory` lists those there are",
+        ),
         (["--body", "a"], "--body: for an address, as in `benchmark URL`."),
         (["--demo", "--header", "A: b"], "--header: for an address"),
     ],
