@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader, BufferedWriter, FileIO
 from typing import TYPE_CHECKING, BinaryIO
 
-from inference_benchmarker.redact import secret_values, without
+from inference_benchmarker.redact import secrets_in_results, without
 from inference_benchmarker.units import MIB
 
 if TYPE_CHECKING:
@@ -169,8 +169,7 @@ def is_stream(path: Path) -> bool:
 
 
 def _without_secrets(text: str) -> bytes:
-    hidden = [value for value in secret_values(os.environ) if not value.isdecimal()]  # a number may be a result
-    return without(text, hidden).encode("utf-8", "backslashreplace")
+    return without(text, secrets_in_results(os.environ)).encode("utf-8", "backslashreplace")
 
 
 def most_in_memory() -> int:

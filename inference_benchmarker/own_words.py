@@ -11,6 +11,7 @@ def is_own_word(text: str) -> bool:
 # The keys of plan.json, summary.json and the other files, their columns, and the words that stand there for a kind. One
 # that is a part of another, as rate is of target_rate, is left out.
 _OWN = """
+true false null
 abandoned abort_on aborted above advice alarm_s asked_s at_least at_low at_most attempts_per_arrival average
 backoff base below block bounds broken build by_attempts by_input_length by_label cache calibration called caps
 clear_until_s closed cloudwatch collections comparison completed_rate condition confirmation confirmed_at

@@ -27,6 +27,7 @@ MIN_LENGTH = 8
 HEADERS = "BENCHMARK_HEADERS"
 """The variable that holds the headers of ``--header``: a JSON object, whose values are secrets."""
 
+_NUMBER = re.compile(r"[+-]?[0-9.]+(?:e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 _SHORTEST = 4  # of a header whose name says that it is a secret
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|pass|cookie|credential", re.IGNORECASE)
 _PLAIN_HEADERS = re.compile(r"accept(-.*)?|content-type|user-agent|host|origin|referer|cache-control|connection|prefer")
@@ -162,6 +163,11 @@ def secret_values(environment: Mapping[str, str]) -> list[str]:
     values = {value for name, value in environment.items() if _SECRET_NAME.search(name) and _is_secret(value)}
     values |= set(_header_secrets(environment.get(HEADERS, "")))
     return sorted(values, key=len, reverse=True)
+
+
+def secrets_in_results(environment: Mapping[str, str]) -> list[str]:
+    """Those to hide where results stand, in which a number stays one, whosever key is the same."""
+    return [value for value in secret_values(environment) if not _NUMBER.fullmatch(value)]
 
 
 def _header_secrets(text: str) -> Iterator[str]:

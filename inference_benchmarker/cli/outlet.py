@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO, cast
 
 from inference_benchmarker.cli.likeness import LIKENESS
-from inference_benchmarker.redact import redact, secret_values, without
+from inference_benchmarker.redact import redact, secret_values, secrets_in_results, without
 from inference_benchmarker.text import plain_lines
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _hide(text: str) -> str:
 
 def _hide_values(text: str) -> str:
     """A result without the values of secrets; its own words may look like one, and its numbers must stay."""
-    return without(text, [value for value in secret_values(os.environ) if not value.isdecimal()])
+    return without(text, secrets_in_results(os.environ))
 
 
 def _open_what_is_closed() -> None:
