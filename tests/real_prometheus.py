@@ -37,8 +37,7 @@ def reading(target: str, folder: Path) -> Iterator[str]:
         pytest.skip("needs the program prometheus")
     config = folder / "prometheus.yml"
     config.write_text(_CONFIG.format(target=target))
-    with listen() as sock:
-        address = f"127.0.0.1:{sock.getsockname()[1]}"
+    address = free_address()
     flags = [f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}", f"--web.listen-address={address}"]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([binary, *flags, "--log.level=warn"], stdout=log, stderr=log)
@@ -52,6 +51,12 @@ def reading(target: str, folder: Path) -> Iterator[str]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def free_address() -> str:
+    """A port of this host that nobody listens at."""
+    with listen() as sock:
+        return f"127.0.0.1:{sock.getsockname()[1]}"
 
 
 def ask(url: str, query: str) -> list[dict[str, Any]]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -31,6 +29,7 @@ from server_capacity.prometheus.reading import MOST_SERIES, read, window_of
 from server_capacity.prometheus.source import Page, Prometheus
 from server_capacity.prometheus.web import Web
 from tests.fake_prometheus import Asked, fake
+from tests.real_prometheus import free_address, reading
 from tests.scripted_server import CLOSE, Script, ScriptedServer
 
 if TYPE_CHECKING:
@@ -137,54 +136,25 @@ def test_a_source_serves_a_second_wave_anew(endpoint: RunningEndpoint) -> None:
 
 # A real Prometheus server
 
-CONFIG = """\
-global: {{scrape_interval: 1s, scrape_timeout: 1s}}
-scrape_configs:
-  - job_name: demo
-    static_configs: [{{targets: ["127.0.0.1:{port}"]}}]
-"""
-
 
 @pytest.fixture(scope="module")
 def prometheus(endpoint: RunningEndpoint, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Prometheus server that scrapes the endpoint every second."""
-    binary = shutil.which("prometheus")
-    if not binary:
-        pytest.skip("needs the program prometheus")
-    folder = tmp_path_factory.mktemp("prometheus")
-    config = folder / "prometheus.yml"
-    config.write_text(CONFIG.format(port=endpoint.port))
-    address = free_address()
-    flags = [f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}", f"--web.listen-address={address}"]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([binary, *flags, "--log.level=warn"], stdout=log, stderr=log)
-        try:
-            await_scrapes(f"http://{address}", folder / "log", process)
-            yield f"http://{address}"
-        finally:
-            process.terminate()
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+    with reading(f"127.0.0.1:{endpoint.port}", tmp_path_factory.mktemp("prometheus")) as url:
+        await_scrapes(url)
+        yield url
 
 
-def free_address() -> str:
-    with listen() as sock:
-        return f"127.0.0.1:{sock.getsockname()[1]}"
-
-
-def await_scrapes(url: str, log: Path, process: subprocess.Popen[bytes]) -> None:
+def await_scrapes(url: str) -> None:
     """Until the server has scraped twice."""
     deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline and process.poll() is None:
+    while time.monotonic() < deadline:
         now = time.time()
         row = ask(url, Interval(now - 60, now - 60, now, 0), n=f"count_over_time({PREFIX}servers[1m])")["n"]
         if (row.statistics["Value"] or 0) >= 2:
             return
         time.sleep(0.2)
-    raise AssertionError(log.read_text())
+    raise AssertionError("Prometheus has not scraped")
 
 
 def ask(url: str, interval: Interval, **queries: str) -> dict[str, ServerMetric]:
@@ -209,7 +179,7 @@ def wave(endpoint: RunningEndpoint, prometheus: str) -> Interval:
 
 @pytest.mark.process
 def test_a_real_server_counts_replicas(prometheus: str, endpoint: RunningEndpoint) -> None:
-    block = {**SERVER, "url": prometheus, "replicas": 'count(up{job="demo"} == 1)'}
+    block = {**SERVER, "url": prometheus, "replicas": 'count(up{job="benchmark"} == 1)'}
     (replicas,) = make_source([block]).instances()
     lines: list[dict[str, Any]] = []
     follower = Follower([replicas], 1)
@@ -256,7 +226,7 @@ def test_a_real_server_counts_every_request(prometheus: str, endpoint: RunningEn
         two="1 + 1",
     )
     assert found["gained"].statistics == {"Value": 200.0}
-    assert found["gained"].dimensions == {"instance": f"127.0.0.1:{endpoint.port}", "job": "demo"}
+    assert found["gained"].dimensions == {"instance": f"127.0.0.1:{endpoint.port}", "job": "benchmark"}
     assert (found["gained"].start, found["gained"].end) == (wave.start, wave.end)
     assert found["servers"].statistics == {"Value": 4.0}
     assert found["servers"].start == found["servers"].end == wave.end
@@ -310,7 +280,7 @@ def test_a_real_servers_words_are_the_reason(prometheus: str, wave: Interval) ->
 
 @pytest.mark.process
 def test_presets_are_promql_that_a_real_server_takes(prometheus: str, wave: Interval) -> None:
-    found = collect({**SERVER, "url": prometheus, "preset": list(PRESETS), "labels": {"job": "demo"}}, wave)
+    found = collect({**SERVER, "url": prometheus, "preset": list(PRESETS), "labels": {"job": "benchmark"}}, wave)
     required = [(preset, item.name) for preset, items in PRESETS.items() for item in items if not item.optional]
     assert [(row.namespace, row.name) for row in found] == required
     assert all("the server has n" in str(row.reason) for row in found)
