@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -129,4 +130,5 @@ def _headline(capacity: Capacity) -> Iterator[tuple[str, str]]:
         yield "By the model", f"{by_model:,.4g}{unit}"
     holds = capacity.holding
     if holds is not None and (at_low := number(holds, "at_low")) is not None and holds.get("unit") == "s":
-        yield "At the lower end", duration_text(at_low)
+        stat = re.match(r"[a-z0-9.]*", str(holds.get("expression")))
+        yield f"{stat[0] if stat else ''} at the lower end".strip(), duration_text(at_low)

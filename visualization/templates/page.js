@@ -139,6 +139,7 @@ for (const section of data.sections) {
 }
 byId("parts").append(...data.sections.map((section) => make("a", { href: `#${section.key}` }, section.title)));
 byId("parts").hidden = data.sections.length < 4;
+byId("legend").hidden = data.runs.length < 2;
 redraw();
 let settled = 0, width = innerWidth;
 addEventListener("resize", () => {
