@@ -45,7 +45,8 @@ _TEXTS = {
     "metrics": ("Values of your own", "What invoke told of its requests, over those that were ok."),
     "capacity": (
         "Capacity",
-        "A point a run, in the order of their load. Past the knee more load buys waiting, not answers.",
+        "A point a run, in the order of their load. Past the knee more load brings more waiting, and no more answers. "
+        "✗ marks an INVALID run, which the line leaves out where a VALID one had more load.",
     ),
     "distribution": (
         "Distribution",
