@@ -45,7 +45,7 @@ def run(arguments: list[str]) -> int:
         folder = make_stamped_folder(asked.plans["A"].output_dir, KIND)
         experiment = Experiment(folder, asked.what, asked.repeats, asked.seed, asked.limits, asked.options.strict)
         with removed_if_empty(folder):
-            waves = _sent(experiment, asked, export.named(folder.name))
+            waves = _sent(experiment, asked, export.named(asked.plans["A"].name or folder.name))
         with how_far(quiet=asked.options.quiet):
             return _tell(experiment, asked, waves)
 

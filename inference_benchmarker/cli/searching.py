@@ -113,7 +113,8 @@ def standing(
     known = made.get("arguments"), question.plan.payload_arguments, made.get("seconds_to_create")
     question = replace(question, endpoint=measured_endpoint(question.plan.endpoint_name, *known, blocks))
     with suspended_scaling(blocks, folder, say) if suspends else nullcontext() as suspended:
-        yield question, _waves(options, folder, server, tell, (export or Export()).named(folder.name)), suspended
+        handed_on = (export or Export()).named(question.plan.name or folder.name)
+        yield question, _waves(options, folder, server, tell, handed_on), suspended
 
 
 def refuse_scaling(question: Question, options: dict[str, Any]) -> None:

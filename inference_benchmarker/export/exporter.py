@@ -47,7 +47,7 @@ class Exporter:
 
     def follow(self, plan: WavePlan, run: str | None = None, endpoint: str | None = None) -> WaveExport:
         """A watcher of the next wave. ``run``: of which it is a part; None: a run of its own."""
-        return WaveExport(self, plan, plan.name or run, endpoint or endpoint_of(plan))
+        return WaveExport(self, plan, run or plan.name, endpoint or endpoint_of(plan))
 
     def known(self, run: str, endpoint: str) -> Figures:
         """All that is known of a run's waves against an endpoint."""

@@ -13,6 +13,7 @@ from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.server.limits_kept import held_against, is_share
 from server_capacity.capacity.completions import Completions
 from server_capacity.capacity.generation import generated
+from server_capacity.capacity.limit_rows import limit_row
 from server_capacity.capacity.server_limits import Measured, resources, server_estimates
 from server_capacity.capacity.server_points import Span, courses, stretch_values
 from server_capacity.capacity.standing_still import disturbances, voids
@@ -172,22 +173,13 @@ def _whole(wave: Wave) -> Span:
 
 
 def _limit_row(found: ServerEstimate, confirmed: Sequence[Confirmed]) -> dict[str, Any]:
-    estimate, interval = found.estimate, found.estimate.interval
     told = [each for each in confirmed if not each.spoilt]
     held = held_against(found.limit, told[-1].wave.server_metrics or ()) if told else None
     known = held is not None and held.kept is not None
     unit = "share" if held is not None and is_share(found.limit, held.metric) else found.limit.unit
+    metric = f"server.{found.limit.name}"
     return {
-        "expression": found.limit.expression,
-        "metric": f"server.{found.limit.name}",
-        "allowed": None,
-        "bound": found.limit.limit,
-        "unit": unit,
-        "rate": estimate.rate,
-        "interval": None if interval is None else {"low": interval.low, "high": interval.high},
-        "slope": None,
-        "dispersion": None,
-        "kept_everywhere": estimate.kept_everywhere,
+        **limit_row(found.limit.expression, metric, found.estimate, bound=found.limit.limit, unit=unit),
         "reason": found.reason,
         "at_low": held.told if held is not None and known else None,
         "at_low_text": held.text if held is not None and known else "",

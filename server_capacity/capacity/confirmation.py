@@ -99,13 +99,8 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: Explored
     if rate is None:
         return None
     seconds = question.soak_s or max(length_s(question, answer, rate, explored.load_s), waves.server.least_s)
-    try:
-        wave = waves.confirm(question.confirmation(rate, seconds, explored.workers, waves.folder))
-    except KeyboardInterrupt:
-        explored.interrupted = True
-        return None
-    except BenchmarkError as error:
-        explored.failures.append(f"Not confirmed: {error}")
+    wave = wave_at(question, waves, explored, rate, seconds, failed="Not confirmed")
+    if wave is None:
         return None
     stage = counted(wave, question.limits, question.user_limits)[0]
     stage = replace(stage, stretch=replace(stage.stretch, purpose="confirm"))
@@ -113,6 +108,19 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: Explored
     judged = tuple(judge(limit, *totals(stage, place), _spread(answer, limit)) for place, limit in limits)
     judged += judged_users(question, stage)
     return Confirmed(wave, stage, judged, spoilt(question, wave), soak=question.soak_s is not None)
+
+
+def wave_at(
+    question: Question, waves: Waves, explored: Explored, rate: float, seconds: float, *, failed: str
+) -> Wave | None:
+    """An ordinary wave; None where it could not begin, for an interrupt or a failure, which are noted."""
+    try:
+        return waves.confirm(question.confirmation(rate, seconds, explored.workers, waves.folder))
+    except KeyboardInterrupt:
+        explored.interrupted = True
+    except BenchmarkError as error:
+        explored.failures.append(f"{failed}: {error}")
+    return None
 
 
 def needs_another(confirmed: Sequence[Confirmed]) -> bool:

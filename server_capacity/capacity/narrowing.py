@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.errors import BenchmarkError
 from server_capacity.capacity.client_limit import spoilt
-from server_capacity.capacity.confirmation import SHARE_OF_LOAD, SHORTEST_S, USUAL_S
+from server_capacity.capacity.confirmation import SHARE_OF_LOAD, SHORTEST_S, USUAL_S, wave_at
 from server_capacity.capacity.counting import counted
 from server_capacity.capacity.user_limits import users_estimates
 
@@ -62,13 +61,8 @@ def _sent(question: Question, waves: Waves, explored: Explored, rate: float) -> 
     """Send a wave at a rate; False where it could not begin."""
     load_s = question.settings.time_s or explored.load_s
     seconds = max(SHORTEST_S, min(USUAL_S, SHARE_OF_LOAD * load_s / MOST_WAVES), waves.server.least_s)
-    try:
-        wave = waves.confirm(question.confirmation(rate, seconds, explored.workers, waves.folder))
-    except KeyboardInterrupt:
-        explored.interrupted = True
-        return False
-    except BenchmarkError as error:
-        explored.failures.append(f"Not narrowed: {error}")
+    wave = wave_at(question, waves, explored, rate, seconds, failed="Not narrowed")
+    if wave is None:
         return False
     (stage,) = counted(wave, question.limits, question.user_limits)
     stretch = replace(stage.stretch, purpose="narrow", void=spoilt(question, wave))

@@ -13,6 +13,7 @@ from server_capacity.capacity.curve import curve
 from server_capacity.capacity.headline import headline
 from server_capacity.capacity.in_users import users_json
 from server_capacity.capacity.kinds import tokens_at_answer
+from server_capacity.capacity.limit_rows import interval_json, limit_row
 from server_capacity.capacity.user_limits import user_limit_rows
 from server_capacity.capacity.where_time_went import where_time_went
 from server_capacity.search.stretch import CLIENT
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from server_capacity.capacity.confirmation import Confirmed
     from server_capacity.capacity.exploration import Explored, Row
     from server_capacity.capacity.question import Question
-    from server_capacity.search.answer import Answer, Estimate, Interval
+    from server_capacity.search.answer import Answer, Estimate
     from server_capacity.search.limits import Limit
 
 CONFIDENCE = 0.95
@@ -84,11 +85,6 @@ def content(
     return {**data, "headline": headline(data)}
 
 
-def interval_json(interval: Interval | None) -> dict[str, float] | None:
-    """Its ends."""
-    return None if interval is None else {"low": interval.low, "high": interval.high}
-
-
 def _outcome(question: Question, explored: Explored, answer: Answer) -> dict[str, Any]:
     """The outcome, its exit code and what goes with it; an interrupt goes before all else."""
     outcome: str = answer.outcome
@@ -120,18 +116,8 @@ def _client_limit(explored: Explored, answer: Answer) -> str:
 
 def _limit(limit: Limit, answer: Answer) -> dict[str, Any]:
     found = next((each for each in answer.estimates if each.limit == limit.expression), None)
-    return {
-        "expression": limit.expression,
-        "metric": limit.metric,
-        "allowed": limit.allowed,
-        "bound": limit.bound_s,
-        "unit": "share" if limit.bound_s is None else "s",
-        "rate": None if found is None else found.rate,
-        "interval": None if found is None else interval_json(found.interval),
-        "slope": None if found is None else found.slope,
-        "dispersion": None if found is None else found.dispersion,
-        "kept_everywhere": found is not None and found.kept_everywhere,
-    }
+    unit = "share" if limit.bound_s is None else "s"
+    return limit_row(limit.expression, limit.metric, found, bound=limit.bound_s, unit=unit, allowed=limit.allowed)
 
 
 def _at_low(place: int, confirmed: list[Confirmed], question: Question) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from server_capacity.capacity.limit_rows import limit_row
 from server_capacity.search.user_limits import UserEstimate, user_estimate
 
 if TYPE_CHECKING:
@@ -29,21 +30,11 @@ def user_limit_rows(question: Question, explored: Explored, confirmed: Sequence[
 
 
 def _row(found: UserEstimate, question: Question, confirmed: Sequence[Confirmed]) -> dict[str, Any]:
-    estimate, limit = found.estimate, found.limit
+    limit = found.limit
     told = [row for each in confirmed if not each.spoilt for row in each.to_json(question)["limits"]]
     at_low = next((row for row in reversed(told) if row["expression"] == limit.expression), None)
-    interval = estimate.interval
     return {
-        "expression": limit.expression,
-        "metric": limit.metric,
-        "allowed": None,
-        "bound": limit.bound,
-        "unit": "",
-        "rate": estimate.rate,
-        "interval": None if interval is None else {"low": interval.low, "high": interval.high},
-        "slope": None,
-        "dispersion": None,
-        "kept_everywhere": estimate.kept_everywhere,
+        **limit_row(limit.expression, limit.metric, found.estimate, bound=limit.bound, unit=""),
         "reason": found.reason,
         "at_low": None if at_low is None else at_low["value"],
         "at_low_text": "" if at_low is None else at_low["text"],
