@@ -46,6 +46,12 @@ def duration_text(seconds: float, beside: float | None = None) -> str:
     return text
 
 
+def rate_text(a_second: float, digits: int = 4) -> str:
+    """So many a second: 0.1/s, 49.33/s, 1,234.5/s, 20,000/s; of a thousand and more the tenths."""
+    text = f"{a_second:.{digits}g}" if abs(a_second) < 999.95 else f"{a_second:,.1f}".removesuffix(".0")
+    return f"{text}/s"
+
+
 def precision_text(share: float) -> str:
     """The most that a value may be off, as the next of ±0.01%, ±0.02%, ±0.05%, ±0.1% and so on."""
     tens = 10.0 ** math.floor(math.log10(share))

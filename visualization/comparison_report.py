@@ -20,6 +20,7 @@ from inference_benchmarker.wording import (
     metric_text,
     number_text,
     percent_text,
+    rate_text,
     unit_text,
 )
 from visualization.comparison_headline import NOTHING_LEFT, headline
@@ -187,7 +188,7 @@ def _value(row: Row, estimate: Value | None) -> str:
         return percent_text(estimate.value)
     if row.metric.startswith(PREFIX):
         return number_text(estimate.value)
-    text = f"{estimate.value:.4g}/s" if row.metric in ("rate", "tokens") else duration_text(estimate.value)
+    text = rate_text(estimate.value) if row.metric in ("rate", "tokens") else duration_text(estimate.value)
     return ("≥" if estimate.is_lower_bound else "") + text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from inference_benchmarker.wording import duration_text, number_text, percent_text
+from inference_benchmarker.wording import duration_text, number_text, percent_text, rate_text
 from visualization.cards import facts, findings_of
 from visualization.figures import Bar, Cell, Column, Level, Overview
 from visualization.limits import TITLES, metric_of, slos_of
@@ -74,7 +74,7 @@ def _leading(text: str) -> float | None:
 def _rates(runs: Sequence[Run]) -> Iterator[_Filled]:
     rates = [run.number("rates", "completed") for run in runs]
     cells = [
-        Cell("") if rate is None else Cell(f"{rate:,.4g}/s", rate, Bar(rate, *_ends(run, "rate.rate", 1)))
+        Cell("") if rate is None else Cell(rate_text(rate), rate, Bar(rate, *_ends(run, "rate.rate", 1)))
         for run, rate in zip(runs, rates, strict=True)
     ]
     yield Column("Completed"), cells

@@ -13,7 +13,7 @@ from inference_benchmarker.plan.steering import rate_at
 from inference_benchmarker.records.feed import KEPT_S
 from inference_benchmarker.text import one_line
 from inference_benchmarker.units import NS
-from inference_benchmarker.wording import duration_text, metric_text, unit_text
+from inference_benchmarker.wording import duration_text, metric_text, rate_text, unit_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -83,7 +83,7 @@ def _rates(plan: WavePlan, minute: list[Cell], recent: Cell, asked: Points, repe
     seconds = max(min(WINDOW_S, len(minute)), 1)
     steady = isinstance(plan.load, OpenLoop) and plan.load.is_steady and not plan.load.replay and not plan.load.steered
     known = [rate for rate in asked[-WINDOW_S:] if rate is not None]
-    rate = f"{sum(known) / len(known):,.4g}/s" if known else ""
+    rate = rate_text(sum(known) / len(known)) if known else ""
     if rate and (repeated or not steady):
         yield Row("target", f"{sum(known) / len(known):,.1f}/s", asked)
     more = " with repeats" if repeated else f" of {rate}" if rate and steady else ""

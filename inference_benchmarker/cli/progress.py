@@ -21,7 +21,7 @@ from inference_benchmarker.cli.panel import head, panel
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.steering import rate_at
 from inference_benchmarker.units import NS
-from inference_benchmarker.wording import counted
+from inference_benchmarker.wording import counted, rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -224,7 +224,7 @@ def _limit(limit: LimitSoFar) -> Line:
 
 
 def _counts(snapshot: Snapshot) -> list[str]:
-    target = "" if snapshot.target is None else f" of {snapshot.target:.4g}/s"
+    target = "" if snapshot.target is None else f" of {rate_text(snapshot.target)}"
     counts = [
         f"completed {snapshot.rate:.1f}/s{target}",
         f"in flight {snapshot.in_flight:,}",

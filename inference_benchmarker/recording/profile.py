@@ -15,7 +15,7 @@ from inference_benchmarker.plan.stage import LEAST_SECONDS, Stage
 from inference_benchmarker.recording.formats import opened_source
 from inference_benchmarker.recording.reading import Part
 from inference_benchmarker.units import MAX_SECONDS, NS, SECONDS
-from inference_benchmarker.wording import aligned, counted, duration_text
+from inference_benchmarker.wording import aligned, counted, duration_text, rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,7 +122,7 @@ class Profile:
             meaning = "1 is Poisson's, more are bursts"
             yield f"   Dispersion:  {self.dispersion:.3g} (variance by mean of the counts by second: {meaning})"
         bar, peak = counted(seconds, "second", "seconds"), int(_summed(self.seconds, seconds).max())
-        yield f"   Over time:   {line} (a bar is {bar}, the highest {peak / seconds:.4g}/s)"
+        yield f"   Over time:   {line} (a bar is {bar}, the highest {rate_text(peak / seconds)})"
 
 
 def profile(replay: Replay, step_s: Decimal | None = None) -> Profile:

@@ -11,6 +11,7 @@ from inference_benchmarker.summary.time_table import time_rows, value_text
 from inference_benchmarker.text import one_line, plain
 from inference_benchmarker.verdict.limit_rows import limit_rows
 from inference_benchmarker.verdict.server import diagnose
+from inference_benchmarker.wording import rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -82,7 +83,7 @@ def _what_it_was(facts: WaveFacts, summary: Summary, run_dir: Path | None) -> st
     endpoint = facts.plan.endpoint or facts.environment.get("file") or ""
     rates = summary.rates
     load = f"{facts.plan.load.text}, {summary.duration_s:.1f} s"
-    told = f"{rates.sent:.4g}/s sent, {rates.completed:.4g}/s completed"
+    told = f"{rate_text(rates.sent)} sent, {rate_text(rates.completed)} completed"
     return " · ".join(
         filter(
             None, (*(literal(one_line(name, _LONG)) for name in (called, str(endpoint))), escaped(load), escaped(told))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.summary.time_table import precision_mark, value_text
 from inference_benchmarker.verdict.limits_met import slo_met
-from inference_benchmarker.wording import INDENT, aligned, duration_text, percent_text
+from inference_benchmarker.wording import INDENT, aligned, duration_text, percent_text, rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -100,7 +100,7 @@ def _offered(row: StageRow) -> list[str]:
         row.name,
         f"{row.start_s:g}s",
         f"{rate}/s",
-        *(f"{value:.4g}/s" for value in (part.rates.scheduled or 0.0, part.rates.sent, part.rates.completed)),
+        *map(rate_text, (part.rates.scheduled or 0.0, part.rates.sent, part.rates.completed)),
         "-" if part.success_rate is None else percent_text(part.success_rate),
         f"{row.in_flight_end:,}",
     ]

@@ -28,6 +28,7 @@ from inference_benchmarker.wording import (
     duration_text,
     percent_text,
     precision_text,
+    rate_text,
 )
 
 if TYPE_CHECKING:
@@ -127,10 +128,10 @@ def _recording_line(facts: WaveFacts) -> Iterator[str]:
 def _accounts_section(facts: WaveFacts, summary: Summary) -> Iterator[str]:
     rates, load = summary.rates, facts.plan.load
     given = isinstance(load, OpenLoop) and load.is_steady and not load.replay  # else it is a mean
-    target = "" if rates.target is None else f"{_rate(rates.target, 6 if given else 4)} target, "
-    sent = f"{_rate(rates.sent)} sent{' with repeats' if summary.ledger.repeated else ''}"
+    target = "" if rates.target is None else f"{rate_text(rates.target, 6 if given else 4)} target, "
+    sent = f"{rate_text(rates.sent)} sent{' with repeats' if summary.ledger.repeated else ''}"
     within = f" ({precision_text(rates.precision)})" if rates.precision else ""
-    yield f"{_INDENT}Rate:             {target}{sent}, {_rate(rates.completed)} completed{within}"
+    yield f"{_INDENT}Rate:             {target}{sent}, {rate_text(rates.completed)} completed{within}"
     yield from _recording_line(facts)
     if summary.goodput is not None:
         yield f"{_INDENT}Goodput:          {_goodput(summary.goodput, summary.repeats)}"
@@ -171,7 +172,7 @@ def _goodput(goodput: Goodput, repeats: Repeats | None) -> str:
         return f"not measured: no answered request has {', '.join(dict.fromkeys(unmeasured))} (invoke yields no tokens)"
     each = ", ".join(f"{one.limit.expression}: {percent_text(one.share or 0.0)}" for one in goodput.limits)
     of = "those sent" if repeats is None else "the arrivals"
-    return f"{_rate(goodput.rate)}, {percent_text(goodput.share)} of {of} ({each})"
+    return f"{rate_text(goodput.rate)}, {percent_text(goodput.share)} of {of} ({each})"
 
 
 def _warmup_section(summary: Summary) -> Iterator[str]:
@@ -243,11 +244,6 @@ def _closing(verdict: Verdict, run_dir: Path | None, name: str | None) -> Iterat
     yield verdict.word + (f" ({', '.join(notes)})" if notes else "")
     if run_dir is not None:
         yield f"Run directory: {run_dir}" + (f" ({one_line(name, _LONG)})" if name else "")
-
-
-def _rate(a_second: float, digits: int = 4) -> str:
-    """So many digits, or tenths of a larger rate."""
-    return f"{a_second:.{digits}g}/s" if a_second < 1000 else f"{a_second:.1f}/s".replace(".0/s", "/s")
 
 
 def _share(share: float, target: float) -> str:

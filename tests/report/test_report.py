@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.units import NS
-from inference_benchmarker.wording import aligned
+from inference_benchmarker.wording import aligned, rate_text
 from tests.situations import SITUATIONS, abandoning, failing, json_of, late, line, text_of, wave
 from tests.waves import MS, closed_plan, observe, on_time, open_plan, streamed
 
@@ -177,9 +177,9 @@ def test_many_labels_and_long_names_do_not_drown_the_report() -> None:
     assert "… and 10 more labels, in summary.json" in text
 
 
-@pytest.mark.parametrize("rate", ["1000000", "123456.7", "123.456", "0.1", "7.3"])
+@pytest.mark.parametrize("rate", ["1,000,000", "123,456.7", "123.456", "0.1", "7.3"])
 def test_a_rate_is_written_out(rate: str) -> None:
-    plan = open_plan(rate, None, 3)
+    plan = open_plan(rate.replace(",", ""), None, 3)
     row = line(text_of(observe(plan, on_time(plan))), "Rate:")
     assert f" {rate}/s target" in row
     assert "e+" not in row
@@ -226,3 +226,20 @@ def test_no_record_of_an_empty_wave_is_made_up() -> None:
     assert "Latency" not in text
     assert "✗ nothing_sent: 0 requests sent (limit at least 1)." in text
     assert NS not in list(numbers(json_of(observe(open_plan(), [], stopped_at=0))))
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (0.0, "0/s"),
+        (0.1, "0.1/s"),
+        (49.333, "49.33/s"),
+        (100.0, "100/s"),
+        (999.94, "999.9/s"),
+        (999.96, "1,000/s"),
+        (1234.56, "1,234.6/s"),
+        (20_000.0, "20,000/s"),
+    ],
+)
+def test_a_rate_is_never_written_as_a_power_of_ten(rate: float, text: str) -> None:
+    assert rate_text(rate) == text

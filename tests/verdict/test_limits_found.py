@@ -715,7 +715,7 @@ class TestServerLimited:
     def test_an_endpoint_that_falls_behind_is_named(self, rate: int, number: int, share: float, servers: int) -> None:
         limited = only(queued(rate, number, share, servers), SERVER_LIMITED)
         assert (limited.severity, limited.limit) == ("warning", "96% completed")
-        assert re.match(rf"[\d.]+% completed of {rate}/s \([\d.]+/s\), latency grew from ", limited.measured)
+        assert re.match(rf"[\d.]+% completed of {rate:,}/s \([\d.,]+/s\), latency grew from ", limited.measured)
         assert limited.measured.endswith(", at a schedule lag of p99 0 ms")
 
     @settings(max_examples=60)

@@ -11,7 +11,7 @@ from inference_benchmarker.report.server_metrics import metric_lines
 from inference_benchmarker.text import one_line
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.server import diagnose
-from inference_benchmarker.wording import duration_text, percent_text
+from inference_benchmarker.wording import duration_text, percent_text, rate_text
 from visualization.run_page.again import command
 from visualization.run_page.figures import whole_wave
 from visualization.run_page.markup import Markup, element, joined
@@ -62,7 +62,7 @@ def _stage(row: StageRow) -> list[str]:
         one_line(row.name, _LONG),
         f"{row.start_s:g} s",
         f"{rate}/s",
-        *(f"{value:.4g}/s" for value in (part.rates.sent, part.rates.completed)),
+        *map(rate_text, (part.rates.sent, part.rates.completed)),
         "-" if part.success_rate is None else percent_text(part.success_rate),
         f"{row.in_flight_end:,}",
         *middle_and_tail(part.distribution("default")),

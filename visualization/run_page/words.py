@@ -13,7 +13,7 @@ from inference_benchmarker.summary.time_table import time_rows, value_text
 from inference_benchmarker.text import one_line
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.limit_rows import limit_rows
-from inference_benchmarker.wording import counted, duration_text, length_text, percent_text
+from inference_benchmarker.wording import counted, duration_text, length_text, percent_text, rate_text
 from visualization.run_page.markup import Markup, element, joined
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ def _length(seconds: float) -> str:
 def tiles(facts: WaveFacts, summary: Summary) -> Iterator[Markup]:
     """The numbers to know first, each with what it is held against."""
     rates, ledger = summary.rates, summary.ledger
-    asked = f"{rates.target:.6g}/s asked, " if rates.target is not None else ""
-    yield _tile("Completed", f"{rates.completed:.4g}/s", f"{asked}{rates.sent:.4g}/s sent")
+    asked = f"{rate_text(rates.target, 6)} asked, " if rates.target is not None else ""
+    yield _tile("Completed", rate_text(rates.completed), f"{asked}{rate_text(rates.sent)} sent")
     share = summary.success_rate
     if share is not None:
         others = ((ledger.failed, "failed"), (ledger.abandoned, "abandoned"), (ledger.dropped, "never sent"))
@@ -93,7 +93,7 @@ def tiles(facts: WaveFacts, summary: Summary) -> Iterator[Markup]:
     if summary.goodput is not None and summary.goodput.rate is not None:
         told = ", ".join(each.limit.expression for each in summary.goodput.limits)
         share_text = percent_text(summary.goodput.share or 0.0)
-        yield _tile("Goodput", f"{summary.goodput.rate:.4g}/s", f"{share_text} met {told}")
+        yield _tile("Goodput", rate_text(summary.goodput.rate), f"{share_text} met {told}")
 
 
 def _stream_tiles(summary: Summary) -> Iterator[Markup]:
@@ -103,7 +103,7 @@ def _stream_tiles(summary: Summary) -> Iterator[Markup]:
     tokens = summary.tokens
     if tokens is not None and tokens.tokens_out_per_s is not None:
         note = f"{tokens.tokens_out:,} in all" if tokens.tokens_out is not None else ""
-        yield _tile("Output tokens", f"{tokens.tokens_out_per_s:,.4g}/s", note)
+        yield _tile("Output tokens", rate_text(tokens.tokens_out_per_s), note)
 
 
 def _tile(name: str, value: str, note: str, tone: str = "") -> Markup:

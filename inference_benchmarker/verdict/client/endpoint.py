@@ -16,7 +16,7 @@ from inference_benchmarker.verdict.client.flow import Flow
 from inference_benchmarker.verdict.client.standstill import Standstill
 from inference_benchmarker.verdict.error_kinds import NO_CAPACITY, OF_ONE_GONE
 from inference_benchmarker.verdict.finding import Finding
-from inference_benchmarker.wording import duration_text, percent_text
+from inference_benchmarker.wording import duration_text, percent_text, rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,7 +133,7 @@ def _completed(summary: Summary) -> str:
     share, rates = summary.completed_share, summary.rates
     assert share is not None  # else nobody fell behind
     text = percent_text(share, ANSWERED_SHARE, KEPT_UP_SHARE)
-    return f"{text} completed of {rates.scheduled:.4g}/s ({rates.completed:.4g}/s)"
+    return f"{text} completed of {rate_text(rates.scheduled or 0.0)} ({rate_text(rates.completed)})"
 
 
 def _queue_filled(evidence: Evidence) -> str | None:

@@ -19,7 +19,7 @@ from inference_benchmarker.verdict.server.known_metrics import (
     log_groups,
 )
 from inference_benchmarker.verdict.server.platform_metrics import MOST_ERRORS, PlatformMetrics, Remark
-from inference_benchmarker.wording import duration_text, percent_text
+from inference_benchmarker.wording import duration_text, percent_text, rate_text
 
 if TYPE_CHECKING:
     import re
@@ -179,7 +179,7 @@ def _crowded(platform: PlatformMetrics) -> Iterator[Remark]:
     yield Remark(
         "queueing",
         f"Up to {most:,.0f} requests were in the endpoint at a time, {at_work:,.3g} would be usual "
-        f"({platform.summary.rates.sent:.4g}/s x ModelLatency {duration_text(model)})",
+        f"({rate_text(platform.summary.rates.sent)} x ModelLatency {duration_text(model)})",
         "Requests queued before the model for a while: look at the latency over time (timeline.csv), and for pauses, "
         "bursts, or too few workers.",
     )
