@@ -131,6 +131,8 @@ def _accounts_section(facts: WaveFacts, summary: Summary) -> Iterator[str]:
     target = "" if rates.target is None else f"{rate_text(rates.target, 6 if given else 4)} target, "
     sent = f"{rate_text(rates.sent)} sent{' with repeats' if summary.ledger.repeated else ''}"
     within = f" ({precision_text(rates.precision)})" if rates.precision else ""
+    if endpoint := facts.plan.endpoint:
+        yield f"{_INDENT}Endpoint:         {one_line(endpoint, _LONG)}"
     yield f"{_INDENT}Rate:             {target}{sent}, {rate_text(rates.completed)} completed{within}"
     yield from _recording_line(facts)
     if summary.goodput is not None:

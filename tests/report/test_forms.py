@@ -97,6 +97,8 @@ def test_markdown_and_csv_name_the_endpoint_of_an_address() -> None:
     facts = observe(plan, on_time(plan))
     assert "\n`http://h:1/infer` · 10 requests/s" in markdown_of(facts)
     assert row_of(facts)["endpoint"] == "http://h:1/infer"
+    secret = replace(plan, factory_settings={"SERVER": "http://h:1", "PATH": "/infer?token=sup3r-s3cret"})
+    assert "`http://h:1/infer?token=[hidden]`" in markdown_of(observe(secret, on_time(secret)))
 
 
 def test_markdown_has_the_table_of_times_and_the_errors() -> None:
