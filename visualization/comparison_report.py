@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from textwrap import wrap
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.report.markdown import literal
 from inference_benchmarker.summary.time_table import marked
-from inference_benchmarker.text import plain
+from inference_benchmarker.text import folded, plain, wrapped
 from inference_benchmarker.wording import (
     INDENT,
     aligned,
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from visualization.server_rows import ServerRow
 
 _TITLE = "COMPARISON – InferenceBenchmarker"
-_WIDTH = 77
+_WIDTH = 80
 _OF_ONE_RUN = (
     "Intervals of the change: 95%, from one-second blocks. By how much two runs of one thing differ is not in them, as "
     "each side is a single run: they are too narrow."
@@ -57,25 +56,31 @@ _STATES = {"broken": "worse", "undecided": "cannot tell", "kept": "within the li
 _MARKS = {"broken": "✗", "undecided": "?", "kept": "✓"}
 
 
-def to_text(comparison: Comparison, *, colour: bool = False) -> str:
-    """For a terminal of 80 columns; the outcome comes first, in a line of its own that may be longer."""
+def to_text(comparison: Comparison, *, colour: bool = False, width: int | None = None) -> str:
+    """For a terminal of ``width`` columns; without it the tables fit 80, and each sentence is a line of its own."""
     head = [headline(comparison), "", _TITLE, "-" * len(_TITLE)]
     head += [*(INDENT + line for line in _run_lines(comparison)), ""]
-    table = map(plain, aligned([_header(comparison), *map(_cells, comparison.rows)]))
+    table = map(plain, aligned([_header(comparison), *map(_cells, comparison.rows)], width))
     lines = []
     if comparison.own:
         own_header = ["Values of your own", *_header(comparison)[1:-1]]
-        lines += ["", *aligned([own_header, *(_cells(row)[:-1] for row in comparison.own)])]
+        lines += ["", *aligned([own_header, *(_cells(row)[:-1] for row in comparison.own)], width)]
     for title, rows in (
         ("The clients (no outcome of the endpoint)", list(map(_client_cells, comparison.client))),
         ("Server metrics (no interval)", list(map(_server_cells, comparison.server_rows))),
     ):
-        lines += ["", INDENT + title, *aligned(rows)] if rows else []
-    lines += ["", *(INDENT + line for line in wrap(_legend(comparison), _WIDTH))]
+        lines += ["", INDENT + title, *aligned(rows, width)] if rows else []
+    lines += ["", *wrapped(_legend(comparison), min(_WIDTH, width or _WIDTH), INDENT, INDENT)]
     if closing := list(_closing_lines(comparison)):
         lines += ["", *closing]
     # the one way out: a line stays one, whatever name stands in it
-    return "\n".join((*map(plain, head), *(map(_coloured, table) if colour else table), *map(plain, lines))) + "\n"
+    parts = (_fitted(head, width), *(map(_coloured, table) if colour else table), _fitted(lines, width))
+    return "\n".join(parts) + "\n"
+
+
+def _fitted(lines: Sequence[str], width: int | None) -> str:
+    text = "\n".join(map(plain, lines))
+    return text if width is None else folded(text, width)
 
 
 def to_markdown(comparison: Comparison) -> str:

@@ -15,7 +15,6 @@ from inference_benchmarker.cli.terminal import how_far, report_width, say
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import INVALID, MISSED, OK
 from inference_benchmarker.memory import give_back_large_blocks
-from inference_benchmarker.text import folded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -70,9 +69,7 @@ def print_comparison(found: Comparison, *, as_json: bool) -> None:
         print(json.dumps(comparison_json.to_json(found), indent=2, allow_nan=False), flush=True)
     else:
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        outcome, line_end, rest = comparison_report.to_text(found, colour=colour).partition("\n")
-        width = report_width()
-        print(outcome if width is None else folded(outcome, width), rest, sep=line_end, end="", flush=True)
+        print(comparison_report.to_text(found, colour=colour, width=report_width()), end="", flush=True)
 
 
 def write_files(found: Comparison, markdown: Path | None, junit: Path | None) -> None:

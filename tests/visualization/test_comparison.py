@@ -27,10 +27,11 @@ from tests.counted import counted
 from tests.parts import in_memory
 from tests.waves import drawn, spooled, stored, wave
 from visualization.changes import Row, _with_interval, with_intervals
-from visualization.comparison import Check, Comparison, compare
+from visualization.comparison import Check, Comparison, Side, compare
 from visualization.comparison_json import to_json
 from visualization.comparison_report import to_junit, to_markdown, to_text
 from visualization.intervals import Ratio
+from visualization.server_rows import server_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -382,6 +383,21 @@ class TestInWords:
 
     def test_a_terminal_of_80_columns_holds_it(self) -> None:
         assert max(map(len, to_text(self.told).splitlines())) <= 80
+
+    @pytest.mark.parametrize("width", [60, 79, 120])
+    def test_it_fits_its_terminal_with_every_word(self, width: int) -> None:
+        queue = metric("A rather long name of a metric of the server's own", 0.4)
+        side = Side(
+            "new", (with_metrics(self.told.new.waves[0], queue),), "http://some.host.of.ours:8080/invocations?q=bees"
+        )
+        told = replace(self.told, new=side, server_rows=tuple(server_rows(self.told.base.waves, side.waves)))
+        text = to_text(told, width=width)
+        longest = max(len(word) for line in to_text(told).splitlines() for word in line.split())
+        assert max(map(len, text.splitlines())) <= max(width, longest)
+        assert {*to_text(told).split()} == {*text.split()}
+        assert to_text(told, colour=True, width=width).count("\x1b[31mworse") == to_text(told, colour=True).count(
+            "\x1b[31mworse"
+        )
 
     def test_colours_are_for_those_who_ask(self) -> None:
         plain, coloured = to_text(self.told), to_text(self.told, colour=True)
