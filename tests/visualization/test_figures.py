@@ -106,9 +106,11 @@ class TestBars:
             assert 0.8 * bar.value < bar.low <= bar.value <= bar.high < 1.2 * bar.value
         assert bars["max"][0].low is None
 
-    def test_a_rate_without_variation_has_no_interval(self, tmp_path: Path) -> None:
-        make_run(tmp_path / "a")
-        assert bars_of(read(tmp_path / "a"), "Success (%)").statistics[""][0].low is None
+    def test_of_3000_requests_without_a_failure_one_in_1000_may_fail(self, tmp_path: Path) -> None:
+        make_run(tmp_path / "a", 3000)
+        (bar,) = bars_of(read(tmp_path / "a"), "Success (%)").statistics[""]
+        assert (bar.value, bar.high) == (100, 100)
+        assert bar.low == pytest.approx(99.9)
 
     def test_abandoned_requests_make_lower_bounds(self) -> None:
         facts = {"latency": {"mean": 1.0, "p50": 0.5, "p99": 3.0, "lower_bound_from": 2.0}}
