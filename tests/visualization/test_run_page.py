@@ -390,3 +390,10 @@ def test_the_seconds_of_a_wave_of_months_are_not_drawn_and_this_is_said(monkeypa
     assert "No second is drawn of a wave that is longer than 4 s" in page
     assert 'id="seconds"' not in page
     assert 'data-title="Failed requests"' not in page
+
+
+@pytest.mark.parametrize(("limit", "outcome"), [("p99<1s", ""), ("p99<5ms", ", limit missed")])
+def test_the_first_words_say_whether_a_limit_was_missed(limit: str, outcome: str) -> None:
+    found = wave(np.full((5, 4), 0.01), slos=(Slo.parse(limit),))
+    (told,) = re.findall(r'class="verdict-line \w+"><b>([^<]*)</b>', run_page(found))
+    assert told == f"{found.verdict.word}{', client-limited' * (found.verdict.limited_by == 'client')}{outcome}"

@@ -40,7 +40,11 @@ def tone_of(verdict: Verdict) -> str:
 def lead(summary: Summary, verdict: Verdict) -> Markup:
     """The verdict and its cause: the line that a report begins with."""
     word, _, rest = headline(summary, verdict).partition(":")
-    return element("p", element("b", word), element("span", rest.strip()), class_=f"verdict-line {tone_of(verdict)}")
+    codes = [each.code for each in verdict.findings if each.severity == "missed"]
+    outcome = "" if not codes else ", aborted" if "aborted" in codes else ", limit missed"
+    return element(
+        "p", element("b", word + outcome), element("span", rest.strip()), class_=f"verdict-line {tone_of(verdict)}"
+    )
 
 
 def what_it_was(facts: WaveFacts, summary: Summary) -> list[str]:
