@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -183,6 +183,17 @@ class TestBars:
         assert ideal.points[-1] == (300, 300)
         assert measured.over == (0, 1, 2)
         assert not curves(make_figures([even[0], staged]), "capacity")
+
+    def test_an_invalid_run_below_a_valid_one_bends_no_curve(self) -> None:
+        runs = [run(at, 100 + 50 * at, 0.02 * 2**at) for at in range(5)]
+        for at, latency in ((1, 0.9), (4, 0.5)):
+            told = {**runs[at].facts, "verdict": "INVALID", "latency": {"p50": latency}}
+            runs[at] = replace(runs[at], facts=told)
+        lines = curves(make_figures(runs), "capacity")["Latency against rate"].lines
+        assert [line.over for line in lines] == [(0, 2, 3, 4), (1,)]
+        alone = [replace(each, facts={**each.facts, "verdict": "INVALID"}) for each in runs]
+        (line,) = curves(make_figures(alone), "capacity")["Latency against rate"].lines
+        assert line.over == (0, 1, 2, 3, 4), "where none is VALID they are all there is"
 
     def test_a_rate_that_changes_by_plan_is_named_and_has_no_intervals(self, tmp_path: Path) -> None:
         load = OpenLoop(stages=(Stage.parse("20:15s"), Stage.parse("20..60:15s")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -325,3 +326,21 @@ def test_a_ranking_s_table_is_on_the_first_screen_of_a_desktop_and_of_a_phone(br
     assert browser.ask(names) == ["c5", "m5"]
     assert browser.ask("document.querySelectorAll('#answer svg.range').length") == 2
     assert browser.complaints == []
+
+
+def test_lines_that_cross_have_their_names_at_their_ends_apart(opened: Tab) -> None:
+    ends = "figure[data-title='Latency'] .end"
+    found = opened.ask(
+        f'[...document.querySelectorAll("{ends}")].map((each) => [each.textContent, '
+        "each.querySelector('text').getBoundingClientRect().top])"
+    )
+    runs = opened.ask("data.runs.length")
+    assert len({name for name, _ in found}) == len(found) == runs
+    tops = sorted(top for _, top in found)
+    assert all(after - before >= 8 for before, after in pairwise(tops))
+
+
+def test_the_parts_of_the_page_are_a_click_away(opened: Tab) -> None:
+    ways = opened.ask("[...document.querySelectorAll('#parts a')].map((each) => each.getAttribute('href'))")
+    assert ways == opened.ask("data.sections.map((section) => `#${section.key}`)")
+    assert all(opened.ask(f"document.querySelector('{way}') !== null") for way in ways)
