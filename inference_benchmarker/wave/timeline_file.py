@@ -53,7 +53,8 @@ def _columns(data: bytes) -> dict[str, npt.NDArray[np.float64]]:
     )
     found = {name: told.column(name).to_numpy() for name in numbers}
     for name, values in found.items():
-        if np.nanmax(np.abs(values), initial=0.0) >= MOST_FLOAT:
+        written = np.count_nonzero(np.isnan(values)) > told.column(name).null_count
+        if written or np.nanmax(np.abs(values), initial=0.0) >= MOST_FLOAT:
             raise ValueError(f"{name} has what is no number to compute with")
     return found
 
