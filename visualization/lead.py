@@ -34,7 +34,7 @@ def lead(runs: Sequence[Run], limits: Sequence[Limit], change: str = "") -> str:
     if not usable:
         return " ".join(_warnings(waves, told=False))
     answer = change or (_climbed(waves, common) if is_ladder(waves) else _apart(usable, common))
-    return " ".join(filter(None, (answer, *_warnings(waves, told=bool(change)))))
+    return " ".join(filter(None, (answer, *_warnings(waves, told=change.startswith("INVALID")))))
 
 
 def _climbed(waves: Sequence[Run], common: Sequence[Limit]) -> str:

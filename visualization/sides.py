@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
     from visualization.runs import Run
 
-_MOST = 12  # runs, whose waves are all held in memory
+_MOST = 24  # runs, whose waves are all held in memory
 
 
 def change(runs: Sequence[Run], load: Callable[[Path], Wave]) -> str:
@@ -29,7 +29,7 @@ def change(runs: Sequence[Run], load: Callable[[Path], Wave]) -> str:
 
 
 def sides(runs: Sequence[Run]) -> dict[str, list[Run]] | None:
-    """Two runs, or the runs of two folders that are called by these, by name; all under the same load."""
+    """Two runs, or the VALID runs of two folders that are called by these, by name; all under the same load."""
     readable = all(run.has_wave and not run.problems for run in runs)
     loads = {(facts(run).get("load"), facts(run).get("arrivals")) for run in runs}
     if not readable or len(loads) > 1 or not 2 <= len(runs) <= _MOST:
@@ -40,5 +40,5 @@ def sides(runs: Sequence[Run]) -> dict[str, list[Run]] | None:
     for run in runs:
         folders.setdefault(run.path.resolve().parent, []).append(run)
     called = all(run.label.startswith(folder.name) for folder, members in folders.items() for run in members)
-    names = {folder.name: members for folder, members in folders.items()}
-    return names if len(names) == len(folders) == 2 and called else None
+    names = {folder.name: [run for run in members if not run.doubtful] for folder, members in folders.items()}
+    return names if len(names) == len(folders) == 2 and called and all(names.values()) else None

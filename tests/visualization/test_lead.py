@@ -97,6 +97,8 @@ def test_two_addresses_make_no_ladder() -> None:
 
 
 def test_a_change_stands_in_place_of_it_and_names_the_invalid_side_itself() -> None:
+    of_valid = "new is 14% slower at p99, 95%: 9 to 19%."
+    assert told(KEEPS, INVALID, change=of_valid).startswith(f"{of_valid} 1 of 2 runs (c) is INVALID")
     changed = "INVALID (c): these are not the endpoint's numbers."
     assert told(KEEPS, run("c", 100, 0.9, P99, verdict="INVALID"), change=changed) == changed
 
@@ -117,6 +119,9 @@ def test_two_sides_are_two_runs_or_two_folders_of_one_load(tmp_path: Path) -> No
     assert sides([one, other]) == {"base 1": [one], "new 1": [other]}
     more = made("new", "new 2")
     assert sides([one, other, more]) == {"base": [one], "new": [other, more]}
+    late = replace(made("new", "new 3"), facts={**other.facts, "verdict": "INVALID"})
+    assert sides([one, other, late]) == {"base": [one], "new": [other]}, "an INVALID run is no part of the answer"
+    assert sides([one, replace(one, label="base 2"), late]) is None, "a side without a VALID run has none"
     assert sides([one, other, made("third", "third 1")]) is None
     assert sides([one, made("new", "new 1", rate=200)]) is None, "another load is no change of the endpoint"
     assert sides([one, replace(other, problems=("damaged",))]) is None
