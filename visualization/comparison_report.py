@@ -51,16 +51,16 @@ _OUTCOMES = (
 _TOO_SHORT = ", less than 20 seconds of load, or a rate that changes"
 _NO_INTERVAL = "-"
 _NOTHING_NEW = "nothing can have changed"
-_COLOURS = {"worse": "31", "improved": "32", "cannot tell": "33"}
+_NOT_UNCHANGED = ("worse", "improved", "cannot tell")
 _STATES = {"broken": "worse", "undecided": "cannot tell", "kept": "within the limit"}
 _MARKS = {"broken": "✗", "undecided": "?", "kept": "✓"}
 
 
-def to_text(comparison: Comparison, *, colour: bool = False, width: int | None = None) -> str:
+def to_text(comparison: Comparison, width: int | None = None) -> str:
     """For a terminal of ``width`` columns; without it the tables fit 80, and each sentence is a line of its own."""
     head = [headline(comparison), "", _TITLE, "-" * len(_TITLE)]
     head += [*(INDENT + line for line in _run_lines(comparison)), ""]
-    table = map(plain, aligned([_header(comparison), *map(_cells, comparison.rows)], width))
+    table = list(aligned([_header(comparison), *map(_cells, comparison.rows)], width))
     lines = []
     if comparison.own:
         own_header = ["Values of your own", *_header(comparison)[1:-1]]
@@ -74,8 +74,7 @@ def to_text(comparison: Comparison, *, colour: bool = False, width: int | None =
     if closing := list(_closing_lines(comparison)):
         lines += ["", *closing]
     # the one way out: a line stays one, whatever name stands in it
-    parts = (_fitted(head, width), *(map(_coloured, table) if colour else table), _fitted(lines, width))
-    return "\n".join(parts) + "\n"
+    return _fitted([*head, *table, *lines], width) + "\n"
 
 
 def _fitted(lines: Sequence[str], width: int | None) -> str:
@@ -92,7 +91,7 @@ def to_markdown(comparison: Comparison) -> str:
         [*(cell.replace("|", "\\|") for cell in _server_cells(row, literal)), "no interval", ""]
         for row in comparison.server_rows
     ]
-    bold = [[*row[:-1], f"**{row[-1]}**" if row[-1] in _COLOURS else row[-1]] for row in cells]
+    bold = [[*row[:-1], f"**{row[-1]}**" if row[-1] in _NOT_UNCHANGED else row[-1]] for row in cells]
     lines = ["### Benchmark comparison", "", f"**{headline(comparison)}**", ""]
     lines += [*(f"- {line}" for line in _run_lines(comparison, literal)), ""]
     lines += [
@@ -222,13 +221,6 @@ def _server_cells(row: ServerRow, quoted: Callable[[str], str] = plain) -> list[
     name = quoted(row.name) + (f" ({unit})" if unit else "")
     base, new = (sign + metric_text(value) for sign, value in zip(row.signs, (row.base, row.new), strict=True))
     return [name, base, new, _percent(row.change)]
-
-
-def _coloured(line: str) -> str:
-    for word, code in _COLOURS.items():
-        if line.endswith(word):
-            return f"{line.removesuffix(word)}\x1b[{code}m{word}\x1b[0m"
-    return line
 
 
 def _closing_lines(comparison: Comparison) -> Iterator[str]:

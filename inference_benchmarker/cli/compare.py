@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.arguments import Parser
 from inference_benchmarker.cli.endpoints_flags import OUTPUT_DIR
-from inference_benchmarker.cli.terminal import how_far, report_width, say
+from inference_benchmarker.cli.terminal import how_far, print_report, report_width, say
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import INVALID, MISSED, OK
 from inference_benchmarker.memory import give_back_large_blocks
@@ -68,8 +66,7 @@ def print_comparison(found: Comparison, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(comparison_json.to_json(found), indent=2, allow_nan=False), flush=True)
     else:
-        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        print(comparison_report.to_text(found, colour=colour, width=report_width()), end="", flush=True)
+        print_report(comparison_report.to_text(found, report_width()))
 
 
 def write_files(found: Comparison, markdown: Path | None, junit: Path | None) -> None:
