@@ -9,6 +9,7 @@ from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.url import ADDRESS_SETTINGS
+from inference_benchmarker.wording import counted
 from visualization.changes import HIGHER_IS_BETTER, LEAST_CHANGE, LEAST_SUCCESS_CHANGE, Row, with_intervals
 from visualization.intervals import Estimates
 from visualization.repeats import over_runs
@@ -236,4 +237,4 @@ def _conditions(plan: WavePlan) -> tuple[str, ...]:
         if isinstance(load, OpenLoop)
         else load.text
     )
-    return offered, f"{plan.workers} workers", f"{plan.warmup_s.normalize():f} s of warm-up"
+    return offered, counted(plan.workers, "worker", "workers"), f"{plan.warmup_s.normalize():f} s of warm-up"

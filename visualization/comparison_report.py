@@ -158,7 +158,7 @@ def _side_text(side: Side, quoted: Callable[[str], str] = plain) -> str:
         called = f"{called}, {len(side.waves)} runs"
     sent = sum(wave.ledger.sent for wave in side.waves)
     near = marked("", [wave.summary.distribution(time) for wave in side.waves for time in (*TIMES, "lag")])
-    told = (*_verdicts(side), f"{sent:,} requests", near)
+    told = (*_verdicts(side), counted(sent, "request", "requests"), near)
     return f"{side.name}: {quoted(called)}: {', '.join(filter(None, told))}"
 
 

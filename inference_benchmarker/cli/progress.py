@@ -103,7 +103,11 @@ def headline(plan: WavePlan) -> str:
         what = f"Sending {plan.load.text}"
     else:
         users = f"Requests of {plan.load.text}"
-        what = users if plan.load.has_users else f"Keeping {plan.load.concurrency:,} requests in flight"
+        what = (
+            users
+            if plan.load.has_users
+            else f"Keeping {counted(plan.load.concurrency, 'request', 'requests')} in flight"
+        )
     bounds = []
     if plan.bounds.duration_s is not None:
         bounds.append(f"for {round(plan.bounds.duration_s, 3).normalize():f} s")

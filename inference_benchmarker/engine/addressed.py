@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.packaged import HTTP_FILE
+from inference_benchmarker.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -190,7 +191,7 @@ def _unreadable(file: Path) -> str:
 
 def _shown(body: dict[str, str]) -> str:
     if "BODY" in body:
-        return f"a body of {len(body['BODY'].encode()):,} bytes"
+        return f"a body of {counted(len(body['BODY'].encode()), 'byte', 'bytes')}"
     file = Path(body["BODY_FILE"])
     return f"each line of {file.name} in turn" if file.suffix in _LINES else file.name
 

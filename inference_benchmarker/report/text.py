@@ -25,6 +25,7 @@ from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.wording import INDENT as _INDENT
 from inference_benchmarker.wording import (
     aligned,
+    counted,
     duration_text,
     percent_text,
     precision_text,
@@ -182,7 +183,7 @@ def _warmup_section(summary: Summary) -> Iterator[str]:
     if warmup is None:
         return
     counts, latency = warmup.ledger, warmup.latency
-    told = [f"{counts.sent:,} requests in {warmup.duration_s:g}s", f"{counts.failed:,} failed"]
+    told = [f"{counted(counts.sent, 'request', 'requests')} in {warmup.duration_s:g}s", f"{counts.failed:,} failed"]
     if latency is not None:
         told.append(f"latency {middle_and_tail(latency)}")
     yield f"{_INDENT}Warm-up:          {', '.join(told)} (in no other number)"

@@ -208,7 +208,7 @@ def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
         yield Finding(
             "rate_missed",
             "invalid",
-            f"{ledger.arrivals:,} requests were sent",
+            f"{counted(ledger.arrivals, 'request was', 'requests were')} sent",
             f"{number:,}",
             "Requests did not come back, so the next ones were never sent: bound them with --request-timeout.",
         )
@@ -226,7 +226,7 @@ def _sample_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
         yield Finding(
             "unfinished_requests",
             "warning",
-            f"{ledger.abandoned:,} requests still in flight when the drain ended",
+            f"{counted(ledger.abandoned, 'request', 'requests')} still in flight when the drain ended",
             "0",
             f"They count with their age (marked ≥). Raise --drain-timeout (now {facts.plan.drain_timeout_s} s) "
             "or bound them with --request-timeout.",
@@ -237,7 +237,7 @@ def _sample_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
         yield Finding(
             "too_few_samples",
             "warning",
-            f"{sample.count:,} samples for p{percent:g}",
+            f"{counted(sample.count, 'sample', 'samples')} for p{percent:g}",
             f"{needed:,}",
             f"With so few, the percentile is the largest value: use {longer_load(facts.plan.load)}.",
         )

@@ -117,6 +117,7 @@ def test_ten_hours_elsewhere_than_on_a_terminal_are_some_hundred_lines() -> None
     ("plan", "sentence"),
     [
         (closed_plan(2, None, 10), "Keeping 2 requests in flight until 10 are sent, from 1 worker."),
+        (closed_plan(1, None, 10), "Keeping 1 request in flight until 10 are sent, from 1 worker."),
         (
             open_plan("7.3", "2.5", 1000, workers=3),
             "Sending 7.3 requests/s for 2.5 s, or until 1,000 are sent, from 3 workers.",
