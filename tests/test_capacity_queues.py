@@ -13,7 +13,7 @@ import pytest
 from server_capacity.search.answer import Answer, Interval
 from server_capacity.search.settings import Settings
 from tests.performance.capacity import driver, easy_way, results, truths
-from tests.performance.capacity.endpoints import ENDPOINTS, Endpoint, family, times
+from tests.performance.capacity.endpoints import ENDPOINTS, HELD_OUT, Endpoint, family, times
 from tests.performance.capacity.oracle import oracle
 from tests.performance.capacity.queues import Queue, Rules
 from tests.performance.capacity.truths import closed_form, first_crossing, refused_share, response_longer, share_over
@@ -86,6 +86,16 @@ def test_the_truths_in_the_table_are_those_of_the_closed_forms() -> None:
     exact = {name: truth for name, each in ENDPOINTS.items() if (truth := closed_form(each)) is not None}
     assert exact == pytest.approx({"exponential": 175.0452, "single": 53.9483, "refusing": 154.9226}, abs=1e-3)
     assert all(ENDPOINTS[name].truth == pytest.approx(truth, rel=1e-5) for name, truth in exact.items())
+
+
+@pytest.mark.parametrize("endpoint", HELD_OUT.values(), ids=HELD_OUT.keys())
+def test_the_truths_of_endpoints_held_out_are_where_their_limit_gives_out(endpoint: Endpoint) -> None:
+    assert endpoint.truth is not None
+    exact = closed_form(endpoint)
+    if exact is not None:
+        assert endpoint.truth == pytest.approx(exact, rel=1e-5)
+    below, above = (share_over(endpoint, endpoint.limits[0], endpoint.truth * part, 3e5) for part in (0.9, 1.1))
+    assert below < endpoint.limits[0].allowed < above
 
 
 def test_a_simulated_truth_is_that_of_the_closed_form() -> None:

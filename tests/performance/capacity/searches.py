@@ -18,7 +18,7 @@ from server_capacity.search.answer import Answer
 from server_capacity.search.settings import Settings
 from tests.performance.capacity import easy_way, results
 from tests.performance.capacity.driver import Feed, play
-from tests.performance.capacity.endpoints import ENDPOINTS, Endpoint
+from tests.performance.capacity.endpoints import ENDPOINTS, HELD_OUT, Endpoint
 from tests.performance.capacity.oracle import oracle
 from tests.performance.capacity.results import Result
 from tests.performance.capacity.scenarios import SCENARIOS
@@ -86,6 +86,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.performance capacity", description=__doc__)
     parser.add_argument("--endpoint", action="append", choices=list(ENDPOINTS), help="default: the six")
     parser.add_argument("--family", type=int, default=0, metavar="N", help="N random endpoints, one search each")
+    parser.add_argument("--held-out", action="store_true", help="endpoints that nothing was adjusted to, instead")
     parser.add_argument("--scenario", action="append", choices=["all", *SCENARIOS], help="what an endpoint can be, too")
     parser.add_argument("--easy-way", action="store_true", help="doubling and bisecting with separate waves instead")
     parser.add_argument("--searches", type=int, default=300, metavar="N", help="of each endpoint (default: 300)")
@@ -114,13 +115,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _print_table(options: argparse.Namespace) -> None:
     settings, feed = Settings(time_s=options.time), Feed(delay_s=options.feed_delay)
-    endpoints = [ENDPOINTS[name] for name in options.endpoint or SIX]
+    known = {} if options.held_out else {name: ENDPOINTS[name] for name in options.endpoint or SIX}
+    endpoints = (known or HELD_OUT).values()
     tasks = (Task(each, seed, settings, feed, options.easy_way) for seed in _seeds(options) for each in endpoints)
     found = all_results(tasks, options)
     print(results.HEAD)
     for name, mine in found.items():
-        print(results.line(mine, oracle(ENDPOINTS[name], options.time).score), flush=True)
+        reference = oracle(known[name], options.time).score if name in known else None
+        print(results.line(mine, reference), flush=True)
         _print_misses(mine, options)
+    if options.held_out:
+        print(results.many("held out", [result for mine in found.values() for result in mine]))
 
 
 def _print_family(options: argparse.Namespace) -> None:
