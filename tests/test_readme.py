@@ -48,7 +48,7 @@ LAUNCHER_FLAGS = {"--init", "--venv", "--with-aiperf", "--self-test", "--compare
 OTHER_PROGRAMS_FLAGS = {
     *("--cli-input-json", "--embeddings", "--quick", "--rerank", "--worker"),
     *("--cpus", "--from", "--network", "--no-cache-dir", "--rm", "--target", "--ulimit", "--user"),
-    *("--easy-way", "--processes", "--results", "--scenario", "--searches"),
+    *("--easy-way", "--held-out", "--processes", "--results", "--scenario", "--searches"),
 }
 NOT_HERE = ("git clone ", "cd inference-benchmarker", "./benchmark --self-test", "pip install ")
 ENDPOINT_LINE = "benchmark endpoint --port 8080"
