@@ -179,19 +179,19 @@ def test_an_endpoint_that_does_not_answer_is_told_before_anything_is_sent(bench:
 @pytest.mark.process
 @pytest.mark.slow
 def test_an_endpoint_that_dies_ends_all_and_figures_are_of_both_sides(bench: Bench) -> None:
-    """However often there is a wave of each, none follows the one whose endpoint was dead."""
+    """No wave follows the one whose endpoint was dead. Answers take so long that a busy machine's lag is little."""
     load = ("--client-rps", 20, "--obs-time", 5, "--warmup", 0, "--body", "{}", "--repeats", 9)
-    with bench.endpoint(service_s=0.3, servers=20) as a, ExitStack() as b_runs:
-        b = b_runs.enter_context(bench.endpoint(service_s=0.3, servers=20))
+    with bench.endpoint(service_s=2, servers=100) as a, ExitStack() as b_runs:
+        b = b_runs.enter_context(bench.endpoint(service_s=2, servers=100))
         sides = [f"{endpoint.url}/invocations" for endpoint in (a, b)]
         command = bench.start("ab", *sides, *load, "--export", "prometheus:0", "--export-wait", 60, factories=None)
-        command.wait_for(lambda: {"A", "B"} <= set(re.findall(r", ([AB]): ", command.err)), "a wave of each")
+        command.wait_for(lambda: "Round " in command.err, "a wave")
         b_runs.close()
         command.wait_for(lambda: "Waiting up to 60 s" in command.err, "its end")
-        found = re.search(r"Figures for Prometheus: (\S+)\.\n", command.err)
-        assert found is not None
-        page = read_page(found[1])
+        (url,) = re.findall(r"Figures for Prometheus: (\S+)\.\n", command.err)
+        page = read_page(url)
         told = command.finish()
     assert told.code in (1, 3)  # 3: this machine was too busy, too
     assert "Aborted (B after " in told.err
-    assert set(re.findall(r'benchmark_exit_code\{endpoint="(.*?)"', page)) == {f"A: {sides[0]}", f"B: {sides[1]}"}
+    found = re.findall(r'benchmark_exit_code\{.*endpoint="(.*?)"', page)
+    assert sorted(found) == [f"A: {sides[0]}", f"B: {sides[1]}"]
