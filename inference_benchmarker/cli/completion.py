@@ -86,7 +86,6 @@ def whole_parser() -> argparse.ArgumentParser:
         else:
             commands.add_parser(name, help=about, parents=[_made(name, f"{name}_parser")], add_help=False)
     _let_ab_know(commands.choices["ab"], whole)
-    commands.choices["plot"].add_argument("runs", metavar="DIR", nargs="*", help="run directories, or folders of them")
     for parser in _all(whole):
         for action in parser._actions:  # noqa: SLF001 - argparse has no other way to go through them
             _say_kind(action)
@@ -125,6 +124,8 @@ def _say_kind(action: Any) -> None:
     """Tell what may stand for a value, by the word that help has for it: a file, a folder, or one of a few words."""
     import shtab
 
+    if action.help == argparse.SUPPRESS and not action.option_strings:  # which help tells elsewhere
+        action.help = None
     value = action.metavar if isinstance(action.metavar, str) else ""
     if "FILE" in value:
         action.complete = shtab.FILE
