@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMES = 3
 _LONG = 160
+_ABORTED = "aborted"
 
 
 def lead(runs: Sequence[Run], limits: Sequence[Limit], change: str = "") -> str:
@@ -45,7 +46,10 @@ def _climbed(waves: Sequence[Run], common: Sequence[Limit]) -> str:
     kept = [good for _, good in valid[:place] if good]
     if not kept:
         (first,) = [run for run in valid[place][1] if _missed(run)][:1]
-        return f"Not even {_load(first)} keeps {_names(first, common)}: {_miss(first)}."
+        told = _miss(first)
+        if told.startswith(_ABORTED):
+            return f"Already {_load(first)} was {told}."
+        return f"Not even {_load(first)} keeps {_names(first, common)}: {told}."
     best, above = kept[-1][0], valid[place][1] if place < len(valid) else []
     keeps = f"{_load(best)} keeps {_names(best, common)}{_value(best, common)}"
     if above:
@@ -97,7 +101,7 @@ def _missed(run: Run) -> bool:
 def _miss(run: Run) -> str:
     """The first limit that a run missed, with what was measured."""
     found = next(each for each in findings_of(run) if each.get("severity") == "missed")
-    ended = "aborted " if found.get("code") == "aborted" else ""
+    ended = f"{_ABORTED} " if found.get("code") == _ABORTED else ""
     return one_line(f"{ended}{found.get('measured')} (limit {found.get('limit')})", _LONG)
 
 

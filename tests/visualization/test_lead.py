@@ -81,6 +81,7 @@ def test_it_is_the_answer_and_says_of_which_runs_it_is_not(runs: Sequence[Run], 
 def test_a_load_whose_wave_was_aborted_kept_no_limit() -> None:
     aborted = {"code": "aborted", "severity": "missed", "measured": "after 3 s: p99 2 s", "limit": "p99>1s@2s"}
     worse = replace(MISSES, facts={**MISSES.facts, "findings": [aborted]})
+    assert told(worse, INVALID).startswith("Already 200/s was aborted after 3 s: p99 2 s (limit p99>1s@2s).")
     assert told(KEEPS, worse).endswith("200/s does not: aborted after 3 s: p99 2 s (limit p99>1s@2s).")
 
 
