@@ -402,6 +402,7 @@ class TestInWords:
         plain, shown = to_text(self.told), coloured(to_text(self.told))
         assert "\x1b" not in plain
         assert re.search(r"  \x1b\[31mworse\x1b\[0m$", shown, re.MULTILINE)
+        assert coloured(to_text(self.told, 66)).count("\x1b[31mworse") == shown.count("\x1b[31mworse"), "a space apart"
         assert re.sub(r"\x1b\[[\d;]*m", "", shown) == plain
 
     def test_each_limit_and_the_word_of_the_exit_code_stand_last(self) -> None:
