@@ -7,7 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.ab_flags import ab_parser, asked_for
-from inference_benchmarker.cli.ab_report import cut_code, say_closing, say_what_was_invalid, wave_line, why, why_aborted
+from inference_benchmarker.cli.ab_report import (
+    cut_code,
+    say_closing,
+    say_what_is_missing,
+    say_what_was_invalid,
+    wave_line,
+    why,
+    why_aborted,
+)
 from inference_benchmarker.cli.compare import exit_code, print_comparison, write_files
 from inference_benchmarker.cli.exporting import exporting
 from inference_benchmarker.cli.searching import check_one, removed_if_empty
@@ -137,6 +145,7 @@ def _tell(experiment: Experiment, asked: Asked, waves: Waves) -> int:
         return code
     found = experiment.compare(waves)
     code = worst_exit_code(cut_code(experiment), exit_code(found))
+    say_what_is_missing(experiment)
     print_comparison(found, as_json=asked.options.json)
     code = _saved(experiment, found, code)
     write_files(found, asked.options.markdown, asked.options.junit)

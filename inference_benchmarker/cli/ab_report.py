@@ -58,10 +58,14 @@ def cut_code(experiment: Experiment) -> int:
     return INVALID if experiment.given_up else OK
 
 
-def say_closing(experiment: Experiment) -> None:
-    """Say which waves are missing or left out, and where all of them are."""
+def say_what_is_missing(experiment: Experiment) -> None:
+    """Say, above the comparison, that it has not all its waves."""
     if cut_code(experiment):
         say(f"{why(experiment)}: what is compared is what was measured by then.")
+
+
+def say_closing(experiment: Experiment) -> None:
+    """Say how many waves are left out, and where all of them are."""
     if left_out := sum(not each.counts for each in experiment.sent):
         say(f"{counted(left_out, 'wave', 'waves')} left out: INVALID, aborted or interrupted.")
     say(f"Folder: {experiment.folder}")
@@ -70,6 +74,7 @@ def say_closing(experiment: Experiment) -> None:
 def print_again(experiment: Experiment, form: str, output: Path | None, *, as_json: bool) -> int:
     """Print a folder of A and B again in one of its forms, and give the exit code."""
     found = experiment.compare(experiment.read())
+    say_what_is_missing(experiment)
     if form == TEXT and output is None:
         print_comparison(found, as_json=as_json)
     else:

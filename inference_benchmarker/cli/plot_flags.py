@@ -73,7 +73,7 @@ PLOT: Table = {
             "an object keyed by run directory name: legend renames the run, other keys are lines shown on hover",
             _metadata,
         ),
-        Flag("--plot-format", "LIST", "html, png, svg, with commas between them", _formats, default=("html", "png")),
+        Flag("--plot-format", "LIST", "html, png, svg, with commas between them", _formats, default=KINDS),
         Flag("--quiet", None, "no progress"),
     ],
 }

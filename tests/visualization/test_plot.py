@@ -52,7 +52,9 @@ def test_page_and_pictures_go_to_the_first_run(runs: list[Path], capsys: pytest.
     names = [path.name for path in written]
     assert names[0] == "benchmark_plots.html"
     assert {"benchmark_plots_load.png", "benchmark_plots_times.png", "benchmark_plots_capacity.png"} <= set(names)
-    assert all(path.read_bytes().startswith(PNG) for path in written[1:])
+    pictures = {kind: [path for path in written if path.suffix == kind] for kind in (".png", ".svg")}
+    assert all(path.read_bytes().startswith(PNG) for path in pictures[".png"])
+    assert [path.stem for path in pictures[".svg"]] == [path.stem for path in pictures[".png"]]
 
 
 def test_the_page_of_one_run_is_its_report_unless_fields_are_chosen(runs: list[Path], tmp_path: Path) -> None:
