@@ -57,6 +57,8 @@ def _condition(text: str) -> Slo | str:
         metric = "a metric of your own"
     if metric not in _JUDGED:
         return f" ({metric} is known when the wave is over; while it runs there are {', '.join(_JUDGED[1:])})"
+    if isinstance(found, Slo) and found.op.startswith("<") != (metric == "success"):
+        return " (it is true of a wave that goes well: times end one above their limit, success below)"
     return found
 
 
