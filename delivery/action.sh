@@ -43,29 +43,39 @@ flag_of_each() {
 words_of_flags() {
     local word split='import os, shlex; print(*shlex.split(os.environ["INPUT_FLAGS"]), sep="\0", end="\0")'
     words=()
-    python3 -c "$split" 2>/dev/null >"$folder/flags" || die "flags: a quote is not closed."
+    python3 -I -c "$split" 2>/dev/null >"$folder/flags" || die "flags: a quote is not closed."
     while IFS= read -r -d '' word; do # not readarray: macOS has an old bash
         if [[ -n $word ]]; then words+=("$word"); fi
     done <"$folder/flags"
 }
 
-# The worse of two exit codes.
+# The worse of two exit codes. Another one than the command's own is the worst: something killed it, and what it measured
+# is not known. Nothing instead of a code counts as 3, since the step ended before it knew one.
 worse() {
-    local each
+    local each one=${1:-3} other=${2:-3}
+    for each in "$one" "$other"; do
+        case $each in
+            0 | 1 | 2 | 3 | 130) ;;
+            *)
+                echo "$each"
+                return
+                ;;
+        esac
+    done
     for each in 2 130 3 1 0; do
-        if [[ $1 == "$each" || $2 == "$each" ]]; then
+        if [[ $one == "$each" || $other == "$each" ]]; then
             echo "$each"
             return
         fi
     done
-    echo 3 # another one is a defect: what was measured cannot be told
 }
 
-# With the packages of the job's Python in sight: a factories file may import them.
+# With the packages of the job's Python in sight: a factories file may import them. Python is isolated (-I), since it starts
+# in the checkout, whose venv.py or pip.py it would run instead.
 install() {
     if [[ -x $benchmark ]]; then return; fi
-    python3 -m venv --system-site-packages "$home/environment"
-    "$home/environment/bin/python" -m pip install --quiet --disable-pip-version-check "$GITHUB_ACTION_PATH"
+    python3 -I -m venv --system-site-packages "$home/environment"
+    "$home/environment/bin/python" -I -m pip install --quiet --disable-pip-version-check "$GITHUB_ACTION_PATH"
 }
 
 waves() {
@@ -122,27 +132,32 @@ compare() {
     tell exit-code "$code"
 }
 
-# A wave that kept its limits is folded.
+# A wave that kept its limits is folded. A report that cannot be made is no pass.
 report() {
-    local run_dir open number=0
+    local run_dir open number=0 worst=0
     {
         printf '%s\n## Load test: %s\n\n' "$marker" "$name"
         if [[ -f $comparison ]]; then
             cat "$comparison"
             printf '\nThe base is what [this run](%s) measured.\n' "$BASE_URL"
+        elif [[ -d $base ]]; then
+            echo "The comparison with the base branch failed; the log of the job says why."
         elif [[ -n ${GITHUB_BASE_REF:-} ]]; then
             echo "There is no run of the base branch to compare with yet."
         fi
         for run_dir in "$new"/*/; do
             number=$((number + 1)) code=0 open=' open'
+            echo "The report of this wave failed; the log of the job says why." >"$folder/wave.md"
             "$benchmark" report "$run_dir" --format markdown --output "$folder/wave.md" >&2 || code=$?
             if [[ $code == 0 ]]; then open=''; fi
+            worst=$(worse "$worst" "$code")
             printf '\n<details%s><summary>Wave %d</summary>\n\n' "$open" "$number"
             cat "$folder/wave.md"
             printf '\n</details>\n'
         done
     } >"$report"
     cat "$report" >>"$GITHUB_STEP_SUMMARY"
+    tell exit-code "$worst"
     tell report "$report"
 }
 
@@ -163,12 +178,16 @@ comment() {
 }
 
 gate() {
-    code=$(worse "$OF_WAVES" "${OF_COMPARISON:-0}")
+    local compared=$OF_COMPARISON
+    if [[ -z ${GITHUB_BASE_REF:-} ]]; then compared=0; fi # a push is compared with nothing
+    code=$(worse "$OF_WAVES" "$OF_REPORT")
+    code=$(worse "$code" "$compared")
     tell exit-code "$code"
     case $code in
         0) echo "Every limit is kept." ;;
         1) echo "::error::A limit is broken (exit code 1); the report is in the summary of the job." ;;
-        *) echo "::error::What was measured cannot be relied on (exit code $code); the report is in the summary of the job." ;;
+        2 | 3 | 130) echo "::error::What was measured cannot be relied on (exit code $code); the report is in the summary of the job." ;;
+        *) echo "::error::The benchmark ended with the unknown exit code $code; something may have killed it. See the log of the job." ;;
     esac
     exit "$code"
 }

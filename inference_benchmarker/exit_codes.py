@@ -11,6 +11,14 @@ OK, MISSED, BAD_INPUT, INVALID, INTERRUPTED = 0, 1, 2, 3, 130
 GRAVEST_FIRST = (BAD_INPUT, INTERRUPTED, INVALID, MISSED, OK)
 
 
-def worst_exit_code(*codes: int) -> int:
-    """The gravest of the exit codes."""
-    return min(codes, key=GRAVEST_FIRST.index)
+def worst_exit_code(*codes: int | None) -> int:
+    """The gravest of the exit codes.
+
+    An unknown one is graver than all of these: a process that something killed (137, -9) says nothing of what it
+    measured. None, where no code was stored, counts as INVALID.
+    """
+    return min((INVALID if code is None else code for code in codes), key=_gravity)
+
+
+def _gravity(code: int) -> int:
+    return GRAVEST_FIRST.index(code) if code in GRAVEST_FIRST else -1

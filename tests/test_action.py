@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -96,7 +97,7 @@ def test_every_step_has_what_the_script_takes() -> None:
     given = {step["run"].split()[-1]: set(step.get("env", {})) for step in STEPS if "run" in step}
     for name, variables in given.items():
         text = functions[name] + (functions["words_of_flags"] if "words_of_flags" in functions[name] else "")
-        wanted = set(re.findall(r"\bINPUT_\w+|BASE_URL|PULL_REQUEST|OF_WAVES|OF_COMPARISON", text))
+        wanted = set(re.findall(r"\bINPUT_\w+|\bBASE_URL|PULL_REQUEST|OF_[A-Z]+", text))
         wanted |= {"GH_TOKEN"} if re.search(r"\bgh (run|api)", text) else set()
         assert variables - {"INPUT_NAME"} == wanted, name
     assert given["install"] == set()
@@ -186,6 +187,80 @@ def test_a_job_that_may_not_list_runs_says_so(github: GitHub, tmp_path: Path) ->
     refused = run_with_waves_of(job(github, 11, {}), made_runs(tmp_path / "runs", 20, requests=30))
     assert refused.code == 2
     assert "the job needs the permission 'actions: read'." in refused.log
+
+
+KNOWN = ("2", "130", "3", "1", "0")
+
+
+def test_an_unknown_exit_code_is_the_worst_of_every_pair(tmp_path: Path) -> None:
+    """Killed for memory (137), crashed (139), or none at all: never a pass."""
+    codes = (*KNOWN, "137", "139", "143", "4", "255", "-9", "")
+    pairs = list(product(codes, repeat=2))
+    asked = "; ".join(f"worse '{one}' '{other}'" for one, other in pairs)
+    told = script(tmp_path, f"source '{SCRIPT}' :; {asked}").stdout.splitlines()
+    for (one, other), worst in zip(pairs, told, strict=True):
+        named = (one or "3", other or "3")
+        unknown = [code for code in named if code not in KNOWN]
+        assert worst == (unknown[0] if unknown else min(named, key=KNOWN.index)), (one, other)
+
+
+@pytest.mark.parametrize(
+    ("of", "code"),
+    [
+        (("0", "0", "0"), 0),
+        (("137", "0", "0"), 137),
+        (("0", "139", "1"), 139),
+        (("0", "0", "137"), 137),
+        (("", "0", "0"), 3),
+        (("0", "", "0"), 3),
+        (("0", "0", ""), 3),
+    ],
+)
+def test_a_step_that_died_never_passes_the_gate(tmp_path: Path, of: tuple[str, str, str], code: int) -> None:
+    variables = dict(zip(("OF_WAVES", "OF_COMPARISON", "OF_REPORT"), of, strict=True))
+    done = script(tmp_path, f"'{SCRIPT}' gate", GITHUB_BASE_REF="main", **variables)
+    assert done.returncode == code
+    assert ("Every limit is kept." in done.stdout) == (code == 0)
+
+
+def test_a_push_is_compared_with_nothing(tmp_path: Path) -> None:
+    done = script(tmp_path, f"'{SCRIPT}' gate", OF_WAVES="0", OF_COMPARISON="", OF_REPORT="0")
+    assert (done.returncode, done.stdout) == (0, "Every limit is kept.\n")
+
+
+@pytest.mark.parametrize("killed", ["report", "compare"])
+def test_a_report_that_is_killed_fails_the_job(github: GitHub, tmp_path: Path, killed: str) -> None:
+    runs = made_runs(tmp_path / "runs", 20, requests=30)
+    shutil.copytree(runs, github.artifact(1, "benchmark"))
+    github.finish_run(1, branch="main")
+    dying = job(github, 11, {})
+    program = dying.folder / "temp" / "inference-benchmarker" / "environment" / "bin" / "benchmark"
+    program.write_text(f'#!/bin/sh\nif [ "$1" = {killed} ]; then kill -9 $$; fi\nexit 0\n')
+    run_with_waves_of(dying, runs)
+    assert dying.code == 137
+    assert "Every limit is kept." not in dying.log
+    assert {"report": "The report of this wave failed", "compare": "The comparison with the base branch failed"}[
+        killed
+    ] in dying.summary
+
+
+def test_no_file_of_the_checkout_runs_in_place_of_a_module(github: GitHub) -> None:
+    """Python puts the folder it starts in before its own modules, unless it is isolated."""
+    refused = job(github, 11, {"url": "http://127.0.0.1:9", "flags": "--body 'open"})
+    for name in ("shlex", "venv", "pip"):
+        (refused.folder / f"{name}.py").write_text(f"open('{name}-was-here', 'w')\ndef split(text): return []\n")
+    refused.run(DESCRIBED)
+    assert (refused.code, list(refused.folder.glob("*-was-here"))) == (2, [])
+    started = re.findall(r"(?:python3|/python\")(?: -\w+)+", SCRIPT.read_text())
+    assert len(started) == 3
+    assert all(" -I" in line for line in started)
+
+
+def script(folder: Path, text: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A line of bash, with what a runner gives."""
+    outputs = folder / "outputs"
+    variables = {"PATH": os.environ["PATH"], "RUNNER_TEMP": str(folder), "GITHUB_OUTPUT": str(outputs), **environment}
+    return subprocess.run(["bash", "-c", text], env=variables, cwd=folder, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.process

@@ -33,7 +33,7 @@ def start(config: EndpointConfig, port: int = 0, host: str = "127.0.0.1") -> Run
     """
     with listen(port, host) as sock:
         process = subprocess.Popen(
-            [sys.executable, "-m", "inference_benchmarker.embedded"],
+            [sys.executable, "-P", "-m", "inference_benchmarker.embedded"],
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
