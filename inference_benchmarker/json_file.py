@@ -27,7 +27,9 @@ def read_json(path: Path, inside: Path | None = None) -> dict[str, Any]:
     """Read a JSON object of ours; a newer schema or a damaged file is said. ``inside``: see ``files.opened``."""
     try:
         data = parse_json(read_bytes(path, MOST_BYTES, inside))
-        version = int(data["schema_version"])
+        version = data["schema_version"]
+        if type(version) is not int or version < 1:
+            raise ValueError(f"its schema_version is {one_line(repr(version), 20)}, and the first one is 1")
     except (OSError, *UNREADABLE) as error:
         raise foreign(path, error) from None
     if version > SCHEMA_VERSION:

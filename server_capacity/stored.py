@@ -6,12 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.digest import KEY, digest_of, require_digest
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import is_file, replace_file
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 
@@ -22,9 +23,12 @@ class Stored:
     file: str
     text: str
     to_text: Callable[[dict[str, Any], str], str]
+    check: Callable[[dict[str, Any]], object]
+    """Decodes the object; ValueError for what does not fit its type or contradicts itself."""
 
     def write(self, folder: Path, data: dict[str, Any]) -> None:
-        """Write both files. Raises OSError."""
+        """Write both files, and put the digest into the object. Raises OSError."""
+        data[KEY] = digest_of(data)
         write_json(folder / self.file, data)
         replace_file(folder / self.text, self.to_text(data, str(folder)))
 
@@ -38,13 +42,48 @@ class Stored:
         return is_file(folder / self.file)
 
     def load(self, folder: Path) -> tuple[dict[str, Any], str]:
-        """The content of the JSON file and its text; BenchmarkError for what is none."""
-        data = read_json(folder / self.file)
+        """The content of the JSON file, checked whole, and its text; BenchmarkError for what is none."""
+        data = self.read(folder)
         try:
-            int(data["exit_code"])
             return data, self.to_text(data, str(folder))
         except UNREADABLE as error:
             raise foreign(folder / self.file, error) from None
+
+    def read(self, folder: Path, file: Path | None = None) -> dict[str, Any]:
+        """The content of the JSON file: each value in its bounds, none contradicting another, all as its digest says.
+
+        BenchmarkError otherwise. ``file``: another one of this kind.
+        """
+        path = file or folder / self.file
+        data = read_json(path)
+        try:
+            require_digest(data)
+            self.check(data)
+            require_waves(path.parent, data)
+        except UNREADABLE as error:
+            raise foreign(path, error) from None
+        return data
+
+
+def require_waves(folder: Path, data: Mapping[str, Any]) -> None:
+    """Hold the waves of a search that are there against what is said of them; ValueError where they disagree."""
+    told = {each["directory"]: each for each in data.get("confirmation") or [] if each.get("directory")}
+    sent: dict[str, int] = {}
+    for each in data.get("stretches") or []:
+        if each.get("wave"):
+            sent[each["wave"]] = sent.get(each["wave"], 0) + each.get("sent", 0)
+    for name in {*told, *sent}:
+        if name in (".", "..") or "/" in name:
+            raise ValueError(f"{name[:40]!r} is no folder of its own")
+        summary = folder / name / "summary.json"
+        if not is_file(summary):
+            continue
+        found = read_json(summary, inside=folder)
+        if sent.get(name, 0) > found["ledger"]["sent"]:
+            raise ValueError(f"{name} sent {found['ledger']['sent']:,} requests, and its stretches {sent[name]:,}")
+        code = told[name].get("exit_code") if name in told else None
+        if code is not None and code != found["exit_code"]:
+            raise ValueError(f"{name} has exit code {found['exit_code']}, and is said to have {code}")
 
 
 @contextmanager

@@ -89,6 +89,8 @@ def found(**more: Any) -> dict[str, Any]:
             "by_label": [{"name": "hot", "rate": 120.0, "requests": 5000, "p99": 0.08, "share_over": [0.002, 0.0]}],
             "by_input_length": [],
         },
-        "stretches": [stretch(number, 50 + 10 * number) for number in range(5)],
+        "stretches": [
+            stretch(number, rate) for number, rate in enumerate((50, 60, 70, 80, max(90, more.get("rate") or 174.13)))
+        ],
         **more,
     }

@@ -14,7 +14,7 @@ from visualization.figures import Card
 from visualization.runs import number, tell_apart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 CAPACITY_FILE = "capacity.json"
@@ -62,8 +62,16 @@ def is_capacity(path: Path) -> bool:
     return (path / CAPACITY_FILE).is_file()
 
 
-def read_capacities(paths: Sequence[Path], metadata: Mapping[str, Mapping[str, Any]]) -> tuple[Capacity, ...]:
-    """The capacity folders; ``metadata`` is keyed by their basenames. Raises BenchmarkError for a damaged file."""
+def read_capacities(
+    paths: Sequence[Path], metadata: Mapping[str, Mapping[str, Any]], check: Callable[[Path], object] | None = None
+) -> tuple[Capacity, ...]:
+    """The capacity folders; ``metadata`` is keyed by their basenames. Raises BenchmarkError for a damaged file.
+
+    ``check`` raises it for a folder that contradicts itself.
+    """
+    if check is not None:
+        for path in paths:
+            check(path)
     facts = [_facts(path) for path in paths]
     given = [metadata.get(path.resolve().name, {}) for path in paths]
     names = [str(data.get("legend") or each.get("name") or "") for data, each in zip(given, facts, strict=True)]

@@ -28,6 +28,7 @@ def run(arguments: list[str]) -> int:
     plot = make_plot(options, problems)
     give_back_large_blocks()
     from inference_benchmarker.wave import store
+    from server_capacity.capacity.folder import read
     from visualization.capacity import is_capacity, read_capacities
     from visualization.loads import in_order
     from visualization.runs import read_runs, runs_among
@@ -46,7 +47,7 @@ def run(arguments: list[str]) -> int:
     for found in runs:
         for problem in found.problems:
             say(f"{found.label}: {problem}")
-    figures = make_figures(runs, plot.fields, read_capacities(searched, plot.metadata), change(runs, load))
+    figures = make_figures(runs, plot.fields, read_capacities(searched, plot.metadata, read), change(runs, load))
     # fields that are chosen are bars, which the report of a single run has none of
     page = page_of_one(runs, load) if "html" in plot.formats and not searched and plot.fields is None else ""
     for path in write_report(figures, plot.formats, plot.output_dir or (*paths, *searched)[0], tell, page=page):

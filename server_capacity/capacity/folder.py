@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from server_capacity.capacity.text import to_text
+from server_capacity.results.checked import check_capacity
 from server_capacity.stored import Stored
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 FILE = "capacity.json"
-_STORED = Stored(FILE, "capacity.txt", to_text)
-load, is_capacity = _STORED.load, _STORED.is_in
+_STORED = Stored(FILE, "capacity.txt", to_text, check_capacity)
+load, read, is_capacity = _STORED.load, _STORED.read, _STORED.is_in
 
 
 def save(folder: Path, data: dict[str, Any]) -> None:

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import is_file, replace_file
-from inference_benchmarker.json_file import UNREADABLE, foreign, read_json
+from inference_benchmarker.json_file import UNREADABLE, foreign
 from inference_benchmarker.typed import require
 from server_capacity.capacity import folder as capacity_folder
 from server_capacity.costs.price import GIVEN, Price
 from server_capacity.costs.price_file import is_price
 from server_capacity.plan.measured import Measured, measured
 from server_capacity.plan.text import to_text
+from server_capacity.results.checked import check_plan
 from server_capacity.stored import Stored, writable
+from server_capacity.variants import folder as ranking_folder
 from server_capacity.variants.axes import label_of
 
 if TYPE_CHECKING:
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
 
 KIND = "plan"
 FILE = "fleet_plan.json"
-_STORED = Stored(FILE, "fleet_plan.txt", to_text)
-load, is_plan = _STORED.load, _STORED.is_in
+_STORED = Stored(FILE, "fleet_plan.txt", to_text, check_plan)
+load, read, is_plan = _STORED.load, _STORED.read, _STORED.is_in
 _RANKING = "ranking.json"
 
 
@@ -66,7 +68,7 @@ class _Best:
 
 
 def _best_of(folder: Path) -> _Best:
-    data = read_json(folder / _RANKING)
+    data = ranking_folder.read(folder)
     try:
         rows = [row for row in data["rows"] if row.get("capacity")]
         name = str(rows[0]["capacity"])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from server_capacity.proof.text import to_text
+from server_capacity.results.checked import check_proof
 from server_capacity.stored import Stored
 
 KIND = "proof"
 FILE = "proof.json"
-_STORED = Stored(FILE, "proof.txt", to_text)
+_STORED = Stored(FILE, "proof.txt", to_text, check_proof)
 save, load, is_proof = _STORED.save, _STORED.load, _STORED.is_in

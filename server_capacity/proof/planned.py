@@ -11,7 +11,7 @@ from inference_benchmarker.files import is_file
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json
 from server_capacity.costs.price import Price
 from server_capacity.keeper.arguments import factory_arguments
-from server_capacity.plan.folder import FILE
+from server_capacity.plan.folder import FILE, read
 from server_capacity.proof.evidence import Aim
 from server_capacity.variants.axes import Variant
 from server_capacity.variants.before import COUNTS
@@ -85,9 +85,9 @@ def read_planned(path: Path) -> Planned:
     file = path / FILE if path.is_dir() else path
     if not is_file(file) or file.suffix != ".json":
         raise _no_plan(path)
-    data = read_json(file)
-    if "endpoints" not in data:
+    if "endpoints" not in read_json(file):
         raise _no_plan(path)
+    data = read(file.parent, file)
     try:
         endpoints = list(data["endpoints"])
         if not endpoints:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from server_capacity.results.checked import check_ranking
 from server_capacity.stored import Stored
 from server_capacity.variants.text import to_text
 
 KIND = "ranking"
 FILE = "ranking.json"
-_STORED = Stored(FILE, "ranking.txt", to_text)
-save, load, is_ranking = _STORED.save, _STORED.load, _STORED.is_in
+_STORED = Stored(FILE, "ranking.txt", to_text, check_ranking)
+save, load, read, is_ranking = _STORED.save, _STORED.load, _STORED.read, _STORED.is_in

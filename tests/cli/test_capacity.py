@@ -134,7 +134,8 @@ def stored(folder: Path, **more: Any) -> Path:
 
 @pytest.mark.parametrize("code", [0, 1, 3, 130])
 def test_report_prints_a_search_again(tmp_path: Path, capsys: pytest.CaptureFixture[str], code: int) -> None:
-    folder = stored(tmp_path / "x_capacity", exit_code=code)
+    outcome = "interrupted" if code == 130 else "found"
+    folder = stored(tmp_path / "x_capacity", exit_code=code, outcome=outcome)
 
     assert cli.main(["report", str(folder)]) == code
     assert capsys.readouterr().out == (folder / "capacity.txt").read_text()

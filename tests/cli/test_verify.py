@@ -162,8 +162,9 @@ def test_what_is_no_plan_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert f"--verify {name}: is no plan. Give a <timestamp>_plan folder" in capsys.readouterr().err
     plan = planned(tmp_path, "--target-rps", "100")
     data = json.loads((plan / "fleet_plan.json").read_text())
+    del data["digest"]
     for endpoints, said in (([], "plans no endpoint"), (2 * data["endpoints"], "plans 2 endpoints"), ([{}], "missing")):
-        (plan / "fleet_plan.json").write_text(json.dumps({**data, "endpoints": endpoints}))
+        (plan / "fleet_plan.json").write_text(json.dumps({**data, "endpoints": endpoints, "target_rps": None}))
         assert verify("--verify", str(plan), "--factories-file", "f.py") == 2
         assert said in capsys.readouterr().err
 
@@ -181,6 +182,7 @@ def test_a_plan_of_the_demo_needs_the_demo_before_money_is_told(
 ) -> None:
     plan = planned(tmp_path, "--target-rps", "100")
     data = json.loads((plan / "fleet_plan.json").read_text())
+    del data["digest"]
     data["endpoints"][0]["factories_file"] = str(demo_factories(makes_endpoint=True))
     (plan / "fleet_plan.json").write_text(json.dumps(data))
     capsys.readouterr()

@@ -1,0 +1,1 @@
+"""Tests of the types and the codec of stored results."""
