@@ -10,6 +10,7 @@ from typing import Any
 
 from inference_benchmarker.wording import supported
 from server_capacity.search.known import KEEPS_UP
+from server_capacity.search.stretch import CLIENT
 
 Found = Mapping[str, Any]
 
@@ -80,7 +81,8 @@ def _doubt(found: Found) -> str:
 def _at_least(found: Found) -> str:
     at_least, unit = found["at_least"], unit_of(found)
     if at_least is None:
-        return f"The client was the limit: {_reason(found)}"
+        because = str(found.get("reason") or "it was too little to judge by").removeprefix(CLIENT).removeprefix(": ")
+        return f"The client was the limit{f': {because}' if because else ''}"
     whose = "the client was the limit" if found["outcome"] == "client_limited" else "no limit was broken"
     return f"At least {rate_text(at_least['rate'], None, unit)}{_how(found)}: {at_least['reason'] or whose}"
 

@@ -87,7 +87,7 @@ def _confidence(found: Found) -> Iterator[str]:
 
 def _windows(found: Found) -> Iterator[str]:
     windows = found.get("windows")
-    if windows and windows.get("share") is not None:
+    if windows and windows.get("share") is not None and (windows.get("windows") or not _undecided(found)):
         counted_in = f" ({windows['kept']} of {windows['windows']} measured)" if windows.get("windows") else _BY_BURSTS
         seconds = length_text(windows["seconds"])
         share = percent_text(windows["share"]) if windows.get("windows") else _foretold(windows["share"])
@@ -164,7 +164,8 @@ def _notes(found: Found) -> Iterator[str]:
     unit = unit_of(found)
     for island in found.get("islands") or []:
         low, high = (rate_text(island[end], None, unit) for end in ("low", "high"))
-        yield f"Every limit was kept again from {low} to {high}: more load is better there."
+        yield f"Every limit was also kept from {low} to {high}, above a rate that broke one;"
+        yield "  why is not known."
     memory = found.get("memory")
     if memory and memory.get("differ", True):
         below, above = (
@@ -192,14 +193,36 @@ def _model(found: Found) -> Iterator[str]:
     rate = rate_text(twin["rate"], twin.get("interval"), unit)
     around = f" (95%: {between(twin['interval'], unit)})" if twin.get("interval") else ""
     at = twin.get("confirmed_at")
-    where = f", confirmed at {rate_text(at, None, unit)}" if at else ", not confirmed by a wave that it had not seen"
-    yield f"{INDENT}By the model {rate}{around}{where}."
+    where = f"it fits a later wave at {rate_text(at, None, unit)}" if at else "no later wave was compared with it"
+    yield from _folded(f"By the model {rate}{around}; {where}.")
+    yield from _folded_if(_disagreement(found))
     service = twin["service"]
     kind = f" ({service['kind']}, CV {service['cv']:.2g})" if service.get("kind") else ""
     beside = f", {duration_text(twin['overhead_s'])} beside them" if twin.get("overhead_s") else ""
     servers = counted(twin["servers"], "server", "servers")
     yield f"{INDENT}The model: {servers} of {duration_text(service['mean'])}{kind}{beside}."
     yield from (f"{INDENT}  {line}" for line in _what_if(twin.get("what_if") or {}, unit))
+
+
+def _disagreement(found: Found) -> str:
+    """The number to plan with where count and model disagree; empty where their intervals have a part in common."""
+    count, model, unit = found.get("interval"), found["twin"].get("interval"), unit_of(found)
+    if not count or not model or (count["low"] <= model["high"] and model["low"] <= count["high"]):
+        return ""
+    if _undecided(found):
+        return "The count and the model disagree, and no wave confirmed the count: plan with neither."
+    low = rate_text(count["low"], count, unit)
+    return f"The count and the model disagree. Plan with {low}, the lower end of the count: it was measured."
+
+
+def _undecided(found: Found) -> bool:
+    """Tells whether a wave at the lower end did not hold, of those that nothing spoilt."""
+    told = [wave for wave in found.get("confirmation") or [] if not wave.get("spoilt")]
+    return bool(told) and told[-1]["verdict"] != "holds"
+
+
+def _folded_if(sentence: str) -> list[str]:
+    return _folded(sentence) if sentence else []
 
 
 def _folded(sentence: str) -> list[str]:

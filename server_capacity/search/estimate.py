@@ -13,7 +13,7 @@ from server_capacity.search.growth import known_from_below
 from server_capacity.search.known import Known, clearly_broken, known_of, lowest_of
 from server_capacity.search.pace import Pace, overloaded, pace_of
 from server_capacity.search.points import points_of
-from server_capacity.search.support import with_support
+from server_capacity.search.support import lowest_breaking, with_support
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ def _answer(
     lowest = lowest_of(known)
     holding = found[known.index(lowest)]
     if holding.rate is None or holding.interval is None:
-        return _without_rate(lowest, settings, stretches, estimates)
+        return _without_rate(limits, lowest, settings, stretches, estimates)
     rate, interval = holding.rate, holding.interval
     memory = _overshot(limits, settings, warm, holding.limit)
     if memory is not None and memory.below.interval is not None:
@@ -94,11 +94,15 @@ def _widened(bracket: Estimate, fitted: Estimate) -> Estimate:
 
 
 def _without_rate(
-    lowest: Known, settings: Settings, stretches: Sequence[Stretch], estimates: tuple[Estimate, ...]
+    limits: Sequence[Limit],
+    lowest: Known,
+    settings: Settings,
+    stretches: Sequence[Stretch],
+    estimates: tuple[Estimate, ...],
 ) -> Answer:
     clean = [stretch.rate for stretch in stretches if stretch.rate > 0 and not stretch.void]
     if lowest.broken is not None:
-        reason = f"the lowest that was tried, {min(clean):g}/s, breaks it already"
+        reason = _broken_at(limits, lowest, stretches)
         return Answer("not_kept", limit=lowest.name, reason=reason, estimates=estimates)
     most = max(clean, default=0.0)
     if not clean:
@@ -115,6 +119,16 @@ def _without_rate(
         reason="no limit gave out in the time: give it more with --time",
         estimates=estimates,
     )
+
+
+def _broken_at(limits: Sequence[Limit], lowest: Known, stretches: Sequence[Stretch]) -> str:
+    """The rate that broke a limit which no rate kept, with its counts; or which was more than is kept up with."""
+    for place, limit in enumerate(limits):
+        if limit.expression == lowest.name:
+            told = lowest_breaking(points_of(stretches, place, pace_of(stretches)), limit.allowed)
+            if told is not None:
+                return told
+    return f"at {lowest.broken:.3g}/s requests arrive faster than they are answered"
 
 
 def _overshot(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], name: str) -> Memory | None:

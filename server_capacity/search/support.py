@@ -28,6 +28,9 @@ LEAST_EXPECTED = 3.0
 WELL_BELOW, UNLIKELY = 0.75, 0.05
 """Rates below so much of another tell of it; so small is the chance of as few over as they had, were load not why."""
 NOT_FAR, FURTHER = 4.0, 0.6
+LEAST_BREAKING = 3
+"""So many requests over are no accident of one."""
+MORE_TIME = "give it more with --time"
 
 
 class Broken(NamedTuple):
@@ -61,20 +64,56 @@ def beneath(limits: Sequence[Limit], stretches: Sequence[Stretch], name: str, ra
 
 
 def with_support(limits: Sequence[Limit], stretches: Sequence[Stretch], found: Answer) -> Answer:
-    """The answer, unless nothing tells that rates below it keep its limit."""
+    """The answer, unless nothing tells that rates below it keep its limit.
+
+    No rate keeps it only where lower rates are seen to break it, too; else nobody can tell.
+    """
     for place, limit in enumerate(limits):
         rate = found.rate if limit.expression == found.limit else None
         if rate is not None and (broken := unsupported(limit, place, stretches, rate)):
-            reason = (
-                f"{100 * broken.share:.2g}% are over at {broken.rate:.3g}/s and below, "
-                f"where {100 * limit.allowed:g}% may be, and a lower rate did not make it less"
-            )
-            open_ones = [
+            open_ones = tuple(
                 replace(each, rate=None, interval=None) if each.limit == found.limit else each
                 for each in found.estimates
-            ]
-            return Answer("not_kept", limit=found.limit, reason=reason, estimates=tuple(open_ones))
+            )
+            points = [point for point in points_of(stretches, place, pace_of(stretches)) if point.rate <= broken.rate]
+            lower = ([point for point in points if point.rate <= WELL_BELOW * of] for of in (rate, broken.rate))
+            low = next((some for some in lower if some), [])
+            told = counts_text(broken.rate, points, limit.allowed)
+            of, over = totals(low)
+            if over >= LEAST_BREAKING and over > limit.allowed * of:
+                reason = f"{told}, and a lower rate did not make it less"
+                return Answer("not_kept", limit=found.limit, reason=reason, estimates=open_ones)
+            reason = f"{told}; at lower rates {over:,} of {of:,} were, which is too few requests to tell: {MORE_TIME}"
+            return Answer("cannot_tell", limit=found.limit, reason=reason, estimates=open_ones)
     return found
+
+
+def lowest_breaking(points: Sequence[Point], allowed: float) -> str | None:
+    """The lowest rate up to which all requests together break a limit, in words; None where they break it nowhere."""
+    rates = sorted({point.rate for point in points})
+    for rate in rates:
+        some = [point for point in points if point.rate <= rate]
+        if breaking(some, allowed):
+            return counts_text(rate, some, allowed, lowest=rate == rates[0])
+    return None
+
+
+def breaking(points: Sequence[Point], allowed: float) -> bool:
+    """Tells whether more requests are over than chance explains where the allowed share is."""
+    of, over = totals(points)
+    return over >= LEAST_BREAKING and 1.0 - _at_most(over - 1, allowed * of) < UNLIKELY
+
+
+def totals(points: Sequence[Point]) -> tuple[int, int]:
+    """Of how many requests, how many were over."""
+    return sum(point.of for point in points), sum(point.over for point in points)
+
+
+def counts_text(rate: float, points: Sequence[Point], allowed: float, *, lowest: bool = False) -> str:
+    """The count of requests over a limit at a rate and below it."""
+    of, over = totals(points)
+    where = f"{rate:.3g}/s, the lowest rate tried," if lowest else f"{rate:.3g}/s and below"
+    return f"at {where} {over:,} of {of:,} requests ({100 * over / of:.3g}%) were over, where {100 * allowed:g}% may be"
 
 
 def _broken_together(points: Sequence[Point], allowed: float) -> Broken | None:
