@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.bench import ROOT
 from tests.faults.disk import DISKS
+from tests.faults.gate import GATE
 from tests.faults.output import OUTPUT
 from tests.faults.port import PORT
 from tests.faults.processes import PROCESSES
@@ -22,6 +23,7 @@ SECTIONS: dict[str, tuple[Fault, ...]] = {
     "Disks": DISKS,
     "Endpoints": SERVERS,
     "The user's code": USER_CODE,
+    "The gate of the GitHub Action": GATE,
 }
 FAULTS = tuple(fault for faults in SECTIONS.values() for fault in faults)
 DOCS = ROOT / "docs" / "reference" / "faults.md"
