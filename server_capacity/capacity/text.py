@@ -19,6 +19,7 @@ from inference_benchmarker.wording import (
     metric_text,
     percent_text,
 )
+from server_capacity.capacity.by_time import slower
 from server_capacity.capacity.generation_text import cache_of_stretches, generation
 from server_capacity.capacity.headline import between, headline, rate_text, unit_of
 
@@ -166,6 +167,7 @@ def _notes(found: Found) -> Iterator[str]:
         low, high = (rate_text(island[end], None, unit) for end in ("low", "high"))
         yield f"Every limit was also kept from {low} to {high}, above a rate that broke one;"
         yield "  why is not known."
+    yield from _slower(found)
     memory = found.get("memory")
     if memory and memory.get("differ", True):
         below, above = (
@@ -181,6 +183,23 @@ def _notes(found: Found) -> Iterator[str]:
     if suspended := found.get("suspended"):
         back = "put back" if suspended.get("put_back") else "is NOT put back yet: `benchmark endpoints clean` does it"
         yield f"Scaling was suspended for the search, and {back}."
+
+
+def _slower(found: Found) -> Iterator[str]:
+    judged = _judged(found, _of_requests(found))
+    if judged is not None and (seen := slower(found.get("stretches") or [], judged)):
+        rate = rate_text(seen.rate, None, unit_of(found))
+        yield f"It got slower with time: at {rate}, {percent_text(seen.share_before)} over at {seen.before_s:.0f} s,"
+        yield f"  {percent_text(seen.share_after)} at {seen.after_s:.0f} s. A longer --time tells the lasting rate."
+
+
+def _of_requests(found: Found) -> list[str]:
+    """The limits that are judged by requests."""
+    return [
+        row["expression"]
+        for row in found.get("limits") or []
+        if not str(row.get("metric") or "").startswith(("server.", "metric."))
+    ]
 
 
 def _model(found: Found) -> Iterator[str]:
@@ -262,11 +281,7 @@ def _stretches(found: Found) -> Iterator[str]:
     shown, number = _shown(found), sum(1 for row in found.get("stretches") or [] if row["rate"])
     if not shown:
         return
-    names = [
-        row["expression"]
-        for row in found.get("limits") or []
-        if not str(row.get("metric") or "").startswith(("server.", "metric."))
-    ]
+    names = _of_requests(found)
     judged = _judged(found, names)
     rate = "rate" if unit_of(found) == "/s" else "users"
     header = ["Stretch", "from", "for", rate, "sent", "p50", "p99", "over", "in flight"]
