@@ -33,7 +33,7 @@ _SECRET_HEADER = re.compile(r"auth|key|token|secret|pass|cookie|credential", re.
 _PLAIN_HEADERS = re.compile(r"accept(-.*)?|content-type|user-agent|host|origin|referer|cache-control|connection|prefer")
 _SECRET_NAME = re.compile(
     r"KEY(?!BOARD|RING|MAP)|(?<!TIK)TOKEN(?!I[SZ])|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|BEARER|COOKIE"
-    r"|_(?:PASS|PWD|AUTH|PAT)$",
+    r"|(?:^|_)AUTH(?![A-Z])|AUTHORIZATION|JWT|WEBHOOK|(?:^|_)(?:PASS|PWD|PAT|PEM|CODE)$",
     re.IGNORECASE,
 )
 # Values that say that there is no secret, and words that reports are made of: hidden, they would wreck every text.

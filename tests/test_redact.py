@@ -322,3 +322,15 @@ def test_the_values_of_headers_are_secrets_but_for_those_that_everybody_sends() 
 @pytest.mark.parametrize("text", ["", "no JSON", "[1]", '{"a": 1}', '{"Authorization": "Basic \u00fc!"}'])
 def test_what_holds_no_headers_holds_no_secrets(text: str) -> None:
     assert {value for value in secret_values({HEADERS: text}) if "Basic" not in value and "!" not in value} == set()
+
+
+@pytest.mark.parametrize(
+    "name", ["BASIC_AUTH", "AUTH_HEADER", "SESSION_JWT", "SLACK_WEBHOOK", "CLIENT_PEM", "PASS_CODE"]
+)
+def test_more_names_say_that_a_value_is_a_secret(name: str) -> None:
+    assert secret_values({name: SECRET}) == [SECRET]
+
+
+@pytest.mark.parametrize("name", ["GIT_AUTHOR_NAME", "VSCODE_HOME", "ENCODING", "CODEC", "XAUTHORITY", "PEMBROKE"])
+def test_names_that_only_contain_such_a_word_do_not(name: str) -> None:
+    assert secret_values({name: SECRET}) == []

@@ -43,8 +43,7 @@ class Processes:
         self.workers: list[subprocess.Popen[bytes]] = []
         self.heard_at = time.monotonic()
         self.left_behind: tuple[str, ...] = ()
-        hidden = secret_values(os.environ)
-        self.logs = ChildLogs(lambda text: redact(text, hidden))
+        self.logs = ChildLogs(hidden())
         self._run_dir = run_dir
         self._mark = new_mark()
         self._buffer = b""
@@ -212,6 +211,12 @@ def _handling(handler: Callable[[int, FrameType | None], object]) -> Iterator[No
     finally:
         for number in heeded:
             signal.signal(number, before[number])
+
+
+def hidden() -> Callable[[str], str]:
+    """The function that hides this process's secrets in a text: values of its environment, and credentials by form."""
+    secrets = secret_values(os.environ)
+    return lambda text: redact(text, secrets)
 
 
 def child_environment() -> dict[str, str]:

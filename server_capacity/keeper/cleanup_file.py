@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
+from inference_benchmarker.engine.processes import hidden
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import OWNER_ONLY, open_file, replacing
 from inference_benchmarker.host import birth_ns
@@ -137,7 +138,7 @@ class CleanupFile:
 
     def fail(self, number: int, reason: str) -> None:
         """An attempt to undo it failed; it stays held."""
-        self._renew(number, reason=one_line(reason, MOST_REASON))
+        self._renew(number, reason=one_line(hidden()(reason), MOST_REASON))
 
     def _renew(self, number: int, **changed: Any) -> None:
         with self._writing:

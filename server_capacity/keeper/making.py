@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.child_logs import ChildLogs
 from inference_benchmarker.engine.leftovers import end_descendants, end_leftovers, new_mark
-from inference_benchmarker.engine.processes import child_environment
+from inference_benchmarker.engine.processes import child_environment, hidden
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.redact import redact
 from inference_benchmarker.text import one_line
 from server_capacity.keeper.maker import REMOVAL_S
 from server_capacity.keeper.performing import NotDoneError, account_of_credentials, check_call, placed
@@ -48,6 +47,7 @@ class Making(threading.Thread):
         self._channel = channel
         self._accounts = accounts
         self._mark = new_mark()
+        self._hide = hidden()
         self._numbers: list[int] = []
         self._has_answered, self._is_wanted = False, True
 
@@ -72,7 +72,7 @@ class Making(threading.Thread):
         """The life of the factory's process."""
         log = self._cleanup.folder / f"endpoint_factory_{self._numbers[0]}.log"
         with ExitStack() as stack:
-            logs = ChildLogs(redact)
+            logs = ChildLogs(self._hide)
             stack.callback(logs.close)
             ours, theirs = socket.socketpair()
             stack.callback(ours.close)
@@ -139,7 +139,10 @@ class Making(threading.Thread):
         if "made" in said or "failed" in said:
             self._has_answered = True
         self._tell(
-            **{key: redact(value) if isinstance(value, str) and key != "made" else value for key, value in said.items()}
+            **{
+                key: self._hide(value) if isinstance(value, str) and key != "made" else value
+                for key, value in said.items()
+            }
         )
 
     def _hold(self, given: Any) -> dict[str, str]:
@@ -172,7 +175,7 @@ class Making(threading.Thread):
         """Tell of a process that ended, or fell silent, though its endpoint was needed."""
         text = f"The process of endpoint_factory ended with {code}. {' '.join(words[-3:])}".rstrip()
         if self._has_answered:
-            self._tell(warn=redact(f"{text} Its endpoint is removed."))
+            self._tell(warn=self._hide(f"{text} Its endpoint is removed."))
         else:
             self._fail(text)
 
@@ -182,14 +185,14 @@ class Making(threading.Thread):
         entries = [self._cleanup.entries[number] for number in self._numbers]
         for entry in entries:
             if entry.state == "held":
-                self._tell(warn=redact(told(entry)))
+                self._tell(warn=self._hide(told(entry)))
         self._tell(concluded=self._numbers)
 
     def _progress(self, text: str) -> None:
-        self._tell(say=redact(text))
+        self._tell(say=self._hide(text))
 
     def _fail(self, text: str) -> None:
-        self._tell(failed=redact(text), hint="")
+        self._tell(failed=self._hide(text), hint="")
 
     def _tell(self, **said: Any) -> None:
         _say(self._channel, **said)
