@@ -70,7 +70,7 @@ SHORTER = (
     (re.compile(r"--warmup \d+"), "--warmup 0.2"),
     (re.compile(r"^obs-time = \d+", re.MULTILINE), "obs-time = 0.5"),
     (re.compile(r"duration_s=\d+"), "duration_s=0.5"),
-    (re.compile(r"^(benchmark capacity .*)$"), r"\1 --time 5 --start-rps 20 --max-rps 20"),
+    (re.compile(r"^(benchmark capacity .*)$"), r"\1 --time 5 --start-rps 80 --max-rps 80"),
     (re.compile(r"^(benchmark report .*--format .*)$"), r"\1 || [ $? -eq 3 ]"),  # a busy machine made the run INVALID
     (re.compile(r"^\./benchmark --demo$"), "./benchmark --demo --obs-time 0.5 --warmup 0.2 --sample-client-hw"),
 )

@@ -57,6 +57,7 @@ def _found(job: dict[str, Any], place: int, name: str) -> dict[str, Any]:
         "limit": "p99<1s",
         "reason": "",
         "arrivals": "poisson",
+        "confirmation": [{"rate": rate * 0.97, "seconds": 10.0, "verdict": "holds", "limits": []}],
         "endpoint": {**endpoint, "payload_arguments": job["payloads"][place]},
     }
     (folder / "capacity.json").write_text(json.dumps(data))

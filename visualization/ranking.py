@@ -81,7 +81,7 @@ def _rank(row: Mapping[str, Any]) -> str:
     """Its rank; of a variant without an answer the outcome."""
     if not row.get("rank"):
         return str(row.get("outcome") or "").replace("_", " ")
-    return f"{row['rank']}{'=' if row.get('tied_with') else ''}"
+    return f"{row['rank']}{'=' if row.get('tied_with') else ''}{'?' if row.get('warnings') else ''}"
 
 
 def _measured(row: Mapping[str, Any]) -> list[str]:
@@ -151,6 +151,7 @@ def _notes(data: Mapping[str, Any], rows: Sequence[dict[str, Any]]) -> Iterator[
         yield "~ is taken between neighbouring rates: no wave at the lower end told its p99."
     if any(row.get("tied_with") for row in rows):
         yield "= ties: the intervals do not tell which of them is better."
+    yield from _warnings(rows)
     if prices := dict.fromkeys(_price(row) for row in rows if isinstance(row.get("price"), dict)):
         yield f"Prices of an instance: {'; '.join(prices)}. A month has 730 hours."
     yield from map(str, data.get("remarks") or [])
@@ -159,7 +160,14 @@ def _notes(data: Mapping[str, Any], rows: Sequence[dict[str, Any]]) -> Iterator[
         yield str(traffics["text"])
     for row in rows:
         if not row.get("rank"):
-            yield f"✗ {_label(row)}: {row.get('headline')}"
+            yield f"✗ {_label(row)}: {'; '.join([*map(str, row.get('warnings') or ()), str(row.get('headline'))])}"
+
+
+def _warnings(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """The clauses on what the searches of ranked rows leave open."""
+    for row in rows:
+        if row.get("rank") and row.get("warnings"):
+            yield f"? {_label(row)}: {'; '.join(map(str, row['warnings']))}."
 
 
 def _price(row: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from inference_benchmarker.cli.export_flags import exports_of
 from inference_benchmarker.cli.exporting import exporting
 from inference_benchmarker.cli.pages import draw_capacity
 from inference_benchmarker.cli.ranking import before, rank
-from inference_benchmarker.cli.searching import refuse_scaling, removed_if_empty, search, served
+from inference_benchmarker.cli.searching import refuse_scaling, removed_if_empty, search, served, tidied
 from inference_benchmarker.cli.terminal import how_far, passing, print_report, say, say_nothing
 from inference_benchmarker.cli.url_flags import take_endpoint, without_addresses
 from inference_benchmarker.cli.vary_flags import asked_of
@@ -97,7 +97,8 @@ def _searched(
         refuse_scaling(question, options)
     folder = make_folder(question)
     with removed_if_empty(folder), served(question, job.arguments, job.known, folder, tell) as asked:
-        return folder, search(asked, options, folder, tell, export)
+        data = search(asked, options, folder, tell, export)
+    return folder, tidied(folder, data)
 
 
 def _print(data: dict[str, Any], folder: str, *, as_json: bool | None) -> None:

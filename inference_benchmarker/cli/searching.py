@@ -93,6 +93,20 @@ def search(
     return data
 
 
+def tidied(folder: Path, data: dict[str, Any]) -> dict[str, Any]:
+    """The answer with what became of what was made for it: what is left behind makes its exit code a failure's."""
+    from server_capacity.capacity.folder import save
+    from server_capacity.keeper.cleanup_file import NAME, left_in, read
+    from server_capacity.results.standing import standing
+
+    if not (folder / NAME).is_file():
+        return data
+    data["clean_up"] = "failed" if left_in(read(folder)) else "done"
+    data |= standing(data)
+    save(folder, data)
+    return data
+
+
 @contextmanager
 def standing(
     question: Question, options: dict[str, Any], folder: Path, tell: Tell, export: Export | None = None

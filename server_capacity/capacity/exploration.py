@@ -11,6 +11,7 @@ from server_capacity.capacity.client_limit import queueing
 from server_capacity.capacity.counting import counted
 from server_capacity.capacity.in_users import search_of
 from server_capacity.capacity.pilot import CapacityPilot
+from server_capacity.results.standing import EARLY
 from server_capacity.search.again import without_warm_up
 from server_capacity.search.stretch import CLIENT
 
@@ -115,7 +116,7 @@ def explore(question: Question, waves: Waves) -> Explored:
         except BenchmarkError as error:
             if not found.rows:
                 raise
-            found.failures.append(f"The search ended early: {error}")
+            found.failures.append(f"{EARLY}{error}")
             return found
         stages = [pilot.named(each) for each in counted(wave, question.limits, question.user_limits)]
         if wave.lost_workers and not wave.primary_lost:
@@ -125,7 +126,7 @@ def explore(question: Question, waves: Waves) -> Explored:
         found.queueing = queueing(wave, stages) or found.queueing
         found.interrupted = wave.interrupted
         if broken := broken_off(wave):
-            found.failures.append(f"The search ended early: {broken}.")
+            found.failures.append(f"{EARLY}{broken}.")
             found.client_limit = f"{CLIENT}: {broken}"
             return found
         if wave.interrupted or pilot.client_limit is None:

@@ -16,6 +16,7 @@ from server_capacity.capacity.kinds import tokens_at_answer
 from server_capacity.capacity.limit_rows import interval_json, limit_row
 from server_capacity.capacity.user_limits import user_limit_rows
 from server_capacity.capacity.where_time_went import where_time_went
+from server_capacity.results.standing import standing
 from server_capacity.search.stretch import CLIENT
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def content(
         "suspended": None,
         **more,
     }
+    data |= standing(data)
     return {**data, "headline": headline(data)}
 
 

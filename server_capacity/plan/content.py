@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.exit_codes import worst_exit_code
 from inference_benchmarker.wording import counted
 from server_capacity.plan.asked import LEAST_OUTSTANDING, RANDOM
 from server_capacity.plan.remarks import remarks
@@ -124,6 +125,8 @@ def _block(case: Case, law: Law, scale_out: dict[str, Any] | None, options: list
         "scale_out": scale_out,
         "simulation": None,
         "correlation": main.correlation,
+        "warnings": list(dict.fromkeys(each for search in case.searches for each in search.warnings)),
+        "exit_code": worst_exit_code(*(each.exit_code for each in case.searches)),
     }
 
 

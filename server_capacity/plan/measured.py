@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import refuse
+from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.typed import require
 from inference_benchmarker.wording import length_text
 from server_capacity.capacity.headline import rate_text, unit_of
 from server_capacity.plan.asked import MOST_INSTANCES
+from server_capacity.results.standing import standing, warnings_of
 from server_capacity.search.known import KEEPS_UP
 from server_capacity.variants.axes import label_of
 
@@ -110,6 +112,16 @@ class Measured:
         if row is None or row.get("dispersion") is None or row.get("slope") is None:
             return None
         return {"dispersion": row["dispersion"], "slope": row["slope"]}
+
+    @property
+    def warnings(self) -> list[str]:
+        """Clauses on what the search leaves open, which the plan inherits."""
+        return list(warnings_of(self.data))
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the search."""
+        return int(standing(self.data)["exit_code"]) if "exit_code" in self.data else OK
 
     def is_same_endpoint(self, other: Measured) -> bool:
         """Tells whether both are of one endpoint, but for the number of instances: all else that is known agrees."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.exit_codes import MISSED, OK
+from inference_benchmarker.exit_codes import MISSED, OK, worst_exit_code
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wording import metric_text, money_text
 from server_capacity.plan.remarks import instances_text, missed_text
@@ -37,7 +37,7 @@ def content(
     data = {
         "schema_version": SCHEMA_VERSION,
         "created": created,
-        "exit_code": MISSED if refused else OK,
+        "exit_code": worst_exit_code(MISSED if refused else OK, *(each.get("exit_code", OK) for each in endpoints)),
         "target_rps": sum(each["target_rps"] for each in endpoints) if endpoints else None,
         "utilisation": utilisation,
         "spare": spare,
@@ -76,7 +76,10 @@ def headline(data: Plan) -> str:
     missed = [
         f"{each['name']}: {text}" if len(endpoints) > 1 else text for each in endpoints if (text := missed_text(each))
     ]
-    return " ".join([f"{told}{priced}.", *missed, *([f"{len(refused)} refused: {refused[0]}"] if refused else [])])
+    open_ones = [f"{each['name']}: {'; '.join(each['warnings'])}." for each in endpoints if each.get("warnings")]
+    return " ".join(
+        [f"{told}{priced}.", *open_ones, *missed, *([f"{len(refused)} refused: {refused[0]}"] if refused else [])]
+    )
 
 
 def _of_one(plan: Plan) -> str:

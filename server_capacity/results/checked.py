@@ -155,6 +155,8 @@ def _of_plan(found: PlanResult) -> Iterator[str]:
     costs = [plan.cost.hour for plan in found.endpoints if plan.cost is not None]
     if found.cost is not None and len(costs) == len(found.endpoints) and not _like(sum(costs), found.cost.hour):
         yield f"its endpoints cost {sum(costs):g} an hour, and all of it {found.cost.hour:g}"
+    if found.exit_code == 0 and any(plan.exit_code for plan in found.endpoints):
+        yield "its exit code is 0, and a search that it rests on has another one"
     if found.exit_code == 0 and found.refused:
         yield "its exit code is 0, and endpoints were refused"
 

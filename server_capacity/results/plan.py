@@ -172,6 +172,7 @@ class EndpointPlan:
     cost: Cost | None = None
     remarks: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    exit_code: ExitCode | None = None
 
 
 @dataclass(frozen=True, slots=True)

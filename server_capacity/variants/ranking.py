@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
+from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK, worst_exit_code
 from inference_benchmarker.version import SCHEMA_VERSION
 from server_capacity.costs.price import NO_PRICE, per_million
 from server_capacity.search.known import KEEPS_UP
 from server_capacity.variants.axes import label_of
 from server_capacity.variants.headline import headline
-from server_capacity.variants.row import high_of, instances_for, low_of
+from server_capacity.variants.row import high_of, instances_for, is_ranked, low_of
 from server_capacity.variants.traffics import traffics
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ def ranking(rows: Sequence[Row], aim: Aim, *, interrupted: bool = False, **more:
     """The object of ranking.json but for its date: the rows in their order, those without an answer last."""
     by = ranked_by(rows, aim)
     rows = [{**row, "label": label_of(row["variant"])} for row in rows]
-    answered = [row for row in rows if low_of(row) is not None]
+    answered = [row for row in rows if is_ranked(row)]
     scored = sorted(((_scores(row, by, aim), row) for row in answered), key=lambda each: _order(*each))
     ordered = [_placed(place, scored) for place in range(len(scored))]
-    others = [{**row, "rank": None, "tied_with": [], "score": None} for row in rows if low_of(row) is None]
+    others = [{**row, "rank": None, "tied_with": [], "score": None} for row in rows if not is_ranked(row)]
     data: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "target_rps": aim.target_rps,
@@ -63,12 +63,18 @@ def ranking(rows: Sequence[Row], aim: Aim, *, interrupted: bool = False, **more:
         "remarks": _remarks(answered, by),
         **more,
     }
-    return {**data, "headline": headline(data)}
+    broken = [f"{label_of(row['variant'])} has no rank: {row['warnings'][0]}." for row in others if _is_broken(row)]
+    return {**data, "headline": " ".join([headline(data), *broken])}
+
+
+def _is_broken(row: Row) -> bool:
+    """Tells whether its search ended early with something to tell of."""
+    return row.get("ended") == "early" and bool(row.get("warnings"))
 
 
 def ranked_by(rows: Sequence[Row], aim: Aim) -> By:
     """The score that all answered rows have: of money only where each has a price, in one currency."""
-    prices = [row["price"] for row in rows if low_of(row) is not None]
+    prices = [row["price"] for row in rows if is_ranked(row)]
     priced = bool(prices) and None not in prices and len({price["currency"] for price in prices}) == 1
     if aim.target_rps is not None:
         return "cost_hour" if priced else "instances_for_target"
@@ -110,9 +116,10 @@ def _placed(place: int, scored: Sequence[tuple[Scores, Row]]) -> Row:
 def _exit_code(ordered: Sequence[Row], others: Sequence[Row], *, interrupted: bool) -> int:
     if interrupted:
         return INTERRUPTED
+    broken = [INVALID for row in others if row.get("ended") == "early"]
     if ordered:
-        return OK
-    return INVALID if any(row["outcome"] == "client_limited" for row in others) else MISSED
+        return worst_exit_code(*broken, *(row.get("exit_code") or OK for row in ordered))
+    return INVALID if broken or any(row["outcome"] == "client_limited" for row in others) else MISSED
 
 
 def _remarks(answered: Sequence[Row], by: By) -> list[str]:

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from server_capacity.costs.price import HOURS_A_MONTH, per_million
+from server_capacity.results.standing import standing, warnings_of
 
 if TYPE_CHECKING:
     from server_capacity.costs.price import Price
@@ -25,6 +26,7 @@ SAME_RATE = 0.01
 _MEASURED = (
     *("rate", "interval", "limit", "latency", "server_utilisation", "instances", "price", "seconds_to_create"),
     *("endpoint", "instances_for_target", "cost_hour", "cost_month", "cost_per_million", "cost_per_million_tokens"),
+    *("ended", "confirmed", "exit_code"),
 )
 
 
@@ -55,14 +57,21 @@ def row_of(variant: dict[str, str], folder: str, found: Found, price: Price | No
         "price": None if price is None else price.to_json(),
         "seconds_to_create": endpoint.get("seconds_to_create"),
         "endpoint": endpoint or None,
+        **standing(found),
     }
+    row["warnings"] = list(warnings_of(found)) if row["rate"] is not None else []
     return {**row, **_needed(row, found, aim)}
 
 
 def failed_row(variant: dict[str, str], reason: str, outcome: str = FAILED, folder: str | None = None) -> Row:
     """The row of a variant that was not measured: why not."""
     nothing = dict.fromkeys(_MEASURED)
-    return {"variant": variant, "capacity": folder, "outcome": outcome, "headline": reason, **nothing}
+    return {"variant": variant, "capacity": folder, "outcome": outcome, "headline": reason, **nothing, "warnings": []}
+
+
+def is_ranked(row: Row) -> bool:
+    """Tells whether it can be compared: a search that ended early knows neither its rate nor what it ties with."""
+    return low_of(row) is not None and row.get("ended") != "early"
 
 
 def low_of(row: Row) -> float | None:

@@ -69,7 +69,7 @@ def _row(row: Row, data: Ranking, name: int, costs: Sequence[str]) -> list[str]:
     interval, latency = row["interval"], row["latency"] or {}
     cells = [
         one_line(label_of(row["variant"]), name),
-        f"{row['rank']}{'=' if row['tied_with'] else ''}",
+        f"{row['rank']}{'=' if row['tied_with'] else ''}{'?' if row.get('warnings') else ''}",
         f"{'' if interval else '≥ '}{rate_text(row['rate'], interval)}",
         between(interval, "/s") if interval else "-",
         p99_text(latency),
@@ -104,6 +104,7 @@ def _notes(data: Ranking) -> Iterator[str]:
     said = [_how(data)] if rows else []
     if any(row["tied_with"] for row in rows):
         said.append("= ties: the intervals do not tell which of them is better.")
+    said += [f"? {label_of(row['variant'])}: {'; '.join(row['warnings'])}." for row in rows if row.get("warnings")]
     said += approximate(rows)
     said += _of_several_instances(rows)
     said += _prices(rows) if data["ranked_by"] in MONEY else []
@@ -160,7 +161,12 @@ def _tokens(rows: list[Row]) -> list[str]:
 def _unanswered(data: Ranking) -> Iterator[str]:
     for row in data["rows"]:
         if row["rank"] is None:
-            yield from _folded(f"✗ {label_of(row['variant'])}: {one_line(row['headline'], 400)}")
+            yield from _folded(f"✗ {label_of(row['variant'])}: {one_line(_why(row), 400)}")
+
+
+def _why(row: Row) -> str:
+    """The reason why a row has no rank."""
+    return "; ".join([*(row.get("warnings") or []), row["headline"]])
 
 
 def _recommender(data: Ranking) -> Iterator[str]:

@@ -52,13 +52,13 @@ def explored(void: str = "") -> Explored:
 @pytest.mark.parametrize(
     ("answer", "limited", "interrupted", "outcome", "code"),
     [
-        (FOUND, None, False, "found", 0),
-        (FOUND, "lag", False, "found", 0),  # the answer lies below what the client could do
+        (FOUND, None, False, "found", 1),  # no wave has confirmed it
+        (FOUND, "lag", False, "found", 1),  # the answer lies below what the client could do
         (FOUND, None, True, "interrupted", 130),
-        (Answer("at_least", at_least=20.0, reason="most"), None, False, "at_least", 0),
+        (Answer("at_least", at_least=20.0, reason="most"), None, False, "at_least", 1),
         (Answer("cannot_tell", at_least=12.0, reason="time"), "lag", False, "client_limited", 3),
         (Answer("at_least", at_least=12.0, reason="the client was the limit: lag"), None, False, "client_limited", 3),
-        (Answer("at_least", at_least=20.0, reason="most"), "lag", False, "at_least", 0),  # --max-rps was reached
+        (Answer("at_least", at_least=20.0, reason="most"), "lag", False, "at_least", 1),  # --max-rps was reached
         (Answer("cannot_tell", reason="36 requests"), None, False, "cannot_tell", 1),
         (Answer("not_kept", reason="missed at 1/s"), "lag", False, "not_kept", 1),
         (Answer("not_kept", reason="missed at 1/s"), None, False, "not_kept", 1),

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from server_capacity.plan.measured import Measured, measured
+from server_capacity.results.standing import standing, warnings_of
+from server_capacity.variants.ranking import ranking
+from server_capacity.variants.row import Aim, Row
+from server_capacity.variants.text import to_text
+from tests.capacities import found
+from tests.rankings import row
+
+KILLED = "The search ended early: the primary was killed (SIGKILL)."
+
+
+def waves(verdict: str) -> list[dict[str, Any]]:
+    return [{"rate": 168.2, "verdict": verdict, "limits": []}]
+
+
+@pytest.mark.parametrize(
+    ("more", "ended", "confirmed", "code", "said"),
+    [
+        ({}, "complete", "holds", 0, []),
+        ({"confirmation": waves("cannot_tell")}, "complete", "cannot_tell", 1, ["no wave confirmed it"]),
+        ({"confirmation": waves("fails")}, "complete", "fails", 1, ["the wave that was to confirm it failed"]),
+        ({"confirmation": []}, "complete", None, 1, ["no wave confirmed it"]),
+        (
+            {"failures": [KILLED], "exit_code": 0},
+            "early",
+            "holds",
+            3,
+            ["its search ended early: the primary was killed (SIGKILL)"],
+        ),
+        ({"clean_up": "failed"}, "complete", "holds", 3, ["not everything that its search made was removed"]),
+        (
+            {"outcome": "interrupted", "exit_code": 130},
+            "interrupted",
+            "holds",
+            130,
+            ["its search was interrupted"],
+        ),
+    ],
+)
+def test_a_search_carries_how_it_ended_what_confirmed_it_and_its_exit_code(
+    more: dict[str, Any], ended: str, confirmed: str | None, code: int, said: list[str]
+) -> None:
+    data = found(**more)
+    assert standing(data) == {"ended": ended, "confirmed": confirmed, "exit_code": code}
+    assert list(warnings_of(data)) == said
+
+
+def test_a_value_that_violates_its_limit_is_a_warning() -> None:
+    limit = {"expression": "p99<100ms", "allowed": 0.01, "bound": 0.1, "unit": "s", "at_low": 0.106}
+    assert list(warnings_of(found(limits=[limit]))) == ["106 ms at the lower end violates p99<100ms"]
+
+
+def test_a_broken_search_neither_ties_nor_wins() -> None:
+    best: Row = row("a", 300, 500, failures=[KILLED], exit_code=3)
+    data = ranking([best, row("b", 250, 400)], Aim())
+
+    first, last = data["rows"]
+    assert (first["label"], first["rank"], first["tied_with"], last["rank"]) == ("b", 1, [], None)
+    assert data["exit_code"] == 3
+    assert data["headline"].endswith("a has no rank: its search ended early: the primary was killed (SIGKILL).")
+    assert "✗ a: its search ended early: the primary was killed" in " ".join(to_text(data).split())
+
+
+def test_a_row_that_no_wave_confirmed_is_marked_and_its_exit_code_inherited() -> None:
+    data = ranking([row("a", 300, confirmation=waves("cannot_tell")), row("b", 250)], Aim())
+
+    text = " ".join(to_text(data).split())
+    assert "a 1? " in text
+    assert "? a: no wave confirmed it." in text
+    assert data["exit_code"] == 1
+
+
+def test_a_plan_inherits_from_its_search() -> None:
+    search = measured(found(failures=[KILLED], exit_code=3), "a_capacity")
+    assert isinstance(search, Measured)
+    assert search.exit_code == 3
+    assert search.warnings == ["its search ended early: the primary was killed (SIGKILL)"]
