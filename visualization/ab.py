@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path  # noqa: TC003 - what is read is held against the types
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.digest import KEY, digest_of, require_digest
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.files import is_file
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
@@ -112,7 +113,7 @@ class Experiment:
             "comparison": None if found is None else to_json(found),
         }
         try:
-            write_json(self.folder / FILE, told)
+            write_json(self.folder / FILE, {**told, KEY: digest_of(told)})
         except OSError as error:
             raise cannot_write(self.folder, error) from None
 
@@ -126,6 +127,7 @@ def load(folder: Path) -> Experiment:
     """Read a folder; BenchmarkError for what is none."""
     data: dict[str, Any] = read_json(folder / FILE)
     try:
+        require_digest(data)
         sent = tuple(Sent(**each) for each in data["waves"])
         names = ("repeats", "seed", "strict", "interrupted", "given_up", "aborted")
         what = {side: str(data["what"][side]) for side in SIDES}
