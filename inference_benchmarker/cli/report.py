@@ -144,7 +144,11 @@ def _of_the_original(run_dir: RunDir, options: Namespace) -> int:
 
 def _again(stored: tuple[dict[str, Any], str], options: Namespace) -> int:
     """The answer of a search or a plan, as it was found."""
+    from inference_benchmarker.digest import KEY, WITHOUT
+
     data, text = stored
+    if KEY not in data:
+        say(f"{options.dir}: {WITHOUT}.")
     if options.json:
         print(json.dumps(data, indent=2), flush=True)
     else:
