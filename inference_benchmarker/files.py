@@ -146,7 +146,7 @@ def _lock(descriptor: int) -> bool:
 def replace_file(path: Path, text: str, inside: Path | None = None, mode: int = OWNER_ONLY) -> None:
     """Write a text so that a reader sees the old file or the whole new one. No value of a secret gets into it."""
     with replacing(path, inside, mode) as file:
-        file.write(_without_secrets(text))
+        file.write(without_secrets(text))
 
 
 def write_given(path: Path, text: str) -> None:
@@ -155,7 +155,7 @@ def write_given(path: Path, text: str) -> None:
         replace_file(path, text, mode=FOR_ANYBODY)
         return
     with BufferedWriter(FileIO(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY), "a")) as file:
-        file.write(_without_secrets(text))
+        file.write(without_secrets(text))
 
 
 def is_stream(path: Path) -> bool:
@@ -168,7 +168,8 @@ def is_stream(path: Path) -> bool:
     return of_system or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def _without_secrets(text: str) -> bytes:
+def without_secrets(text: str) -> bytes:
+    """The bytes of a text as they get into a file: without the values of secrets."""
     return without(text, secrets_in_results(os.environ)).encode("utf-8", "backslashreplace")
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.digest import KEY, digest_of
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import read_bytes, replace_file
+from inference_benchmarker.files import read_bytes, replace_file, without_secrets
 from inference_benchmarker.json_text import MOST_BYTES, parse_json
 from inference_benchmarker.text import one_line
 from inference_benchmarker.version import SCHEMA_VERSION
@@ -21,6 +22,14 @@ UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueErro
 def write_json(path: Path, data: dict[str, Any], inside: Path | None = None) -> None:
     """Write a JSON object so that a reader sees the old file or the whole new one."""
     replace_file(path, json.dumps(data, indent=2, allow_nan=False) + "\n", inside)
+
+
+def write_with_digest(path: Path, data: dict[str, Any]) -> str:
+    """``write_json`` with a digest, which is returned: of what the file holds, so without the values of secrets."""
+    content = json.loads(without_secrets(json.dumps(data, allow_nan=False)))
+    digest = digest_of(content)
+    write_json(path, {**content, KEY: digest})
+    return digest
 
 
 def read_json(path: Path, inside: Path | None = None) -> dict[str, Any]:

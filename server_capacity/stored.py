@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.digest import KEY, digest_of, require_digest
+from inference_benchmarker.digest import KEY, require_digest
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import is_file, replace_file
-from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
+from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_with_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,8 +28,7 @@ class Stored:
 
     def write(self, folder: Path, data: dict[str, Any]) -> None:
         """Write both files, and put the digest into the object. Raises OSError."""
-        data[KEY] = digest_of(data)
-        write_json(folder / self.file, data)
+        data[KEY] = write_with_digest(folder / self.file, data)
         replace_file(folder / self.text, self.to_text(data, str(folder)))
 
     def save(self, folder: Path, data: dict[str, Any]) -> None:

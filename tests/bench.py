@@ -24,6 +24,8 @@ import psutil
 import pyarrow.parquet as pq
 
 from inference_benchmarker.embedded.running import EndpointConfig, RunningEndpoint, start
+from inference_benchmarker.wave.run_dir import RunDir
+from tests.waves import facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -312,9 +314,8 @@ class Finished:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """summary.json."""
-        summary: dict[str, Any] = json.loads((self.folder / "summary.json").read_text())
-        return summary
+        """summary.json without its digests."""
+        return facts_of(RunDir(self.folder))
 
     @cached_property
     def everything(self) -> list[dict[str, Any]]:

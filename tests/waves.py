@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from inference_benchmarker.facts.client_use import HostUse, WorkerUse
 from inference_benchmarker.facts.wave_facts import WaveFacts, Window, reconcile_ledgers
-from inference_benchmarker.json_file import write_json
+from inference_benchmarker.json_file import read_json, write_json
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
@@ -298,6 +298,16 @@ def stored(wave: Wave, parent: Path) -> RunDir:
     store.save_plan(run_dir, wave.plan, {})
     store.save(wave, run_dir)
     return run_dir
+
+
+def without_digest(run_dir: RunDir) -> None:
+    """Make a stored wave one of an earlier version, which wrote no digest."""
+    write_json(run_dir.summary, facts_of(run_dir))
+
+
+def facts_of(run_dir: RunDir) -> dict[str, Any]:
+    """The content of summary.json as ``Wave.to_json`` tells it: without the digests that it is stored with."""
+    return {name: value for name, value in read_json(run_dir.summary).items() if name not in ("digest", "files")}
 
 
 START = 1_700_000_000

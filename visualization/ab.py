@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path  # noqa: TC003 - what is read is held against the types
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.digest import KEY, digest_of, require_digest
+from inference_benchmarker.digest import require_digest
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.files import is_file
-from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
+from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_with_digest
 from inference_benchmarker.plan.slo import MaxRegression
 from inference_benchmarker.typed import require
 from inference_benchmarker.version import SCHEMA_VERSION
@@ -113,7 +113,7 @@ class Experiment:
             "comparison": None if found is None else to_json(found),
         }
         try:
-            write_json(self.folder / FILE, {**told, KEY: digest_of(told)})
+            write_with_digest(self.folder / FILE, told)
         except OSError as error:
             raise cannot_write(self.folder, error) from None
 

@@ -65,6 +65,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _of_a_run(options: Namespace) -> int:
+    from inference_benchmarker.digest import WITHOUT
     from inference_benchmarker.wave import store
     from inference_benchmarker.wave.run_dir import RunDir
     from server_capacity.aiperf.export import AiperfResult
@@ -74,6 +75,8 @@ def _of_a_run(options: Namespace) -> int:
     run_dir = RunDir.find(options.dir)
     result = AiperfResult.load(run_dir.aiperf) or _cut_off(run_dir)
     wave = None if result is not None and not run_dir.has_wave else store.load(options.dir)
+    if wave is not None and not store.has_digest(run_dir):
+        say(f"{run_dir.path}: {WITHOUT}.")
     sources = sources_of(options.endpoint_config, wave.plan.server_limits if wave else (), afterwards=True)
     shaped = _is_shaped(options)
     if wave is not None and sources:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,10 +29,12 @@ class RecordsCheck:
     """Takes the parts of a wave's records in their order; ValueError for the first that no workers report.
 
     ``warmup``: the number of rows so far that are the warm-up's. ``last_index`` and ``last_worker``: the greatest.
+    ``by_worker``: for each outcome, how many requests of the window each worker has.
     """
 
     def __init__(self) -> None:
         self.warmup = 0
+        self.by_worker: dict[str, Counter[int]] = {outcome: Counter() for outcome in OUTCOMES}
         self.last_index = -MOST_COUNT
         self.last_worker = 0
         self._before: dict[str, Int64] = {name: np.zeros(0, np.int64) for name in _FOLLOWED}
@@ -41,12 +44,20 @@ class RecordsCheck:
         if not len(part):
             return
         _check_values(part)
+        _check_instants(part)
         followed = {name: np.append(self._before[name], part.int(name)) for name in _FOLLOWED}
         _check_order(followed, len(self._before["index"]))
         self._before = {name: values[-1:] for name, values in followed.items()}
         self.warmup += int(np.count_nonzero(part.int("index") < 0))
         self.last_index = int(part.int("index")[-1])
         self.last_worker = max(self.last_worker, int(part.int("worker").max()))
+        self._count(part)
+
+    def _count(self, part: Records) -> None:
+        in_window, workers = part.int("index") >= 0, part.int("worker")
+        for outcome, counts in self.by_worker.items():
+            numbers, sizes = np.unique(workers[in_window & part.outcome(outcome)], return_counts=True)
+            counts.update(dict(zip(numbers.tolist(), sizes.tolist(), strict=True)))
 
 
 def _check_values(part: Records) -> None:
@@ -68,6 +79,19 @@ def _check_values(part: Records) -> None:
             raise ValueError(f"{name} is missing")
     if strange := set(part.coded("outcome")[1]) - set(OUTCOMES):
         raise ValueError(f"an outcome is {str(strange.pop())[:40]!r}")
+
+
+def _check_instants(part: Records) -> None:
+    """A request is sent, brings its first and its last token, and is done, in this order."""
+    before, earlier = "sent", part.int("sent")
+    for name in ("first_token", "last_token", "done"):
+        if part.lacks(name):
+            continue
+        later, told = part.int(name), part.has(name)
+        if (later < earlier)[told].any():
+            place = int(np.flatnonzero((later < earlier) & told)[0])
+            raise ValueError(f"{name} of arrival {int(part.int('index')[place]):,} lies before its {before}")
+        before, earlier = name, np.where(told, later, earlier)
 
 
 def _check_order(rows: dict[str, Int64], known: int) -> None:

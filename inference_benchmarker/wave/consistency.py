@@ -13,7 +13,7 @@ from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUs
 from inference_benchmarker.facts.wave_facts import Window
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.records.check import LONGEST_NS, MOST_COUNT
-from inference_benchmarker.records.record import Ledger
+from inference_benchmarker.records.record import OUTCOMES, Ledger
 from inference_benchmarker.typed import require
 from inference_benchmarker.units import NS
 
@@ -65,6 +65,25 @@ def check_requests(wave: WaveFacts, checked: RecordsCheck) -> None:
         raise ValueError(f"arrival {checked.last_index:,} is none of the {most:,} that were planned")
     if checked.warmup and not wave.plan.warmup_ns:
         raise ValueError("there are requests of a warm-up, and none was planned")
+    _check_counts(wave, checked)
+
+
+def _check_counts(wave: WaveFacts, checked: RecordsCheck) -> None:
+    """The ledger has as many requests of each outcome as there are; of a wave without records, as were counted."""
+    if wave.counts is not None:
+        found = {outcome: wave.counts.total(outcome) for outcome in OUTCOMES}
+        ledger = {outcome: getattr(wave.ledger, outcome) for outcome in OUTCOMES}
+        for outcome, count in found.items():
+            _require_equal(f"{outcome} requests", count, ledger[outcome])
+        return
+    for outcome, by_worker in checked.by_worker.items():
+        for number, told in enumerate(wave.ledgers):
+            _require_equal(f"{outcome} requests of worker {number}", by_worker[number], getattr(told, outcome))
+
+
+def _require_equal(what: str, found: int, told: int) -> None:
+    if found != told:
+        raise ValueError(f"the ledger has {told:,} {what}, and {found:,} are stored")
 
 
 def _check_window(window: Window) -> None:

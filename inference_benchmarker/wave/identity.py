@@ -1,7 +1,8 @@
-"""The wave that a Parquet file of a run directory is of: it has the wave's start in it, as summary.json has."""
+"""Holds the files of a run directory together: Parquet files name the wave's start, and summary.json has digests."""
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -9,11 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import opened, own_path
+from inference_benchmarker.files import is_file, opened, own_path
+from inference_benchmarker.typed import require
+from inference_benchmarker.units import MIB
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+_PUT_BACK = "Put back the files of the run directory as the wave left them."
 _KEY = b"wave.start_unix_ns"
 
 
@@ -32,3 +36,27 @@ def check_of_wave(path: Path, start_unix_ns: int) -> None:
                 f"{path}: is a file of another wave than summary.json beside it.",
                 "Was one of the two copied? Put back the files of one wave.",
             )
+
+
+def digests_of(*paths: Path) -> dict[str, str]:
+    """The SHA-256, in hex, of those of the files that are there, by name. OSError."""
+    return {path.name: _digest(path) for path in paths if is_file(path)}
+
+
+def require_files(folder: Path, digests: dict[str, str]) -> None:
+    """Hold files against their digests; BenchmarkError for the first that is gone or was changed, OSError."""
+    require(digests, dict[str, str], "files")
+    for name, told in digests.items():
+        path = folder / name
+        if path.parent != folder or not is_file(path):
+            raise BenchmarkError(f"{path}: is missing, and summary.json says what is in it.", _PUT_BACK)
+        if _digest(path) != told:
+            raise BenchmarkError(f"{path}: was changed after the wave was stored.", _PUT_BACK)
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with opened(path) as file:
+        while piece := file.read(MIB):
+            digest.update(piece)
+    return digest.hexdigest()

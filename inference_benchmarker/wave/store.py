@@ -12,13 +12,14 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from inference_benchmarker.digest import KEY, require_digest
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
 from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
 from inference_benchmarker.facts.wave_facts import Window
 from inference_benchmarker.files import is_file, replace_file
-from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
+from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json, write_with_digest
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.check import RecordsCheck
 from inference_benchmarker.records.columns import Records
@@ -31,7 +32,7 @@ from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave.consistency import check_requests, check_wave
 from inference_benchmarker.wave.counts_file import read_counts, write_counts
 from inference_benchmarker.wave.finalise import finalise, make_countable, nothing_recorded, offered
-from inference_benchmarker.wave.identity import check_of_wave
+from inference_benchmarker.wave.identity import check_of_wave, digests_of, require_files
 from inference_benchmarker.wave.instances import read_instances, write_instances
 from inference_benchmarker.wave.plan_file import save_plan as save_plan  # noqa: PLC0414 - the rest of the store
 from inference_benchmarker.wave.recorded import scheduled
@@ -116,9 +117,19 @@ def read_plan(run_dir: RunDir) -> WavePlan:
     return _plan_of(run_dir, read_json(run_dir.plan))
 
 
+def has_digest(run_dir: RunDir) -> bool:
+    """Tells whether what is stored has a digest, which earlier versions did not write."""
+    return KEY in read_json(run_dir.summary) if is_file(run_dir.summary) else True
+
+
 def read_facts(path: Path) -> dict[str, Any]:
     """The content of ``summary.json`` or ``plan.json`` as it stands: any of it may be missing, or of another type."""
-    return read_json(path)
+    facts = read_json(path)
+    try:
+        require_digest(facts)
+    except UNREADABLE as error:
+        raise foreign(path, error) from None
+    return facts
 
 
 def read_server_metrics(path: Path) -> list[dict[str, Any]]:
@@ -185,6 +196,8 @@ def _stored(run_dir: RunDir) -> Wave:
         check_requests(wave, requests.checked)
         for path in filter(is_file, (run_dir.requests, run_dir.counts)):
             check_of_wave(path, wave.window.start_unix_ns)
+        if require_digest(described):
+            require_files(run_dir.path, described["files"])
     except UNREADABLE as error:
         raise foreign(run_dir.summary, error) from None
     return wave
@@ -279,7 +292,8 @@ def _todays_facts(facts: dict[str, Any]) -> dict[str, Any]:
 
 def _save_report(wave: Wave, run_dir: RunDir) -> None:
     replace_file(run_dir.report, wave.text())
-    write_json(run_dir.summary, wave.to_json())
+    digests = digests_of(run_dir.plan, run_dir.requests, run_dir.counts)
+    write_with_digest(run_dir.summary, {**wave.to_json(), "files": digests})
 
 
 def _each(make: Callable[[dict[str, Any]], T], rows: list[dict[str, Any]] | None) -> tuple[T, ...] | None:

@@ -15,9 +15,11 @@ from inference_benchmarker.cli.server_metrics import print_with_metrics
 from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric, renewed
 from inference_benchmarker.report.server_metrics import metric_lines
 from inference_benchmarker.wave import store
+from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.wave import Wave
 from tests import metrics_truth
 from tests.fake_cloudwatch import cloudwatch_block
+from tests.waves import facts_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,7 +117,7 @@ def test_what_the_metrics_say_is_what_happened_at_the_server(bench: Bench) -> No
 
 
 def check_an_older_run_without_logs_is_read(folder: Path) -> None:
-    facts = json.loads((folder / "summary.json").read_text())
+    facts = facts_of(RunDir(folder))
     del facts["server_logs"]
     (folder / "summary.json").write_text(json.dumps(facts))
     older = Wave.load(folder)

@@ -36,7 +36,8 @@ Whatever happens, five things hold:
 - the ledger and the server's log agree: every request that is told was seen there, none was sent twice, and only the
   part of a lost process is missing;
 - no process and no temporary file is left;
-- no secret of the environment is in a file or in what is printed, whoever printed it and in whatever spelling.
+- no secret of the environment is in a file or in what is printed, whoever printed it, as it is, in base64, quoted for a
+  URL, or escaped as in JSON, Python or HTML.
 
 Each row is brought about and judged by these five: `python -m tests.faults` does it for all of them, the test suite for
 the quick ones. Exit code 0 and 1 are the verdict's; -9 stands for a command that was killed.

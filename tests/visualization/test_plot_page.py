@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.wave import Wave
 from tests.browser import CHROMIUM, Tab, tab
 from tests.rankings import ranked
-from tests.waves import START, make_run
+from tests.waves import START, facts_of, make_run
 from visualization.html import page as page_of
 from visualization.ranking import ranking_figures
 from visualization.runs import read_runs
@@ -130,7 +131,7 @@ def test_what_anybody_may_have_written_is_text_everywhere(opened: Tab, tmp_path:
     evil = "<img src=x onerror=alert(1)>"
     for name in ("one", "two"):
         make_run(tmp_path / name, 300, middle_ms=20 * len(name) + ord(name[0]), failed=20, name=f"{evil} {name}")
-        summary = json.loads((tmp_path / name / "summary.json").read_text())
+        summary = facts_of(RunDir(tmp_path / name))
         summary["errors"] = [{"key": evil, "count": 20, "texts": [evil]}]
         summary["labels"] = [{"label": evil, "sent": 300, "latency": summary["latency"]}]
         summary["findings"] = [{"code": evil, "severity": "missed", "measured": evil, "limit": evil, "advice": evil}]

@@ -16,7 +16,7 @@ from inference_benchmarker.facts.instances import Count, Followed, ScalingEvent,
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.instances import add_line, read_instances, write_instances
 from tests.hostile import DISGUISES, ESCAPES, TEXTS, VALUES, disguise, paths_of, with_value, without
-from tests.waves import make_run, spooled, stored, wave
+from tests.waves import facts_of, make_run, spooled, stored, wave
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,7 @@ def test_a_command_that_was_killed_leaves_what_it_had_counted(
         "3 instances served",
     )
     assert all(text in " ".join(out.split()) for text in told)
-    assert json.loads(run.summary.read_text())["instances"]["followed"][0]["changes"] == [
+    assert facts_of(run)["instances"]["followed"][0]["changes"] == [
         {"from": 1, "to": 3, "load_rose_s": 0, "alarm_s": None, "asked_s": 0.5, "served_s": 1.5}
     ]
     whole = Wave.load(run.path)
@@ -58,7 +58,7 @@ def test_a_wave_comes_back_with_its_instances(tmp_path: Path) -> None:
     run = stored(made, tmp_path)
     back = Wave.load(run.path)
     assert back.instances == (FOLLOWED,)
-    assert back.to_json() == json.loads(run.summary.read_text())
+    assert back.to_json() == facts_of(run)
     assert "   Something was not told." in back.text().splitlines()
     assert {remark["code"] for remark in back.to_json()["diagnosis"]} == {"instances"}
     assert stored(wave([[0.01]]), tmp_path).instances.exists() is False

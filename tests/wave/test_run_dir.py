@@ -33,7 +33,7 @@ from inference_benchmarker.wave.spool_state import SpoolState
 from tests.conftest import ROOT
 from tests.counted import counted
 from tests.hostile import write_frames
-from tests.waves import MS, PLAN, on_time, spooled, use
+from tests.waves import MS, PLAN, facts_of, on_time, spooled, use
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,7 +97,7 @@ class TestFiles:
 
 def of_the_version_before(run_dir: RunDir) -> None:
     """Make a stored wave what the version before had written."""
-    facts = json.loads(run_dir.summary.read_text())
+    facts = facts_of(run_dir)
     workers = [{"cpu_s": 0.5, "max_rss_bytes": 1 << 20} for _ in facts["client"]["workers"]]
     facts["client"] = {"workers": workers}
     del facts["calibration"], facts["limited_by"]
@@ -155,7 +155,7 @@ class TestWave:
         assert list(again.records) == list(first.records)
         assert len(again.records) == 20
         assert again.window == first.window
-        assert again.to_json() == first.to_json() == read_json(run_dir.summary)
+        assert again.to_json() == first.to_json() == facts_of(run_dir)
         assert again.text() == first.text() == run_dir.report.read_text()
         assert again.verdict.exit_code == 0
         assert again.frame()["index"].tolist() == list(range(20))

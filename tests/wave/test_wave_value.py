@@ -18,7 +18,7 @@ from inference_benchmarker.summary import summary
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir
 from tests.parts import in_memory
-from tests.waves import make_run
+from tests.waves import make_run, without_digest
 from tests.waves import wave as simulated
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ class TestOlderColumns:
 
     def test_what_an_older_one_did_not_have_is_null(self, requests: Path) -> None:
         pq.write_table(pq.read_table(requests).drop_columns(["gaps", "bytes"]), requests)
+        without_digest(RunDir(requests.parent))
         records = in_memory(Wave.load(requests.parent).records)
         assert len(records) == 50
         assert not records.has("bytes").any()

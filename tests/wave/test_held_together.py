@@ -1,0 +1,115 @@
+"""What a run directory holds is one wave: rows, ledger, plan and digests agree, or a sentence says which does not."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from inference_benchmarker import Wave
+from inference_benchmarker.cli import main
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.json_file import read_json, write_json, write_with_digest
+from inference_benchmarker.units import NS
+from inference_benchmarker.wave.run_dir import RunDir
+from tests.waves import make_run, without_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    make_run(tmp_path / "run", 180, failed=3, stream=True)
+    return RunDir(tmp_path / "run")
+
+
+def changed(run: RunDir, change: Callable[[pa.Table], pa.Table]) -> None:
+    pq.write_table(change(pq.read_table(run.requests)), run.requests)
+
+
+def replaced(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    return table.set_column(table.schema.get_field_index(name), table.schema.field(name), values)
+
+
+def moved(name: str, by_ns: int) -> Callable[[pa.Table], pa.Table]:
+    return lambda table: replaced(table, name, pc.add(table[name], by_ns))
+
+
+UNTRUE: dict[str, tuple[Callable[[pa.Table], pa.Table], str]] = {
+    "half": (lambda table: table.slice(0, 90), "the ledger has 177 ok requests of worker 0, and 90 are stored"),
+    "none": (lambda table: table.slice(0, 0), "the ledger has 177 ok requests of worker 0, and 0 are stored"),
+    "done": (moved("done", -NS), "lies before its"),
+    "first": (moved("first_token", -NS), "first_token of arrival 0 lies before its sent"),
+    "last": (moved("last_token", -NS), "last_token of arrival 0 lies before its first_token"),
+}
+
+
+@pytest.mark.parametrize("forged", UNTRUE)
+def test_rows_that_no_such_wave_had_are_refused_without_a_digest(run: RunDir, forged: str) -> None:
+    change, expected = UNTRUE[forged]
+    changed(run, change)
+    without_digest(run)
+    with pytest.raises(BenchmarkError, match=expected):
+        Wave.load(run.path)
+
+
+def test_failures_that_became_answers_are_refused(run: RunDir) -> None:
+    changed(run, lambda table: replaced(table, "outcome", pa.array(["ok"] * len(table)).dictionary_encode()))
+    without_digest(run)
+    with pytest.raises(BenchmarkError, match="the ledger has 177 ok requests of worker 0, and 180 are stored"):
+        Wave.load(run.path)
+
+
+def test_a_limit_that_is_kept_after_a_change_of_the_rows_is_refused(run: RunDir) -> None:
+    changed(run, moved("due", 1))
+    with pytest.raises(BenchmarkError, match=r"requests\.parquet: was changed after the wave was stored"):
+        Wave.load(run.path)
+
+
+@pytest.mark.parametrize("command", ["report", "compare"])
+def test_no_command_believes_a_summary_that_was_changed(
+    run: RunDir, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = read_json(run.summary)
+    write_json(run.summary, {**facts, "success_rate": 1.0})
+    assert main([command, *[str(run.path)] * (1 + (command == "compare"))]) == 2
+    assert "it was changed after it was stored" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["plan.json", "requests.parquet"])
+def test_a_file_that_is_not_the_one_that_was_stored_is_refused(run: RunDir, name: str) -> None:
+    (run.path / name).write_bytes((run.path / name).read_bytes() + b"\n")
+    with pytest.raises(BenchmarkError, match=name):
+        Wave.load(run.path)
+
+
+@pytest.mark.parametrize("name", ["../outside", "gone.parquet"])
+def test_a_digest_of_a_file_elsewhere_or_gone_is_refused(run: RunDir, name: str) -> None:
+    (run.path.parent / "outside").write_text("anything")
+    facts = read_json(run.summary)
+    write_with_digest(run.summary, {**facts, "files": {name: "0" * 64}})
+    with pytest.raises(BenchmarkError, match="is missing"):
+        Wave.load(run.path)
+
+
+def test_a_run_of_an_earlier_version_says_that_it_has_no_digest(
+    run: RunDir, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["report", str(run.path)])
+    assert "without a digest" not in capsys.readouterr().err
+    without_digest(run)
+    assert main(["report", str(run.path)]) == code
+    assert capsys.readouterr().err.count("was stored without a digest") == 1
+
+
+def test_a_secret_that_is_taken_out_does_not_break_the_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environ, "MY_TOKEN", "hunter2-hunter2")
+    make_run(tmp_path / "run", 20, name="with hunter2-hunter2 in it")
+    assert "hunter2-hunter2" not in (tmp_path / "run" / "summary.json").read_text()
+    assert Wave.load(tmp_path / "run").ledger.ok == 20
