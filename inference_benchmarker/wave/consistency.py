@@ -71,7 +71,7 @@ def check_requests(wave: WaveFacts, checked: RecordsCheck) -> None:
 def _check_counts(wave: WaveFacts, checked: RecordsCheck) -> None:
     """The ledger has as many requests of each outcome as there are; of a wave without records, as were counted."""
     if wave.counts is not None:
-        found = {outcome: wave.counts.total(outcome) for outcome in OUTCOMES}
+        found = {outcome: wave.counts.window.total(outcome) for outcome in OUTCOMES}
         ledger = {outcome: getattr(wave.ledger, outcome) for outcome in OUTCOMES}
         for outcome, count in found.items():
             _require_equal(f"{outcome} requests", count, ledger[outcome])

@@ -86,7 +86,7 @@ def test_an_outcome_that_cannot_be_stored_is_printed(
         if data["exit_code"] is not None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("visualization.ab.write_json", write_json)
+    monkeypatch.setattr("visualization.ab.write_with_digest", write_json)
     assert cli.main([*COMMAND, "--repeats", "2"]) == 3
     out, err = capsys.readouterr()
     assert "A: old.py, 2 runs: VALID" in out

@@ -195,7 +195,7 @@ def test_a_ranking_that_cannot_be_stored_is_printed(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("server_capacity.stored.write_json", full)
+    monkeypatch.setattr("server_capacity.stored.write_with_digest", full)
     ran = Ran(capsys, "--vary", "servers=1,3", "--yes")
     assert ran.code == 2
     assert ran.out.startswith("servers=3 holds most")
