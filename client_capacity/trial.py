@@ -16,6 +16,7 @@ from inference_benchmarker.redact import redact
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.client.endpoint import LAG_OF_IT, SERVER_LIMITED
 from inference_benchmarker.verdict.client.evidence import others_took_cores
+from inference_benchmarker.verdict.client.lateness import Lateness
 from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES
 from inference_benchmarker.verdict.verdict import LEAST_SENT_SHARE
 from inference_benchmarker.wave.run_dir import make_stamped_folder
@@ -159,14 +160,15 @@ def step_of(wave: Wave, phase: Phase, lag_limit_s: float) -> Step:
 def shortfall(wave: Wave, lag_limit_s: float) -> tuple[Cause | None, str]:
     """The cause that kept a rate from being held, and what was seen of it; (None, "") where it was held.
 
-    Held: lag p99 within its limit, nothing dropped, 99% sent, 95% of them answered without an error; and the wave's
-    verdict names nobody who kept the completed rate below 95%. A client that is late can look like a slow endpoint,
-    but not the other way round: the lag is looked at first. For the rest the verdict says who was the limit.
+    Held: lag p99 within its limit but for a hiccup, nothing dropped, 99% sent, 95% of them answered without an error;
+    and the wave's verdict names nobody who kept the completed rate below 95%. A client that is late can look like a
+    slow endpoint, but not the other way round: the lag is looked at first. For the rest the verdict says who was the
+    limit.
     """
     ledger, lag = wave.summary.ledger, wave.summary.lag
     if wave.lost_workers or wave.primary_lost:
         return "errors", "a process ended in mid-wave, see logs"
-    if lag is None or lag.percentile(99) > lag_limit_s:
+    if lag is None or Lateness.of(wave, lag_limit_s).is_steady:
         return "client", _lateness(wave, lag_limit_s)
     if ledger.dropped or ledger.arrivals < LEAST_SENT_SHARE * ledger.scheduled:
         missing = f"{ledger.scheduled - ledger.arrivals:,} of {ledger.scheduled:,} not sent"

@@ -92,9 +92,21 @@ SITUATIONS: dict[str, tuple[WaveFacts, list[str], str, int]] = {
     "lag above 5 ms": (wave(late(5 * MS + 1)), ["schedule_lag"], "INVALID", 3),
     "lag of a tenth of the latency": (wave(late(20 * MS, 200 * MS)), [], "VALID", 0),
     "lag above a tenth of the latency": (wave(late(20 * MS + 1, 200 * MS)), ["schedule_lag"], "INVALID", 3),
-    "lag of 10 arrivals in 1,000": (wave(lambda r: late(NS)(r) if r.index < 10 else r), [], "VALID", 0),
-    "lag of 11 arrivals in 1,000": (
+    "lag of 1 arrival in 1,000": (wave(lambda r: late(NS)(r) if r.index < 1 else r), [], "VALID", 0),
+    "one hold-up of 11 arrivals in 1,000": (
         wave(lambda r: late(NS)(r) if r.index < 11 else r),
+        ["late_arrivals"],
+        "VALID",
+        0,
+    ),
+    "10 hold-ups of an arrival in 1,000": (
+        wave(lambda r: late(20 * MS)(r) if r.index % 100 == 7 else r),
+        ["late_arrivals"],
+        "VALID",
+        0,
+    ),
+    "20 hold-ups of an arrival in 1,000": (
+        wave(lambda r: late(20 * MS)(r) if r.index % 50 == 7 else r),
         ["schedule_lag"],
         "INVALID",
         3,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.text import wrapped
 from inference_benchmarker.units import MIB
+from inference_benchmarker.verdict.client.late_cause import NOTABLE_STEAL
 from inference_benchmarker.wording import INDENT, duration_text
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
 
 HEADER = ("Client", "CPU", "no core free", "loop p99", "longest block", "GC", "memory", "connections", "open files")
-NOTABLE_STEAL = 0.02
 NOTABLE_PAUSE_S = 0.01
 NOTABLE_MEMORY = 0.05
 LEAST_RECONNECTS = 20

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.summary.time_table import precision_mark
 from inference_benchmarker.text import one_line
 from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES, SERVER_CODES
+from inference_benchmarker.verdict.client.worker import LATE_ARRIVALS, P99_MOVED
 from inference_benchmarker.wording import duration_text
 
 if TYPE_CHECKING:
@@ -92,6 +93,9 @@ def _causes(summary: Summary, verdict: Verdict) -> Iterator[str]:
     invalid = [finding for finding in findings if finding.severity == "invalid"]
     yield from map(_with_limit, invalid[:MOST_CAUSES])
     yield from _blamed([finding for finding in findings if finding not in invalid[:MOST_CAUSES]], verdict.limited_by)
+    yield from (
+        finding.measured for finding in findings if finding.code == LATE_ARRIVALS and P99_MOVED in finding.measured
+    )
     yield from (f"not recovered: {finding.measured}" for finding in findings if finding.code == "not_recovered")
     yield from (f"{limit} waits for the server's metrics" for limit in verdict.pending)
     missed = [finding for finding in findings if finding.severity == "missed"]

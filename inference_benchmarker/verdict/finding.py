@@ -17,6 +17,7 @@ FindingCode = Literal[
     "rate_missed",
     "schedule_late",
     "schedule_lag",
+    "late_arrivals",
     "loop_blocked",
     "heartbeats_missed",
     "worker_cpu",

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.client.evidence import Evidence
 from inference_benchmarker.verdict.client.network import CONNECTION_POOL, LOCK_WAIT, clear_until_ns
-from inference_benchmarker.verdict.client.worker import CPU_LIMIT, LAG_FLOOR_S, LAG_SHARE_OF_LATENCY, SCHEDULE_LAG
+from inference_benchmarker.verdict.client.worker import (
+    CPU_LIMIT,
+    LAG_FLOOR_S,
+    LAG_SHARE_OF_LATENCY,
+    LATE_ARRIVALS,
+    SCHEDULE_LAG,
+)
 from inference_benchmarker.wording import duration_text, percent_text
 from server_capacity.search.stretch import CLIENT
 
@@ -24,6 +30,8 @@ if TYPE_CHECKING:
 
 LATE_SHARE = 0.01
 LEAST_LATE = 3
+"""Fewer late arrivals than make a wave INVALID: a stretch is repeated at little cost, and a late one that is believed
+moves the answer."""
 LAG_SHARE_OF_BOUND, MOST_SHARE_OF_BOUND = 0.1, 0.25
 """Of the shortest time that is limited: what is late by less changes little, by more it may break the limit itself."""
 LEAST_LIMIT_S = 0.001
@@ -41,15 +49,17 @@ def lag_limit_s(question: Question, median_s: float) -> float:
 
 
 def spoilt(question: Question, wave: Wave) -> str:
-    """Why an ordinary wave tells nothing of its endpoint, in the words of its findings; empty where it does."""
+    """Why an ordinary wave tells nothing of its endpoint, in the words of its findings; empty where it does.
+
+    Late arrivals spoil it even where they are no evidence against the client: a search sends the wave again.
+    """
     lag, typical = wave.summary.lag, wave.summary.ttft or wave.summary.latency
     for finding in wave.verdict.findings:
-        if finding.severity != "invalid":
-            continue
-        if finding.code != SCHEDULE_LAG or lag is None or typical is None:
+        if finding.code in (SCHEDULE_LAG, LATE_ARRIVALS) and lag is not None and typical is not None:
+            if lag.percentile(99) > lag_limit_s(question, typical.percentile(50)):
+                return f"schedule lag {finding.measured}"
+        elif finding.severity == "invalid":
             return finding.measured
-        if lag.percentile(99) > lag_limit_s(question, typical.percentile(50)):
-            return f"schedule lag {finding.measured}"
     return ""
 
 

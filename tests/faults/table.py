@@ -8,6 +8,7 @@ from tests.bench import ROOT
 from tests.faults.disk import DISKS
 from tests.faults.gate import GATE
 from tests.faults.output import OUTPUT
+from tests.faults.pauses import PAUSES
 from tests.faults.port import PORT
 from tests.faults.processes import PROCESSES
 from tests.faults.servers import SERVERS
@@ -23,6 +24,7 @@ SECTIONS: dict[str, tuple[Fault, ...]] = {
     "Disks": DISKS,
     "Endpoints": SERVERS,
     "The user's code": USER_CODE,
+    "The machine": PAUSES,
     "The gate of the GitHub Action": GATE,
 }
 FAULTS = tuple(fault for faults in SECTIONS.values() for fault in faults)

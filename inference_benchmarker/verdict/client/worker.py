@@ -6,28 +6,39 @@ from typing import TYPE_CHECKING, Final
 
 from inference_benchmarker.records.ordered import in_order
 from inference_benchmarker.units import NS
-from inference_benchmarker.verdict.client.evidence import most_in_flight, others_took_cores, workers_cpu_share
+from inference_benchmarker.verdict.client.evidence import most_in_flight, others_took_cores
+from inference_benchmarker.verdict.client.late_cause import (
+    BUILD_FLOOR_S,
+    SHOWN_BY_PROCESS,
+    STARVED_SHARE,
+    hiccup_advice,
+    is_starved,
+    late_advice,
+    others_advice,
+    starved_advice,
+)
+from inference_benchmarker.verdict.client.lateness import SPOILING_S, Lateness, Moved, lag_ns, limits_spoilt, moved
 from inference_benchmarker.verdict.finding import Finding
-from inference_benchmarker.wording import duration_text, percent_text
+from inference_benchmarker.wording import counted, duration_text, percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
-    from inference_benchmarker.records.columns import Int64, Records
+    from inference_benchmarker.plan.slo import Slo
+    from inference_benchmarker.summary.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.client.evidence import Evidence
 
 SCHEDULE_LAG: Final = "schedule_lag"
+LATE_ARRIVALS: Final = "late_arrivals"
+P99_MOVED: Final = ": p99 of response time"
 LAG_FLOOR_S = 0.005
 LAG_SHARE_OF_LATENCY = 0.1
 CPU_LIMIT = 0.9  # of a core, as Locust's own warning; but over the whole wave, not ten seconds of it
 LEAST_BEATS = 20
 BEATS_FOR_P99 = 300  # of fewer, p95: so that several beats were late, not one by a hiccup of the machine
-BUILD_FLOOR_S = 0.001
 BUILD_SHARE = 0.1
-STARVED_SHARE = 0.1
-SHOWN_BY_PROCESS = "--sample-client-hw shows what each process of the wave took."
 HEARTBEAT_LOSS_S = 3.0  # Locust calls a worker missing when three heartbeats, one a second, are lost
 
 
@@ -45,11 +56,48 @@ def lag_limit_s(summary: Summary) -> float:
 
 
 def _schedule_lag(evidence: Evidence) -> Iterator[Finding]:
-    summary = evidence.summary
-    if _is_late(evidence) and summary.lag is not None:
-        lag, limit = summary.lag.percentile(99), lag_limit_s(summary)
-        measured = f"p99 {duration_text(lag, limit)}"
-        yield Finding(SCHEDULE_LAG, "invalid", measured, duration_text(limit), _lag_advice(evidence))
+    """Lateness that is steady, or decides a limit, makes the wave INVALID; a hiccup that moved a percentile warns."""
+    facts, summary = evidence.facts, evidence.summary
+    if not facts.paced or summary.lag is None:
+        return
+    limit_s = lag_limit_s(summary)
+    lateness = _lateness(evidence)
+    if lateness is not None and lateness.is_steady:
+        measured = f"p99 {duration_text(summary.lag.percentile(99), limit_s)}; {_told(lateness)}"
+        yield Finding(SCHEDULE_LAG, "invalid", measured, duration_text(limit_s), late_advice(evidence, limit_s))
+    elif spoilt := next(limits_spoilt(facts, summary), None):
+        yield _limit_spoilt(evidence, *spoilt)
+    elif lateness is not None and (change := moved(facts, summary, limit_s)):
+        measured = f"{_told(lateness)}: {_changed(change)}"
+        yield Finding(LATE_ARRIVALS, "warning", measured, duration_text(limit_s), hiccup_advice(evidence, limit_s))
+
+
+def _changed(change: Moved) -> str:
+    value, without = duration_text(change.value, change.without), duration_text(change.without, change.value)
+    lower = f"; higher from p{change.lowest:g} on" if change.lowest < change.percent else ""
+    return f"p{change.percent:g} of response time {value}, {without} without that lag{lower}"
+
+
+def _limit_spoilt(evidence: Evidence, slo: Slo, rest: Distribution) -> Finding:
+    """The client's lag alone broke a limit: whether the endpoint keeps it is not known."""
+    told, value = _told(Lateness.of(evidence.facts, SPOILING_S)), duration_text(rest.statistic(slo.stat), slo.limit)
+    measured = f"{told}; {slo.expression} is missed with that lag and kept without it ({slo.stat} {value})"
+    return Finding(SCHEDULE_LAG, "invalid", measured, duration_text(SPOILING_S), late_advice(evidence, SPOILING_S))
+
+
+def _told(lateness: Lateness) -> str:
+    """``1 of 20 arrivals sent late, by 5.2 ms``; of several in how many hold-ups and by how much at most."""
+    head = f"{lateness.late:,} of {lateness.arrivals:,} arrivals sent late"
+    longest = duration_text(lateness.longest_s)
+    if lateness.late == 1:
+        return f"{head}, by {longest}"
+    return f"{head}, in {counted(lateness.hold_ups, 'hold-up', 'hold-ups')} of {longest} at most"
+
+
+def _lateness(evidence: Evidence) -> Lateness | None:
+    """The late arrivals; None where none was later than the limit."""
+    lag, limit_s = evidence.summary.lag, lag_limit_s(evidence.summary)
+    return None if lag is None or lag.maximum <= limit_s else Lateness.of(evidence.facts, limit_s)
 
 
 def in_time_until_ns(evidence: Evidence) -> int:
@@ -61,66 +109,17 @@ def in_time_until_ns(evidence: Evidence) -> int:
         return 0
     records, limit_ns = evidence.facts.records, lag_limit_s(evidence.summary) * NS
     allowed = len(records) // 100
-    for late in in_order(records, "due", "sent", "build_ns", where=lambda part: _lag(part) > limit_ns):
+    for late in in_order(records, "due", "sent", "build_ns", where=lambda part: lag_ns(part) > limit_ns):
         if len(late) > allowed:
             return int(late[allowed])
         allowed -= len(late)
     return max((int(part.int("due").max()) for part in records.parts("due")), default=0)
 
 
-def _lag(records: Records) -> Int64:
-    return records.int("sent") - records.int("build_ns") - records.int("due")
-
-
 def _is_late(evidence: Evidence) -> bool:
-    """Tells whether the schedule lag is above its limit."""
-    lag = evidence.summary.lag
-    return evidence.facts.paced and lag is not None and lag.percentile(99) > lag_limit_s(evidence.summary)
-
-
-def _lag_advice(evidence: Evidence) -> str:
-    """The cause that the evidence names, and one thing to do."""
-    build = evidence.summary.build
-    if build is not None and build.mean > BUILD_FLOOR_S:
-        return (
-            f"Building a payload takes {duration_text(build.mean)} on average: compute payloads before the wave "
-            f'("pre_computed": True), or {evidence.more_workers()}.'
-        )
-    starved = next((worker for worker in evidence.workers if _is_starved(worker)), None)
-    if starved is not None:
-        return _starved_advice(starved)
-    for worker in evidence.workers:
-        if worker.block and worker.block.part == "invoke":
-            where = worker.block.where
-            return f"{where} keeps the worker from sending on time: make it cheaper, or {evidence.more_workers()}."
-    if others_took_cores(evidence.facts):
-        return _others_advice(evidence)
-    return f"The client cannot keep this pace: {evidence.more_workers()}."
-
-
-def _is_starved(worker: WorkerUse) -> bool:
-    """Tells whether it waited for a free core rather than for its own code."""
-    waited = worker.starved_share or 0.0
-    return waited > STARVED_SHARE and waited > (worker.cpu_share or 0.0)
-
-
-def _starved_advice(worker: WorkerUse) -> str:
-    return (
-        f"A worker waited {percent_text(worker.starved_share or 0.0)} of the time for a free core: run less beside it, "
-        f"or use a bigger client; {SHOWN_BY_PROCESS}"
-    )
-
-
-def _others_advice(evidence: Evidence) -> str:
-    """The advice where others left too little of a host, as ``others_took_cores`` tells."""
-    host, own = evidence.facts.host, workers_cpu_share(evidence.facts)
-    assert host is not None
-    assert own is not None
-    return (
-        f"Other programs on this host took the CPU (its {host.cores} cores were {host.cpu_share_mean:.0%} busy on "
-        f"average and {host.cpu_share_max:.0%} at most, {own:.1%} with this wave's workers): run less beside it, or "
-        f"use a bigger client; {SHOWN_BY_PROCESS}"
-    )
+    """Tells whether the schedule was steadily late."""
+    lateness = _lateness(evidence) if evidence.facts.paced else None
+    return lateness is not None and lateness.is_steady
 
 
 def _worker_cpu(evidence: Evidence) -> Iterator[Finding]:
@@ -193,10 +192,10 @@ def _heartbeats_missed(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _block_advice(evidence: Evidence, worker: WorkerUse) -> str:
-    if _is_starved(worker):
-        return _starved_advice(worker)
+    if is_starved(worker):
+        return starved_advice(worker)
     if _had_no_cpu(evidence, worker):
-        return _others_advice(evidence)
+        return others_advice(evidence)
     if worker.block is None:
         return (
             "None of its code was seen running then: garbage collection, a thread that holds Python's lock, or other "

@@ -1,0 +1,116 @@
+"""Names the cause of late arrivals from what was measured beside them, and what to do about it. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.verdict.client.evidence import others_took_cores, workers_cpu_share
+from inference_benchmarker.wording import duration_text, percent_text
+
+if TYPE_CHECKING:
+    from inference_benchmarker.facts.client_use import WorkerUse
+    from inference_benchmarker.verdict.client.evidence import Evidence
+
+BUILD_FLOOR_S = 0.001
+STARVED_SHARE = 0.1
+NOTABLE_STEAL = 0.02
+BUSY_WORKER = 0.5  # of a core: below it a worker has time to spare, whatever else held it up
+SHOWN_BY_PROCESS = "--sample-client-hw shows what each process of the wave took."
+
+
+def late_advice(evidence: Evidence, limit_s: float) -> str:
+    """The cause of steady lateness that the evidence names, and one thing to do; else that nothing names one."""
+    return _seen_cause(evidence, limit_s) or _pace(evidence)
+
+
+def hiccup_advice(evidence: Evidence, limit_s: float) -> str:
+    """The same of a few late arrivals, which are no evidence against the pace."""
+    cause = _seen_cause(evidence, limit_s)
+    if cause:
+        return f"{cause} A few late arrivals do not make the wave INVALID."
+    return (
+        "A few late arrivals do not make the wave INVALID, and nothing that was measured names their cause: a pause of "
+        "this machine makes such. Send the wave again if the figure matters."
+    )
+
+
+def _seen_cause(evidence: Evidence, limit_s: float) -> str:
+    """The cause that was seen, the most certain first; empty where none was."""
+    build = evidence.summary.build
+    if build is not None and build.mean > BUILD_FLOOR_S:
+        return (
+            f"Building a payload takes {duration_text(build.mean)} on average: compute payloads before the wave "
+            f'("pre_computed": True), or {evidence.more_workers()}.'
+        )
+    starved = next((worker for worker in evidence.workers if is_starved(worker)), None)
+    if starved is not None:
+        return starved_advice(starved)
+    for worker in evidence.workers:
+        if worker.block and worker.block.part == "invoke":
+            where = worker.block.where
+            return f"{where} keeps the worker from sending on time: make it cheaper, or {evidence.more_workers()}."
+    return _pause(evidence, limit_s) or _host(evidence, limit_s)
+
+
+def _pause(evidence: Evidence, limit_s: float) -> str:
+    longest = max((worker.collections.longest_s for worker in evidence.workers), default=0.0)
+    if longest <= limit_s:
+        return ""
+    return (
+        f"Python's garbage collection stopped a worker for {duration_text(longest)}: keep fewer objects alive, or call "
+        "gc.freeze() at the end of invoke_factory."
+    )
+
+
+def _host(evidence: Evidence, limit_s: float) -> str:
+    host = evidence.facts.host
+    if others_took_cores(evidence.facts):
+        return others_advice(evidence)
+    if host is not None and (host.throttled_s or 0.0) > limit_s:
+        return (
+            f"The cgroup stopped this client for {duration_text(host.throttled_s or 0.0)} in all, since its CPU quota "
+            "was used up: raise the quota."
+        )
+    if host is not None and (host.steal_share_mean or 0.0) > NOTABLE_STEAL:
+        return (
+            f"Other guests of the same machine took {percent_text(host.steal_share_mean or 0.0)} of the CPU (steal): "
+            "more workers do not help. Send the wave again, or use a client with CPUs of its own."
+        )
+    return ""
+
+
+def _pace(evidence: Evidence) -> str:
+    """Too much to do, where a worker was busy or that is not known."""
+    shares = [worker.cpu_share for worker in evidence.workers if worker.cpu_share is not None]
+    if not shares or max(shares) > BUSY_WORKER:
+        return f"The client cannot keep this pace: {evidence.more_workers()}."
+    return (
+        f"Nothing that was measured names the cause (the busiest worker used {percent_text(max(shares))} of a core): "
+        f"send the wave again; if it is late again, {evidence.more_workers()}."
+    )
+
+
+def is_starved(worker: WorkerUse) -> bool:
+    """Tells whether it waited for a free core rather than for its own code."""
+    waited = worker.starved_share or 0.0
+    return waited > STARVED_SHARE and waited > (worker.cpu_share or 0.0)
+
+
+def starved_advice(worker: WorkerUse) -> str:
+    """The advice where a worker waited for a free core."""
+    return (
+        f"A worker waited {percent_text(worker.starved_share or 0.0)} of the time for a free core: run less beside it, "
+        f"or use a bigger client; {SHOWN_BY_PROCESS}"
+    )
+
+
+def others_advice(evidence: Evidence) -> str:
+    """The advice where others left too little of a host, as ``others_took_cores`` tells."""
+    host, own = evidence.facts.host, workers_cpu_share(evidence.facts)
+    assert host is not None
+    assert own is not None
+    return (
+        f"Other programs on this host took the CPU (its {host.cores} cores were {host.cpu_share_mean:.0%} busy on "
+        f"average and {host.cpu_share_max:.0%} at most, {own:.1%} with this wave's workers): run less beside it, or "
+        f"use a bigger client; {SHOWN_BY_PROCESS}"
+    )
