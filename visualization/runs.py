@@ -19,6 +19,7 @@ from inference_benchmarker.records.metrics import PREFIX, is_metric_name
 from inference_benchmarker.text import one_line, plain
 from inference_benchmarker.typed import MOST_FLOAT
 from inference_benchmarker.wave import store
+from inference_benchmarker.wave.identity import require_unchanged
 from inference_benchmarker.wave.run_dir import ORIGIN, RunDir
 from inference_benchmarker.wave.tables import Table, finite, read_client_table
 from inference_benchmarker.wave.timeline_file import read_timeline
@@ -74,6 +75,11 @@ class Run:
     def number(self, *keys: str) -> float | None:
         """A number of summary.json by its keys."""
         return number(self.facts, *keys)
+
+    @property
+    def is_refused(self) -> bool:
+        """Tells whether it is a wave of which nothing can be believed, as ``problems`` say."""
+        return self.has_wave and not self.facts
 
     @property
     def verdict(self) -> str:
@@ -224,6 +230,7 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
         return Run(run_dir.path, label, hover, plan=plan, aiperf=export, problems=attempts.told, has_wave=False)
     wave = attempts.read(run_dir.path, load, None)
     facts = attempts.read(run_dir.summary, store.read_facts, nothing)
+    facts = nothing if wave is None else {**facts, **wave.verdict.to_json()}  # by today's rules, as in the report
     start_s = (number(facts, "window", "start_unix_ns") or 0) / 1e9
     return Run(
         path=run_dir.path,
@@ -231,7 +238,7 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
         hover=hover,
         facts=facts,
         plan=attempts.read(run_dir.plan, store.read_facts, nothing),
-        timeline=attempts.read(run_dir.timeline, read_timeline, nothing),
+        timeline=attempts.read(run_dir.timeline, partial(_timeline, digests=below(facts, "files") or {}), nothing),
         client=attempts.read(run_dir.client_csv, partial(read_client_table, start_s=start_s), nothing, expected=False),
         server=attempts.read(run_dir.server_metrics, _read_server, (), expected=False),
         aiperf=_read_aiperf(run_dir, attempts, expected=False),
@@ -239,6 +246,12 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
         intervals={} if wave is None else _intervals(wave),
         problems=attempts.told,
     )
+
+
+def _timeline(path: Path, digests: Mapping[str, str]) -> Table:
+    table = read_timeline(path)
+    require_unchanged(path, digests)
+    return table
 
 
 def _read_aiperf(run_dir: RunDir, attempts: _Attempts, *, expected: bool) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.arguments import Parser
 from inference_benchmarker.cli.endpoints_flags import OUTPUT_DIR
-from inference_benchmarker.cli.terminal import how_far, print_report, report_width, say
+from inference_benchmarker.cli.terminal import how_far, print_report, report_width, say, say_without_digest
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import INVALID, MISSED, OK
 from inference_benchmarker.memory import give_back_large_blocks
@@ -53,6 +53,7 @@ def run(arguments: list[str]) -> int:
     limits = list(_good(MaxRegression.parse, options.max_regression, problems))
     base, new = ([*_good(store.load, side, problems)] for side in _sides(options, problems))
     refuse(problems)
+    say_without_digest([*base, *new])
     found = compare(base, new, limits, strict=options.strict)
     print_comparison(found, as_json=options.json)
     write_files(found, options.markdown, options.junit)

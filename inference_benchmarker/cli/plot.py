@@ -12,7 +12,8 @@ from inference_benchmarker.cli.former_flags import in_todays_words
 from inference_benchmarker.cli.last_run import OF_WAVES, last_run
 from inference_benchmarker.cli.plot_flags import PLOT, make_plot
 from inference_benchmarker.cli.terminal import SLOW_S, how_far, say, say_nothing
-from inference_benchmarker.exit_codes import OK
+from inference_benchmarker.errors import refuse
+from inference_benchmarker.exit_codes import BAD_INPUT, OK
 from inference_benchmarker.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
@@ -44,15 +45,18 @@ def run(arguments: list[str]) -> int:
     load = cache(store.load) if len(paths) <= 2 else store.load  # the report of one and the change of two need it again
     with how_far(quiet=plot.quiet):
         runs = in_order(read_runs(paths, plot.metadata, load, tell))
-    for found in runs:
-        for problem in found.problems:
-            say(f"{found.label}: {problem}")
+    refused = [found for found in runs if found.is_refused]
+    problems = [f"{found.label}: {problem}" for found in runs for problem in found.problems]
+    if refused and len(refused) == len(runs) and not searched:
+        refuse(problems)
+    for problem in problems:
+        say(problem)
     figures = make_figures(runs, plot.fields, read_capacities(searched, plot.metadata, read), change(runs, load))
     # fields that are chosen are bars, which the report of a single run has none of
     page = page_of_one(runs, load) if "html" in plot.formats and not searched and plot.fields is None else ""
     for path in write_report(figures, plot.formats, plot.output_dir or (*paths, *searched)[0], tell, page=page):
         print(path, flush=True)
-    return OK
+    return BAD_INPUT if refused else OK
 
 
 def plot_parser() -> Parser:

@@ -21,7 +21,7 @@ from inference_benchmarker.cli.report_forms import (
     table_of_runs,
 )
 from inference_benchmarker.cli.server_metrics import print_with_metrics, sources_of
-from inference_benchmarker.cli.terminal import how_far, print_wave, say
+from inference_benchmarker.cli.terminal import how_far, print_wave, say, say_without_digest
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import OK, worst_exit_code
 from inference_benchmarker.memory import give_back_large_blocks
@@ -65,7 +65,6 @@ def run(arguments: list[str]) -> int:
 
 
 def _of_a_run(options: Namespace) -> int:
-    from inference_benchmarker.digest import WITHOUT
     from inference_benchmarker.wave import store
     from inference_benchmarker.wave.run_dir import RunDir
     from server_capacity.aiperf.export import AiperfResult
@@ -75,8 +74,7 @@ def _of_a_run(options: Namespace) -> int:
     run_dir = RunDir.find(options.dir)
     result = AiperfResult.load(run_dir.aiperf) or _cut_off(run_dir)
     wave = None if result is not None and not run_dir.has_wave else store.load(options.dir)
-    if wave is not None and not store.has_digest(run_dir):
-        say(f"{run_dir.path}: {WITHOUT}.")
+    say_without_digest([] if wave is None else [wave])
     sources = sources_of(options.endpoint_config, wave.plan.server_limits if wave else (), afterwards=True)
     shaped = _is_shaped(options)
     if wave is not None and sources:

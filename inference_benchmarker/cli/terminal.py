@@ -14,7 +14,7 @@ from inference_benchmarker.cli.colours import coloured, wanted
 from inference_benchmarker.text import cut, folded, plain_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from inference_benchmarker.cli.key_pilot import KeyPilot
     from inference_benchmarker.engine.live import Live
@@ -42,6 +42,16 @@ def separate(*, quiet: bool | None) -> None:
     """An empty line between what was said and the part of a report below it, where one terminal shows both."""
     if not quiet and sys.stderr.isatty() and sys.stdout.isatty():
         say("")
+
+
+def say_without_digest(waves: Iterable[Wave]) -> None:
+    """Say of which runs damage may go unnoticed, since an earlier version stored them."""
+    from inference_benchmarker.digest import WITHOUT
+    from inference_benchmarker.wave import store
+
+    for wave in waves:
+        if wave.run_dir is not None and not store.has_digest(wave.run_dir):
+            say(f"{wave.run_dir.path}: {WITHOUT}.")
 
 
 def say_nothing(_: str) -> None:

@@ -122,7 +122,7 @@ def _check_ledgers(ledgers: tuple[Ledger, ...]) -> None:
     total = sum(ledgers, Ledger())
     for ledger in ledgers:
         for name, count in ledger.to_json().items():
-            if not (count >= 0 or name == "in_flight") or abs(count) > MOST_COUNT:
+            if not 0 <= count <= MOST_COUNT:
                 raise ValueError(f"ledger.{name} is {count:,}")
         if ledger.repeated > ledger.sent:
             raise ValueError(f"{ledger.repeated:,} of {ledger.sent:,} requests were repeats")

@@ -11,13 +11,12 @@ import pyarrow.parquet as pq
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import is_file, opened, own_path
-from inference_benchmarker.typed import require
 from inference_benchmarker.units import MIB
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-_PUT_BACK = "Put back the files of the run directory as the wave left them."
 _KEY = b"wave.start_unix_ns"
 
 
@@ -43,15 +42,13 @@ def digests_of(*paths: Path) -> dict[str, str]:
     return {path.name: _digest(path) for path in paths if is_file(path)}
 
 
-def require_files(folder: Path, digests: dict[str, str]) -> None:
-    """Hold files against their digests; BenchmarkError for the first that is gone or was changed, OSError."""
-    require(digests, dict[str, str], "files")
-    for name, told in digests.items():
-        path = folder / name
-        if path.parent != folder or not is_file(path):
-            raise BenchmarkError(f"{path}: is missing, and summary.json says what is in it.", _PUT_BACK)
-        if _digest(path) != told:
-            raise BenchmarkError(f"{path}: was changed after the wave was stored.", _PUT_BACK)
+def require_unchanged(path: Path, digests: Mapping[str, str]) -> None:
+    """Hold a file, where it is there, against its digest; BenchmarkError where it was changed, OSError."""
+    if path.name in digests and is_file(path) and _digest(path) != digests[path.name]:
+        raise BenchmarkError(
+            f"{path}: was changed after the wave was stored.",
+            "Put back what the wave left there.",
+        )
 
 
 def _digest(path: Path) -> str:

@@ -32,10 +32,11 @@ from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave.consistency import check_requests, check_wave
 from inference_benchmarker.wave.counts_file import read_counts, write_counts
 from inference_benchmarker.wave.finalise import finalise, make_countable, nothing_recorded, offered
-from inference_benchmarker.wave.identity import check_of_wave, digests_of, require_files
+from inference_benchmarker.wave.identity import check_of_wave, digests_of, require_unchanged
 from inference_benchmarker.wave.instances import read_instances, write_instances
 from inference_benchmarker.wave.plan_file import save_plan as save_plan  # noqa: PLC0414 - the rest of the store
 from inference_benchmarker.wave.recorded import scheduled
+from inference_benchmarker.wave.report_check import check_report
 from inference_benchmarker.wave.requests_file import Requests, in_file, read_requests, write_requests
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import is_locked
@@ -193,11 +194,22 @@ def _stored(run_dir: RunDir) -> Wave:
     try:
         wave = _of_facts(plan, requests, _todays_facts(described), run_dir)
         check_wave(wave)
-        check_requests(wave, requests.checked)
         for path in filter(is_file, (run_dir.requests, run_dir.counts)):
             check_of_wave(path, wave.window.start_unix_ns)
         if require_digest(described):
-            require_files(run_dir.path, described["files"])
+            require(described["files"], dict[str, str], "files")
+            for path in (run_dir.plan, run_dir.requests, run_dir.counts):
+                require_unchanged(path, described["files"])
+        elif "files" in described:
+            raise ValueError("it has digests of the other files and none of its own")
+    except UNREADABLE as error:
+        raise foreign(run_dir.summary, error) from None
+    try:
+        check_requests(wave, requests.checked)
+    except UNREADABLE as error:
+        raise foreign(run_dir.requests if wave.counts is None else run_dir.counts, error) from None
+    try:
+        check_report(described, wave.to_json())
     except UNREADABLE as error:
         raise foreign(run_dir.summary, error) from None
     return wave
@@ -292,7 +304,7 @@ def _todays_facts(facts: dict[str, Any]) -> dict[str, Any]:
 
 def _save_report(wave: Wave, run_dir: RunDir) -> None:
     replace_file(run_dir.report, wave.text())
-    digests = digests_of(run_dir.plan, run_dir.requests, run_dir.counts)
+    digests = digests_of(run_dir.plan, run_dir.requests, run_dir.counts, run_dir.timeline, run_dir.report)
     write_with_digest(run_dir.summary, {**wave.to_json(), "files": digests})
 
 

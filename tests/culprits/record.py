@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TRIES = 4
+UNJUDGED = {"environment": {}, "verdict": "PENDING", "exit_code": 1}
 # What a verdict is made of; all else in summary.json follows from it.
 FACTS = (
     "schema_version",
@@ -126,7 +127,7 @@ def keep(culprit: Culprit, finished: Finished) -> None:
     plan = json.loads((finished.folder / "plan.json").read_text())
     plan = {name: value for name, value in plan.items() if name not in ("environment", "calibration")}
     _write(folder / "plan.json", plan | OF_THE_MACHINE)
-    facts = {name: finished.summary[name] for name in FACTS} | {"environment": {}}
+    facts = {name: finished.summary[name] for name in FACTS} | UNJUDGED
     _write(folder / "summary.json", facts)
     table = pq.read_table(finished.folder / "requests.parquet")
     words = [field.name for field in table.schema if field.name not in DELTAS]

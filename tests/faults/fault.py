@@ -44,6 +44,7 @@ class Ending:
 
     ``untold``: no verdict reached the reader. ``unsent``: requests that failed before the server saw them.
     ``stored``: whether there was a wave to store; ``logs``: without one, whether a run directory is kept for them.
+    ``changed``: the run was changed afterwards, and a command that reads it is judged.
     ``broken``: our own fault is told with its traceback. ``apart``: exit code 3 has another reason than a finding
     that no busy machine makes.
     """
@@ -54,6 +55,7 @@ class Ending:
     unsent: bool = False
     stored: bool = True
     logs: bool = False
+    changed: bool = False
     broken: bool = False
     apart: bool = False
 
@@ -177,7 +179,10 @@ class Judge:
         finished = self.ending.finished
         assert self.ending.broken or "Traceback" not in finished.out + finished.err, finished.err
         assert self.fault.says in finished.err, finished.err
-        if self.ending.stored:
+        if self.ending.changed:
+            assert finished.code == self.fault.code, (finished.code, finished.err)
+            assert finished.out == "", finished.out
+        elif self.ending.stored:
             if finished.code != self.fault.code:  # on a busy machine a wave may be INVALID for that alone
                 assert finished.exit_code == self.fault.code, (finished.code, finished.err, finished.out)
             assert finished.code != 3 or self.fault.code != 3 or finished.invalid or self.ending.apart, finished.out

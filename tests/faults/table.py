@@ -12,6 +12,7 @@ from tests.faults.pauses import PAUSES
 from tests.faults.port import PORT
 from tests.faults.processes import PROCESSES
 from tests.faults.servers import SERVERS
+from tests.faults.stored import STORED
 from tests.faults.user_code import USER_CODE
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ SECTIONS: dict[str, tuple[Fault, ...]] = {
     "Endpoints": SERVERS,
     "The user's code": USER_CODE,
     "The machine": PAUSES,
+    "Stored runs": STORED,
     "The gate of the GitHub Action": GATE,
 }
 FAULTS = tuple(fault for faults in SECTIONS.values() for fault in faults)

@@ -129,8 +129,12 @@ def test_a_click_on_a_head_sorts_the_runs(opened: Tab) -> None:
 
 def test_what_anybody_may_have_written_is_text_everywhere(opened: Tab, tmp_path: Path) -> None:
     evil = "<img src=x onerror=alert(1)>"
+    waves = {}
     for name in ("one", "two"):
-        make_run(tmp_path / name, 300, middle_ms=20 * len(name) + ord(name[0]), failed=20, name=f"{evil} {name}")
+        title = f"{evil} {name}"
+        waves[tmp_path / name] = make_run(
+            tmp_path / name, 300, middle_ms=20 * len(name) + ord(name[0]), failed=20, name=title
+        )
         summary = facts_of(RunDir(tmp_path / name))
         summary["errors"] = [{"key": evil, "count": 20, "texts": [evil]}]
         summary["labels"] = [{"label": evil, "sent": 300, "latency": summary["latency"]}]
@@ -140,7 +144,7 @@ def test_what_anybody_may_have_written_is_text_everywhere(opened: Tab, tmp_path:
         (tmp_path / name / "plan.json").write_text(json.dumps({**plan, "endpoint_name": evil, "slos": ["p99<1s"]}))
     page = tmp_path / "page.html"
     metadata = {name: {"instance": evil} for name in ("one", "two")}
-    runs = read_runs([tmp_path / "one", tmp_path / "two"], metadata, Wave.load, lambda _: None)
+    runs = read_runs([tmp_path / "one", tmp_path / "two"], metadata, waves.__getitem__, lambda _: None)
     page.write_text(page_of(make_figures(runs)), encoding="utf-8")
     opened.open(page)
     opened.ask("document.querySelector('#overview .name').click()")

@@ -13,10 +13,10 @@ import pytest
 from inference_benchmarker import Wave
 from inference_benchmarker.cli import main
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.json_file import read_json, write_json, write_with_digest
+from inference_benchmarker.json_file import read_json, write_json
 from inference_benchmarker.units import NS
 from inference_benchmarker.wave.run_dir import RunDir
-from tests.waves import make_run, without_digest
+from tests.waves import facts_of, make_run, without_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +72,7 @@ def test_a_limit_that_is_kept_after_a_change_of_the_rows_is_refused(run: RunDir)
         Wave.load(run.path)
 
 
-@pytest.mark.parametrize("command", ["report", "compare"])
+@pytest.mark.parametrize("command", ["report", "compare", "plot"])
 def test_no_command_believes_a_summary_that_was_changed(
     run: RunDir, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,13 +89,45 @@ def test_a_file_that_is_not_the_one_that_was_stored_is_refused(run: RunDir, name
         Wave.load(run.path)
 
 
-@pytest.mark.parametrize("name", ["../outside", "gone.parquet"])
-def test_a_digest_of_a_file_elsewhere_or_gone_is_refused(run: RunDir, name: str) -> None:
-    (run.path.parent / "outside").write_text("anything")
-    facts = read_json(run.summary)
-    write_with_digest(run.summary, {**facts, "files": {name: "0" * 64}})
-    with pytest.raises(BenchmarkError, match="is missing"):
+def test_numbers_that_do_not_follow_from_the_rows_are_refused_without_a_digest(run: RunDir) -> None:
+    changed(run, moved("done", 7 * NS))
+    without_digest(run)
+    with pytest.raises(BenchmarkError, match=r"latency.* follows from the requests"):
         Wave.load(run.path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("verdict", None, "'verdict' is missing"),
+        ("verdict", "BANANA", "the verdict 'BANANA' is none of VALID"),
+        ("exit_code", -5, "exit_code -5 is none"),
+        ("success_rate", 1.0, "success_rate is 1.0, and 0.98"),
+        ("latency", {"p99": 0.001}, "latency.p99 is 0.001, and"),
+    ],
+)
+def test_a_summary_of_an_earlier_version_says_what_follows_from_the_rows(
+    run: RunDir, key: str, value: object, expected: str
+) -> None:
+    facts = {name: told for name, told in facts_of(run).items() if name != key}
+    write_json(run.summary, facts if value is None else {**facts, key: value})
+    with pytest.raises(BenchmarkError, match=expected):
+        Wave.load(run.path)
+
+
+def test_digests_without_one_of_their_own_are_refused(run: RunDir) -> None:
+    facts = read_json(run.summary)
+    del facts["digest"]
+    write_json(run.summary, facts)
+    with pytest.raises(BenchmarkError, match="digests of the other files and none of its own"):
+        Wave.load(run.path)
+
+
+def test_a_plot_says_that_a_timeline_was_changed(run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = run.timeline.read_text().splitlines()
+    run.timeline.write_text("\n".join(lines[:1]) + "\n")
+    assert main(["plot", str(run.path), "--plot-format", "html"]) == 0
+    assert "timeline.csv: was changed after the wave was stored" in capsys.readouterr().err
 
 
 def test_a_run_of_an_earlier_version_says_that_it_has_no_digest(
@@ -106,6 +138,8 @@ def test_a_run_of_an_earlier_version_says_that_it_has_no_digest(
     without_digest(run)
     assert main(["report", str(run.path)]) == code
     assert capsys.readouterr().err.count("was stored without a digest") == 1
+    main(["compare", "--base", str(run.path), "--new", str(run.path)])
+    assert capsys.readouterr().err.count("was stored without a digest") == 2
 
 
 def test_a_secret_that_is_taken_out_does_not_break_the_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,7 +136,7 @@ def test_a_plot_shows_the_other_runs_and_says_which_is_damaged(
     make_run(tmp_path / "bad", 200)
     disguise(tmp_path / "bad" / "summary.json", as_link, bystander)
     (tmp_path / "bad" / "plan.json").write_text(TEXTS[7])
-    assert main(["--plot", str(tmp_path / "good"), str(tmp_path / "bad"), "--plot-format", "html"]) == 0
+    assert main(["--plot", str(tmp_path / "good"), str(tmp_path / "bad"), "--plot-format", "html"]) == 2
     page = (tmp_path / "good" / "benchmark_plots.html").read_text(encoding="utf-8")
     assert "UNREADABLE" in page
     assert '"label":"good"' in page

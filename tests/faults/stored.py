@@ -1,0 +1,144 @@
+"""Run directories that were changed after their wave was stored: no command believes them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tests.faults.fault import SHORT, Ending, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.faults.fault import Stage
+
+KEPT, LOST = "the files as they are; none of their numbers is reported", "nothing"
+
+
+def told_after(
+    change: Callable[[Path], None], *flags: str, command: tuple[str, ...] = ("report",)
+) -> Callable[[Stage], Ending]:
+    """A wave whose run directory is changed before a command reads it."""
+
+    def play(stage: Stage) -> Ending:
+        with stage.server() as asked:
+            run = stage.start(*SHORT, *flags, target=asked.url).finish().folder
+        change(run)
+        again = [run] * (2 if command[0] == "compare" else 1)
+        return Ending(stage.start(command[0], *again, *command[1:], text=None).finish(), None, changed=True)
+
+    return play
+
+
+def forget_digests(run: Path, *more: str) -> None:
+    """Make it a run of an earlier version, which lacks some ``more``."""
+    told = json.loads((run / "summary.json").read_text())
+    kept = {key: value for key, value in told.items() if key not in ("digest", "files", *more)}
+    (run / "summary.json").write_text(json.dumps(kept))
+
+
+def rows(change: Callable[[pa.Table], pa.Table], *, digests: bool = False) -> Callable[[Path], None]:
+    """Change the rows of requests.parquet."""
+
+    def apply(run: Path) -> None:
+        path = run / "requests.parquet"
+        pq.write_table(change(pq.read_table(path)), path)
+        if not digests:
+            forget_digests(run)
+
+    return apply
+
+
+def moved(name: str, by_ns: int) -> Callable[[pa.Table], pa.Table]:
+    """Move an instant of every request."""
+
+    def apply(table: pa.Table) -> pa.Table:
+        place = table.schema.get_field_index(name)
+        return table.set_column(place, table.schema.field(name), pc.add(table[name], by_ns))
+
+    return apply
+
+
+def facts(file: str, **changes: Any) -> Callable[[Path], None]:
+    """Change values of a JSON file."""
+
+    def apply(run: Path) -> None:
+        held = {**json.loads((run / file).read_text()), **changes}
+        (run / file).write_text(json.dumps(held))
+
+    return apply
+
+
+def emptied_counts(run: Path) -> None:
+    """Take every row out of counts.parquet."""
+    path = run / "counts.parquet"
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
+    forget_digests(run)
+
+
+def without_verdict(run: Path) -> None:
+    """Make it a run of an earlier version that stored no verdict."""
+    forget_digests(run, "verdict")
+
+
+def fault(name: str, happens: str, says: str, play: Callable[[Stage], Ending], *, slow: bool = True) -> Fault:
+    """A row: what was changed, and what is said of it."""
+    return Fault(name, happens, KEPT, LOST, 2, play, slow=slow, says=says)
+
+
+STORED = (
+    fault(
+        "stored-rows-missing",
+        "half of the rows of `requests.parquet` are missing, and `report` reads the run",
+        "requests of worker 0, and",
+        told_after(rows(lambda table: table.slice(0, len(table) // 2))),
+        slow=False,
+    ),
+    fault(
+        "stored-done-before-sent",
+        "requests are done before they were sent in the file that `compare` reads",
+        "lies before its sent",
+        told_after(rows(moved("done", -(10**9))), command=("compare",)),
+    ),
+    fault(
+        "stored-faster",
+        "answers came earlier in the file than `summary.json` says, and `plot` reads it",
+        "follows from the requests",
+        told_after(rows(moved("due", -(10**9))), command=("plot", "--plot-format", "html")),
+    ),
+    fault(
+        "stored-rows-changed",
+        "`requests.parquet` was written again with other instants after the wave was stored",
+        "requests.parquet: was changed after the wave was stored",
+        told_after(rows(moved("done", 10**6), digests=True)),
+    ),
+    fault(
+        "stored-counts-emptied",
+        "`counts.parquet` of a wave with `--records none` is emptied",
+        "ok requests, and 0 are stored",
+        told_after(emptied_counts, "--records", "none"),
+    ),
+    fault(
+        "stored-summary-changed",
+        "the success rate in `summary.json` is changed by hand",
+        "it was changed after it was stored",
+        told_after(facts("summary.json", success_rate=0.5), command=("plot", "--plot-format", "html")),
+    ),
+    fault(
+        "stored-plan-changed",
+        "the name in `plan.json` is changed by hand",
+        "plan.json: was changed after the wave was stored",
+        told_after(facts("plan.json", name="another")),
+    ),
+    fault(
+        "stored-without-verdict",
+        "`summary.json` of an earlier version has no verdict",
+        "'verdict' is missing",
+        told_after(without_verdict),
+    ),
+)
