@@ -57,9 +57,11 @@ def _abort(verdict: Verdict) -> Iterator[str]:
 def _nothing(summary: Summary) -> str:
     """Why not one request succeeded: whatever ended most of them first."""
     ledger = summary.ledger
-    if not ledger.failed:
-        whole = "every request was" if ledger.sent > 1 else "the request was"
+    whole = "every request was" if ledger.sent > 1 else "the request was"
+    if ledger.abandoned == ledger.sent:
         return f"{whole} abandoned ({ledger.abandoned:,} in flight when the drain ended)"
+    if ledger.in_flight == ledger.sent:
+        return f"{whole} in flight when its worker was lost"
     if ledger.failed == ledger.sent:
         who = f"all {ledger.sent:,} requests" if ledger.sent > 1 else "the only request"
         return f"{who} failed, {_errors(summary)}"

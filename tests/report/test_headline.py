@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.facts.client_use import Connections, WorkerUse
+from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.text import client_text, to_text
 from inference_benchmarker.summary.summary import summarise
@@ -122,6 +123,20 @@ CASES: dict[str, tuple[WaveFacts, str]] = {
 def test_it_says_what_happened(name: str) -> None:
     facts, expected = CASES[name]
     assert first_line(facts).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("ledger", "told"),
+    [
+        (Ledger(scheduled=6, sent=6), "every request was in flight when its worker was lost"),
+        (Ledger(scheduled=1, sent=1), "the request was in flight when its worker was lost"),
+        (Ledger(scheduled=6, sent=6, abandoned=6), "every request was abandoned (6 in flight when the drain ended)"),
+        (Ledger(scheduled=6, sent=6, abandoned=2), "none of 6 requests succeeded: 4 lost in flight, 2 abandoned"),
+    ],
+)
+def test_requests_that_were_lost_are_not_told_as_abandoned(ledger: Ledger, told: str) -> None:
+    facts = replace(observe(open_plan(), []), ledgers=(ledger,), lost_workers=(0,))
+    assert told in first_line(facts)
 
 
 def test_a_server_that_is_the_limit_is_named_with_its_share() -> None:
