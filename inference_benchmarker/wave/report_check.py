@@ -15,7 +15,7 @@ from inference_benchmarker.typed import require
 VERDICTS = ("VALID", "INVALID", "PENDING")
 _NUMBERS = (
     *("ledger", "success_rate", "latency", "response_time", "failed_latency", "lag", "build", "ttft", "itl", "tpot"),
-    *("rates", "metrics", "labels", "finish_reasons"),
+    *("rates", "metrics", "labels", "finish_reasons", "errors", "tokens", "goodput", "repeats", "stages", "warmup"),
 )
 _ROUNDING = 1e-6  # of values that are summed in another order
 
