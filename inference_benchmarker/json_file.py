@@ -15,7 +15,7 @@ from inference_benchmarker.version import SCHEMA_VERSION
 if TYPE_CHECKING:
     from pathlib import Path
 
-UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What reading values of another shape than ours raises."""
 
 

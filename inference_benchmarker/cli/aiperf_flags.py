@@ -108,7 +108,7 @@ def _given(text: str | None, problems: list[str]) -> dict[str, Value]:
         return {}
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         problems.append(f'--aiperf-args is not valid JSON ({error}). Example: \'{{"model": "NAME"}}\'.')
         return {}
     if not isinstance(data, dict):

@@ -133,7 +133,7 @@ def _literal(text: str) -> Any:
     for read in (json.loads, ast.literal_eval):
         try:
             return read(text)
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, RecursionError, MemoryError):  # of ast, which has a stack of its own
             continue
     return None
 

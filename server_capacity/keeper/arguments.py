@@ -90,7 +90,7 @@ def value_of(annotation: str | None, text: str) -> Any:
         raise ValueError(f"expected {' or '.join(errors)}, not {text!r}")
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from server_capacity.prometheus.block import WINDOW
 from server_capacity.prometheus.deltas import Bin
-from server_capacity.prometheus.exposition import Labels, render_selector
+from server_capacity.prometheus.exposition import Labels, parse_value, render_selector
 from server_capacity.prometheus.web import WebError
 
 if TYPE_CHECKING:
@@ -84,14 +84,14 @@ def vector(data: dict[str, Any]) -> Vector:
     """The series of an instant query. Raises WebError for a result that is no number."""
     kind, result = data["resultType"], data["result"]
     if kind == "scalar":
-        return (((), float(result[1])),)
+        return (((), parse_value(result[1])),)
     if kind == "matrix":
         raise WebError(f"the query gives ranges, not values: put rate(...[{WINDOW}]) or the like around it")
     if kind == "string":
         raise WebError("the query gives a text, not a number")
     if any("histogram" in each for each in result):
         raise WebError("the query gives native histograms: put histogram_quantile(...) around it")
-    return tuple((_labels(each["metric"]), float(each["value"][1])) for each in result)
+    return tuple((_labels(each["metric"]), parse_value(each["value"][1])) for each in result)
 
 
 def histograms(data: dict[str, Any]) -> tuple[tuple[Labels, Native], ...]:
@@ -102,15 +102,18 @@ def histograms(data: dict[str, Any]) -> tuple[tuple[Labels, Native], ...]:
 
 
 def _native(histogram: dict[str, Any]) -> Native:
-    bins = [Bin(float(low), float(high), float(count)) for _, low, high, count in histogram.get("buckets", ())]
-    return sorted(bins, key=lambda each: each.low), float(histogram["count"]), float(histogram["sum"])
+    bins = [
+        Bin(parse_value(low), parse_value(high), parse_value(count))
+        for _, low, high, count in histogram.get("buckets", ())
+    ]
+    return sorted(bins, key=lambda each: each.low), parse_value(histogram["count"]), parse_value(histogram["sum"])
 
 
 def matrix(data: dict[str, Any]) -> dict[Labels, Points]:
     """The finite points of a range query, by labels."""
     found = {}
     for each in data["result"] if data["resultType"] == "matrix" else ():
-        points = ((float(at), float(value)) for at, value in each.get("values", ()))
+        points = ((float(at), parse_value(value)) for at, value in each.get("values", ()))
         finite = tuple((at, value) for at, value in points if math.isfinite(value))
         if finite:
             found[_labels(each["metric"])] = finite

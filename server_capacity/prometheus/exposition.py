@@ -6,9 +6,12 @@ https://prometheus.io/docs/instrumenting/exposition_formats/
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from inference_benchmarker.records.metrics import MOST_VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -129,13 +132,21 @@ def unescape(value: str) -> str:
 
 
 def parse_value(text: str) -> float:
-    """A number as Go reads it: +Inf, -Inf and NaN too. Raises ValueError."""
+    """A number as Go reads it: +Inf, -Inf and NaN too. Raises ValueError.
+
+    One so large that sums and differences of a few have no end is NaN.
+    """
     if "_" in text:
         raise ValueError(f"{text!r} is no number")
     try:
-        return float(text)
+        return bounded(float(text))
     except ValueError:
         raise ValueError(f"{text!r} is no number") from None
+
+
+def bounded(value: float) -> float:
+    """The number, infinities too; NaN for what nothing can be computed with."""
+    return math.nan if MOST_VALUE < abs(value) < math.inf else value
 
 
 def _sample(line: str, names: Collection[str] | None, scale: float) -> Sample | None:

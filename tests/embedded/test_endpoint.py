@@ -622,3 +622,20 @@ def test_a_million_rows_take_about_a_hundred_megabytes_at_most() -> None:
 def test_a_listening_socket_names_its_protocol_so_that_asyncio_sends_tokens_without_delay() -> None:
     with listen() as sock:
         assert sock.proto == socket.IPPROTO_TCP
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/chat/completions",
+        "/v1/responses",
+        "/generate",
+        "/endpoints/demo/invocations",
+        "/v2/models/m/infer",
+        "/2015-03-31/functions/demo/invocations",
+        "/anything",
+    ],
+)
+def test_a_body_that_is_nested_too_deeply_is_answered(instant: RunningEndpoint, path: str) -> None:
+    status, _ = ask(instant, "POST", path, b"[" * 200_000)
+    assert status in (200, 400, 404)

@@ -11,6 +11,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
@@ -598,3 +600,24 @@ def test_a_page_that_fails_meanwhile_is_asked_on() -> None:
     scraper.end(time.time())
     assert scraper.history.rounds[0].error == "no"
     assert scraper.history.rounds[-1].error is None
+
+
+HUGE = [1e308, -1e308, 1.7e308, 1e200, 1e100, -1e100, 5e-324, math.inf, -math.inf, math.nan, 0.0, 3.0]
+
+
+@given(st.lists(st.tuples(*[st.sampled_from(HUGE)] * 4), min_size=4, max_size=4))
+def test_no_value_of_a_page_leads_beyond_what_can_be_stored(values: list[tuple[float, ...]]) -> None:
+    pages: dict[float, str | None] = {
+        100.0 + at: (
+            f"# TYPE g gauge\ng {gauge!r}\n# TYPE c counter\nc {counter!r}\n# TYPE h histogram\n"
+            f'h_bucket{{le="{gauge!r}"}} {bucket!r}\nh_bucket{{le="+Inf"}} {total!r}\nh_sum {bucket!r}\nh_count {total!r}\n'
+        )
+        for at, (gauge, counter, bucket, total) in enumerate(values)
+    }
+    asked = {
+        "g": ["Average", "Minimum", "Maximum", "p90", "Last"],
+        "c": ["Total", "Rate", "Average"],
+        "h": ["p50", "p99", "Average", "Total", "Rate", "Maximum"],
+    }
+    for row in rows(asked, pages, (100.5, 102.5)):
+        json.dumps(row.to_json(), allow_nan=False)

@@ -16,6 +16,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.embedded.http.messages import Answer
+from inference_benchmarker.json_text import parse_json
 
 if TYPE_CHECKING:
     from inference_benchmarker.embedded.http.messages import Request
@@ -116,7 +117,7 @@ def _content(request: Request) -> dict[str, Any]:
             raise ValueError(f"not gzip: {error}") from error
         if unzip.unconsumed_tail:
             raise ValueError(f"more than {_MAX_CONTENT} bytes")
-    content = json.loads(body or b"{}")
+    content = parse_json(body or b"{}")
     if not isinstance(content, dict):
         raise TypeError("not a JSON object")
     return content

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from inference_benchmarker.embedded.aws.aws_json import AwsError
 from inference_benchmarker.embedded.aws.metric_store import SUB_MINUTE, Metric, MetricStore, datapoints
 from inference_benchmarker.embedded.aws.statistics import Samples, parse_statistic
+from inference_benchmarker.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -144,7 +145,7 @@ class MetricData:
 
     def _read_token(self, token: str) -> Position:
         try:
-            digest, query, point, halved, as_of = json.loads(urlsafe_b64decode(token))
+            digest, query, point, halved, as_of = parse_json(urlsafe_b64decode(token))
         except ValueError:
             digest = None
         if digest != self._digest:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Protocol
 
 from inference_benchmarker.embedded.http.messages import HttpError
+from inference_benchmarker.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,7 +75,7 @@ def request_id(sequence: int) -> dict[str, str]:
 def json_or_none(body: bytes) -> Any:
     """The JSON of a request that may be something else."""
     try:
-        return json.loads(body)
+        return parse_json(body)
     except ValueError:
         return None
 
@@ -83,7 +83,7 @@ def json_or_none(body: bytes) -> Any:
 def json_object(body: bytes) -> dict[str, Any]:
     """The JSON object of a request. Raises HttpError."""
     try:
-        asked = json.loads(body)
+        asked = parse_json(body)
     except ValueError as error:
         raise HttpError(400, f"the body is not JSON: {error}") from error
     if not isinstance(asked, dict):

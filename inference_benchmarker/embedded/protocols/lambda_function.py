@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.embedded.http.messages import Answer, HttpError, json_answer
+from inference_benchmarker.json_text import parse_json
 
 if TYPE_CHECKING:
     from inference_benchmarker.embedded.http.messages import Request
@@ -41,7 +41,7 @@ class LambdaDialect:
     @staticmethod
     def _check(body: bytes) -> None:
         try:
-            json.loads(body)
+            parse_json(body)
         except ValueError as error:
             raise HttpError(400, f"Could not parse request body into json: {error}") from error
 

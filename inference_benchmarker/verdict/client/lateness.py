@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 TOLERATED = 0.01  # of arrivals may be late: a p99 leaves out as many
 MOST_DOUBT = 0.01  # the chance with which a client that is late that rarely looks as if it were late more often
-MOST_BY_HICCUP = 0.25  # of arrivals: whatever took more is no hiccup, but what the wave was
+MOST_BY_HICCUP = 0.15  # of arrivals: what took more is no hiccup, but what the wave was
 LEAST_IN_HICCUP = 2  # so many may be late in a wave of any size
 MOST_GATHERED = 100_000  # no single pause makes as many late
 CATCH_UP = 2  # a client that is half busy sends what waited within as long again
@@ -63,7 +63,7 @@ class Lateness:
             late, longest = late + int(chosen.sum()), max(longest, int(lag.max(initial=0)))
             if late <= MOST_GATHERED:
                 gathered.append((part.int("due")[chosen], lag[chosen]))
-        whole = late if late > MOST_GATHERED else _hold_ups(gathered)
+        whole = late if late > MOST_GATHERED else hold_ups(gathered)
         return cls(total, late, whole, longest / NS)
 
     @classmethod
@@ -96,7 +96,7 @@ def lag_ns(part: Records) -> Int64:
     return part.int("sent") - part.int("build_ns") - part.int("due")
 
 
-def _hold_ups(gathered: list[tuple[Int64, Int64]]) -> int:
+def hold_ups(gathered: list[tuple[Int64, Int64]]) -> int:
     """The number of pauses: one explains what was due until it ended, and as long again while the client caught up."""
     if not gathered:
         return 0
