@@ -610,7 +610,8 @@ def test_no_value_of_a_page_leads_beyond_what_can_be_stored(values: list[tuple[f
     pages: dict[float, str | None] = {
         100.0 + at: (
             f"# TYPE g gauge\ng {gauge!r}\n# TYPE c counter\nc {counter!r}\n# TYPE h histogram\n"
-            f'h_bucket{{le="{gauge!r}"}} {bucket!r}\nh_bucket{{le="+Inf"}} {total!r}\nh_sum {bucket!r}\nh_count {total!r}\n'
+            f'h_bucket{{le="{gauge!r}"}} {bucket!r}\nh_bucket{{le="+Inf"}} {total!r}\n'
+            f"h_sum {bucket!r}\nh_count {total!r}\n"
         )
         for at, (gauge, counter, bucket, total) in enumerate(values)
     }
