@@ -24,6 +24,8 @@ LATE_NS = 60 * NS
 """How much earlier than the latest row before it a row's time may be."""
 LONGEST_REQUEST_NS = 600 * NS
 """How long before its stamp a request may have begun, beside that."""
+MOST_WAITING = 10_000_000
+"""Rows that come so close together that they have to be sorted at once: of 160,000 requests a second in a minute."""
 
 _STREAM = 0x5E71A1
 
@@ -54,6 +56,8 @@ def in_order(source: Source, seed: int, keep: Callable[[Block, Int64], int]) -> 
         place = keep(block, at)
         number += len(at)
         waiting.add(Arrivals(at, np.arange(place, place + len(at))))
+        if waiting.rows > MOST_WAITING:
+            raise _too_close(source, block)
         if waiting.worth_sorting:
             yield waiting.before(latest - begun)
     yield waiting.before(None)
@@ -66,9 +70,11 @@ class _Waiting:
         self.given_until = np.iinfo(np.int64).min
         self._sorted = Arrivals(np.zeros(0, np.int64), np.zeros(0, np.int64))
         self._new: list[Arrivals] = []
+        self.rows = 0
 
     def add(self, arrivals: Arrivals) -> None:
         self._new.append(arrivals)
+        self.rows += len(arrivals.at)
 
     @property
     def worth_sorting(self) -> bool:
@@ -82,6 +88,7 @@ class _Waiting:
         at, rows = at[order], rows[order]
         count = len(at) if until_ns is None else int(np.searchsorted(at, until_ns))
         self._sorted, self._new = Arrivals(at[count:].copy(), rows[count:].copy()), []
+        self.rows -= count
         if until_ns is not None:
             self.given_until = max(self.given_until, until_ns)
         return Arrivals(at[:count], rows[:count])
@@ -116,6 +123,14 @@ def _check_order(source: Source, block: Block, stamps: Int64, latest: int | None
             "Rows may be out of order by a minute: sort the file, or cut it there.",
         )
     return int(before[-1])
+
+
+def _too_close(source: Source, block: Block) -> BenchmarkError:
+    return BenchmarkError(
+        f"{source.where(block.lines[-1])}: more than {MOST_WAITING:,} rows lie within a minute of each other, more "
+        f"than a wave sends. The times were read from the column {source.column}.",
+        "Name another column with --replay-column, or cut the file.",
+    )
 
 
 def _check_begin(source: Source, block: Block, at: Int64, given_until: int) -> None:

@@ -238,3 +238,15 @@ class TestProfile:
     def test_what_is_no_time_for_a_stage_is_refused(self, text: str) -> None:
         with pytest.raises(BenchmarkError, match="--as-stages must be"):
             parse_step(text)
+
+
+def test_more_rows_within_a_minute_than_a_wave_sends_are_refused_before_they_fill_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inference_benchmarker.recording.order.MOST_WAITING", 3_000)
+    equal = csv_of(tmp_path / "equal.csv", [1_700_000_000] * 9_000)
+    with pytest.raises(BenchmarkError, match=r"line 4,097: more than 3,000 rows lie within a minute.*column timestamp"):
+        taken(equal, number=10)
+    assert not list(tmp_path.glob(".replay_*"))
+    spread = csv_of(tmp_path / "spread.csv", [1_700_000_000 + number for number in range(9_000)])
+    assert len(dues_of(taken(spread))) == 9_000
