@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 1, 36, 37
 _AT_FDCWD, _AT_SYMLINK_NOFOLLOW, _STATX_BTIME, _STATX_BYTES = -100, 0x100, 0x800, 256
 _PLENTY = 1 << 20  # stands for "no limit"
 
@@ -45,9 +45,21 @@ def usable_cores() -> int:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of each descendant whose own parent ends (Linux); elsewhere the first process does."""
+    """Become the parent of each descendant whose own parent ends (Linux); elsewhere the first process does.
+
+    For a process of ours alone: in a notebook it would also adopt what other code leaves running.
+    """
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def adopts_orphans() -> bool:
+    """Tells whether this process is the parent of its descendants' orphans."""
+    if not sys.platform.startswith("linux"):
+        return False
+    adopts = ctypes.c_int(0)
+    ctypes.CDLL(None).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(adopts), 0, 0, 0)
+    return bool(adopts.value)
 
 
 def birth_ns(path: Path) -> int | None:

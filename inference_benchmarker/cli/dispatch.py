@@ -42,6 +42,10 @@ COMMANDS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if argv is None and _runs_user_code(arguments):
+        from inference_benchmarker.host import adopt_orphans
+
+        adopt_orphans()
     with outlets() as (out, _), _ending_like_ctrl_c():
         code = _guarded(arguments)
         if argv is None:
@@ -52,6 +56,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             say(f"benchmark: the result could not be written to standard output ({out.error.strerror}).")
             return INVALID
         return code
+
+
+def _runs_user_code(arguments: Sequence[str]) -> bool:
+    """Tells whether the command may start a factories file, which may start anything."""
+    if not arguments or {"-h", "--help", "--help-all", "--version"} & set(arguments):
+        return False
+    return arguments[0] in ("check", "capacity", "ab", "client") or arguments[0] not in (*COMMANDS, "plot")
 
 
 def _guarded(arguments: list[str]) -> int:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.child_logs import child_log
-from inference_benchmarker.engine.leftovers import MARK, end_leftovers, new_mark
+from inference_benchmarker.engine.leftovers import MARK, Orphans, end_leftovers, new_mark
 from inference_benchmarker.engine.processes import REAP_S, child_environment
 from inference_benchmarker.engine.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
@@ -58,7 +58,7 @@ def send_one(plan: WavePlan, printed: Callable[[str], None]) -> Check | Ended:
 
 def _run(folder: Path, plan: WavePlan, printed: Callable[[str], None]) -> int:
     """Run the process to its end; in a session of its own, so that Ctrl-C reaches this process alone."""
-    mark, secrets = new_mark(), secret_values(os.environ)
+    mark, secrets, orphans = new_mark(), secret_values(os.environ), Orphans()
     with child_log(folder / "output", lambda text: redact(text, secrets)) as output:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "inference_benchmarker.engine.worker.check", str(folder)],
@@ -76,6 +76,7 @@ def _run(folder: Path, plan: WavePlan, printed: Callable[[str], None]) -> int:
             process.kill()
             process.wait()
             end_leftovers(mark, {process.pid})
+            orphans.end({process.pid})
     return process.returncode
 
 

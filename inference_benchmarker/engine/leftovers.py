@@ -8,6 +8,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.host import adopts_orphans
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -28,7 +30,7 @@ def end_leftovers(mark: str, sessions: Collection[int], variable: str = MARK) ->
 
     ``variable``: of the environment, which holds the mark.
 
-    One that left the session and cleared its environment is not found.
+    One that left the session and cleared its environment is not found: see ``Orphans``.
 
     To be called when our own processes have ended. Whoever starts others while it is being ended is met again
     in the next round.
@@ -59,6 +61,53 @@ def end_descendants(pid: int) -> None:
         for process in found:
             _end(process)
         time.sleep(0.02)
+
+
+class Orphans:
+    """The processes that came to this one when their own parents ended, since this was made; see ``adopt_orphans``.
+
+    ``own``: the ids of the children that this process itself starts meanwhile. Where it adopts none, there are none.
+    """
+
+    def __init__(self) -> None:
+        self._adopts = adopts_orphans()
+        self._before = set(self._children())
+
+    def reap(self, own: Collection[int]) -> list[psutil.Process]:
+        """Those that live. The ids of those that have ended are given back, which nobody else waits for."""
+        living = []
+        for pid, process in self._children().items():
+            if pid in self._before or pid in own:
+                continue
+            if _lives(process):
+                living.append(process)
+            else:
+                with suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+        return living
+
+    def end(self, own: Collection[int]) -> tuple[str, ...]:
+        """End them, and what they started; the names of those that were ended."""
+        import psutil
+
+        names: dict[int, str] = {}
+        for _ in range(ROUNDS):
+            if not (found := self.reap(own)):
+                break
+            with suppress(psutil.Error):
+                found += [each for orphan in found for each in orphan.children(recursive=True)]
+            names |= {process.pid: name for process in found if (name := _end(process))}
+            time.sleep(0.02)
+        return tuple(names.values())
+
+    def _children(self) -> dict[int, psutil.Process]:
+        if not self._adopts:
+            return {}
+        import psutil
+
+        with suppress(psutil.Error):
+            return {process.pid: process for process in psutil.Process().children()}
+        return {}
 
 
 def _lives(process: psutil.Process) -> bool:

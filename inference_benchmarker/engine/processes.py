@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from inference_benchmarker.engine.child_logs import ChildLogs
-from inference_benchmarker.engine.leftovers import MARK, end_leftovers, new_mark
+from inference_benchmarker.engine.leftovers import MARK, Orphans, end_leftovers, new_mark
 from inference_benchmarker.redact import redact, secret_values
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Processes:
         self.logs = ChildLogs(hidden())
         self._run_dir = run_dir
         self._mark = new_mark()
+        self._orphans, self._looked_at = Orphans(), self.heard_at
         self._buffer = b""
         self.status, self._status_write = os.pipe()
         os.set_blocking(self.status, False)
@@ -109,7 +110,8 @@ class Processes:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        self.left_behind = end_leftovers(self._mark, {process.pid for process in everyone})
+        own = {process.pid for process in everyone}
+        self.left_behind = (*end_leftovers(self._mark, own), *self._orphans.end(own))
         self.logs.close()
         os.close(self.status)
 
@@ -133,6 +135,9 @@ class Processes:
     def wait(self, seconds: float) -> None:
         """Until the primary says something, but no longer than this."""
         self._heard.poll(1000 * seconds)
+        if time.monotonic() > self._looked_at + REAP_S:
+            self._looked_at = time.monotonic()
+            self._orphans.reap({process.pid for process in (self.primary, *self.workers)})
 
     def events(self) -> Iterator[dict[str, Any]]:
         """The events that the primary told since the last call."""

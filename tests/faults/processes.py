@@ -100,6 +100,44 @@ if payload == 5 and os.fork() == 0:
     return Ending(finished, [int(name) for name in seen if name != "stray"])
 
 
+DAEMON = """
+import subprocess, sys
+
+SENDER = '''
+import http.client, os, sys, time
+if os.fork():
+    os._exit(0)
+os.setsid()
+if os.fork():
+    os._exit(0)
+while True:
+    connection = http.client.HTTPConnection(sys.argv[1])
+    connection.request("POST", "/invocations", b"{}", {"X-Request-Id": "stray"})
+    connection.getresponse().read()
+    time.sleep(0.05)
+'''
+
+
+def leave():
+    address = os.environ["TARGET"].removeprefix("http://")
+    subprocess.Popen([sys.executable, "-c", SENDER, address], env={}, start_new_session=True)
+"""
+
+
+def daemon(stage: Stage) -> Ending:
+    """``invoke`` leaves a process without its parent, session and environment; of the log, the wave's own part."""
+    with stage.bench.endpoint(service="none") as endpoint:
+        running = stage.start(*THREE_S, target=endpoint, text=factories("if payload == 3:\n    leave()", DAEMON))
+        finished = running.finish()
+        seen = endpoint.arrivals()["id"]
+        time.sleep(0.3)
+        assert len(endpoint.arrivals()["id"]) == len(seen), "nobody sends any more"
+    assert "stray" in seen
+    (found,) = [each for each in finished.summary["findings"] if each["code"] == "processes_left"]
+    assert "python" in found["measured"]
+    return Ending(finished, [int(name) for name in seen if name != "stray"])
+
+
 def checked(text: str, act: Callable[[Running], object] = nothing) -> Callable[[Stage], Ending]:
     """``benchmark check`` of a file."""
 
@@ -328,6 +366,15 @@ PROCESSES = (
         "nothing",
         0,
         sends_on,
+        slow=True,
+    ),
+    Fault(
+        "daemon",
+        "`invoke` leaves a process that has no parent, session and environment (a double fork), and goes on sending",
+        "everything; it is ended with the wave, and named",
+        "nothing",
+        0,
+        daemon,
         slow=True,
     ),
     Fault(
