@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 INDENT = "   "
 _GAP = 2  # between the columns of a table
+_SIZES = {0: "bytes", 10: "KiB", 20: "MiB", 30: "GiB"}
 _PLAIN_UNITS = ("None", "Count", "Percent")
 
 
@@ -67,6 +68,12 @@ def length_text(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s" if minutes else f"{rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def size_text(size: int) -> str:
+    """A number of bytes in the largest unit of which it has at least one: 999 bytes, 1.5 KiB, 256 MiB."""
+    power = next((power for power in (30, 20, 10) if size >= 1 << power), 0)
+    return f"{size / (1 << power):,.4g} {_SIZES[power]}"
 
 
 def metric_text(value: float | None) -> str:

@@ -36,7 +36,8 @@ _HEAD = """\
 
 Every command and flag, as `--help` has them. `python -m tests.flags_page` makes this page from the command line itself.
 
-A duration is in seconds, or has its unit: `500ms`, `10s`, `2m`, `1h`. In a clone there are also
+A duration is in seconds, or has its unit: `500ms`, `10s`, `2m`, `1h`. A size is in bytes, or has its unit: `64KiB`,
+`256MiB`, `1GB`. In a clone there are also
 `./benchmark --init [--venv PATH] [--with-aiperf]`, which does the set-up alone, and
 `./benchmark --self-test`, which runs the tests.
 

@@ -145,6 +145,7 @@ CAPACITY_FLAGS: Table = table_for(
             "client_timeout",
             "client_retries",
             "backoff",
+            "max_answer_size",
             "load_timeout",
             "max_in_flight",
         ),

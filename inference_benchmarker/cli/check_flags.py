@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from inference_benchmarker.cli.flags import Flag, parse_decimal, parse_path, read_flags, table_for
-from inference_benchmarker.cli.url_flags import SET_FLAG, URL_FLAGS
+from inference_benchmarker.cli.url_flags import MAX_ANSWER_SIZE, SET_FLAG, URL_FLAGS
 from inference_benchmarker.engine.source import source_problems
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.plan.load import Bounds, ClosedLoop
@@ -36,6 +36,7 @@ _ENDPOINT = [
         sets="request_timeout_s",
         default=TIMEOUT_S,
     ),
+    MAX_ANSWER_SIZE,
 ]
 CHECK_FLAGS = table_for(
     WavePlan,

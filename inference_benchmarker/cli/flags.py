@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.units import SECONDS
+from inference_benchmarker.units import BYTES, SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _SECONDS = "S"  # how the value of a flag is called that is a duration
 _DURATION = re.compile(rf"\s*(?P<value>\d{{1,20}}(?:\.\d{{1,20}})?)\s*(?P<unit>{'|'.join(SECONDS)})\s*")
+_SIZE = re.compile(rf"\s*(?P<value>\d{{1,20}}(?:\.\d{{1,20}})?)\s*(?P<unit>{'|'.join(BYTES)})?\s*", re.IGNORECASE)
+_IN_BYTES = {unit.lower(): size for unit, size in BYTES.items()}
 
 
 def parse_text(_: str, text: str) -> str:
@@ -173,6 +175,14 @@ def parse_int(flag: str, text: str) -> int:
     if not re.fullmatch(r"\s*[+-]?[0-9]{1,100}\s*", text):
         raise BenchmarkError(f"{flag} must be a whole number, not {_shortened(text)}.")
     return int(text)
+
+
+def parse_size(flag: str, text: str) -> int:
+    """A whole number of bytes from a size with a unit, as ``256MiB`` or ``1.5GB``; a bare number is of bytes."""
+    match = _SIZE.fullmatch(text) if text.isascii() else None
+    if match is None:
+        raise BenchmarkError(f"{flag} must be a size, as in 64MiB or 1GB, not {_shortened(text)}.")
+    return int(Decimal(match["value"]) * _IN_BYTES[(match["unit"] or "B").lower()])
 
 
 def _shortened(text: str) -> str:

@@ -10,13 +10,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.cli.flags import Flag, parse_int, read_flags
+from inference_benchmarker.answer_size import DEFAULT_ANSWER_SIZE
+from inference_benchmarker.cli.flags import Flag, parse_int, parse_size, read_flags
 from inference_benchmarker.cli.header_flags import headers_of, of_environment, of_user
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.packaged import HTTP_FILE, packaged
 from inference_benchmarker.redact import HEADERS, redact
 from inference_benchmarker.text import is_utf8
 from inference_benchmarker.url import ADDRESS_SETTINGS, endpoint_address
+from inference_benchmarker.wording import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, MutableMapping
@@ -57,6 +59,12 @@ SET_FLAG = Flag(
     _setting,
     sets="factory_settings",
     repeatable=True,
+)
+MAX_ANSWER_SIZE = Flag(
+    "--max-answer-size",
+    "SIZE",
+    f"fail a request whose answer is larger: 64MiB, 1GB (default {size_text(DEFAULT_ANSWER_SIZE)})",
+    parse_size,
 )
 URL_FLAGS = [
     Flag(

@@ -12,7 +12,7 @@ from inference_benchmarker.cli.flags import (
     parse_path,
     table_for,
 )
-from inference_benchmarker.cli.url_flags import SET_FLAG, URL_FLAGS
+from inference_benchmarker.cli.url_flags import MAX_ANSWER_SIZE, SET_FLAG, URL_FLAGS
 from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
@@ -165,6 +165,7 @@ WAVE_FLAGS = table_for(
                 "the wait before another attempt: none (default), fixed:0.5s, exponential[:BASE..MAX] with jitter",
                 _backoff,
             ),
+            MAX_ANSWER_SIZE,
             Flag(
                 "--load-timeout",
                 "S",

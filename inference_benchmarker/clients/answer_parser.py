@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from geventhttpclient._parser import HTTPParseError, HTTPResponseParser
 
-MOST_HEAD = 1 << 20  # bytes read before the headers end; no server of good will sends a tenth of it
+from inference_benchmarker.answer_size import AnswerTooLargeError, largest_answer
 
+MOST_HEAD = 1 << 20  # bytes of headers, and of trailers; no server of good will sends a tenth of it
 
 _SHOWN = 100  # bytes of what is no answer
 
@@ -21,12 +22,13 @@ class NotHttpError(ConnectionError):
 class AnswerParser(HTTPResponseParser):
     """Owns the answer that is coming in: its ``status``, whether its ``head_read`` and it is ``complete``.
 
-    ``pieces`` of its body are taken out by who reads it. Interim answers (1xx) are passed over. Raises NotHttpError for
-    what is no answer.
+    ``pieces`` of its body are taken out by who reads it. Interim answers (1xx) and trailers are passed over. Raises
+    NotHttpError for what is no answer, and AnswerTooLargeError for one whose body or trailers do not end.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        self._most = largest_answer()
         self.status = 0
         self.complete = True
         self._spoilt = False
@@ -35,7 +37,8 @@ class AnswerParser(HTTPResponseParser):
     def begin(self, method: str) -> None:
         """Be ready for the answer to a request of this method."""
         self.head_read = False
-        self._head_bytes = 0
+        self._came, self._room = 0, MOST_HEAD  # bytes of the head, and from its end on of the body with its chunks
+        self._trailers = 0
         self.pieces: list[bytearray] = []
         self._bodiless = method == "HEAD"
         self._in_name = False
@@ -50,8 +53,7 @@ class AnswerParser(HTTPResponseParser):
             names = [name.lower() for name in self._names]
             found = self._headers = dict(zip(names, self._values, strict=True))
             if len(found) < len(names):
-                for name in found:
-                    found[name] = ", ".join(v for n, v in zip(names, self._values, strict=True) if n == name)
+                found.update(_joined(names, self._values))
         return self._headers
 
     @property
@@ -61,16 +63,18 @@ class AnswerParser(HTTPResponseParser):
 
     def parse(self, data: bytes) -> None:
         """Take in what has come."""
-        if not self.head_read:
-            self._head_bytes += len(data)
-            if self._head_bytes > MOST_HEAD:
-                raise NotHttpError(f"the headers do not end within {MOST_HEAD:,} bytes")
+        self._came += len(data)
+        if self._came > self._room:
+            self._refuse()
+        in_head = not self.head_read
         try:
             self.feed(data)
         except HTTPParseError as error:
             self._spoilt = True
             if not self.complete:  # otherwise what is wrong came after the answer
                 raise NotHttpError(f"no answer in HTTP came ({error}): {_beginning(data)}") from error
+        if in_head and self.head_read and not (self.complete and len(data) <= self._most):
+            self._begin_body()
 
     def end(self) -> None:
         """The server has closed the connection, which is how some bodies end. Raises IncompleteAnswerError."""
@@ -84,6 +88,24 @@ class AnswerParser(HTTPResponseParser):
         """Tells whether anything of the answer has come."""
         return self.head_read or bool(self._names)
 
+    def _begin_body(self) -> None:
+        """The head has ended, and some of the body may have come with it."""
+        self._came, self._room = sum(map(len, self.pieces)), self._most
+        if self._came > self._room:
+            self._refuse()
+
+    def _refuse(self) -> None:
+        self._spoilt = True
+        if self.head_read:
+            raise AnswerTooLargeError.of_body(self._most)
+        raise NotHttpError(f"the headers do not end within {MOST_HEAD:,} bytes")
+
+    def _pass_over(self, trailer: str) -> None:
+        self._trailers += len(trailer)
+        if self._trailers > MOST_HEAD:
+            self._spoilt = True
+            raise AnswerTooLargeError(f"the answer's trailers do not end within {MOST_HEAD:,} bytes")
+
     # What llhttp calls.
 
     def _on_status(self, text: str) -> None: ...
@@ -93,14 +115,18 @@ class AnswerParser(HTTPResponseParser):
             raise HTTPParseError("the server sends what nobody asked for")
 
     def _on_header_field(self, text: str) -> None:
-        if self._in_name:  # a name that two reads share
+        if self.head_read:
+            self._pass_over(text)
+        elif self._in_name:  # a name that two reads share
             self._names[-1] += text
         else:
             self._names.append(text)
             self._in_name = True
 
     def _on_header_value(self, text: str) -> None:
-        if self._in_name:
+        if self.head_read:
+            self._pass_over(text)
+        elif self._in_name:
             self._values.append(text)
             self._in_name = False
         else:
@@ -120,6 +146,14 @@ class AnswerParser(HTTPResponseParser):
         else:
             self._names.clear()
             self._values.clear()
+
+
+def _joined(names: list[str], values: list[str]) -> dict[str, str]:
+    """The values by name, those of a repeated one joined by a comma."""
+    found: dict[str, list[str]] = {}
+    for name, value in zip(names, values, strict=True):
+        found.setdefault(name, []).append(value)
+    return {name: ", ".join(several) for name, several in found.items()}
 
 
 def _beginning(data: bytes) -> str:

@@ -10,6 +10,7 @@ from gevent import get_hub, getcurrent
 from gevent.monkey import get_original
 from gevent.ssl import SSLSocket
 
+from inference_benchmarker.answer_size import AnswerTooLargeError
 from inference_benchmarker.clients.answer_parser import AnswerParser
 from inference_benchmarker.clients.decoding import UndecodableAnswerError, decoder_of, whole
 
@@ -130,7 +131,7 @@ class Connection(AnswerParser):
         """The body; that of an error as it came where it cannot be decoded, as its status says more."""
         try:
             return whole(decoder, body)
-        except UndecodableAnswerError:
+        except (UndecodableAnswerError, AnswerTooLargeError):
             if self._is_success:
                 raise
             return body

@@ -6,6 +6,8 @@ import zlib
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from inference_benchmarker.answer_size import AnswerTooLargeError, largest_answer
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -13,9 +15,7 @@ _GZIP, _ZLIB, _RAW = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
 _MEMBER = b"\x1f"  # a gzip member's first byte
 _BLOCK = 16 * 1024  # a body is decoded by so many bytes: what follows a gzip member is copied for each member
 _MOST_STEPS = 5  # as curl has it
-MOST_DECODED = 256 * 2**20
-"""Bytes of one body, or of one piece of a stream: a megabyte of gzip can be a gigabyte of zeros, of one more gzip a
-terabyte."""
+_SIP = 64  # bytes of br at a time where the library cannot be told to stop: few of them can be megabytes
 
 
 class UndecodableAnswerError(ConnectionError):
@@ -26,7 +26,7 @@ class Decoder(Protocol):
     """Takes a compressed body as it comes."""
 
     def decode(self, data: bytes) -> bytes:
-        """The part of the body that these bytes complete. Raises UndecodableAnswerError."""
+        """The part of the body that these bytes complete. Raises UndecodableAnswerError and AnswerTooLargeError."""
 
     def end(self) -> None:
         """No more comes. Raises UndecodableAnswerError where something is missing."""
@@ -34,8 +34,9 @@ class Decoder(Protocol):
 
 def decoder_of(encoding: str) -> Decoder | None:
     """For a Content-Encoding; None where nothing is to be done. Raises UndecodableAnswerError for an unknown one."""
+    most = largest_answer()
     names = [name.strip().lower() for name in encoding.split(",")]
-    steps = [_decoder(name) for name in reversed(names) if name not in ("", "identity")]
+    steps = [_decoder(name, most) for name in reversed(names) if name not in ("", "identity")]
     if not steps:
         return None
     if len(steps) > _MOST_STEPS:
@@ -43,16 +44,32 @@ def decoder_of(encoding: str) -> Decoder | None:
     return steps[0] if len(steps) == 1 else _Chain(steps)
 
 
+class _Room:
+    """The bytes that a body may still have after one of its encodings was taken back.
+
+    A megabyte of gzip can be a gigabyte of zeros, of one more gzip a terabyte.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = self.left = most
+
+    def take(self, decoded: bytes) -> bytes:
+        """The same bytes, counted. Raises AnswerTooLargeError."""
+        self.left -= len(decoded)
+        if self.left < 0:
+            raise AnswerTooLargeError.of_body(self._most, " when it is decoded")
+        return decoded
+
+
 def whole(decoder: Decoder, body: bytes) -> bytes:
-    """A whole body. Raises UndecodableAnswerError."""
-    found, size = [], 0
-    for start in range(0, len(body), _BLOCK):
-        found.append(decoder.decode(body[start : start + _BLOCK]))
-        size += len(found[-1])
-        if size > MOST_DECODED:
-            raise _too_long()
+    """A whole body. Raises UndecodableAnswerError and AnswerTooLargeError."""
+    found = _by_blocks(decoder, body)
     decoder.end()
-    return b"".join(found)
+    return found
+
+
+def _by_blocks(decoder: Decoder, data: bytes) -> bytes:
+    return b"".join([decoder.decode(data[start : start + _BLOCK]) for start in range(0, len(data), _BLOCK)])
 
 
 class _Chain:
@@ -63,7 +80,7 @@ class _Chain:
 
     def decode(self, data: bytes) -> bytes:
         for step in self._steps:
-            data = step.decode(data)
+            data = _by_blocks(step, data)
         return data
 
     def end(self) -> None:
@@ -74,19 +91,20 @@ class _Chain:
 class _Gzip:
     """One member or several; what is no member after the first is left out, as by everybody."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: _Room) -> None:
+        self._room = room
         self._stream = zlib.decompressobj(_GZIP)
         self._whole = self._begun = False
 
     def decode(self, data: bytes) -> bytes:
-        found = b""
+        found = []
         while data and (self._begun or not self._whole or data[:1] == _MEMBER):
             self._begun = True
-            found += _decompressed(self._stream, data, "gzip")
+            found.append(_decompressed(self._stream, data, "gzip", self._room))
             data = self._stream.unused_data
             if self._stream.eof:
                 self._stream, self._whole, self._begun = zlib.decompressobj(_GZIP), True, False
-        return found
+        return b"".join(found)
 
     def end(self) -> None:
         if self._begun:
@@ -94,9 +112,10 @@ class _Gzip:
 
 
 class _Deflate:
-    """With zlib's two bytes in front, as it should be, or without, as some servers send it."""
+    """With zlib's two bytes in front, as it should be, or without, as some servers send it; the rest is left out."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: _Room) -> None:
+        self._room = room
         self._head = b""
         self._stream: Any = None
 
@@ -107,7 +126,7 @@ class _Deflate:
                 return b""
             is_zlib = data[0] & 15 == 8 and int.from_bytes(data[:2], "big") % 31 == 0
             self._stream = zlib.decompressobj(_ZLIB if is_zlib else _RAW)
-        return _decompressed(self._stream, data, "deflate")
+        return b"" if self._stream.eof else _decompressed(self._stream, data, "deflate", self._room)
 
     def end(self) -> None:
         if self._head and (self._stream is None or not self._stream.eof):
@@ -117,50 +136,49 @@ class _Deflate:
 class _Brotli:
     """By one of the two libraries, where one is installed."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: _Room) -> None:
+        self._room = room
         library = _first_of("brotli", "brotlicffi")
         if library is None:
             raise UndecodableAnswerError("the answer is encoded with br, which needs `pip install brotli`")
         self._stream = library.Decompressor()
+        self._stops = hasattr(self._stream, "can_accept_more_data")  # from 1.2 on
         self._error: type[Exception] = library.error
         self._begun = False
 
     def decode(self, data: bytes) -> bytes:
         self._begun = self._begun or bool(data)
+        if self._stops:
+            return self._processed(data, output_buffer_limit=self._room.left + 1)
+        return b"".join([self._processed(data[start : start + _SIP]) for start in range(0, len(data), _SIP)])
+
+    def _processed(self, data: bytes, **limit: int) -> bytes:
         try:
-            found: bytes = self._stream.process(data)
+            return self._room.take(self._stream.process(data, **limit))
         except self._error as error:
             raise UndecodableAnswerError(f"the answer's br is damaged: {error}") from error
-        return found
 
     def end(self) -> None:
         if self._begun and not self._stream.is_finished():
             raise UndecodableAnswerError("the answer's br ends in the middle")
 
 
-_DECODERS: dict[str, Callable[[], Decoder]] = {"gzip": _Gzip, "x-gzip": _Gzip, "deflate": _Deflate, "br": _Brotli}
+_DECODERS: dict[str, Callable[[_Room], Decoder]] = {"gzip": _Gzip, "x-gzip": _Gzip, "deflate": _Deflate, "br": _Brotli}
 
 
-def _decoder(name: str) -> Decoder:
+def _decoder(name: str, most: int) -> Decoder:
     if name not in _DECODERS:
         raise UndecodableAnswerError(
             f"the answer is encoded with {name[:40]!r}; known are {', '.join(_DECODERS)}: have the server send plain"
         )
-    return _DECODERS[name]()
+    return _DECODERS[name](_Room(most))
 
 
-def _decompressed(stream: Any, data: bytes, name: str) -> bytes:
+def _decompressed(stream: Any, data: bytes, name: str, room: _Room) -> bytes:
     try:
-        found: bytes = stream.decompress(data, MOST_DECODED)
+        return room.take(stream.decompress(data, room.left + 1))
     except zlib.error as error:
         raise UndecodableAnswerError(f"the answer's {name} is damaged: {error}") from error
-    if stream.unconsumed_tail:
-        raise _too_long()
-    return found
-
-
-def _too_long() -> UndecodableAnswerError:
-    return UndecodableAnswerError(f"the answer's body is more than {MOST_DECODED >> 20} MiB when it is decoded")
 
 
 def _first_of(*modules: str) -> Any:

@@ -20,10 +20,11 @@ _PART = "PayloadPart"
 
 
 class FrameReader:
-    """Owns the beginning of a frame whose rest has not come yet."""
+    """Owns the beginning of a frame whose rest has not come yet. Work grows with the bytes, however they are cut."""
 
     def __init__(self) -> None:
-        self._buffer = b""
+        self._buffer = bytearray()
+        self._needed = _PRELUDE.size  # bytes before there is anything new to see
 
     @property
     def between_frames(self) -> bool:
@@ -33,13 +34,16 @@ class FrameReader:
     def feed(self, data: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
         """Headers and payload of each frame that ``data`` completes. Raises botocore's ParserErrors."""
         self._buffer += data
-        while len(self._buffer) >= _PRELUDE.size:
+        while len(self._buffer) >= self._needed:
             total, headers, checksum = _PRELUDE.unpack_from(self._buffer)
             _check(self._buffer[:8], checksum)
             _check_lengths(total, headers)
             if len(self._buffer) < total:
+                self._needed = total
                 return
-            frame, self._buffer = self._buffer[:total], self._buffer[total:]
+            frame = bytes(self._buffer[:total])
+            del self._buffer[:total]  # which moves no bytes
+            self._needed = _PRELUDE.size
             _check(frame[:-4], _CHECKSUM.unpack_from(frame, total - 4)[0])
             end = _PRELUDE.size + headers
             yield _headers(frame[_PRELUDE.size : end]), frame[end:-4]
@@ -111,7 +115,7 @@ def _broken(reason: Exception | str) -> NoReturn:
     raise ProtocolError(str(reason)) from (reason if isinstance(reason, Exception) else None)
 
 
-def _check(data: bytes, expected: int) -> None:
+def _check(data: bytes | bytearray, expected: int) -> None:
     if (calculated := crc32(data)) != expected:
         from botocore.eventstream import ChecksumMismatch
 

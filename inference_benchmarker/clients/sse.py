@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.answer_size import AnswerTooLargeError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _BOM = b"\xef\xbb\xbf"
 _SHOWN = 500
-_MOST_LINE = 16 * 2**20  # bytes; it is copied with each piece that does not end it
+_MOST_EVENT = 16 * 2**20  # bytes; those of models have a thousandth of it
+_A_LINE = 64  # bytes of memory that a line of an event takes beside its own
 
 
-class EndlessLineError(ConnectionError):
-    """The server sends a line that does not end."""
+class EndlessLineError(AnswerTooLargeError):
+    """The server sends a line, or an event of many lines, that does not end."""
 
 
 class NoEventsError(Exception):
@@ -25,11 +28,13 @@ class EventReader:
 
     Lines end with LF, CRLF or CR; comments, which servers send to keep a connection alive, and other fields are
     passed over. A line that begins with a brace can be none of these: it is a whole event. Raises EndlessLineError.
+    Work grows with the bytes, however long their line is and however it is cut.
     """
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()  # of a line that has not ended; it is looked at once, when its end has come
         self._data: list[bytes] = []
+        self._data_size = 0
         self._begun = False
 
     @classmethod
@@ -48,18 +53,27 @@ class EventReader:
 
     def feed(self, piece: bytes) -> list[bytes]:
         """The data of the events that ``piece`` completes."""
-        text = self._rest + piece if self._rest else piece
-        if b"\r" in text:
-            text = _with_line_feeds(text)
-        lines = text.split(b"\n")
-        self._rest = lines.pop()
-        if len(self._rest) > _MOST_LINE:
-            raise EndlessLineError(f"a line of the stream does not end within {_MOST_LINE >> 20} MiB")
+        if self._rest:
+            if not (b"\n" in piece or b"\r" in piece or self._rest.endswith(b"\r")):
+                self._keep(piece)
+                return []
+            piece = bytes(self._rest) + piece
+            self._rest.clear()
+        if b"\r" in piece:
+            piece = _with_line_feeds(piece)
+        lines = piece.split(b"\n")
+        self._keep(lines.pop())
         return self._take(lines)
 
     def end(self) -> list[bytes]:
         """The data of an event that the end of the stream completes."""
-        return self._take([self._rest.rstrip(b"\r"), b""])
+        return self._take([bytes(self._rest.rstrip(b"\r")), b""])
+
+    def _keep(self, rest: bytes) -> None:
+        if rest:
+            self._rest += rest
+            if len(self._rest) > _MOST_EVENT:
+                raise EndlessLineError(f"a line of the stream does not end within {_MOST_EVENT >> 20} MiB")
 
     def _take(self, lines: list[bytes]) -> list[bytes]:
         if not self._begun and lines:
@@ -70,13 +84,20 @@ class EventReader:
             if line:
                 name, _, value = line.partition(b":")
                 if name == b"data":
-                    self._data.append(value.removeprefix(b" "))
+                    self._add(value.removeprefix(b" "))
                 elif name.startswith(b"{"):
                     found.append(line)
             elif self._data:
                 found.append(b"\n".join(self._data))
                 self._data.clear()
+                self._data_size = 0
         return found
+
+    def _add(self, data: bytes) -> None:
+        self._data.append(data)
+        self._data_size += len(data) + _A_LINE
+        if self._data_size > _MOST_EVENT:
+            raise EndlessLineError(f"an event of the stream does not end within {_MOST_EVENT >> 20} MiB")
 
 
 def _with_line_feeds(text: bytes) -> bytes:

@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.answer_size import DEFAULT_ANSWER_SIZE
 from inference_benchmarker.errors import Problem, refuse
 from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.plan.exact import exact, take_exactly
@@ -47,7 +48,7 @@ class WavePlan:
     arrival 0 sends, so that waves in a row need not repeat any. ``payload_arguments``: values of JSON by name that
     ``payload_factory`` is called with. ``factory_settings``: texts by name that take the place of constants of the
     factories file; they are no secrets, and stand in ``plan.json``. ``abort``: an endpoint to which no connection
-    stands ends the wave.
+    stands ends the wave. ``max_answer_size``: in bytes; a request whose answer is larger has failed.
     """
 
     load: OpenLoop | ClosedLoop
@@ -60,6 +61,7 @@ class WavePlan:
     warmup_s: Decimal = Decimal(0)
     drain_timeout_s: Decimal = Decimal(60)
     request_timeout_s: Decimal | None = None
+    max_answer_size: int = DEFAULT_ANSWER_SIZE
     retries: Retries = field(default_factory=Retries)
     load_timeout_s: Decimal = Decimal(600)
     max_in_flight: int | None = None

@@ -12,6 +12,7 @@ from inference_benchmarker.errors import Problem
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop, seconds_problems
 from inference_benchmarker.units import MAX_SECONDS
 from inference_benchmarker.url import url_problem
+from inference_benchmarker.wording import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.slo import Slo
 
 MAX_WORKERS = 1_000
+LARGEST_ANSWER = 1 << 40
 RECORDS = ("all", "none")
 
 _NO_ENDPOINT = Problem(
@@ -186,6 +188,10 @@ def _timing_problems(plan: WavePlan) -> Iterator[Problem]:
     if plan.request_timeout_s is not None:
         least = Decimal("0.001")
         yield from seconds_problems("request_timeout_s", "--request-timeout", plan.request_timeout_s, least)
+    if not 1 <= plan.max_answer_size <= LARGEST_ANSWER:
+        largest = size_text(LARGEST_ANSWER)
+        text = f"--max-answer-size must be from 1 byte to {largest}, not {plan.max_answer_size:,} bytes."
+        yield Problem(("max_answer_size",), text)
     yield from seconds_problems("load_timeout_s", "--load-timeout", plan.load_timeout_s, least=Decimal(1))
 
 

@@ -311,7 +311,7 @@ def test_flags_become_the_plan(plans: list[WavePlan]) -> None:
         "--arrivals poisson --num-requests 70 --warmup 0.5 --drain-timeout 0 --request-timeout 2.5 --max-in-flight 50 "
         "--workers 3 --success-threshold 0.9 --slo p99<1s --slo success>=99% --port 6000 "
         "--goodput ttft<1s,itl<50ms --goodput e2e<9s --seed 9223372036854775807 --ui "
-        "--sample-client-hw --output-dir runs --name night --endpoint-name e --debug"
+        "--sample-client-hw --output-dir runs --name night --endpoint-name e --debug --max-answer-size 1.5GiB"
     )
     assert cli.main(["--factories-file", "f.py", "--client-rps", "7.30", "--obs-time", "1e1", *more.split()]) == 130
     (plan,) = plans
@@ -322,6 +322,7 @@ def test_flags_become_the_plan(plans: list[WavePlan]) -> None:
     assert [slo.expression for slo in plan.slos] == ["p99<1s", "success>=99%"]
     assert [limit.expression for limit in plan.goodput] == ["ttft<1s", "itl<50ms", "e2e<9s"]
     assert (plan.ui, plan.sample_client_hw, plan.debug) == (True, True, True)
+    assert plan.max_answer_size == 3 << 29
     assert (plan.output_dir, plan.name, plan.endpoint_name) == (Path("runs"), "night", "e")
 
 

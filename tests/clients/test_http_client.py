@@ -539,25 +539,10 @@ def test_what_cannot_be_decoded_is_a_failure_that_says_so(
         assert (failed.value.status, failed.value.body) == (502, body)
 
 
-BOMB = gzip.compress(bytes(1 << 20))
-
-
-@pytest.mark.parametrize(
-    ("encoding", "body", "text"),
-    [
-        ("gzip", BOMB, "more than 0 MiB"),
-        ("gzip, gzip", gzip.compress(BOMB), "more than 0 MiB"),
-        ("gzip", gzip.compress(bytes(20_000)) * 20, "more than 0 MiB"),
-        (", ".join(["gzip"] * 99), BOMB, "encoded 99 times"),
-    ],
-)
-def test_a_body_that_is_far_more_than_it_seems_is_given_up(
-    encoding: str, body: bytes, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("inference_benchmarker.clients.decoding.MOST_DECODED", 100_000)
+def test_a_body_that_is_encoded_many_times_is_given_up() -> None:
     with (
-        ScriptedServer([[answer(body, Content_Encoding=encoding)]]) as server,
-        pytest.raises(UndecodableAnswerError, match=text),
+        ScriptedServer([[answer(b"", Content_Encoding=", ".join(["gzip"] * 99))]]) as server,
+        pytest.raises(UndecodableAnswerError, match="encoded 99 times"),
     ):
         HttpClient(server.url).post(b"")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.bench import ROOT
+from tests.faults.answers import ANSWERS
 from tests.faults.disk import DISKS
 from tests.faults.gate import GATE
 from tests.faults.output import OUTPUT
@@ -24,6 +25,7 @@ SECTIONS: dict[str, tuple[Fault, ...]] = {
     "The primary's port": PORT,
     "Disks": DISKS,
     "Endpoints": SERVERS,
+    "Answers": ANSWERS,
     "The user's code": USER_CODE,
     "The machine": PAUSES,
     "Stored runs": STORED,

@@ -48,6 +48,7 @@ plans = st.builds(
     drain_timeout_s=seconds,
     request_timeout_s=st.none() | seconds,
     max_in_flight=st.none() | st.integers(1, 10**6),
+    max_answer_size=st.integers(1, 1 << 40),
     seed=st.none() | st.integers(0, 2**63 - 1),
     success_threshold=st.floats(0, 1),
     slos=slos.map(lambda texts: tuple(map(Slo.parse, texts))),

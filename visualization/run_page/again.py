@@ -24,6 +24,7 @@ _FLAGS = {
     "drain_timeout_s": "--drain-timeout",
     "request_timeout_s": "--request-timeout",
     "load_timeout_s": "--load-timeout",
+    "max_answer_size": "--max-answer-size",
     "max_in_flight": "--max-in-flight",
     "success_threshold": "--success-threshold",
     "records": "--records",

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import gevent
 
+from inference_benchmarker.answer_size import take_at_most
 from inference_benchmarker.engine import endpoint
 from inference_benchmarker.engine.worker.addresses import Addresses
 from inference_benchmarker.engine.worker.raised import in_hand, raised_at
@@ -59,6 +60,7 @@ def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
     timeout = None if plan.request_timeout_s is None else float(plan.request_timeout_s)
     secrets = secret_values(os.environ)
     addresses = Addresses()
+    take_at_most(plan.max_answer_size)
     loaded = endpoint.load(
         plan.factories_file,
         plan.endpoint_name,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.answer_size import take_at_most
 from inference_benchmarker.engine import endpoint
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import OpenLoop
@@ -29,6 +30,7 @@ class Target:
         self.endpoint: endpoint.Endpoint | None = None
         self.users: list[Any] = []
         self.error: dict[str, str] | None = None
+        take_at_most(plan.max_answer_size)
         try:
             self._load(plan)
         except BenchmarkError as error:
