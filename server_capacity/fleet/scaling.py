@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from server_capacity.fleet.policies import Scaling
+from server_capacity.fleet.policies import CpuUse, Scaling
 
 if TYPE_CHECKING:
     from server_capacity.fleet.policies import Policy
@@ -20,8 +20,9 @@ _KEPT = 90  # datapoints: fifteen minutes of the shortest
 class Scaler:
     """Adds and removes a router's instances as its policy wants, and knows how many are paid.
 
-    One change at a time: the next waits until the instances of the last take requests. Then its cooldown begins. For so
-    long those that it has added count as a part of what is to be added, and after a removal none is removed.
+    Where a policy ``waits``, one change at a time: the next waits until the instances of the last take requests. Then
+    its cooldown begins. For so long those that it has added count as a part of what is to be added, and after a removal
+    none is removed. Any other counts those that start among its instances.
     """
 
     def __init__(self, policy: Policy, service: Service, router: Router) -> None:
@@ -30,7 +31,7 @@ class Scaler:
         self._meter = Meter(self._rules, service) if self._rules else None
         self._datapoints: list[float] = []
         self._datapoint_at = self._rules.period_s if self._rules else math.inf
-        self._starting, self._ready_at = 0, math.inf
+        self._starting: list[tuple[float, int]] = []  # when they take requests, and how many; the soonest first
         self._out_until = self._in_until = -math.inf
         self._added = 0  # by the last change that added
         self._draining: list[float] = []
@@ -39,11 +40,15 @@ class Scaler:
     @property
     def next_s(self) -> float:
         """When there is something to do."""
-        return min(self._datapoint_at, self._ready_at)
+        return min(self._datapoint_at, self._starting[0][0] if self._starting else math.inf)
+
+    @property
+    def _coming(self) -> int:
+        return sum(count for _, count in self._starting)
 
     def saw(self, begin: float, end: float, routed: Routed) -> None:
         """Requests came between two instants, in which no instance came or went."""
-        self.paid_s += (end - begin) * (self._router.instances + self._starting)
+        self.paid_s += (end - begin) * (self._router.instances + self._coming)
         self.paid_s += sum(max(0.0, min(end, each) - begin) for each in self._draining)
         self._draining = [each for each in self._draining if each > end]
         if self._meter:
@@ -51,14 +56,16 @@ class Scaler:
 
     def act(self, now: float) -> None:
         """Do what there is to do by now."""
-        if self._rules and self._meter and now >= self._datapoint_at:
+        rules = self._rules
+        if rules and self._meter and now >= self._datapoint_at:
             self._datapoints = [*self._datapoints, self._meter.datapoint()][-_KEPT:]
-            self._datapoint_at += self._rules.period_s
-            if not self._starting:
-                self._change(now, self._rules)
-        if now >= self._ready_at:  # after the datapoint, which is of the others alone
-            self._router.add(self._starting)
-            self._starting, self._ready_at = 0, math.inf
+            self._datapoint_at += rules.period_s
+            if not rules.waits:
+                self._change_pods(now, rules)
+            elif not self._starting:
+                self._change(now, rules)
+        while self._starting and now >= self._starting[0][0]:  # after the datapoint, which is of the others alone
+            self._router.add(self._starting.pop(0)[1])
 
     def _change(self, now: float, rules: Scaling) -> None:
         instances = self._router.instances
@@ -66,19 +73,37 @@ class Scaler:
         if by > 0 and now < self._out_until:
             by = max(0, by - self._added)
         if by > 0:
-            self._starting = self._added = by
-            self._ready_at = now + rules.instance_start_s
-            self._out_until = self._ready_at + rules.cooldown_out_s
+            self._added = by
+            self._starting.append((now + rules.instance_start_s, by))
+            self._out_until = now + rules.instance_start_s + rules.cooldown_out_s
         elif by < 0 and now >= self._in_until:
-            self._draining += [end for end in self._router.remove(-by) if end > now]
+            self._remove(-by, now)
             self._in_until = now + rules.cooldown_in_s
+
+    def _change_pods(self, now: float, rules: Scaling) -> None:
+        """Those that start are removed first, the youngest before the others."""
+        there = self._router.instances + self._coming
+        by = self._policy.wanted(self._datapoints, there) - there
+        if by > 0:
+            self._starting.append((now + rules.instance_start_s, by))
+        while by < 0 and self._starting:
+            ready_at, count = self._starting.pop()
+            by += count
+            if by > 0:
+                self._starting.append((ready_at, by))
+        if by < 0:
+            self._remove(-by, now)
+
+    def _remove(self, count: int, now: float) -> None:
+        self._draining += [end for end in self._router.remove(count) if end > now]
 
 
 class Meter:
     """The metric of a policy, over the time since its last datapoint."""
 
     def __init__(self, rules: Scaling, service: Service) -> None:
-        self._metric, self._servers = rules.metric, service.servers
+        self._metric, self._service = rules.metric, service
+        self._cpu = rules.cpu or CpuUse(0.0, 100 * service.mean_s / service.servers)
         self._underway = Underway()
         self._instance_s = self._sum = 0.0
 
@@ -88,20 +113,24 @@ class Meter:
         A request counts when it is answered: AWS does not say when, and it is the later.
         """
         self._instance_s += instances * (end - begin)
-        if self._metric == "invocations":
+        if self._metric in ("invocations", "requests"):
             refused = np.isnan(routed.ends)
-            self._sum += (self._underway.ended(end, routed.ends[~refused]) + int(refused.sum())) / instances
+            count = self._underway.ended(end, routed.ends[~refused]) + int(refused.sum())
+            self._sum += count / instances if self._metric == "invocations" else count
+        elif self._metric == "concurrency":
+            self._sum += self._underway.within(begin, end, routed.arrivals, routed.ends + self._service.overhead_s)
         else:
-            starts = routed.arrivals if self._metric == "concurrency" else routed.ends - routed.services
-            self._sum += self._underway.within(begin, end, starts, routed.ends)
+            self._sum += self._underway.within(begin, end, routed.ends - routed.services, routed.ends)
 
     def datapoint(self) -> float:
-        """The metric since the last one, of an instance."""
+        """The metric since the last one."""
         total, instance_s = self._sum, self._instance_s
         self._instance_s = self._sum = 0.0
-        if self._metric == "invocations":
+        if self._metric in ("invocations", "requests"):
             return total
-        return total / instance_s * (100 / self._servers if self._metric == "cpu" else 1)
+        if self._metric == "concurrency":
+            return total / instance_s
+        return self._cpu.idle + self._cpu.per_rps * total / instance_s / self._service.mean_s
 
 
 class Underway:

@@ -1,6 +1,8 @@
 """The same plan for Kubernetes: a HorizontalPodAutoscaler and a KEDA ScaledObject, as YAML. Pure.
 
 Both keep the requests/s of a pod at what the plan gives an instance. Neither can know how the metric is called there.
+KEDA makes a HorizontalPodAutoscaler, whose behaviour governs how pods are removed; ``cooldownPeriod`` acts on the step
+to zero alone, which is below the minimum.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from server_capacity.fleet.policies import STABLE_S
 from server_capacity.plan.sizing import floored
 
 if TYPE_CHECKING:
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
     Plan = Mapping[str, Any]
 
 METRIC, ADDRESS = "http_requests_per_second", "http://PROMETHEUS:9090"
-_STABLE_S = 300
 _NO_LABEL = re.compile(r"[^a-z0-9-]+")
 
 _HPA = """\
@@ -51,7 +53,8 @@ spec:
 
 _KEDA = """\
 # {target} requests/s a pod, {minimum} to {maximum} pods. The Deployment {name}, the address of Prometheus and the
-# metric http_requests_total are to be called as they are in your cluster.
+# metric http_requests_total are to be called as they are in your cluster. There is no cooldownPeriod: it would act on
+# the step to zero alone.
 apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
 metadata:
@@ -61,7 +64,13 @@ spec:
     name: {quoted}
   minReplicaCount: {minimum}
   maxReplicaCount: {maximum}
-  cooldownPeriod: {stable}
+  advanced:
+    horizontalPodAutoscalerConfig:
+      behavior:
+        scaleUp:
+          stabilizationWindowSeconds: 0
+        scaleDown:
+          stabilizationWindowSeconds: {stable}
   triggers:
     - type: prometheus
       metadata:
@@ -86,7 +95,7 @@ def kubernetes_files(plan: Plan, deployment: str) -> dict[str, str]:
         "maximum": chosen["maximum"],
         "target": f"{floored(per_pod):.15g}",
         "milli": max(1, int(1000 * per_pod)),
-        "stable": _STABLE_S,
+        "stable": round(STABLE_S),
     }
     return {"hpa.yaml": _HPA.format(**values), "keda.yaml": _KEDA.format(**values)}
 

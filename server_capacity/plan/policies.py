@@ -10,15 +10,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.units import MAX_SECONDS
-from server_capacity.cloudwatch.instance_types import vcpus
+from server_capacity.fleet.block import CONCURRENCY_FILE, CPU_FILE, INVOCATIONS_FILE, STEP_FILE
 from server_capacity.fleet.policies import REMOVED, STEPS, step_low
 from server_capacity.plan.sizing import floored
+from server_capacity.plan.targets import targets_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from server_capacity.plan.measured import Measured
+    from server_capacity.plan.targets import CpuTarget
 
     Plan = Mapping[str, Any]
 
@@ -90,29 +91,31 @@ def name_of(endpoint: Plan, given: str = "") -> str:
 
 def policy_files(plan: Plan, search: Measured, given: str = "") -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The objects by the name of their file, and a sentence for whatever is missing. ``given``: see ``resource_of``."""
-    resource, chosen = resource_of(plan["endpoint"] or {}, given), plan["chosen"]
+    resource, chosen, targets = resource_of(plan["endpoint"] or {}, given), plan["chosen"], targets_of(plan, search)
     files = {
         "scalable_target.json": {
             **resource.key,
             "MinCapacity": chosen["minimum"],
             "MaxCapacity": chosen["maximum"],
         },
-        "scaling_policy.json": _tracking(
+        INVOCATIONS_FILE: _tracking(
             resource, "invocations", chosen["invocations_per_instance"], _predefined(resource, "Invocations")
         ),
         **_step_files(resource, chosen),
     }
     missing = [
         f"{POLICY_ARN} in alarm_out.json and alarm_in.json is to be the ARN that put-scaling-policy prints for "
-        "scaling_policy_step.json."
+        f"{STEP_FILE}."
     ]
     if resource.placeholders:
         told = " and ".join(resource.placeholders)
         is_yours = "are" if len(resource.placeholders) > 1 else "is"
         named = ": --endpoint-name NAME does" if NAME in resource.placeholders else ""
         missing.append(f"{told} in the files {is_yours} yours to fill in{named}.")
-    for name, made in (("concurrency", _concurrency(plan, search, resource)), ("cpu", _cpu(plan, search, resource))):
-        file = f"scaling_policy_{name}.json"
+    for file, made in (
+        (CONCURRENCY_FILE, _concurrency(resource, targets.concurrency)),
+        (CPU_FILE, _cpu(resource, targets.cpu)),
+    ):
         if isinstance(made, str):
             missing.append(f"{file} is not written: {made}.")
         else:
@@ -139,46 +142,20 @@ def _predefined(resource: Resource, metric: str) -> dict[str, Any]:
     return {"PredefinedMetricSpecification": {"PredefinedMetricType": kind}}
 
 
-def _concurrency(plan: Plan, search: Measured, resource: Resource) -> dict[str, Any] | str:
-    """Requests in flight on an instance: the planned rate times the mean latency at the lower end (Little)."""
-    latency = mean_latency(search)
-    if latency is None:
-        return "the mean latency at the lower end was not measured"
-    target = floored(_planned_rate(plan) * latency)
+def _concurrency(resource: Resource, target: float | str) -> dict[str, Any] | str:
+    """Requests in flight on an instance: the planned rate times the mean latency there (Little)."""
+    if isinstance(target, str):
+        return target
     per = "Model" if resource.per == "Instance" else "Copy"
     kind = f"{resource.metric_prefix}ConcurrentRequestsPer{per}HighResolution"
     metric = {"PredefinedMetricSpecification": {"PredefinedMetricType": kind}}
     return _tracking(resource, "concurrency", target, metric)
 
 
-def _planned_rate(plan: Plan) -> float:
-    """The requests/s of an instance that its policies aim at."""
-    return float(plan["chosen"]["invocations_per_instance"]) / 60
-
-
-def mean_latency(search: Measured) -> float | None:
-    """The mean at the rates next to the interval's lower end, in seconds."""
-    told = [(search.data.get("where_time_went") or {}).get("mean_s")]
-    points = [point for point in search.data.get("curve") or [] if point.get("rate") and point.get("mean")]
-    told += [point["mean"] for point in sorted(points, key=lambda point: abs(point["rate"] - search.low))]
-    return next((float(mean) for mean in told if mean is not None and 0 < mean < MAX_SECONDS), None)
-
-
-def _cpu(plan: Plan, search: Measured, resource: Resource) -> dict[str, Any] | str:
-    """CPUUtilization at the planned rate by the utilisation law, in CloudWatch's scale: 100 for each core."""
-    rows = (search.data.get("resources") or {}).get("all") or []
-    found = [row for row in rows if row.get("metric") == "CPUUtilization" and row.get("demand_s") is not None]
-    row = max(found, key=lambda each: each["at_low"], default=None)
-    cores = vcpus(search.instance_type or "")
-    if resource.per == "Copy":
-        return "CPUUtilization is an instance's, and copies share it"
-    if row is None:
-        return "CPUUtilization was not measured (--endpoint-config asks for it)"
-    if row.get("reason") or not row["demand_s"] > 0:
-        return "CPUUtilization does not grow in a straight line with the rate"
-    if cores is None:
-        return "the instance type does not tell how many cores CPUUtilization adds up"
-    share = min(1.0, row["idle"] + row["demand_s"] * _planned_rate(plan) * search.instances)
+def _cpu(resource: Resource, target: CpuTarget | str) -> dict[str, Any] | str:
+    """CPUUtilization at the planned rate, in CloudWatch's scale: 100 for each core."""
+    if isinstance(target, str):
+        return target
     metric = {
         "CustomizedMetricSpecification": {
             "Namespace": "/aws/sagemaker/Endpoints",
@@ -188,7 +165,7 @@ def _cpu(plan: Plan, search: Measured, resource: Resource) -> dict[str, Any] | s
             "Unit": "Percent",
         }
     }
-    return _tracking(resource, "cpu", floored(100 * cores * share), metric)
+    return _tracking(resource, "cpu", target.value, metric)
 
 
 def _step_files(resource: Resource, chosen: Plan) -> dict[str, dict[str, Any]]:
@@ -219,7 +196,7 @@ def _step_files(resource: Resource, chosen: Plan) -> dict[str, dict[str, Any]]:
         },
     }
     return {
-        "scaling_policy_step.json": policy,
+        STEP_FILE: policy,
         "alarm_out.json": _alarm(resource, "out", high, **_ABOVE),
         "alarm_in.json": _alarm(resource, "in", low, **_BELOW),
     }

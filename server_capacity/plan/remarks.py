@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.wording import counted, length_text, metric_text, percent_text
 from server_capacity.capacity.headline import rate_text
+from server_capacity.fleet.block import HPA_FILE
 from server_capacity.plan.asked import LEAST_OUTSTANDING
 from server_capacity.plan.sizing import FAR
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from server_capacity.plan.content import Case
 
     Plan = Mapping[str, Any]
+
+LEAST_SAVED = 0.01
+"""A share of the instance hours below which nothing is advised."""
 
 
 def remarks(case: Case, plan: Plan) -> Iterator[str]:
@@ -37,16 +41,44 @@ def missed_text(plan: Plan) -> str:
 
 
 def simulated_remarks(plan: Plan) -> Iterator[str]:
-    """The same, and the instances that would keep the limit where that was simulated."""
-    missed = missed_text(plan)
-    if not missed:
+    """The same, and what keeps the limit where that was simulated; else what keeps it and costs less."""
+    found = plan["simulation"]
+    if not found or not found["runs"]:
         return
-    found, instances = plan["simulation"], plan["chosen"]["instances"]
-    kept = any(run["policy"].endswith("fixed") and run["share_over"] <= found["allowed"] for run in found["runs"])
-    advice = (
-        f"{instances_text(instances)} all along keep it: --minimum {instances}" if kept else "Give a higher --minimum"
-    )
-    yield f"{missed} The load rises faster than instances come. {advice}."
+    planned, missed = found["runs"][0], missed_text(plan)
+    kept = [run for run in found["runs"] if run["share_over"] <= found["allowed"] and _is_of(plan, run)]
+    cheapest = min(kept, key=lambda run: run["instance_hours"], default=None)
+    if missed:
+        advice = (
+            "Give a higher --minimum" if cheapest is None else f"{_keeping(plan, cheapest)} it: {_how(plan, cheapest)}"
+        )
+        yield f"{missed} The load rises faster than instances come. {advice}."
+    elif cheapest is not None and (saved := 1 - cheapest["instance_hours"] / planned["instance_hours"]) >= LEAST_SAVED:
+        yield (
+            f"{_keeping(plan, cheapest)} {found['limit']} under this load, too, with "
+            f"{percent_text(round(saved, 2))} fewer instance hours than {planned['policy']}: {_how(plan, cheapest)}."
+        )
+
+
+def _is_of(plan: Plan, run: Plan) -> bool:
+    """Tells whether a policy may be the endpoint's: nothing of Kubernetes scales one of SageMaker's."""
+    return run["file"] != HPA_FILE or not (plan["endpoint"] or {}).get("kind")
+
+
+def _keeping(plan: Plan, run: Plan) -> str:
+    """The subject of what keeps a limit, and its verb."""
+    if run["file"] is None:
+        instances = plan["chosen"]["instances"]
+        return f"{instances_text(instances)} all along {'keeps' if instances == 1 else 'keep'}"
+    name = str(run["policy"])
+    return f"{name[:1].upper()}{name[1:]} keeps"
+
+
+def _how(plan: Plan, run: Plan) -> str:
+    if run["file"] is not None:
+        return f"use {run['file']}"
+    instances = plan["chosen"]["instances"]
+    return f"--minimum {instances}" if missed_text(plan) else f"--minimum {instances} --maximum {instances}"
 
 
 def needed_by(plan: Plan) -> int:

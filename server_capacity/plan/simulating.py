@@ -8,8 +8,8 @@ import numpy as np
 
 from server_capacity.fleet.block import Chosen, simulations
 from server_capacity.fleet.demand import Recorded, Step, Steps
-from server_capacity.plan.asked import LEAST_OUTSTANDING
 from server_capacity.plan.sizing import ALARM_S
+from server_capacity.plan.targets import routing_of, targets_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,14 +40,16 @@ def simulation(case: Case, plan: Plan, *, compare: bool) -> dict[str, Any] | Non
     requests = _requests(demand)
     if requests > MOST_REQUESTS:
         return _not_simulated(f"{requests:,.0f} requests are more than the {MOST_REQUESTS:,} that are simulated")
-    chosen = plan["chosen"]
+    chosen, targets = plan["chosen"], targets_of(plan, case.main)
     choice = Chosen(
-        rps=chosen["invocations_per_instance"] / 60,
+        rps=targets.rps,
         instances=chosen["instances"],
         minimum=chosen["minimum"],
         maximum=chosen["maximum"],
         instance_start_s=known[0],
-        routing="least_outstanding" if case.routing == LEAST_OUTSTANDING else "random",
+        routing=routing_of(plan),
+        concurrency=None if isinstance(targets.concurrency, str) else targets.concurrency,
+        cpu=None if isinstance(targets.cpu, str) else (targets.cpu.value, targets.cpu.use),
     )
     endpoint = {**case.main.endpoint, "instances": case.main.instances}
     per_hour = plan["cost"]["price_per_hour"] if plan["cost"] else None

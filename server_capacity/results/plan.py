@@ -114,11 +114,12 @@ class Minute:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A policy's simulated run."""
+    """A policy's simulated run. ``file``: the plan's file that it is of; None: of none."""
 
     policy: str
     requests: Count
     share_over: Share
+    file: str | None = None
     over: Count = 0
     refused: Count = 0
     minutes: Amount | None = None

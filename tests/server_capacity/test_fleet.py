@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from inference_benchmarker.plan.stage import Stage
 from server_capacity.fleet.block import Chosen, simulations
 from server_capacity.fleet.demand import Recorded, Step, Steps
-from server_capacity.fleet.policies import Fixed, StepScaling, TargetTracking
+from server_capacity.fleet.policies import CpuUse, Fixed, PodScaling, StepScaling, TargetTracking
 from server_capacity.fleet.run import Times
 from server_capacity.fleet.service import Service
 from server_capacity.fleet.simulate import simulate
@@ -88,6 +89,7 @@ def test_overhead_is_in_the_response_time_and_in_no_queue() -> None:
 
 
 TRACKING = TargetTracking(metric="invocations", target=600, minimum=2, maximum=9, instance_start_s=120)
+PODS = PodScaling(metric="requests", target=10, minimum=2, maximum=60, instance_start_s=60)
 BY_STEPS = StepScaling(metric="invocations", high=600, low=300, minimum=2, maximum=40, instance_start_s=90)
 
 
@@ -113,6 +115,16 @@ BY_STEPS = StepScaling(metric="invocations", high=600, low=300, minimum=2, maxim
         (BY_STEPS, [299] * 15, 4, 3),
         (BY_STEPS, [299] * 15, 2, 2),
         (BY_STEPS, [300] + [299] * 14, 4, 4),
+        (PODS, [450], 2, 3),  # 30/s over 15 s: at once
+        (PODS, [450, 450, 450, 900], 3, 4),  # 37.5/s over the last minute
+        (PODS, [327] * 4, 2, 2),  # 21.8/s on 2 are within a tenth of their target
+        (PODS, [331] * 4, 2, 3),
+        (PODS, [7500] * 4, 2, 6),  # 4 pods at once, or as many again
+        (PODS, [7500] * 4, 10, 20),
+        (PODS, [900] * 4 + [300] * 19, 6, 6),  # five minutes ago 60/s were there
+        (PODS, [900] * 4 + [300] * 22, 6, 3),
+        (PODS, [900] * 4 + [300] * 23, 6, 2),
+        (PODS, [0] * 30, 6, 2),
     ],
 )
 def test_how_many_a_policy_wants(policy: Policy, datapoints: list[float], instances: int, wanted: int) -> None:
@@ -160,6 +172,23 @@ def test_what_was_just_added_is_a_part_of_what_is_added_while_it_cools_down() ->
     assert instances_by_minute(twice) == [2] * 6 + [4] * 3 + [6] * 7 + [8] * 2
 
 
+def test_pods_come_at_once_and_go_by_the_most_of_five_minutes() -> None:
+    """20/s on 2 pods are the target; 50/s are 5, of which the first are there a minute after the first 15 seconds."""
+    seen = run(QUICK, loads((20, 5), (50, 10), (20, 12)), PODS)
+    assert instances_by_minute(seen)[:6] == [2] * 6
+    assert 2 < instances_by_minute(seen)[6] < 5
+    assert instances_by_minute(seen)[7:20] == [5] * 13
+    assert instances_by_minute(seen)[22:] == [2] * 5
+
+
+def test_pods_that_start_count_and_go_first() -> None:
+    """While 3 start nothing more is asked for; the load goes before they serve, and after nine minutes so do they."""
+    slow = PodScaling(metric="requests", target=10, minimum=2, maximum=60, instance_start_s=900)
+    seen = run(QUICK, loads((20, 2), (50, 4), (20, 12)), slow)
+    assert instances_by_minute(seen) == [2] * 18
+    assert 3 * 8 < seen.instance_hours * 60 - 2 * 18 < 3 * 10
+
+
 def test_an_instance_never_shows_more_requests_than_it_answers() -> None:
     """10/s are all that an instance can do: the datapoints of 30/s ask for 2, those of 2 for 4, of which 1 is there."""
     policy = TargetTracking(metric="invocations", target=300, minimum=1, maximum=9, instance_start_s=60)
@@ -178,6 +207,23 @@ def test_the_share_of_busy_servers_and_the_requests_without_an_answer() -> None:
         assert counts == [2, 1]
 
 
+def test_requests_in_flight_are_those_outside_of_servers_too() -> None:
+    """20/s for 0.1 s in a server and 0.1 s elsewhere: 4 are there."""
+    service, load = Service(4, 0.1, np.array([0.1])), loads((20, 8))
+    for target, most in ((3.98, 2), (4.02, 1)):
+        policy = TargetTracking(metric="concurrency", target=target, minimum=1, maximum=9, instance_start_s=0)
+        assert max(instances_by_minute(run(service, load, policy))) == most
+
+
+def test_cpu_is_what_the_metric_shows_of_it() -> None:
+    """10 where nothing is served and 3 for each request/s: 70 at 20/s, whatever share of its servers is busy."""
+    service, load = Service(4, 0.0, np.array([0.1])), loads((20, 8))
+    for target, most in ((69.7, 2), (70.3, 1)):
+        rules: dict[str, Any] = {"minimum": 1, "maximum": 9, "instance_start_s": 0, "cpu": CpuUse(10, 3)}
+        policy = TargetTracking(metric="cpu", target=target, **rules)
+        assert max(instances_by_minute(run(service, load, policy))) == most
+
+
 @given(
     load=st.lists(st.floats(0, 40), min_size=1, max_size=4).map(
         lambda rates: Steps(tuple(Step(rate, other, 181) for rate, other in zip(rates, reversed(rates), strict=True)))
@@ -186,14 +232,15 @@ def test_the_share_of_busy_servers_and_the_requests_without_an_answer() -> None:
         Service, st.integers(1, 3), st.just(0.0), st.just(EXPONENTIAL * 10), st.none() | st.integers(0, 3)
     ),
     routing=st.sampled_from(["random", "least_outstanding"]),
-    metric=st.sampled_from(["invocations", "concurrency", "cpu"]),
+    metric=st.sampled_from(["invocations", "concurrency", "cpu", "requests"]),
     start_s=st.floats(0, 200),
 )
 @settings(max_examples=15, deadline=None)
 def test_no_request_is_lost_and_every_instance_is_paid(
     load: Steps, service: Service, routing: Routing, metric: Any, start_s: float
 ) -> None:
-    policy = TargetTracking(metric=metric, target=5, minimum=1, maximum=6, instance_start_s=start_s)
+    made = PodScaling if metric == "requests" else TargetTracking
+    policy = made(metric=metric, target=5, minimum=1, maximum=6, instance_start_s=start_s)
     seen = run(service, load, policy, routing)
     arrivals = np.concatenate([np.zeros(0), *load.parts(np.random.default_rng((1, 0)))])
     assert seen.requests == len(arrivals) == seen.times.count + seen.refused
@@ -240,7 +287,27 @@ def test_the_block_has_the_chosen_policy_beside_a_fleet_that_stands_still() -> N
     assert block["runs"][1]["cost"]["hour"] == pytest.approx(2.0)
     assert block["runs"][1]["cost"]["month"] == pytest.approx(1460)
     assert (block["limit"], block["routing"], block["reason"]) == ("p99<100ms", "random", None)
-    assert len(simulations(capacity, load, CHOSEN, compare=True)["runs"]) == 5
+
+
+@pytest.mark.parametrize("beside", [{}, {"concurrency": 2.5}, {"concurrency": 2.5, "cpu": (60.0, CpuUse(1.0, 0.5))}])
+def test_the_policies_that_are_compared_are_those_of_the_files(beside: dict[str, Any]) -> None:
+    chosen = replace(CHOSEN, **beside)
+    made = {file: policy for policy, file in chosen.policies()}
+    always = {"scaling_policy.json", None, "scaling_policy_step.json", "hpa.yaml"}
+    assert set(made) == always | {f"scaling_policy_{name}.json" for name in beside}
+    for name, target in (("concurrency", 2.5), ("cpu", 60.0)):
+        if name in beside:
+            policy = made[f"scaling_policy_{name}.json"]
+            assert isinstance(policy, TargetTracking)
+            assert policy.target == target
+            assert policy.first(395, EXPONENTIAL_4) == 4, "as many as its target means at 100/s for each"
+    capacity = {**found(), "limits": [{"expression": "p99<100ms", "allowed": 0.01, "bound": 0.1}]}
+    capacity["twin"] |= {"services_s": [0.02] * 256, "limit": "p99<100ms"}
+    runs = simulations(capacity, steady(390, 60), chosen, compare=True)["runs"]
+    assert [run["file"] for run in runs] == list(made)
+
+
+EXPONENTIAL_4 = Service(4, 0.0, EXPONENTIAL)
 
 
 def test_without_a_model_there_is_a_reason() -> None:

@@ -583,6 +583,58 @@ def test_a_policy_that_does_not_hold_the_load_is_said_in_the_first_line() -> Non
     assert "Simulated" not in whole(plan)["headline"]
 
 
+TRACKED = ("target tracking on invocations", "scaling_policy.json")
+STEPPED = ("step scaling on invocations", "scaling_policy_step.json")
+PODS = ("HPA or KEDA on requests/s", "hpa.yaml")
+STANDING = ("4 instances, fixed", None)
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"),
+    [
+        ([(*TRACKED, 0.01, 10.0), (*STANDING, 0.0, 12.0)], ""),
+        ([(*TRACKED, 0.01, 10.0), (*STANDING, 0.0, 9.95)], ""),
+        (
+            [(*TRACKED, 0.01, 10.0), (*STANDING, 0.0, 9.0), (*STEPPED, 0.0, 9.5)],
+            "4 instances all along keep p99<100ms under this load, too, with 10% fewer instance hours than target "
+            "tracking on invocations: --minimum 4 --maximum 4.",
+        ),
+        (
+            [(*TRACKED, 0.01, 10.0), (*STANDING, 0.02, 7.0), (*STEPPED, 0.01, 8.0), (*PODS, 0.0, 6.0)],
+            "Step scaling on invocations keeps p99<100ms under this load, too, with 20% fewer instance hours than "
+            "target tracking on invocations: use scaling_policy_step.json.",
+        ),
+        (
+            [(*TRACKED, 0.02, 7.0), (*STANDING, 0.0, 12.0), (*STEPPED, 0.01, 11.0)],
+            "Simulated with its policy, 2% of requests miss p99<100ms (1% may). The load rises faster than instances "
+            "come. Step scaling on invocations keeps it: use scaling_policy_step.json.",
+        ),
+        (
+            [(*TRACKED, 0.02, 7.0), (*STANDING, 0.02, 12.0)],
+            "Simulated with its policy, 2% of requests miss p99<100ms (1% may). The load rises faster than instances "
+            "come. Give a higher --minimum.",
+        ),
+    ],
+)
+def test_what_keeps_the_limit_and_costs_less_is_advised(
+    runs: list[tuple[str, str | None, float, float]], said: str
+) -> None:
+    """Nothing of Kubernetes is advised for an endpoint of SageMaker's, however cheap."""
+    keys = ("policy", "file", "share_over", "instance_hours")
+    simulation = {"runs": [dict(zip(keys, run, strict=True)) for run in runs], "limit": "p99<100ms", "allowed": 0.01}
+    plan = {"simulation": simulation, "chosen": {"instances": 4}, "endpoint": {"kind": "variant"}}
+    assert list(simulated_remarks(plan)) == ([said] if said else [])
+
+
+def test_a_plan_for_pods_may_be_advised_what_scales_them() -> None:
+    keys = ("policy", "file", "share_over", "instance_hours")
+    runs = [dict(zip(keys, run, strict=True)) for run in ((*TRACKED, 0.0, 10.0), (*PODS, 0.0, 8.0))]
+    simulation = {"runs": runs, "limit": "p99<100ms", "allowed": 0.01}
+    (said,) = simulated_remarks({"simulation": simulation, "chosen": {"instances": 4}, "endpoint": None})
+    assert said.startswith("HPA or KEDA on requests/s keeps")
+    assert said.endswith(": use hpa.yaml.")
+
+
 @pytest.mark.parametrize(
     "forged",
     [

@@ -8,6 +8,7 @@ from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
 
 import boto3
+import numpy as np
 import pytest
 import yaml
 from botocore.session import get_session
@@ -15,12 +16,17 @@ from botocore.validate import ParamValidator
 
 from inference_benchmarker.embedded.config import EndpointConfig
 from inference_benchmarker.embedded.running import start
+from server_capacity.fleet.demand import Step, Steps
+from server_capacity.fleet.policies import PodScaling, TargetTracking
+from server_capacity.fleet.service import Service
+from server_capacity.fleet.simulate import simulate
 from server_capacity.plan.asked import Asked
 from server_capacity.plan.content import Case, endpoint_plan
 from server_capacity.plan.demand import demand_of
 from server_capacity.plan.kubernetes import kubernetes_files, label
 from server_capacity.plan.measured import Measured, measured
 from server_capacity.plan.policies import NAME, POLICY_ARN, VARIANT, policy_files
+from server_capacity.plan.targets import targets_of
 from tests.boto3_runtime import client
 from tests.capacities import found
 from tests.moto_server import moto_server
@@ -63,7 +69,8 @@ def made(
         rate=low * 1.05,
         interval={"low": low, "high": low * 1.1},
         endpoint=DEMO if endpoint is None else endpoint,
-        where_time_went={"mean_s": mean_s},
+        where_time_went={"mean_s": 2 * mean_s},
+        curve=[{"rate": share * low, "mean": mean_s} for share in (0.3, 0.9)],
         resources={"all": [cpu]},
     )
     search = measured(data, "x")
@@ -101,6 +108,63 @@ def test_targets_are_what_an_instance_does_at_the_planned_use() -> None:
     assert [each for each in missing if POLICY_ARN not in each] == []
 
 
+MEAN_S, LOW = 0.01, 53.9
+"""One server, exponential services: at the lower end an answer takes twice as long as at half of it."""
+
+
+def planned(share: float, **more: Any) -> tuple[dict[str, Any], Measured]:
+    """A plan for 20 such instances at a share of their lower end."""
+    queue = {"fits": True, "servers": 1, "overhead_s": 0.0, "services_s": EXPONENTIAL, "limit": "p99<100ms"}
+    limit = {"expression": "p99<100ms", "bound": 0.1, "allowed": 0.01}
+    interval = {"low": LOW, "high": LOW * 1.02}
+    latency = {"where_time_went": {"mean_s": latency_s(LOW)}, "twin": queue}
+    search = measured(found(rate=LOW, interval=interval, endpoint=DEMO, limits=[limit], **{**latency, **more}), "x")
+    assert isinstance(search, Measured)
+    question = Asked((), target_rps=20 * share * LOW, utilisation=share, minimum=2, maximum=60)
+    plan = endpoint_plan(Case(question, [search], demand_of(question, None), lambda *_: None))
+    assert isinstance(plan, dict)
+    return plan, search
+
+
+def latency_s(rate: float) -> float:
+    """The mean time in such a queue (M/M/1), seconds."""
+    return 1 / (1 / MEAN_S - rate)
+
+
+EXPONENTIAL = (-np.log1p(-(np.arange(256) + 0.5) / 256) * MEAN_S).tolist()
+CURVE = [{"rate": rate, "mean": latency_s(rate)} for rate in (8.0, 24.0, 36.0, 53.9)]
+
+
+@pytest.mark.parametrize("share", [0.5, 0.588, 0.7])
+@pytest.mark.parametrize("more", [{}, {"twin": None, "curve": CURVE}], ids=["by the model", "as measured"])
+def test_requests_in_flight_are_those_at_the_planned_rate(share: float, more: dict[str, Any]) -> None:
+    plan, search = planned(share, **more)
+    target = targets_of(plan, search).concurrency
+    rate = share * LOW
+    assert target == pytest.approx(rate * latency_s(rate), rel=0.02)
+
+
+def test_the_use_that_each_policy_leads_to_is_the_one_that_is_planned() -> None:
+    """A rate of which 20 instances at 58.8% are the plan, begun with fewer and with more."""
+    plan, search = planned(0.588)
+    targets, service = targets_of(plan, search), Service.of(search.data)
+    assert isinstance(service, Service)
+    assert isinstance(targets.concurrency, float)
+    rate = 20 * targets.rps
+    bounds: dict[str, Any] = {"minimum": 2, "maximum": 60, "instance_start_s": 60}
+    concurrency = TargetTracking(metric="concurrency", target=targets.concurrency, **bounds)
+    for policy, first in (
+        (TargetTracking(metric="invocations", target=targets.invocations, **bounds), 12),
+        (PodScaling(metric="requests", target=targets.rps, **bounds), 28),
+        (concurrency, 12),
+        (concurrency, 28),
+    ):
+        load = Steps((Step(rate, rate, 2400.0),))
+        run = simulate(service, load, policy, "random", bound_s=0.1, allowed=0.01, seed=5, instances=first)
+        instances = np.mean([minute.instances for minute in run.minutes[30:]])
+        assert 0.9 * 0.588 < rate / instances / LOW < 1.02 * 0.588, policy.name
+
+
 def test_steps_leave_no_gap_and_the_lower_alarm_does_not_undo_the_upper_one() -> None:
     for minimum in (1, 2, 5, 20):
         plan, files, _ = made(minimum=minimum, maximum=40)
@@ -135,11 +199,12 @@ def test_what_is_not_known_is_a_placeholder_and_said() -> None:
     [
         ({"resources": None}, "scaling_policy_cpu.json is not written: CPUUtilization was not measured"),
         ({"resources": {"all": [{**CPU, "reason": "bent"}]}}, "does not grow in a straight line"),
-        ({"where_time_went": None, "curve": []}, "scaling_policy_concurrency.json is not written: the mean latency"),
+        ({"curve": [{"rate": 168, "mean": 0.05}]}, "scaling_policy_concurrency.json is not written: the mean latency"),
     ],
 )
 def test_a_policy_that_nothing_tells_the_target_of_is_not_written(more: dict[str, Any], said: str) -> None:
-    data = {**found(endpoint=DEMO, where_time_went={"mean_s": 0.05}, resources={"all": [CPU]}), **more}
+    curve = [{"rate": rate, "mean": 0.05} for rate in (60.0, 168.0)]
+    data = {**found(endpoint=DEMO, where_time_went={"mean_s": 0.05}, curve=curve, resources={"all": [CPU]}), **more}
     search = measured(data, "x")
     assert isinstance(search, Measured)
     question = Asked((), target_rps=500)
@@ -157,6 +222,10 @@ def test_kubernetes_files_say_the_same() -> None:
     assert hpa["spec"]["metrics"][0]["pods"]["target"]["averageValue"] == "70000m"
     assert (keda["apiVersion"], keda["kind"]) == ("keda.sh/v1alpha1", "ScaledObject")
     assert (keda["spec"]["minReplicaCount"], keda["spec"]["maxReplicaCount"]) == (2, 15)
+    assert "cooldownPeriod" not in keda["spec"], "it acts on the step to zero alone"
+    behaviour = keda["spec"]["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
+    assert behaviour == hpa["spec"]["behavior"]
+    assert behaviour["scaleDown"]["stabilizationWindowSeconds"] == 300
     (trigger,) = keda["spec"]["triggers"]
     assert trigger["metadata"]["threshold"] == "70"
     assert 'deployment="my-model-1"' in trigger["metadata"]["query"]
