@@ -30,8 +30,9 @@ _holders: list[Holder] = []
 def created(undo: Sequence[str] | dict[str, Any]) -> None:
     """Tell the keeper how to remove what the next statement makes. It is on disk when this returns.
 
-    ``undo``: a command line as a list of texts, run without a shell, or a call of boto3 as ``{"service": "sagemaker",
-    "operation": "delete_model", "parameters": {...}}``, with a ``"region"`` where it is not the configured one. It
+    ``undo``: a command line as a list of texts, also as ``{"command": [...]}``, run without a shell, or a call of boto3
+    as ``{"service": "sagemaker", "operation": "delete_model", "parameters": {...}}``, with a ``"region"`` where it is
+    not the configured one. It
     is run after the factory's own removal too, so it must not fail where nothing is left: that a call finds nothing
     is known. BenchmarkError where it cannot be written down; then nothing is to be made.
     """

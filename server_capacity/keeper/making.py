@@ -147,7 +147,7 @@ class Making(threading.Thread):
 
     def _hold(self, given: Any) -> dict[str, str]:
         try:
-            undo = undo_given(given, _region() if isinstance(given, dict) else None)
+            undo = undo_given(given, _region() if isinstance(given, dict) and "service" in given else None)
             what, account = one_line(undo.by_hand, 80), None
             if isinstance(undo, Call):
                 check_call(undo)

@@ -8,6 +8,8 @@ import shlex
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from inference_benchmarker.text import one_line
+
 MARK = "BENCHMARK_MADE"
 """The variable by which the processes that an endpoint_factory starts are told from others."""
 
@@ -107,19 +109,45 @@ def undo_of(data: Any) -> Undo:
 def undo_given(given: Any, region: str | None) -> Undo:
     """The undo that a user's code tells, as ``created`` takes it; ``region``: where a call names none.
 
-    ValueError for what is none, and tells what was expected.
+    ValueError for what is none, and tells what was given and what was expected.
     """
-    if isinstance(given, dict):
-        if missing := {"service", "operation", "parameters"} - set(given):
-            raise ValueError(
-                f"a call of boto3 has service, operation and parameters; {', '.join(sorted(missing))} misses"
-            )
-        if unknown := set(given) - {"service", "operation", "parameters", "region", "endpoint_url"}:
-            raise ValueError(f"a call of boto3 has no {', '.join(sorted(map(str, unknown)))}")
-        if "region" not in given and region is None:
-            raise ValueError("it names no region, and AWS_DEFAULT_REGION is not set")
-        return _call({"region": region, **given})
-    return _command_line(given)
+    if isinstance(given, dict) and "command" in given:
+        if unknown := set(given) - {"command"}:
+            raise ValueError(f"a command has no {', '.join(sorted(map(str, unknown)))}")
+        return _command_given(given["command"])
+    if isinstance(given, dict) and set(given) & _OF_A_CALL:
+        return _call_given(given, region)
+    return _command_given(given)
+
+
+_NEEDED = {"service", "operation", "parameters"}
+_OF_A_CALL = _NEEDED | {"region", "endpoint_url"}
+_EXPECTED = (
+    'expected is a command as a list of texts, ["PROGRAM", "ARGUMENT"] or {"command": ["PROGRAM", "ARGUMENT"]}, or a '
+    'call of boto3, {"service": ..., "operation": ..., "parameters": {...}}'
+)
+
+
+def _call_given(given: dict[str, Any], region: str | None) -> Call:
+    if missing := _NEEDED - set(given):
+        raise ValueError(f"a call of boto3 has service, operation and parameters; {', '.join(sorted(missing))} misses")
+    if unknown := set(given) - _OF_A_CALL:
+        raise ValueError(f"a call of boto3 has no {', '.join(sorted(map(str, unknown)))}")
+    if "region" not in given and region is None:
+        raise ValueError("it names no region, and AWS_DEFAULT_REGION is not set")
+    return _call({"region": region, **given})
+
+
+def _command_given(given: Any) -> CommandLine:
+    told = one_line(repr(given), 100)
+    if isinstance(given, str):
+        raise ValueError(f"it was given {told}; {_EXPECTED}; write {given.split()!r}")
+    if not isinstance(given, list):
+        raise ValueError(f"it was given {told}; {_EXPECTED}")
+    try:
+        return _command_line(given)
+    except ValueError as error:
+        raise ValueError(f"{error}, without NUL; it was given {told}") from None
 
 
 def _processes(mark: Any) -> Processes:
@@ -130,7 +158,7 @@ def _processes(mark: Any) -> Processes:
 
 def _command_line(arguments: Any) -> CommandLine:
     if not isinstance(arguments, list) or not arguments or not all(_is_argument(each) for each in arguments):
-        raise ValueError("a command is a list of texts")
+        raise ValueError("a command is a list of one text or more")
     return CommandLine(tuple(arguments))
 
 

@@ -103,11 +103,26 @@ class TestUndo:
         undo = Processes("0123456789abcdef")
         assert undo_of(json.loads(json.dumps(undo.to_json()))) == undo
 
+    def test_a_command_is_given_as_a_list_or_as_it_stands_in_the_file(self) -> None:
+        """For an endpoint that is none of AWS's: no region is asked for."""
+        undo = CommandLine(("kubectl", "delete", "pod", "p"))
+        for given in (list(undo.arguments), undo.to_json()):
+            assert undo_given(given, None) == undo
+
     @pytest.mark.parametrize(
         ("given", "told"),
         [
-            ("rm x", "a command is a list of texts"),
-            ([], "a command is a list of texts"),
+            ("rm x", "it was given 'rm x'.*expected is a command as a list of texts.*write \\['rm', 'x'\\]"),
+            ([], r"a command is a list of one text or more, .*; it was given \[\]"),
+            (["kill", 7], r"a command is a list of one text or more, .*; it was given \['kill', 7\]"),
+            ({"command": "rm x"}, r"it was given 'rm x'.*write \['rm', 'x'\]"),
+            ({"command": ["rm", "x"], "region": "r"}, "a command has no region"),
+            ({"comand": ["rm", "x"]}, "expected is a command as a list of texts"),
+            ({}, "expected is a command as a list of texts"),
+            (None, "it was given None; expected is a command as a list of texts"),
+            (7, "it was given 7; expected is"),
+            ({"processes": "0123456789abcdef"}, "expected is a command as a list of texts"),
+            (["\0"], "without NUL"),
             ({"service": "s3", "parameters": {}}, "has service, operation and parameters; operation misses"),
             ({**CALL.to_json(), "more": 1}, "a call of boto3 has no more"),
             ({"service": "sagemaker", "operation": "delete_model", "parameters": {}}, "it names no region"),

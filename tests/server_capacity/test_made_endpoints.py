@@ -107,7 +107,10 @@ def test_two_endpoints_are_made_at_once_and_removed_each_by_itself(
     ("arguments", "told"),
     [
         ({"how": "raises"}, r"line \d+: endpoint_factory\(\) raised ConnectionError: no capacity."),
-        ({"how": "mistold"}, r"line \d+: .*raised BenchmarkError: created\(\): a command is a list of texts."),
+        (
+            {"how": "mistold"},
+            r"line \d+: .*raised BenchmarkError: created\(\): it was given 'rm model'; expected is a command",
+        ),
     ],
 )
 def test_what_a_factory_made_that_fails_is_removed_at_once(
