@@ -84,11 +84,13 @@ def search(
     """Search, and give what stands in the folder's ``capacity.json``."""
     from server_capacity.capacity.folder import save
     from server_capacity.capacity.run import find_capacity
+    from server_capacity.results.standing import standing as settled
 
     with standing(question, options, folder, tell, export) as (asked, waves, suspended):
         data = find_capacity(asked, waves)
     if suspended is not None:
         data["suspended"] = suspended
+        data |= settled(data)
         save(folder, data)
     return data
 
@@ -96,15 +98,26 @@ def search(
 def tidied(folder: Path, data: dict[str, Any]) -> dict[str, Any]:
     """The answer with what became of what was made for it: what is left behind makes its exit code a failure's."""
     from server_capacity.capacity.folder import save
-    from server_capacity.keeper.cleanup_file import NAME, left_in, read
     from server_capacity.results.standing import standing
 
-    if not (folder / NAME).is_file():
+    if (clean_up := cleaned(folder)) is None:
         return data
-    data["clean_up"] = "failed" if left_in(read(folder)) else "done"
+    data["clean_up"] = clean_up
     data |= standing(data)
     save(folder, data)
     return data
+
+
+def cleaned(folder: Path) -> str | None:
+    """``done`` or ``failed``, of what the folder's command made or changed; None where that was nothing."""
+    from server_capacity.keeper.cleanup_file import NAME, left_in, read
+
+    if not (folder / NAME).is_file():
+        return None
+    try:
+        return "failed" if left_in(read(folder)) else "done"
+    except BenchmarkError:  # who cannot read it does not know
+        return "failed"
 
 
 @contextmanager

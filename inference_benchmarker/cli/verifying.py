@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.embedded import DEMO_URL
 from inference_benchmarker.cli.ranking import before
-from inference_benchmarker.cli.searching import check_one, refuse_scaling, removed_if_empty, served, standing
+from inference_benchmarker.cli.searching import check_one, cleaned, refuse_scaling, removed_if_empty, served, standing
 from inference_benchmarker.cli.terminal import print_report
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.packaged import demo_factories
@@ -70,6 +70,7 @@ def verify(
     """Prove the plan, print the answer, and give the exit code."""
     from server_capacity.proof.folder import save
     from server_capacity.proof.length import length_of
+    from server_capacity.proof.result import concluded
     from server_capacity.proof.run import make_folder, prove
     from server_capacity.proof.text import to_text
 
@@ -86,9 +87,9 @@ def verify(
             check_one(there.plan)
         with standing(there, options, folder, tell, export) as (known, waves, suspended):
             data = prove(known, planned, waves, **beside)
-        if suspended is not None:
-            data["suspended"] = suspended
-            save(folder, data)
+        data["suspended"] = suspended
+    data = concluded({**data, "clean_up": cleaned(folder)})
+    save(folder, data)
     if options["json"]:
         print(json.dumps(data, indent=2), flush=True)
     else:

@@ -183,6 +183,12 @@ def judge(limit: Limit, of: int, over: int, dispersion: float = USUAL_DISPERSION
     return "fails" if share > limit.allowed + CLEARLY * error else "cannot_tell"
 
 
+def fails_from(limit: Limit, requests: float, dispersion: float = USUAL_DISPERSION) -> int:
+    """The number over a limit from which on ``judge`` says of so many requests that they fail."""
+    error = math.sqrt(max(dispersion, 1.0) * limit.allowed * requests)
+    return math.floor(limit.allowed * requests + CLEARLY * error) + 1
+
+
 def _on_server(held: Held) -> Judgement:
     """A value that is hardly over its limit may be noise of its few buckets."""
     if held.kept is None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from inference_benchmarker.engine.live import Live
+    from inference_benchmarker.engine.pilot import Pilot
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.spool_state import SpoolState
     from inference_benchmarker.wave.wave import Wave
@@ -52,13 +53,17 @@ class Waves:
         """An ordinary wave."""
         return self._run(plan)
 
-    def _run(self, plan: WavePlan, pilot: CapacityPilot | None = None) -> Wave:
+    def prove(self, plan: WavePlan, pilot: Pilot) -> Wave:
+        """An ordinary wave that its pilot may end early."""
+        return self._run(plan, ending=pilot)
+
+    def _run(self, plan: WavePlan, pilot: CapacityPilot | None = None, ending: Pilot | None = None) -> Wave:
         """Run a wave that repeats neither payloads nor arrivals of those before; read what its server tells at once."""
         if self._seed is None:
             self._seed = secrets.randbits(32) if plan.seed is None else plan.seed
         plan = replace(plan, seed=self._seed, first_payload=self.sent)
         beside = self.server.beside(plan.expected_s)
-        wave = run_wave(plan, _Noting(self.live(plan, pilot), self), pilot=pilot, beside=beside)
+        wave = run_wave(plan, _Noting(self.live(plan, pilot), self), pilot=pilot or ending, beside=beside)
         self._seed += 1
         self.sent += wave.ledger.sent
         wave = self.server.read(wave)

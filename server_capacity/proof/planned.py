@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.files import is_file
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json
 from server_capacity.costs.price import Price
@@ -27,7 +28,8 @@ class Planned:
 
     ``file``: the fleet_plan.json; ``limits``: all that were searched for, and ``limit`` the one that gave out first;
     ``correlation``: its dispersion and slope, None where the search did not tell; ``endpoint``: as the search had it.
-    ``price``: of an hour of an instance, None where the plan has none.
+    ``price``: of an hour of an instance, None where the plan has none. ``exit_code``: the plan's; ``warnings``: clauses
+    on what its search leaves open.
     """
 
     file: Path
@@ -39,6 +41,8 @@ class Planned:
     endpoint: Mapping[str, Any]
     factories_file: Path | None
     price: Price | None = None
+    exit_code: int = OK
+    warnings: tuple[str, ...] = ()
 
     @property
     def instance_type(self) -> str | None:
@@ -96,7 +100,7 @@ def read_planned(path: Path) -> Planned:
             raise BenchmarkError(
                 f"{file}: plans {len(endpoints)} endpoints, and one is proven at a time.", "Plan each on its own."
             )
-        return _planned(file, endpoints[0])
+        return _planned(file, endpoints[0], data["exit_code"])
     except UNREADABLE as error:
         raise foreign(file, error) from None
 
@@ -108,7 +112,7 @@ def _no_plan(path: Path) -> BenchmarkError:
     )
 
 
-def _planned(file: Path, found: Mapping[str, Any]) -> Planned:
+def _planned(file: Path, found: Mapping[str, Any], exit_code: int) -> Planned:
     one, instances, target = found["per_instance"], int(found["chosen"]["instances"]), float(found["target_rps"])
     told = found.get("correlation")
     factories = found.get("factories_file")
@@ -122,6 +126,8 @@ def _planned(file: Path, found: Mapping[str, Any]) -> Planned:
         dict(found.get("endpoint") or {}),
         None if factories is None else Path(factories),
         _price(found["chosen"].get("cost")),
+        exit_code,
+        tuple(map(str, found.get("warnings") or ())),
     )
 
 

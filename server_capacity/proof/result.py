@@ -10,10 +10,12 @@ from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wording import counted, length_text, percent_text
 from server_capacity.plan.remarks import instances_text
 from server_capacity.plan.totals import load_text
+from server_capacity.results.standing import inherited, left_behind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from inference_benchmarker.wave.wave import Wave
     from server_capacity.capacity.question import Question
     from server_capacity.proof.judging import Proven
     from server_capacity.proof.length import Length
@@ -22,12 +24,23 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 
-def content(question: Question, planned: Planned, length: Length, proven: Proven, **more: Any) -> dict[str, Any]:
-    """The object of proof.json. Rates in requests/s, times in seconds; ``more``: keys that others fill in."""
+def content(
+    question: Question,
+    planned: Planned,
+    length: Length,
+    proven: Proven,
+    *,
+    ended_early: str | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """The object of proof.json. Rates in requests/s, times in seconds; ``more``: keys that others fill in.
+
+    ``ended_early``: why the wave was not sent to its end.
+    """
     confirmed = proven.confirmed
     wave, aim = confirmed.wave, planned.aim
     told = confirmed.to_json(question)
-    outcome = "interrupted" if wave.interrupted else proven.judgement
+    outcome = _outcome(proven, ended_early)
     data = {
         "schema_version": SCHEMA_VERSION,
         "created": wave.window.to_json()["start"],
@@ -35,6 +48,8 @@ def content(question: Question, planned: Planned, length: Length, proven: Proven
         "exit_code": _exit_code(outcome, by_client=bool(confirmed.spoilt) and not confirmed.by_server),
         "reason": confirmed.spoilt,
         "plan": str(planned.file),
+        "plan_exit_code": planned.exit_code,
+        "warnings": list(planned.warnings),
         "name": planned.name,
         "endpoint": question.endpoint,
         "instance_type": planned.instance_type,
@@ -42,7 +57,8 @@ def content(question: Question, planned: Planned, length: Length, proven: Proven
         "target_rps": aim.target_rps,
         "length": length.to_json(),
         "sent": wave.ledger.sent,
-        "sent_s": wave.window.stopped_at_ns / NS if wave.window.stopped_at_ns is not None else length.seconds,
+        "sent_s": _sent_s(wave, length),
+        "ended_early": ended_early,
         "backlog": proven.backlog,
         "limits": proven.limits_json(question, planned),
         "latency": _times(proven),
@@ -50,7 +66,26 @@ def content(question: Question, planned: Planned, length: Length, proven: Proven
         "directory": told["directory"],
         **more,
     }
+    return concluded(data)
+
+
+def concluded(data: dict[str, Any]) -> dict[str, Any]:
+    """The object with the exit code and the first line that follow from all that it tells by now."""
+    data = {**data, "exit_code": inherited(data)}
     return {**data, "headline": headline(data)}
+
+
+def _outcome(proven: Proven, ended_early: str | None) -> str:
+    """The outcome; a wave that was not sent to its end never holds."""
+    if proven.confirmed.wave.interrupted:
+        return "interrupted"
+    return "cannot_tell" if ended_early and proven.judgement == "holds" else proven.judgement
+
+
+def _sent_s(wave: Wave, length: Length) -> float:
+    window = wave.window
+    ended_ns = window.planned_ns if window.stopped_at_ns is None else window.stopped_at_ns
+    return length.seconds if ended_ns is None else ended_ns / NS
 
 
 def _exit_code(outcome: str, *, by_client: bool) -> int:
@@ -67,7 +102,17 @@ def _times(proven: Proven) -> dict[str, float | None] | None:
 
 
 def headline(data: Row) -> str:
-    """The answer in one line.
+    """The answer in one line, with what its plan leaves open and what was left behind."""
+    told = list(data.get("warnings") or [])
+    if not told and data.get("plan_exit_code"):
+        told = [f"it has exit code {data['plan_exit_code']}"]
+    open_ones = [f"Its plan: {'; '.join(told)}."] if told else []
+    left = [f"{each[:1].upper()}{each[1:]}." for each in left_behind(data)]
+    return " ".join([_answer(data), *open_ones, *left])
+
+
+def _answer(data: Row) -> str:
+    """The answer itself.
 
     ``Holds: 3 instances of ml.m5.large served 200/s for 45 s within every limit.`` Where nobody knows how many
     instances there were, the endpoint is named in their place.
@@ -82,7 +127,7 @@ def headline(data: Row) -> str:
     if data["outcome"] == "holds":
         seconds = length_text(data["length"]["seconds"])
         return f"Holds: {fleet} served {load} for {seconds} within every limit{beside}."
-    why = _reason(data)
+    why = _reason(data) + (f" (ended after {length_text(data['sent_s'])})" if data.get("ended_early") else "")
     if data["outcome"] == "fails":
         return f"Fails: {fleet} did not hold {load}: {why}{beside}."
     return f"Cannot tell about {load} on {fleet}: {why}{beside}."
@@ -104,7 +149,9 @@ def _reason(data: Row) -> str:
         return str(data["reason"])
     if data["backlog"]:
         return f"requests came faster than answers, and {counted(data['backlog'], 'was', 'were')} left in the end"
-    row = next(row for row in data["limits"] if row["verdict"] == data["outcome"])
+    row = next((row for row in data["limits"] if row["verdict"] == data["outcome"]), None)
+    if row is None:
+        return str(data["ended_early"])
     if row.get("reason"):
         return f"{row['expression']}: {row['reason']}"
     if row["share_over"] is None:

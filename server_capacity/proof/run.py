@@ -13,6 +13,7 @@ from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.wave.run_dir import make_stamped_folder
 from server_capacity.plan.remarks import instances_text
 from server_capacity.plan.totals import load_text
+from server_capacity.proof.ending import ProofPilot
 from server_capacity.proof.folder import KIND, save
 from server_capacity.proof.judging import judged
 from server_capacity.proof.length import length_of
@@ -53,10 +54,11 @@ def prove(question: Question, planned: Planned, waves: Waves, **more: Any) -> di
     waves.say(f"The plan: {load_text(aim.target_rps)} on {fleet}. {length.sentence()}")
     with counting_interrupts() as interrupts:
         plan = _wave_plan(question, planned, length.seconds, length.warmup_s, waves.folder)
-        wave = waves.confirm(plan)
+        pilot = ProofPilot(question, planned, length)
+        wave = waves.prove(plan, pilot)
         waiting = [wave]
         told = until_interrupted(lambda: waves.server.wait(waiting, interrupts), interrupts) or waiting
-        data = content(question, planned, length, judged(question, planned, told[0]), **more)
+        data = content(question, planned, length, judged(question, planned, told[0]), ended_early=pilot.why, **more)
         save(waves.folder, data)
     return data
 
@@ -75,4 +77,4 @@ def _wave_plan(question: Question, planned: Planned, seconds: float, warmup_s: f
     rate = planned.aim.target_rps
     workers = max(question.plan.workers, min(question.most_workers, math.ceil(rate / RPS_A_WORKER)))
     plan = question.confirmation(rate, seconds, workers, folder)
-    return replace(plan, warmup_s=Decimal(f"{warmup_s:.3f}"))
+    return replace(plan, load=question.load(rate, steered=True), warmup_s=Decimal(f"{warmup_s:.3f}"))

@@ -50,12 +50,16 @@ def _share(value: float | None) -> str:
 
 def _notes(data: Proof) -> Iterator[str]:
     length = data["length"]
-    yield from _folded(
-        f"{data['sent']:,} requests in {length_text(data['sent_s'])}, after {length_text(length['warmup_s'])} that "
-        f"count for nothing: that rejects a plan that is one instance short in {length['rejects_one_short']:.0%} of "
-        f"cases, and holds a right one in {length['holds_if_right']:.0%}. The intervals know that slow requests "
-        "come in bursts."
-    )
+    sent = f"{data['sent']:,} requests in {length_text(data['sent_s'])}"
+    warmed = f"after {length_text(length['warmup_s'])} that count for nothing"
+    if early := data.get("ended_early"):
+        yield from _folded(f"{sent} of {length_text(length['seconds'])}, {warmed}. It ended early: {early}.")
+    else:
+        yield from _folded(
+            f"{sent}, {warmed}: that rejects a plan that is one instance short in {length['rejects_one_short']:.0%} of "
+            f"cases, and holds a right one in {length['holds_if_right']:.0%}. The intervals know that slow requests "
+            "come in bursts."
+        )
     if data["latency"] is not None:
         told = (f"{name} {duration_text(value)}" for name, value in data["latency"].items() if value is not None)
         yield f"{INDENT}Times: {', '.join(told)}"

@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.decoded import decoded
+from server_capacity.results.standing import inherited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -187,6 +188,12 @@ def _of_proof(found: ProofResult) -> Iterator[str]:
         yield f"its exit code is 0, and its outcome {found.outcome.replace('_', ' ')}"
     if found.exit_code == 130 and found.outcome != "interrupted":
         yield f"its exit code is 130, and its outcome {found.outcome.replace('_', ' ')}"
+    if found.outcome == "holds" and found.ended_early is not None:
+        yield "it holds, and ended early"
+    told = ("exit_code", "plan_exit_code", "clean_up", "suspended")
+    code = inherited({name: getattr(found, name) for name in told})
+    if found.plan_exit_code is not None and code != found.exit_code:  # an older version inherited nothing
+        yield f"its exit code is {found.exit_code}, and that of its plan or of what it left behind {code}"
     if found.outcome == "holds" and any(row.verdict != "holds" for row in found.limits):
         yield "it holds, and a limit does not"
     for row in found.limits:

@@ -58,7 +58,11 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class ProofResult:
-    """All that a proof tells. ``plan_exit_code``: of the plan that it is a proof of."""
+    """All that a proof tells.
+
+    ``plan_exit_code`` and ``warnings``: of the plan that it is a proof of. ``ended_early``: why its wave was not sent
+    to its end, None where it was.
+    """
 
     schema_version: Version
     outcome: Literal["holds", "fails", "cannot_tell", "interrupted"]
@@ -71,6 +75,7 @@ class ProofResult:
     reason: str | None = None
     plan: str | None = None
     plan_exit_code: ExitCode | None = None
+    warnings: list[str] = field(default_factory=list)
     name: str | None = None
     endpoint: Endpoint | None = None
     instance_type: str | None = None

@@ -22,7 +22,7 @@ EARLY = "The search ended early: "
 def standing(found: Found) -> dict[str, Any]:
     """The keys ``ended``, ``confirmed`` and ``exit_code`` of a search, also of one that was stored without them."""
     ended, confirmed, code = ended_of(found), confirmed_of(found), int(found["exit_code"])
-    if ended == "early" or found.get("clean_up") == "failed":
+    if ended == "early" or any(left_behind(found)):
         code = worst_exit_code(code, INVALID)
     elif code == OK and confirmed != "holds":
         code = MISSED
@@ -43,6 +43,21 @@ def confirmed_of(found: Found) -> str | None:
     return waves[-1].get("verdict") if waves else None
 
 
+def inherited(found: Found) -> int:
+    """The exit code of a proof: its own, its plan's and that of what it left behind, whichever is the gravest."""
+    left = INVALID if any(left_behind(found)) else OK
+    return worst_exit_code(int(found["exit_code"]), found.get("plan_exit_code") or OK, left)
+
+
+def left_behind(found: Found) -> Iterator[str]:
+    """Clauses on what was made or changed for it, and may be so still; nothing where all is as it was before."""
+    if found.get("clean_up") == "failed":
+        yield "not everything that was made for it was removed"
+    suspended = found.get("suspended")
+    if suspended and not suspended.get("put_back"):
+        yield "scaling that was suspended for it is not put back"
+
+
 def warnings_of(found: Found) -> Iterator[str]:
     """Clauses on what a search leaves open, for whoever builds on it: ``its search ended early: ...``."""
     ended = ended_of(found)
@@ -56,8 +71,7 @@ def warnings_of(found: Found) -> Iterator[str]:
     elif verdict != "holds":
         yield "no wave confirmed it"
     yield from _violated(found)
-    if found.get("clean_up") == "failed":
-        yield "not everything that its search made was removed"
+    yield from (f"its search: {each}" for each in left_behind(found))
 
 
 def _why_early(found: Found) -> str:

@@ -106,8 +106,8 @@ class TestUndo:
     def test_a_command_is_given_as_a_list_or_as_it_stands_in_the_file(self) -> None:
         """For an endpoint that is none of AWS's: no region is asked for."""
         undo = CommandLine(("kubectl", "delete", "pod", "p"))
-        for given in (list(undo.arguments), undo.to_json()):
-            assert undo_given(given, None) == undo
+        for each in (list(undo.arguments), undo.to_json()):
+            assert undo_given(each, None) == undo
 
     @pytest.mark.parametrize(
         ("given", "told"),
