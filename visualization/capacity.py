@@ -117,7 +117,8 @@ def _told(capacity: Capacity) -> Iterator[str]:
     if capacity.unit == "/s":
         yield {"poisson": "Poisson arrivals", "constant": "evenly spaced arrivals"}.get(str(facts.get("arrivals")), "")
     if (seconds := capacity.number("load_s")) is not None:
-        yield f"{length_text(seconds)} of load"
+        void_s = capacity.number("void_s") or 0.0
+        yield f"{length_text(seconds)} of load" + (f", {length_text(void_s)} void" if void_s else "")
     if isinstance(facts.get("created"), str):
         yield f"{facts['created'][:16].replace('T', ' ')} UTC"
 

@@ -82,6 +82,11 @@ class Explored:
         """Seconds in which something was sent."""
         return sum(row.stretch.seconds for row in self.rows if row.stretch.rate > 0)
 
+    @property
+    def void_s(self) -> float:
+        """Those of them that count for nothing."""
+        return sum(row.stretch.seconds for row in self.rows if row.stretch.rate > 0 and row.stretch.void)
+
     def add(self, wave: Wave, stages: Iterable[Counted]) -> None:
         """Another wave, with its stages by the wave's own clock and numbers."""
         number, start_s = self.next_place

@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 def progress_text(
     limits: Sequence[Limit], stretches: Sequence[Stretch], time_s: float | None, *, in_users: bool = False
 ) -> str:
-    """``34 of 60 s: 176/s (above), between 160 and 190/s``."""
+    """``34 of 60 s: 176/s (above), between 160 and 190/s``; what is void comes on top: ``34 of 60 s and 8 s void``."""
     loads = [stretch for stretch in stretches if stretch.rate > 0]
-    spent = sum(stretch.seconds for stretch in loads)
+    void = sum(stretch.seconds for stretch in loads if stretch.void)
+    spent = sum(stretch.seconds for stretch in loads) - void
     running, unit = stretches[-1], " users" if in_users else "/s"
     doing = f"{running.rate:,.4g}{unit} ({running.purpose})" if running.rate else "a pause until nothing is in flight"
     of = "" if time_s is None else f" of {time_s:.0f}"
-    return f"{spent:.0f}{of} s: {doing}{_between(limits, loads, unit)}"
+    beside = f" and {void:.0f} s void" if round(void) else ""
+    return f"{spent:.0f}{of} s{beside}: {doing}{_between(limits, loads, unit)}"
 
 
 def _between(limits: Sequence[Limit], loads: Sequence[Stretch], unit: str) -> str:

@@ -55,6 +55,7 @@ def content(
         "precision_asked": question.settings.precision,
         "time_asked_s": question.settings.time_s,
         "load_s": explored.load_s,
+        "void_s": explored.void_s,
         "workers": explored.workers,
         "limits": [
             {**_limit(limit, answer), **_at_low(place, confirmed, question)}

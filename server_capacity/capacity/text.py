@@ -19,6 +19,7 @@ from inference_benchmarker.wording import (
     metric_text,
     percent_text,
 )
+from server_capacity.capacity.agreement import to_plan_with, undecided
 from server_capacity.capacity.by_time import slower
 from server_capacity.capacity.generation_text import cache_of_stretches, generation
 from server_capacity.capacity.headline import between, headline, rate_text, unit_of
@@ -88,7 +89,7 @@ def _confidence(found: Found) -> Iterator[str]:
 
 def _windows(found: Found) -> Iterator[str]:
     windows = found.get("windows")
-    if windows and windows.get("share") is not None and (windows.get("windows") or not _undecided(found)):
+    if windows and windows.get("share") is not None and (windows.get("windows") or not undecided(found)):
         counted_in = f" ({windows['kept']} of {windows['windows']} measured)" if windows.get("windows") else _BY_BURSTS
         seconds = length_text(windows["seconds"])
         share = percent_text(windows["share"]) if windows.get("windows") else _foretold(windows["share"])
@@ -168,6 +169,8 @@ def _notes(found: Found) -> Iterator[str]:
         yield f"Every limit was also kept from {low} to {high}, above a rate that broke one;"
         yield "  why is not known."
     yield from _slower(found)
+    if void_s := found.get("void_s"):
+        yield f"It sent load for {length_text(found['load_s'])}, of which {length_text(void_s)} count for nothing."
     memory = found.get("memory")
     if memory and memory.get("differ", True):
         below, above = (
@@ -214,30 +217,13 @@ def _model(found: Found) -> Iterator[str]:
     at = twin.get("confirmed_at")
     where = f"it fits a later wave at {rate_text(at, None, unit)}" if at else "no later wave was compared with it"
     yield from _folded(f"By the model {rate}{around}; {where}.")
-    yield from _folded_if(_disagreement(found))
+    yield from _folded_if(to_plan_with(found))
     service = twin["service"]
     kind = f" ({service['kind']}, CV {service['cv']:.2g})" if service.get("kind") else ""
     beside = f", {duration_text(twin['overhead_s'])} beside them" if twin.get("overhead_s") else ""
     servers = counted(twin["servers"], "server", "servers")
     yield f"{INDENT}The model: {servers} of {duration_text(service['mean'])}{kind}{beside}."
     yield from (f"{INDENT}  {line}" for line in _what_if(twin.get("what_if") or {}, unit))
-
-
-def _disagreement(found: Found) -> str:
-    """The number to plan with where count and model disagree; empty where their intervals have a part in common."""
-    count, model, unit = found.get("interval"), found["twin"].get("interval"), unit_of(found)
-    if not count or not model or (count["low"] <= model["high"] and model["low"] <= count["high"]):
-        return ""
-    if _undecided(found):
-        return "The count and the model disagree, and no wave confirmed the count: plan with neither."
-    low = rate_text(count["low"], count, unit)
-    return f"The count and the model disagree. Plan with {low}, the lower end of the count: it was measured."
-
-
-def _undecided(found: Found) -> bool:
-    """Tells whether a wave at the lower end did not hold, of those that nothing spoilt."""
-    told = [wave for wave in found.get("confirmation") or [] if not wave.get("spoilt")]
-    return bool(told) and told[-1]["verdict"] != "holds"
 
 
 def _folded_if(sentence: str) -> list[str]:

@@ -12,6 +12,7 @@ from inference_benchmarker.errors import refuse
 from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.typed import require
 from inference_benchmarker.wording import length_text
+from server_capacity.capacity.agreement import planned_with
 from server_capacity.capacity.headline import rate_text, unit_of
 from server_capacity.plan.asked import MOST_INSTANCES
 from server_capacity.results.standing import standing, warnings_of
@@ -155,6 +156,8 @@ class Measured:
                 "theirs at the lower end, and arrivals that do not wait may need more instances."
             )
         yield from self._warnings()
+        if apart := planned_with(self.data):
+            yield apart
         if self.data.get("limit") == KEEPS_UP:
             yield 'It was searched without --slo: "holds" is only what it keeps up with. --slo "p99<500ms" says more.'
         if self.tied:

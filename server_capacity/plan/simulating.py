@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from server_capacity.capacity.agreement import disagree
 from server_capacity.fleet.block import Chosen, simulations
 from server_capacity.fleet.demand import Recorded, Step, Steps
 from server_capacity.plan.sizing import ALARM_S
@@ -35,6 +36,8 @@ def simulation(case: Case, plan: Plan, *, compare: bool) -> dict[str, Any] | Non
     known = case.seconds_to_create
     if not plan["linear"]:
         return _not_simulated(f"its instances do not add up: {case.main.not_linear}")
+    if disagree(case.main.data):
+        return _not_simulated("the search's count and its queueing model, which would be simulated, disagree")
     if known is None:
         return _not_simulated("how long an instance takes until it serves is not known: give --seconds-to-create")
     requests = _requests(demand)

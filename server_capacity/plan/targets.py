@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.units import MAX_SECONDS
+from server_capacity.capacity.agreement import disagree
 from server_capacity.cloudwatch.instance_types import vcpus
 from server_capacity.fleet.demand import Step, Steps
 from server_capacity.fleet.policies import CpuUse, Fixed
@@ -70,7 +71,7 @@ def _latency_s(plan: Plan, search: Measured, rps: float) -> float | str:
     At a higher rate, as the interval's lower end is, requests wait longer: a target from there asks for more use.
     """
     service = Service.of({**search.data, "endpoint": {**search.endpoint, "instances": search.instances}})
-    if not isinstance(service, str) and rps < service.most:
+    if not isinstance(service, str) and not disagree(search.data) and rps < service.most:
         return _modelled_s(service, plan, rps)
     found = _between_s(search, rps * search.instances)
     return "the mean latency was not measured around the planned rate" if found is None else found

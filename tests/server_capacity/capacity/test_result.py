@@ -118,6 +118,8 @@ def test_what_counts_for_nothing_is_no_point_of_the_curve() -> None:
 
     assert data["curve"] == []
     assert {row["void"] for row in data["stretches"]} == {"the client was the limit"}
+    assert data["void_s"] == data["load_s"] > 0
+    assert content(question(), explored(), FOUND, [])["void_s"] == 0
 
 
 def test_errors_of_all_waves_are_counted_once() -> None:

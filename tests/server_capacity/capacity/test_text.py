@@ -100,7 +100,10 @@ def test_what_is_not_known_is_left_out(key: str) -> None:
 
 
 def test_what_counts_for_nothing_says_why() -> None:
-    text = to_text(found(stretches=[stretch(0, 50), stretch(7, 60, void="the client was the limit")]))
+    stretches = [stretch(0, 50), stretch(7, 60, void="the client was the limit")]
+    text = to_text(found(stretches=stretches, load_s=150.0, void_s=22.0))
+    assert "It sent load for 2 min 30 s, of which 22 s count for nothing." in text
+    assert "of which" not in to_text(found(stretches=stretches[:1], load_s=150.0, void_s=0.0))
 
     assert "✗ 7 counts for nothing: the client was the limit." in text
 

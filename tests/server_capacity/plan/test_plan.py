@@ -25,6 +25,7 @@ from server_capacity.plan.mix import read_mix
 from server_capacity.plan.remarks import simulated_remarks
 from server_capacity.plan.simulating import simulation
 from server_capacity.plan.sizing import Between, CannotTellError, Linear, floored, law_of, safety_factor
+from server_capacity.plan.targets import targets_of
 from server_capacity.plan.text import WIDTH, to_text
 from server_capacity.plan.totals import content, total_cost
 from tests.capacities import found
@@ -711,3 +712,41 @@ def test_a_search_without_a_limit_says_what_it_holds() -> None:
     made = planned(search(100.0, limit="keeps up"), target_rps=1000)
     assert 'searched without --slo: "holds" is only what it keeps up with' in told(made)
     assert ", which it keeps up with. The plan rests" in " ".join(to_text(whole(made)).split())
+
+
+@pytest.mark.parametrize(
+    ("model", "verdict", "said"),
+    [
+        (
+            {"low": 130.0, "high": 160.0},
+            "holds",
+            "The count (100 to 107/s) and the queueing model (130 to 160/s) disagree. The plan rests on 100/s, the lower "
+            "end of the count: the count is of requests that were sent, and the model computes what was not.",
+        ),
+        (
+            {"low": 60.0, "high": 80.0},
+            "fails",
+            "The count (100 to 107/s) and the queueing model (60 to 80/s) disagree. No wave confirmed the count "
+            "either: search again before you deploy it.",
+        ),
+        ({"low": 105.0, "high": 160.0}, "holds", ""),
+    ],
+)
+def test_a_plan_says_which_number_it_rests_on_where_count_and_model_disagree(
+    model: dict[str, float], verdict: str, said: str
+) -> None:
+    """Nothing of such a model is simulated, and no target is taken from it."""
+    wave = {"rate": 100.0, "seconds": 60.0, "verdict": verdict, "limits": []}
+    twin = {**TWIN, "rate": model["low"], "interval": model}
+    measured_at = [{"rate": rate, "mean": 0.5} for rate in (60.0, 100.0)]
+    told = search(100.0, twin=twin, limits=[LIMIT], confirmation=[wave], curve=measured_at)
+    made = case(told, stages=(Stage.parse("50:1m"),), target_rps=100, seconds_to_create=60)
+    plan = endpoint_plan(made)
+    assert isinstance(plan, dict)
+    assert [each for each in plan["remarks"] if "queueing model" in each] == ([said] if said else [])
+    found = simulation(made, plan, compare=False)
+    assert found is not None
+    assert ("disagree" in str(found["reason"])) == bool(said)
+    in_flight = targets_of(plan, made.main).concurrency
+    assert isinstance(in_flight, float)
+    assert (in_flight > 30) == bool(said), "70/s of half a second, as measured, or of about 20 ms"
