@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
 
+from inference_benchmarker.embedded.aws.boto3_settings import isolated
+
 if TYPE_CHECKING:
+    import pytest
+
     from inference_benchmarker.embedded.running import RunningEndpoint
+
+PART = {":event-type": "PayloadPart", ":content-type": "application/octet-stream", ":message-type": "event"}
+"""The headers of a part of a stream."""
 
 
 def client(endpoint: RunningEndpoint, service: str) -> Any:
@@ -24,3 +32,13 @@ def client(endpoint: RunningEndpoint, service: str) -> Any:
 
 def runtime(endpoint: RunningEndpoint) -> Any:
     return client(endpoint, "sagemaker-runtime")
+
+
+def isolate(patch: pytest.MonkeyPatch) -> None:
+    """Credentials and region, and nothing of the machine's own settings."""
+    for name in [*os.environ]:
+        if name.startswith("AWS_"):
+            patch.delenv(name)
+    for name, value in isolated({}, "http://unused").items():
+        if not name.startswith("AWS_ENDPOINT_URL"):
+            patch.setenv(name, value)

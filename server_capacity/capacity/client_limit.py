@@ -51,7 +51,8 @@ def lag_limit_s(question: Question, median_s: float) -> float:
 def spoilt(question: Question, wave: Wave) -> str:
     """Why an ordinary wave tells nothing of its endpoint, in the words of its findings; empty where it does.
 
-    Late arrivals spoil it even where they are no evidence against the client: a search sends the wave again.
+    Late arrivals spoil it even where they are no evidence against the client: a search sends the wave again, unless
+    every limit was kept in spite of them.
     """
     lag, typical = wave.summary.lag, wave.summary.ttft or wave.summary.latency
     for finding in wave.verdict.findings:
@@ -61,6 +62,16 @@ def spoilt(question: Question, wave: Wave) -> str:
         elif finding.severity == "invalid":
             return finding.measured
     return ""
+
+
+def late_alone(question: Question, wave: Wave) -> bool:
+    """Tells whether the client was late at worst, where lateness counts as the endpoint's.
+
+    Response times have it in them, and what is sent in clumps waits longer: it speaks against a rate, never for it.
+    """
+    codes = {finding.code for finding in wave.verdict.findings if finding.severity == "invalid"}
+    timed = (limit.metric for limit in question.limits if limit.bound_s is not None)
+    return codes <= {SCHEDULE_LAG} and all(metric == "response_time" for metric in timed)
 
 
 @dataclass(frozen=True, slots=True)

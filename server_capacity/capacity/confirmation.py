@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.verdict.server.limits_kept import held_against
 from inference_benchmarker.wording import duration_text, number_text, percent_text
-from server_capacity.capacity.client_limit import spoilt
+from server_capacity.capacity.client_limit import late_alone, spoilt
 from server_capacity.capacity.counting import counted
 from server_capacity.search.user_limits import UserLimit, judge_user
 
@@ -107,7 +107,9 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: Explored
     limits = enumerate(question.limits)
     judged = tuple(judge(limit, *totals(stage, place), _spread(answer, limit)) for place, limit in limits)
     judged += judged_users(question, stage)
-    return Confirmed(wave, stage, judged, spoilt(question, wave), soak=question.soak_s is not None)
+    held_though_late = wave.verdict.valid and late_alone(question, wave) and set(judged) == {"holds"}
+    why = "" if held_though_late else spoilt(question, wave)
+    return Confirmed(wave, stage, judged, why, soak=question.soak_s is not None)
 
 
 def wave_at(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.verdict.client.worker import SCHEDULE_LAG
-from server_capacity.capacity.client_limit import spoilt
+from server_capacity.capacity.client_limit import late_alone, spoilt
 from server_capacity.capacity.confirmation import USUAL_DISPERSION, Confirmed, judge, judged_users, totals
 from server_capacity.capacity.counting import counted
 from server_capacity.capacity.standing_still import disturbances
@@ -58,23 +57,13 @@ def judged(question: Question, planned: Planned, wave: Wave) -> Proven:
     backlog = _backlog(stage.stretch)
     judgements = tuple(_judged(limit, *totals(stage, place), planned) for place, limit in enumerate(question.limits))
     judgements += judged_users(question, stage)
-    held_though_late = _late_alone(wave, question) and not backlog and set(judgements) == {"holds"}
+    held_though_late = late_alone(question, wave) and not backlog and set(judgements) == {"holds"}
     dropped_by_server = backlog and wave.verdict.limited_by == "server"  # what the client dropped is the backlog
     why = "" if held_though_late or dropped_by_server else spoilt(question, wave)
     disturbed = disturbances([wave])
     of_server = disturbed[0].reason if disturbed and not why else ""
     confirmed = Confirmed(wave, stage, judgements, why or of_server, by_server=bool(of_server))
     return Proven(confirmed, 0 if confirmed.spoilt else backlog)
-
-
-def _late_alone(wave: Wave, question: Question) -> bool:
-    """Tells whether the client was late and nothing worse, where lateness counts as the endpoint's.
-
-    Response times have it in them, and what is sent in clumps waits longer: it speaks against the plan, never for it.
-    """
-    codes = {finding.code for finding in wave.verdict.findings if finding.severity == "invalid"}
-    timed = (limit.metric for limit in question.limits if limit.bound_s is not None)
-    return codes == {SCHEDULE_LAG} and all(metric == "response_time" for metric in timed)
 
 
 def _judged(limit: Limit, of: int, over: int, planned: Planned) -> Judgement:

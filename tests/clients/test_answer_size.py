@@ -20,7 +20,7 @@ from inference_benchmarker.clients.event_stream import FrameReader
 from inference_benchmarker.clients.sse import EndlessLineError
 from inference_benchmarker.embedded.protocols.event_stream import frame
 from inference_benchmarker.records.error_key import error_key
-from tests.clients.test_sagemaker_client import PART, isolate
+from tests.boto3_runtime import PART, isolate
 from tests.growth import grows_with_size
 from tests.scripted_server import ScriptedServer, answer, chunked_head, chunks
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import struct
 import time
 import zlib
@@ -27,11 +26,11 @@ from hypothesis import strategies as st
 from inference_benchmarker.clients import SageMakerClient, signing
 from inference_benchmarker.clients.event_stream import FrameReader
 from inference_benchmarker.clients.signing import Signer
-from inference_benchmarker.embedded.aws.boto3_settings import isolated
 from inference_benchmarker.embedded.config import EndpointConfig
 from inference_benchmarker.embedded.protocols.event_stream import frame
 from inference_benchmarker.embedded.running import start
 from inference_benchmarker.records.error_key import error_key
+from tests.boto3_runtime import PART, isolate
 from tests.scripted_server import CLOSE, RESET, Script, ScriptedServer, answer, chunked_head, chunks
 
 if TYPE_CHECKING:
@@ -40,18 +39,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 0.4
 NOW = datetime(2026, 11, 2, 23, 59, 59, tzinfo=UTC)
-PART = {":event-type": "PayloadPart", ":content-type": "application/octet-stream", ":message-type": "event"}
 ABC = frame(PART, b"abc")
-
-
-def isolate(patch: pytest.MonkeyPatch) -> None:
-    """Credentials and region, and nothing of the machine's own settings."""
-    for name in [*os.environ]:
-        if name.startswith("AWS_"):
-            patch.delenv(name)
-    for name, value in isolated({}, "http://unused").items():
-        if not name.startswith("AWS_ENDPOINT_URL"):
-            patch.setenv(name, value)
 
 
 @pytest.fixture(autouse=True)

@@ -306,7 +306,8 @@ def test_a_preset_reads_a_real_server(prometheus: str, wave: Interval, monkeypat
     assert found["time"].statistics["Average"] == pytest.approx(0.004, rel=0.01)
     assert found["time"].bounds == {"Minimum": "at_least", "Maximum": "at_most"}
     assert (found["time"].statistics["Minimum"], found["time"].statistics["Maximum"]) == (0.0025, 0.005)
-    assert all(row.complete and row.series for row in found.values())
+    told = {name: (row.complete, row.reason, len(row.series)) for name, row in found.items()}
+    assert all(complete and points for complete, _, points in told.values()), told
 
 
 @pytest.mark.process

@@ -720,8 +720,8 @@ def test_a_search_without_a_limit_says_what_it_holds() -> None:
         (
             {"low": 130.0, "high": 160.0},
             "holds",
-            "The count (100 to 107/s) and the queueing model (130 to 160/s) disagree. The plan rests on 100/s, the lower "
-            "end of the count: the count is of requests that were sent, and the model computes what was not.",
+            "The count (100 to 107/s) and the queueing model (130 to 160/s) disagree. The plan rests on 100/s, the "
+            "lower end of the count: the count is of requests that were sent, and the model computes what was not.",
         ),
         (
             {"low": 60.0, "high": 80.0},

@@ -20,7 +20,7 @@ from server_capacity.proof.judging import judged
 from server_capacity.proof.length import bursts_of, length_of
 from server_capacity.proof.result import concluded, content
 from server_capacity.results.checked import check_proof
-from tests.server_capacity.proof.test_judging import LIMITS, PLANNED, QUESTION, RATE, proof, ran
+from tests.proofs import LIMITS, PLANNED, QUESTION, RATE, proof, ran
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,50 @@
+"""A plan, and waves that prove it or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inference_benchmarker.plan.slo import Slo
+from server_capacity.capacity.question import Question
+from server_capacity.proof.evidence import Aim
+from server_capacity.proof.judging import judged
+from server_capacity.proof.length import length_of
+from server_capacity.proof.planned import Planned
+from server_capacity.proof.result import content
+from server_capacity.search.limits import limits_of
+from server_capacity.search.settings import Settings
+from tests.waves import open_plan, wave
+
+if TYPE_CHECKING:
+    from inference_benchmarker.wave.wave import Wave
+
+RATE, SECONDS, INSTANCES = 200, 60, 3
+SLOS = (Slo.parse("p99<100ms"),)
+LIMITS = limits_of(SLOS, 0.95)
+QUESTION = Question(open_plan(slos=SLOS), LIMITS, Settings(), 2, endpoint={"name": "mine", "instances": INSTANCES})
+PLANNED = Planned(
+    Path("p/fleet_plan.json"),
+    "e",
+    Aim(RATE, INSTANCES, 0.95, 70.0),
+    ("p99<100ms", "success>=0.95"),
+    "p99<100ms",
+    {"dispersion": 20.0, "slope": 15.0},
+    {"instance_type": "ml.m5.large"},
+    None,
+)
+
+
+def ran(share: float, **more: Any) -> Wave:
+    """A wave at the target, of which so large a share takes 200 ms, the rest 20 ms."""
+    times = np.full((SECONDS, RATE), 0.02)
+    number = round(share * times.size)
+    times.ravel()[np.linspace(0, times.size - 1, number, dtype=int)] = 0.2
+    return wave(times, slos=SLOS, **more)
+
+
+def proof(of: Wave, planned: Planned = PLANNED) -> dict[str, Any]:
+    length = length_of(planned, LIMITS, None)
+    return content(QUESTION, planned, length, judged(QUESTION, planned, of))
