@@ -12,6 +12,12 @@ from pathlib import Path, PurePosixPath
 ROOT = Path("/")
 _IDLE = (3, 4)  # idle and iowait, among the columns of a line of /proc/stat
 _STEAL = 7
+_UNLIMITED = 1 << 60  # version 1 writes nearly 2**63 where there is no limit, version 2 the word max
+# of version 2 and of version 1: the limit, what is used, and what of it are a file's pages that can be had at once
+_MEMORY_FILES = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
 
 
 def read(path: Path) -> str | None:
@@ -71,8 +77,7 @@ class Throttling:
     """The time that CPU limits held back this process's cgroup, and those around it."""
 
     def __init__(self, root: Path = ROOT) -> None:
-        places = _cpu_cgroup(read(root / "proc/self/cgroup") or "", read(root / "proc/self/mountinfo") or "")
-        files = [root / place.relative_to("/") / "cpu.stat" for place in places]
+        files = [place / "cpu.stat" for place in _cgroup(root, "cpu")]
         self._files = [file for file in files if _throttled_s(read(file) or "") is not None]
 
     def seconds(self) -> float | None:
@@ -81,20 +86,44 @@ class Throttling:
         return sum(found) if found else None
 
 
-def _cpu_cgroup(cgroup: str, mountinfo: str) -> list[PurePosixPath]:
-    """The folder of this process's cgroup that limits CPU, then the folders around it, up to the mount.
+def cgroup_memory_left(root: Path = ROOT) -> int | None:
+    """The bytes that this process's cgroup, and those around it, may still take. None where none is limited.
 
-    ``cgroup`` has lines of ``id:controllers:path``; version 1 where a line names the controller cpu, else version 2,
+    Pages of files that were not used lately count as free, as the kernel takes them back first.
+    """
+    left = [_memory_left(folder) for folder in _cgroup(root, "memory")]
+    return min((each for each in left if each is not None), default=None)
+
+
+def _memory_left(folder: Path) -> int | None:
+    for limit, used, inactive in _MEMORY_FILES:
+        most, taken = integers(folder / limit), integers(folder / used)
+        if most and taken and most[0] < _UNLIMITED:
+            stat = dict(line.split(maxsplit=1) for line in (read(folder / "memory.stat") or "").splitlines())
+            return max(most[0] - taken[0] + int(stat.get(inactive, 0)), 0)
+    return None
+
+
+def _cgroup(root: Path, controller: str) -> list[Path]:
+    """The folder of this process's cgroup that limits CPU or memory, then the folders around it, up to the mount."""
+    places = _cgroup_places(read(root / "proc/self/cgroup") or "", read(root / "proc/self/mountinfo") or "", controller)
+    return [root / place.relative_to("/") for place in places]
+
+
+def _cgroup_places(cgroup: str, mountinfo: str, controller: str) -> list[PurePosixPath]:
+    """The same without the file system.
+
+    ``cgroup`` has lines of ``id:controllers:path``; version 1 where a line names the controller, else version 2,
     whose line names none. A mount's line is ``id parent device root place options... - type source options``.
     """
     paths = {names: path for _, names, path in (line.split(":", 2) for line in cgroup.splitlines())}
-    v1 = next((path for names, path in paths.items() if "cpu" in names.split(",")), None)
+    v1 = next((path for names, path in paths.items() if controller in names.split(",")), None)
     path = PurePosixPath(v1 or paths.get("", "/"))
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
         mount, place = (PurePosixPath(word) for word in before.split()[3:5])
         kind, *_, options = after.split()
-        if (kind == "cgroup" and "cpu" in options.split(",")) if v1 else kind == "cgroup2":
+        if (kind == "cgroup" and controller in options.split(",")) if v1 else kind == "cgroup2":
             inside = path.relative_to(mount) if path.is_relative_to(mount) else PurePosixPath()
             folder = place / inside
             return [folder, *(parent for parent in folder.parents if parent.is_relative_to(place))]

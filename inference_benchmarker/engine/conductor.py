@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.abort_watch import AbortWatch
 from inference_benchmarker.engine.disk import DiskWatch, free_bytes
+from inference_benchmarker.engine.memory_watch import MemoryWatch, available_bytes
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.plan.room import stored
 from inference_benchmarker.verdict.aborts import aborted_text
 from inference_benchmarker.wave.finalise import finalise
-from inference_benchmarker.wording import counted
+from inference_benchmarker.wording import counted, size_text
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.live import Undisturbed
@@ -34,6 +36,8 @@ BEGINNING_S = 120.0  # before its first word: sixty workers may be starting besi
 ABORT_S = 3.0  # what a second Ctrl-C leaves to the primary
 AT_ONCE_S = 1.5  # and a third, which may come in the same moment as the first two
 DISK_S = 5.0
+STOP_S = 0.1  # until a stop is in force, of which every worker heard
+MEMORY_S = 0.2  # in which a worker can take a hundred megabytes
 DEAD_DRAIN_S = 3.0  # what is in flight to an endpoint that takes no connection any more is hardly answered
 PAUSE_S = 1.0  # a pass that took longer stood still itself: that is no silence of the primary's
 WHERE_S = 1.5  # how long a worker that is being loaded may take to tell where it is
@@ -74,7 +78,8 @@ class Conductor:
         self._next_update = self._begun = now
         self._load_until = now + float(plan.load_timeout_s)
         self._disk = DiskWatch(str(run_dir.path))
-        self._next_ping = self._last_pass = self._next_disk = now
+        self._memory = MemoryWatch(plan.workers, available_bytes)
+        self._next_ping = self._last_pass = self._next_disk = self._next_memory = now
         self._aborted_at: float | None = None
         self._abort_watch = AbortWatch(plan)
         self._aborted = False
@@ -98,6 +103,7 @@ class Conductor:
             self._watch_workers()
             self._watch_loading()
             self._watch_disk()
+            self._watch_memory()
             self._ask_pilot()
             self._show()
             self._end_drain()
@@ -231,6 +237,25 @@ class Conductor:
         if warning := self._disk.look(now, free_bytes(self.run_dir.path), to_store):
             self._live.say(warning)
 
+    def _watch_memory(self) -> None:
+        """End the wave, with what is in flight, before a worker has all memory and the kernel kills one of them."""
+        now = time.monotonic()
+        if self._aborted or self._interrupts.count or now < self._next_memory:
+            return
+        self._next_memory = now + MEMORY_S
+        found = self._memory.look([worker.pid for worker in self._processes.workers], now)
+        if found is None:
+            return
+        number, size = found
+        if self._t0 is None:
+            file = self.plan.factories_file or self.plan.locust_file
+            raise BenchmarkError(
+                f"{file}: worker {number} took {size_text(size)} while it loaded it, and hardly any memory is left.",
+                "Use fewer --workers, load less in each, or use a machine with more memory.",
+            )
+        self._end_early(Aborted("", float(size), 0, 0, number))
+        self._drained_by = now + STOP_S  # what is in flight may be what grows
+
     def _place(self, number: int, file: str) -> str:
         """The innermost line of the user's file that a worker is in, if it can tell."""
         self._processes.workers[number].send_signal(signal.SIGUSR1)
@@ -277,11 +302,15 @@ class Conductor:
         aborted = self._abort_watch.look(self.spool_state.feed, self.spool_state.whole_seconds)
         if aborted is None:
             return
+        self._end_early(aborted)
+        self._live.say("Requests in flight are waited for.")
+        if aborted.by_dead_endpoint:
+            self._drained_by = time.monotonic() + DEAD_DRAIN_S
+
+    def _end_early(self, aborted: Aborted) -> None:
         self._aborted = True
         self._processes.tell_primary(f"aborted {json.dumps(aborted.to_json())}")
-        self._live.say(f"The wave is ended: {aborted_text(aborted)}. Requests in flight are waited for.")
-        if not aborted.condition:
-            self._drained_by = time.monotonic() + DEAD_DRAIN_S
+        self._live.say(f"The wave is ended: {aborted_text(aborted)}.")
 
     def _end_drain(self) -> None:
         if self._drained_by is not None and time.monotonic() >= self._drained_by:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.finding import Finding
-from inference_benchmarker.wording import counted, duration_text, length_text, percent_text
+from inference_benchmarker.wording import counted, duration_text, length_text, percent_text, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,14 +17,26 @@ if TYPE_CHECKING:
 
 DEAD_S = 3
 """An endpoint is dead where for at least so long each request failed before a connection stood."""
+LEAST_MEMORY = 0.1
+"""The wave ends where less is left of the memory that was free when its processes started: the kernel kills at 0."""
 
 
 def abort_findings(facts: WaveFacts) -> Iterator[Finding]:
-    """A threshold that was missed while the wave ran, so that it was not worth its time."""
+    """A threshold that was missed while the wave ran, so that it was not worth its time; or no memory was left."""
     aborted, stopped = facts.aborted, facts.window.stopped_at_ns
     if aborted is None or stopped is None:
         return
-    dead = not aborted.condition
+    if aborted.worker is not None:
+        yield Finding(
+            "worker_memory",
+            "invalid",
+            f"the wave was ended after {length_text(stopped / NS)}: {aborted_text(aborted)}",
+            f"{percent_text(LEAST_MEMORY)} of the memory that was free before",
+            "The kernel would have killed it, with its records. Look at what invoke keeps: whole answers, payloads, "
+            "sessions. Read large answers piece by piece, or use a machine with more memory.",
+        )
+        return
+    dead = aborted.by_dead_endpoint
     yield Finding(
         "aborted",
         "missed",
@@ -38,6 +50,8 @@ def abort_findings(facts: WaveFacts) -> Iterator[Finding]:
 
 def aborted_text(aborted: Aborted) -> str:
     """The last seconds of the wave in a few words."""
+    if aborted.worker is not None:
+        return f"worker {aborted.worker} took {size_text(int(aborted.measured or 0))}, and hardly any memory was left"
     requests = counted(aborted.requests, "request", "requests")
     if aborted.measured is None:
         return f"{requests} without a connection, over {aborted.over_s} s"

@@ -20,6 +20,7 @@ FindingCode = Literal[
     "late_arrivals",
     "loop_blocked",
     "heartbeats_missed",
+    "worker_memory",
     "worker_cpu",
     "payload_building",
     "payload_failed",

@@ -362,3 +362,50 @@ def busy_for(seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         pass
+
+
+@pytest.mark.parametrize(
+    ("files", "left"),
+    [
+        pytest.param(
+            {
+                "proc/self/cgroup": V1,
+                "proc/self/mountinfo": V1_MOUNTS,
+                "sys/fs/cgroup/memory/box/memory.limit_in_bytes": "1000\n",
+                "sys/fs/cgroup/memory/box/memory.usage_in_bytes": "700\n",
+                "sys/fs/cgroup/memory/box/memory.stat": "cache 90\ntotal_inactive_file 50\n",
+                "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+                "sys/fs/cgroup/memory/memory.usage_in_bytes": "5000\n",
+            },
+            350,
+            id="version 1",
+        ),
+        pytest.param(
+            {
+                "proc/self/cgroup": "0::/user.slice/run.scope\n",
+                "proc/self/mountinfo": V2_MOUNT.format(inside="/"),
+                "sys/fs/cgroup/user.slice/run.scope/memory.max": "max\n",
+                "sys/fs/cgroup/user.slice/run.scope/memory.current": "5\n",
+                "sys/fs/cgroup/user.slice/memory.max": "1000\n",
+                "sys/fs/cgroup/user.slice/memory.current": "400\n",
+                "sys/fs/cgroup/user.slice/memory.stat": "anon 300\ninactive_file 100\n",
+            },
+            700,
+            id="version 2, and the limit is of a cgroup around ours",
+        ),
+        pytest.param(
+            {
+                "proc/self/cgroup": "0::/\n",
+                "proc/self/mountinfo": V2_MOUNT.format(inside="/"),
+                "sys/fs/cgroup/memory.max": "1000\n",
+                "sys/fs/cgroup/memory.current": "1200\n",
+            },
+            0,
+            id="no statistics, and more than the limit",
+        ),
+        pytest.param({"proc/self/cgroup": "0::/\n"}, None, id="not mounted"),
+        pytest.param({}, None, id="no cgroups"),
+    ],
+)
+def test_memory_left_to_the_cgroup(tmp_path: Path, files: dict[str, str], left: int | None) -> None:
+    assert procfs.cgroup_memory_left(write(tmp_path, files)) == left

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 CLIENT_CODES: frozenset[FindingCode] = frozenset(
     {
         "schedule_lag",
+        "worker_memory",
         "worker_cpu",
         "loop_blocked",
         "payload_building",
@@ -64,7 +65,7 @@ def limits_found(facts: WaveFacts, summary: Summary) -> list[Finding]:
 
 def _was_dead(facts: WaveFacts) -> bool:
     """The endpoint was dead all along: there is no time of an answer that a late client could have spoilt."""
-    return facts.aborted is not None and not facts.aborted.condition and not facts.ledger.ok
+    return facts.aborted is not None and facts.aborted.by_dead_endpoint and not facts.ledger.ok
 
 
 def _stage_findings(evidence: Evidence, clean_ns: int | None) -> Iterator[Finding]:
