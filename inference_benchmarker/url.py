@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, quote, urlsplit
 
@@ -25,6 +26,20 @@ def address_of(settings: Mapping[str, str]) -> str | None:
     """The address that settings say, without a query; None where they say none."""
     server = settings.get("SERVER", settings.get("URL", ""))
     return server + settings.get("BASE_PATH", "") + settings.get("PATH", "") if server else None
+
+
+def names_loopback(host: str) -> bool:
+    """Tells whether a Host header, with or without a port, names this host's loopback.
+
+    A page that answers others is read by any web page of a browser here, whose name leads to this address (DNS
+    rebinding).
+    """
+    try:
+        split = urlsplit(f"//{host}")
+        name = (split.netloc == host and split.hostname) or ""
+        return "@" not in host and (name == "localhost" or ip_address(name).is_loopback)
+    except ValueError:
+        return False
 
 
 def http_address(url: object) -> SplitResult | None:

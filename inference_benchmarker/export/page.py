@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.export.buckets import Buckets
+from inference_benchmarker.url import names_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -110,6 +111,9 @@ class _Reader(BaseHTTPRequestHandler):
         """Answer."""
         page = cast("_Server", self.server).page
         path = self.path.partition("?")[0]
+        if page.is_loopback and not names_loopback(self.headers.get("Host", "")):
+            self.send_error(HTTPStatus.FORBIDDEN, explain="This page answers on 127.0.0.1 and localhost only.")
+            return
         if path == "/metrics":
             metrics = page.exporter.metrics
             self._send(exposition(metrics), "text/plain; version=0.0.4; charset=utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import shutil
 import socket
@@ -11,6 +12,7 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
@@ -36,6 +38,24 @@ def page() -> Iterator[Page]:
     made = Page(PageAt(port=0), Exporter())
     yield made
     made.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("evil.example", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("", 403),
+        ("localhost", 200),
+        ("127.0.0.1:9", 200),
+        ("[::1]:9", 200),
+    ],
+)
+def test_a_page_of_loopback_answers_no_other_name(page: Page, host: str, status: int) -> None:
+    for path in ("/metrics", "/dashboard.json", "/"):
+        with closing(http.client.HTTPConnection(urlsplit(page.url).netloc, timeout=10)) as connection:
+            connection.request("GET", path, headers={"Host": host})
+            assert connection.getresponse().status == status
 
 
 def everything() -> Count:

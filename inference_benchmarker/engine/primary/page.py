@@ -6,7 +6,6 @@ users it counts are the requests in flight.
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -14,6 +13,7 @@ import gevent
 from flask import Response, jsonify, request
 
 from inference_benchmarker.engine.locust_runtime import free_ports
+from inference_benchmarker.url import names_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,19 +87,9 @@ def _refuse_others() -> tuple[str, int] | None:
     Its host name may lead to this address (DNS rebinding), so the name that was asked for must be this host's own. A
     browser says of each request whether another site made it; from such a one only a link to the page is followed.
     """
-    if not _is_loopback(request.headers.get("Host", "")):
+    if not names_loopback(request.headers.get("Host", "")):
         return "This page answers on 127.0.0.1 and localhost only.", 403
     origin = request.headers.get("Origin")
     own_origin = origin is None or urlsplit(origin).netloc == request.host
     own_site = request.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin") or request.path == "/"
     return None if own_origin and own_site else ("This page answers its own origin only.", 403)
-
-
-def _is_loopback(host: str) -> bool:
-    """Tells whether a Host header, with or without a port, names this host's loopback."""
-    try:
-        split = urlsplit(f"//{host}")
-        name = (split.netloc == host and split.hostname) or ""
-        return "@" not in host and (name == "localhost" or ip_address(name).is_loopback)
-    except ValueError:
-        return False
