@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader, BufferedWriter, FileIO
 from typing import TYPE_CHECKING, BinaryIO
 
-from inference_benchmarker.redact import secrets_in_results, without
+from inference_benchmarker.redact import hide_values_of, secrets_in_results, without
 from inference_benchmarker.units import MIB
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISSOCK, "a socket"),
 )
+
+
+hide_values_of(os.environ)  # here, since whatever writes anything imports this
 
 
 def is_file(path: Path, inside: Path | None = None) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import html
 import json
+import os
+import re
 import string
 import time
 from functools import partial
@@ -16,7 +18,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_benchmarker.redact import CUT, HEADERS, HIDDEN, beginning, excerpt, redact, secret_values, without
+from inference_benchmarker.redact import (
+    ASKED_FOR,
+    CUT,
+    HEADERS,
+    HIDDEN,
+    asked_for,
+    beginning,
+    excerpt,
+    hide_values_of,
+    looks_random,
+    redact,
+    secret_values,
+    without,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -189,9 +204,17 @@ VALUES = [
 ]
 
 
+def in_bytes(value: str) -> bytes:
+    return value.encode("utf-8", "surrogateescape")
+
+
 def in_base64(value: str, before: int, *, url_safe: bool) -> str:
     data = b"u" * before + value.encode("utf-8", "surrogateescape") + b"tail"
     return (base64.urlsafe_b64encode if url_safe else base64.b64encode)(data).decode()
+
+
+def in_base32(value: str, before: int) -> str:
+    return base64.b32encode(b"u" * before + in_bytes(value) + b"tail").decode()
 
 
 SPELLINGS: dict[str, Callable[[str], str]] = {
@@ -208,6 +231,15 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
         f"in base64 after {before} bytes{' for URLs' * url_safe}": partial(in_base64, before=before, url_safe=url_safe)
         for before, url_safe in product(range(4), (False, True))
     },
+    "in hexadecimal digits": lambda value: in_bytes(value).hex(),
+    "in hexadecimal capitals": lambda value: in_bytes(value).hex().upper(),
+    "in a dump": lambda value: in_bytes(value).hex(" "),
+    "in bytes of Python": lambda value: "".join(f"\\x{byte:02x}" for byte in in_bytes(value)),
+    "in bytes of a URL": lambda value: "".join(f"%{byte:02X}" for byte in in_bytes(value)),
+    "in UTF-16": "\0".join,
+    "in UTF-16 as Python shows it": r"\x00".join,
+    "coloured": lambda value: f"\x1b[31m{value[:3]}\x1b[0;1m{value[3:6]}\x1b[0m{value[6:]}",
+    **{f"in base32 after {before} bytes": partial(in_base32, before=before) for before in range(6)},
     "in base64 in a URL": lambda value: quote(in_base64(value, 1, url_safe=False), safe=""),
 }
 
@@ -227,7 +259,9 @@ def test_a_given_value_is_found_in_every_spelling(value: str, spelling: str) -> 
         assert HIDDEN in clean
         assert clean.startswith("before ")
         assert clean.endswith(" after")
-        around = 14 if "base64" in spelling else 0  # what else the bytes were, and the characters that both share
+        around = (
+            24 if re.search("base(64|32)", spelling) else 8 if spelling == "coloured" else 0
+        )  # what else the bytes were, and the characters that both share
         assert len(clean) <= len(f"before {HIDDEN} after") + around
 
 
@@ -334,3 +368,46 @@ def test_more_names_say_that_a_value_is_a_secret(name: str) -> None:
 @pytest.mark.parametrize("name", ["GIT_AUTHOR_NAME", "VSCODE_HOME", "ENCODING", "CODEC", "XAUTHORITY", "PEMBROKE"])
 def test_names_that_only_contain_such_a_word_do_not(name: str) -> None:
     assert secret_values({name: SECRET}) == []
+
+
+RANDOM = ["3f9a0c77d2e14b58", "550e8400-e29b-41d4-a716-446655440000", "wJalrXUtnFEMIK7MDENGbPxRfiCYzEXAMPLEKEY9"]
+NAMES = [
+    "us-east-1",
+    "llama-3-8b-instruct-v2-prod",
+    "https://models.example/v1/3f9a0c77d2e14b58",
+    "16 of 3f9a0c77d2",
+    "1" * 20,
+]
+
+
+@pytest.mark.parametrize("value", RANDOM)
+def test_what_looks_random_is_a_secret_where_a_file_asks_for_it(value: str) -> None:
+    environment = {"MY_ENDPOINT": value, "OTHER": value[::-1], "REGION": "us-east-1", "PLAN": value.upper()}
+    source = """SERVER = os.environ["MY_ENDPOINT"]; os.getenv('REGION'); os.getenv("PLAN")"""
+    asked = asked_for(source, environment, shown=[value.upper()])
+    assert asked == "MY_ENDPOINT,REGION"
+    assert secret_values({**environment, ASKED_FOR: asked}) == [value]
+    assert secret_values(environment) == []
+
+
+@pytest.mark.parametrize("value", NAMES)
+def test_names_and_addresses_do_not_look_random(value: str) -> None:
+    assert not looks_random(value)
+
+
+def test_who_names_no_secrets_hides_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an environment nothing of it can be hidden: nobody is asked to pass it."""
+    hide_values_of(os.environ)
+    monkeypatch.setenv("MY_API_TOKEN", SECRET)
+    for clean in (redact, partial(excerpt, limit=100), partial(beginning, limit=100)):
+        assert clean(f"before {SECRET} after") == f"before {HIDDEN} after"
+    monkeypatch.setenv("MY_API_TOKEN", SECRET[::-1])
+    assert redact(f"before {SECRET[::-1]} after") == f"before {HIDDEN} after"
+
+
+@given(st.lists(st.sampled_from(["\x1b[31m", "\x1b[0m", SECRET[:5], SECRET[5:], SECRET, "a"]), max_size=12))
+def test_colours_hide_no_secret(parts: list[str]) -> None:
+    clean = without("".join(parts), [SECRET])
+    assert SECRET not in re.sub(r"\x1b\[[0-9;]*m", "", clean)
+    if not any("\x1b" in part for part in parts):
+        assert clean == "".join(parts).replace(SECRET, HIDDEN)

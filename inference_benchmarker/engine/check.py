@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.child_logs import child_log
 from inference_benchmarker.engine.leftovers import MARK, Orphans, end_leftovers, new_mark
-from inference_benchmarker.engine.processes import REAP_S, child_environment
+from inference_benchmarker.engine.processes import REAP_S, child_environment, note_asked_for
 from inference_benchmarker.engine.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.address import Address
@@ -44,6 +44,7 @@ def send_one(plan: WavePlan, printed: Callable[[str], None]) -> Check | Ended:
     BenchmarkError for a file that cannot be used or is not loaded in time; an interrupt ends the process.
     """
     assert plan.factories_file is not None
+    note_asked_for(plan.factories_file, plan.factory_settings.values())
     job = replace(plan, factories_file=plan.factories_file.resolve())
     with scratch_folder("benchmark_check_") as folder:
         (folder / "job.json").write_text(json.dumps({"plan": job.to_json(), "parent": os.getpid()}))

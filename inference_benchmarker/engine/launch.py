@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.disk import free_bytes, room_problems, room_warning
 from inference_benchmarker.engine.live import Live, Nobody, Undisturbed
-from inference_benchmarker.engine.processes import Processes, counting_interrupts
+from inference_benchmarker.engine.processes import Processes, counting_interrupts, note_asked_for
 from inference_benchmarker.engine.source import source_problems
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.host import raise_descriptor_limit
@@ -62,6 +62,7 @@ def run_wave(
     refuse(room_problems(plan, free))
     if warning := room_warning(plan, free):
         live.say(warning)
+    note_asked_for(plan.factories_file or plan.locust_file, plan.factory_settings.values())
     run_dir = RunDir.create(plan.output_dir)
     made = _identity(run_dir)
     keep = False

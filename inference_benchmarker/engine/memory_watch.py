@@ -47,12 +47,12 @@ class MemoryWatch:
         return min((a - b) / HALF_S if a is not None and b is not None else 0.0 for a, b in pairwise(before))
 
     def _left_at(self, at_s: float) -> int | None:
-        """What was left at an instant; None before the first look."""
+        """The bytes that were left at an instant; None before the first look."""
         return next((left for seen_s, left in reversed(self._seen) if seen_s <= at_s), None)
 
 
 def resident_bytes(pid: int) -> int:
-    """What a process holds of the memory; 0 of one that has ended."""
+    """The bytes of memory that a process holds; 0 of one that has ended."""
     import psutil  # not for a command's help
 
     with suppress(psutil.Error):
@@ -61,7 +61,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def available_bytes() -> int | None:
-    """What may still be taken: of the host's memory, and of this process's cgroup, whichever is less."""
+    """The bytes that are free: of the host's memory, or of this process's cgroup, whichever is less."""
     import psutil
 
     try:

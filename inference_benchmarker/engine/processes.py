@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from inference_benchmarker.engine.child_logs import ChildLogs
 from inference_benchmarker.engine.leftovers import MARK, Orphans, end_leftovers, new_mark
-from inference_benchmarker.redact import redact, secret_values
+from inference_benchmarker.redact import ASKED_FOR, asked_for, redact, secret_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from types import FrameType
 
     from inference_benchmarker.plan.plan import WavePlan
@@ -222,6 +222,17 @@ def hidden() -> Callable[[str], str]:
     """The function that hides this process's secrets in a text: values of its environment, and credentials by form."""
     secrets = secret_values(os.environ)
     return lambda text: redact(text, secrets)
+
+
+def note_asked_for(file: Path | None, shown: Iterable[str] = ()) -> None:
+    """Name the variables that a user's file asks for: this process, and those that it starts, hide the keys in them.
+
+    ``shown``: values that are told anyway, as those of ``plan.json`` are.
+    """
+    if file is not None:
+        with suppress(OSError):
+            source = file.read_text(encoding="utf-8", errors="replace")
+            os.environ[ASKED_FOR] = asked_for(source, os.environ, shown)
 
 
 def child_environment() -> dict[str, str]:

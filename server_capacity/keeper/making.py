@@ -11,11 +11,12 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.child_logs import ChildLogs
 from inference_benchmarker.engine.leftovers import end_descendants, end_leftovers, new_mark
-from inference_benchmarker.engine.processes import child_environment, hidden
+from inference_benchmarker.engine.processes import child_environment, hidden, note_asked_for
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.text import one_line
 from server_capacity.keeper.maker import REMOVAL_S
@@ -47,6 +48,7 @@ class Making(threading.Thread):
         self._channel = channel
         self._accounts = accounts
         self._mark = new_mark()
+        note_asked_for(Path(order["factories_file"]))
         self._hide = hidden()
         self._numbers: list[int] = []
         self._has_answered, self._is_wanted = False, True

@@ -22,11 +22,19 @@ if TYPE_CHECKING:
     from inference_benchmarker.embedded.running import RunningEndpoint
 
 SECRET_NAME, SECRET = "FAULTS_API_KEY", "k/7f3a9c+fault&key=50%.of"
+ASKED_NAME, ASKED = "FAULTS_TENANT", "4e7d1c90ab52f63877d0"  # no name of a secret: the file asks for it
 TELLING = f"""
 import base64, sys
 from urllib.parse import quote, quote_plus
 
+asked = os.environ.get("{ASKED_NAME}", "")
 secret = os.environ["{SECRET_NAME}"]
+for value in filter(None, (secret, asked)):
+    data = value.encode()
+    print("told", value, data.hex(), data.hex().upper(), flush=True)
+    print("told", "".join("%%%02X" % byte for byte in data), "\\0".join(value), file=sys.stderr, flush=True)
+    coloured = chr(27) + "[31m" + value[:4] + chr(27) + "[0m" + value[4:]
+    print("told", coloured, base64.b32encode(data).decode(), flush=True)
 for number in range(3):
     print("told", secret, quote(secret), quote_plus(secret, safe=""), flush=True)
     print("told", base64.b64encode(b"x" * number + secret.encode()).decode(), file=sys.stderr, flush=True)
@@ -121,7 +129,7 @@ class Stage:
             if text is None
             else text.replace("from sender import post", f"import os{TELLING}\nfrom sender import post", 1)
         )
-        variables = {SECRET_NAME: SECRET, "TMPDIR": str(self.temporary), **(environment or {})}
+        variables = {SECRET_NAME: SECRET, ASKED_NAME: ASKED, "TMPDIR": str(self.temporary), **(environment or {})}
         return self.bench.start(
             *flags, factories=told, target=target, environment=variables, folder=self.folder, **options
         )
@@ -241,12 +249,16 @@ def difference(one: str, other: str) -> str:
 
 def spelled(folder: Path) -> list[str]:
     """The files below a folder that hold the secret in any spelling."""
-    return files_holding(folder, sorted(spellings(SECRET)))
+    return files_holding(folder, sorted(spellings(SECRET) | spellings(ASKED)))
 
 
 def spellings(secret: str) -> set[str]:
-    """Plain, quoted for a URL, and in base64 at its three alignments."""
-    found = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret)}
+    """Plain, quoted for a URL, by its bytes, coloured, and in base64 at its three alignments."""
+    data = secret.encode()
+    by_bytes = {data.hex(), data.hex().upper(), "".join(f"%{byte:02X}" for byte in data), "\0".join(secret)}
+    coloured = f"{chr(27)}[31m{secret[:4]}{chr(27)}[0m{secret[4:]}"
+    found = {*by_bytes, coloured, base64.b32encode(data).decode()[: 8 * len(data) // 5]}
+    found |= {secret, quote(secret), quote(secret, safe=""), quote_plus(secret)}
     for before in range(3):
         coded = base64.b64encode(b"x" * before + secret.encode()).decode().rstrip("=")
         found.add(coded[-(-8 * before // 6) : -2])  # its ends tell of what stands beside it

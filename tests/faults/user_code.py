@@ -44,12 +44,12 @@ def labelled(expression: str) -> Callable[[Stage], Ending]:
 USER_CODE = (
     Fault(
         "blocks-the-loop",
-        "`invoke` blocks its worker's event loop for 0.3 s",
+        "`invoke` blocks its worker's event loop for 0.3 s, three times in a second",
         "everything, sent late; the wave is INVALID, and what blocked is named",
         NOTHING,
         3,
         invoke(
-            "if payload == 11:",
+            "if payload in (5, 17, 29):",
             "    gevent.monkey.get_original('time', 'sleep')(0.3)",
             before="import gevent.monkey",
             like={"apart": True},

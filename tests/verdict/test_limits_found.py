@@ -110,6 +110,7 @@ def test_what_the_client_is_blamed_for_is_a_closed_list() -> None:
     assert {
         "schedule_lag",
         "worker_cpu",
+        "worker_memory",
         "loop_blocked",
         "payload_building",
         "payload_failed",
