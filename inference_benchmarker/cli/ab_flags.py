@@ -42,6 +42,7 @@ NOT_HERE = {
     "--aiperf-pause": _OF_AIPERF,
     "--calibrate": "what this tool itself adds is the same on both sides",
     "--endpoint-config": _SERVERS,
+    "--metrics-wait": _SERVERS,
     "--ui": "Locust's page knows one wave",
 }
 """Flags of a wave that stand in no wave of A and B, and what to do instead, or why."""

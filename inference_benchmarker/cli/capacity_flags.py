@@ -150,7 +150,7 @@ CAPACITY_FLAGS: Table = table_for(
             "max_in_flight",
         ),
         "server metrics": [
-            *_of_a_wave("endpoint_config"),
+            *_of_a_wave("endpoint_config", "metrics_wait"),
             Flag(
                 "--suspend-scaling",
                 None,

@@ -153,7 +153,7 @@ def refuse_scaling(question: Question, options: dict[str, Any]) -> None:
 
 
 def _blocks(question: Question, options: dict[str, Any]) -> list[dict[str, Any]]:
-    blocks = blocks_of(options["endpoint_config"], question.plan.server_limits)
+    blocks = blocks_of(options["endpoint_config"], question.plan.server_limits, options["metrics_wait"])
     return _named(blocks, question.plan.endpoint_name) if question.endpoint else blocks
 
 

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from server_capacity.follower import Follower
 
 
-def sources_of(config: str | None, limits: Sequence[ServerLimit] = (), *, afterwards: bool = False) -> list[Source]:
-    """The configuration's sources, asked for the metrics of ``limits``, too.
+def sources_of(
+    config: str | None, limits: Sequence[ServerLimit] = (), wait_s: float | None = None, *, afterwards: bool = False
+) -> list[Source]:
+    """The configuration's sources, asked for the metrics of ``limits``, too; ``wait_s``: see ``blocks_of``.
 
     ``afterwards``: those that can be asked about the past, so not metrics pages.
     """
-    blocks = [block for block in blocks_of(config, limits) if not (afterwards and "scrape_url" in block)]
+    blocks = [block for block in blocks_of(config, limits, wait_s) if not (afterwards and "scrape_url" in block)]
     if not blocks:
         return []
     from server_capacity.config import make_sources
@@ -35,13 +37,18 @@ def sources_of(config: str | None, limits: Sequence[ServerLimit] = (), *, afterw
     return make_sources(blocks, os.environ)
 
 
-def blocks_of(config: str | None, limits: Sequence[ServerLimit]) -> list[dict[str, Any]]:
-    """The configuration's blocks, and in them the metrics of ``limits``; none without a configuration."""
+def blocks_of(config: str | None, limits: Sequence[ServerLimit], wait_s: float | None = None) -> list[dict[str, Any]]:
+    """The configuration's blocks, and in them the metrics of ``limits``; none without a configuration.
+
+    ``wait_s``: seconds after the wave for which CloudWatch's are waited for; None: as the blocks say.
+    """
     if config is None:
         return []
     from server_capacity.config import load_config, with_limits
 
-    return with_limits(load_config(config), limits, config)
+    wait = {} if wait_s is None else {"Wait": wait_s}
+    blocks = [{**block, **wait} if block["stream"] == "cloudwatch" else block for block in load_config(config)]
+    return with_limits(blocks, limits, config)
 
 
 def say_warnings(config: str | None, sources: list[Source], seconds: float | None) -> None:

@@ -87,7 +87,7 @@ def run(arguments: list[str]) -> int:
     ):
         if options["endpoint_config"]:
             passing("Loading what reads the server's metrics…", quiet=options["quiet"])
-        sources = sources_of(options["endpoint_config"], plan.server_limits)
+        sources = sources_of(options["endpoint_config"], plan.server_limits, options["metrics_wait"])
         if stage is None:
             return _exit_code(_offered(plan, sources, options, export, last=True))
         wave = None if stage.options.only else _offered(stage.plan, sources, options, export, last=False)

@@ -13,6 +13,7 @@ from inference_benchmarker.cli.flags import (
     table_for,
 )
 from inference_benchmarker.cli.url_flags import MAX_ANSWER_SIZE, SET_FLAG, URL_FLAGS
+from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
@@ -23,6 +24,7 @@ from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.plan.think import Think
 from inference_benchmarker.redact import redact
+from inference_benchmarker.units import MAX_SECONDS
 
 PARTS_OF_A_PLAN = (WavePlan, Bounds, OpenLoop, ClosedLoop, Replay, Retries)
 
@@ -53,6 +55,13 @@ def _request_limit(_: str, text: str) -> RequestLimit:
 
 def _without_secrets(_: str, text: str) -> str:
     return redact(text)
+
+
+def _seconds_to_wait(flag: str, text: str) -> float:
+    seconds = parse_number(flag, text)
+    if not 0 <= seconds <= MAX_SECONDS:
+        raise BenchmarkError(f"{flag} must be 0 to {MAX_SECONDS:,} seconds, not {text[:100]}.")
+    return seconds
 
 
 REPLAY_FLAGS = [
@@ -218,6 +227,13 @@ WAVE_FLAGS = table_for(
                 "--endpoint-config",
                 "FILE",
                 "server metrics over the wave: a JSON list of CloudWatch and Prometheus blocks",
+            ),
+            Flag(
+                "--metrics-wait",
+                "S",
+                "how long CloudWatch's metrics are waited for after the wave (default: by the Lag and Period of each "
+                "block)",
+                _seconds_to_wait,
             ),
         ],
         "aiperf": AIPERF_FLAGS,

@@ -13,7 +13,7 @@ from server_capacity.cloudwatch.instance_types import vcpus
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-KEYS = ("stream", "Namespace", "Dimensions", "Period", "Lag", "Metrics", "Statistics", "InstanceType")
+KEYS = ("stream", "Namespace", "Dimensions", "Period", "Lag", "Wait", "Metrics", "Statistics", "InstanceType")
 PLAIN_STATISTICS = ("SampleCount", "Average", "Sum", "Minimum", "Maximum", "IQM")
 MOST_DIMENSIONS = 30
 EXPECTED = " Expected Average, Sum, Minimum, Maximum, SampleCount, p99, tm99, TM(2%:98%) or PR(:300)."
@@ -29,6 +29,7 @@ Variant = tuple[str, str]
 class Block:
     """A checked block: ``metrics`` are names with their statistics; ``period`` and ``lag`` in seconds.
 
+    ``wait``: seconds after the wave for which they are waited for at most; None: as lag and period suggest.
     ``instance_type``: what the endpoint runs on, for those who may not ask SageMaker.
     """
 
@@ -38,6 +39,7 @@ class Block:
     lag: float
     metrics: tuple[tuple[str, tuple[str, ...]], ...]
     instance_type: str | None = None
+    wait: float | None = None
 
     @property
     def variant(self) -> Variant | None:
@@ -57,6 +59,7 @@ class Block:
                 for name, statistics in zip(block["Metrics"], block["Statistics"], strict=True)
             ),
             instance_type=block.get("InstanceType"),
+            wait=None if block.get("Wait") is None else float(block["Wait"]),
         )
 
 
@@ -75,7 +78,8 @@ def check_block(block: dict[str, Any], where: str) -> list[str]:
     problems += _namespace(block)
     problems += _dimensions(block.get("Dimensions", []))
     problems += _period(block.get("Period", DEFAULT_PERIOD))
-    problems += _lag(block.get("Lag", 0))
+    problems += _seconds("Lag", block.get("Lag", 0))
+    problems += _seconds("Wait", block.get("Wait", 0))
     problems += _metrics(block)
     problems += _instance_type(block)
     return [f"{where}: {problem}" for problem in problems]
@@ -112,9 +116,9 @@ def _period(period: Any) -> Iterable[str]:
         yield f'"Period" must be {short} or a multiple of 60 up to 86400 seconds, not {period!r}.'
 
 
-def _lag(lag: Any) -> Iterable[str]:
-    if not _is_number(lag) or lag < 0:
-        yield f'"Lag" must be a number of seconds, 0 or more, not {lag!r}.'
+def _seconds(key: str, given: Any) -> Iterable[str]:
+    if not _is_number(given) or given < 0:
+        yield f'"{key}" must be a number of seconds, 0 or more, not {given!r}.'
 
 
 def _metrics(block: dict[str, Any]) -> Iterable[str]:

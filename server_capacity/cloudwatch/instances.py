@@ -89,13 +89,17 @@ class VariantInstances:
 
 
 def by_samples(followed: Iterable[Followed], metrics: Iterable[ServerMetric]) -> Iterator[Followed]:
-    """The same; those that could not be counted are, by the samples of a utilization in each period of CloudWatch's."""
+    """The same; of those that could not be counted, the number that the samples of a utilization let one infer.
+
+    An instance may send several samples in a period of CloudWatch's, and not in each as many: a number that changes
+    tells nothing of instances, and one that is the same throughout may be a multiple of theirs.
+    """
     reported = {_of(metric.dimensions): metric.instances for metric in metrics if metric.instances}
     for each in followed:
         points = () if each.counts else reported.get(each.of, ())
-        if points:
+        if len({number for _, number in points}) == 1:
             counts = tuple(Count(at, number) for at, number in points)
-            each = replace(each, source="SampleCount of a utilization", counts=counts)  # noqa: PLW2901 - the same, renewed
+            each = replace(each, source="inferred from SampleCount", counts=counts)  # noqa: PLW2901 - the same, renewed
         yield each
 
 

@@ -60,6 +60,7 @@ class Wanted:
     statistics: tuple[str, ...]
     period: int
     lag: float
+    wait: float | None
     kind: Kind
     around: Span
     inside: Span | None
@@ -145,6 +146,7 @@ def _wanted(number: int, block: Block, name: str, statistics: tuple[str, ...], i
         statistics=statistics,
         period=block.period,
         lag=block.lag,
+        wait=block.wait,
         kind=kind,
         around=around,
         inside=inside,

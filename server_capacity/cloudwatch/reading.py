@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from server_capacity.cloudwatch.buckets import MINUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from inference_benchmarker.facts.server_metric import Interval
     from server_capacity.cloudwatch.block import Variant
@@ -32,11 +32,16 @@ def wait_limit(period: float) -> float:
     return min(MOST_LIMIT_S, max(LEAST_LIMIT_S, LIMIT_PERIODS * period))
 
 
+def waited_s(wanted: Wanted) -> float:
+    """The seconds after the wave for which a metric is waited: those that were asked for, else by lag and period."""
+    return wanted.lag + wait_limit(wanted.period) if wanted.wait is None else wanted.wait
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """The answers of one poll at ``now`` (unix seconds), beside those of the poll before.
 
-    ``described``: what SageMaker says of the variants.
+    ``described``: what SageMaker says of the variants; ``absent_before``: those that it did not have before the wave.
     """
 
     wanted: Sequence[Wanted]
@@ -45,6 +50,7 @@ class Reading:
     now: float
     before: Reading | None = None
     described: Mapping[Variant, Described] = field(default_factory=dict)
+    absent_before: Collection[Variant] = ()
 
     @property
     def complete(self) -> bool:
@@ -62,6 +68,8 @@ class Reading:
         if failure is not None:
             return failure.final
         if self.absence(wanted) is not None and self.now >= self.interval.end + wanted.lag:
+            return True
+        if self._was_never(wanted) and self.now >= self.interval.end + wanted.lag + wanted.period:
             return True
         return self.counted(wanted) and self._has_last(wanted)
 
@@ -121,6 +129,11 @@ class Reading:
             return None
         came = any(each.variant == wanted.variant and not self.is_empty(each) for each in self.wanted)
         return None if came else described.absent
+
+    def _was_never(self, wanted: Wanted) -> bool:
+        """Tells whether SageMaker had no such variant before the wave, nor after it: nothing counts its requests."""
+        described = self.description(wanted)
+        return wanted.variant in self.absent_before and described is not None and described.absent is not None
 
     def once_a_minute(self, wanted: Wanted) -> bool:
         """Tells whether a metric that was asked with a shorter period has values at full minutes only."""
@@ -184,9 +197,11 @@ class Reading:
 
     def _long_over(self, wanted: Wanted) -> bool:
         """Tells whether the first poll came when nothing more comes: a window of the past is asked for once."""
-        return self.before is None and self.now >= self.interval.end + wanted.lag + wait_limit(wanted.period)
+        return self.before is None and self.now >= self.interval.end + waited_s(wanted)
 
     def _past_patience(self, wanted: Wanted) -> bool:
+        if wanted.wait is not None:
+            return self.now >= self.interval.end + wanted.wait
         patience = float(PATIENCE_PERIODS * wanted.period)
         if self.interval.sent and all(self.is_empty(each) for each in self.wanted):
             patience = max(patience, FIRST_VALUES_S)

@@ -16,7 +16,7 @@ from server_capacity.cloudwatch.failures import Failure
 from server_capacity.cloudwatch.fetch import Answer, Fetched, fetch, make_client, similar_dimensions
 from server_capacity.cloudwatch.instances import VariantInstances
 from server_capacity.cloudwatch.plan import Wanted, plan
-from server_capacity.cloudwatch.reading import Reading, wait_limit
+from server_capacity.cloudwatch.reading import Reading, waited_s
 from server_capacity.cloudwatch.rows import Ending, rows
 from server_capacity.cloudwatch.warnings import warnings
 
@@ -73,10 +73,13 @@ class CloudWatch:
         self._secrets = secrets
         self._ahead_s = 0.0
         self._interrupted = False
+        self._absent: frozenset[Variant] = frozenset()
 
     def warnings(self, seconds: float | None) -> list[str]:
         """The warnings of documentation and of the wave's length; what is not there, and what may not be asked."""
-        told = [text for each in self._described_soon().values() for text in (each.absent, each.denied) if text]
+        described = self._described_soon()
+        self._absent = frozenset(variant for variant, each in described.items() if each.absent)
+        told = [text for each in described.values() for text in (each.absent, each.denied) if text]
         return list(dict.fromkeys([*warnings(self._blocks, seconds), *told]))
 
     def instances(self) -> list[InstanceSource]:
@@ -100,6 +103,7 @@ class CloudWatch:
         interrupted = False
         try:
             waiting.described = hardware.describe(self._sagemaker, hardware.variants(self._blocks))
+            waiting.absent_before = self._absent
             self._wait(waiting, say)
         except KeyboardInterrupt:
             interrupted = True
@@ -130,10 +134,11 @@ class CloudWatch:
         longest = max(self._blocks, key=lambda block: block.lag + block.period)
         over_s = self._clock() - interval.end
         left_s = longest.lag + longest.period - over_s
+        waits = [block.wait for block in self._blocks if block.wait is not None]
+        most = f", {max(waits):g}s at most" if len(waits) == len(self._blocks) else ""
         over = f", of which {over_s:.0f}s are over" if over_s >= 1 else ""
-        waiting = (
-            f" (waiting {left_s:.0f}s (longest lag: {longest.lag:g} + period: {longest.period}{over}) for propagation)"
-        )
+        reason = f"longest lag: {longest.lag:g} + period: {longest.period}{over}"
+        waiting = f" (waiting {left_s:.0f}s ({reason}) for propagation{most})"
         return f"⏳ Fetching metrics from stream: cloudwatch{waiting if left_s > 0 else ''}..."
 
     def _wait(self, waiting: _Waiting, say: Callable[[str], None]) -> None:
@@ -176,6 +181,7 @@ class _Waiting:
         self._first: float | None = None
         self.reading: Reading | None = None
         self.described: Mapping[Variant, Described] = {}
+        self.absent_before: frozenset[Variant] = frozenset()
         self._failed: Counter[str] = Counter()
         self._given_up: dict[str, Answer] = {}
 
@@ -183,8 +189,8 @@ class _Waiting:
     def deadline(self) -> float:
         """When waiting ends in any case, unix seconds; soon where the first poll already came late enough."""
         end = self._interval.end
-        latest = end + max(wanted.lag + wait_limit(wanted.period) for wanted in self.wanted)
-        published = end + max(wanted.lag + wanted.period for wanted in self.wanted)
+        latest = end + max(map(waited_s, self.wanted))
+        published = min(latest, end + max(wanted.lag + wanted.period for wanted in self.wanted))
         if self._interval.of_others and self._first is not None and self._first >= published:
             return min(latest, self._first + SECOND_LOOK_S)
         return latest
@@ -204,7 +210,8 @@ class _Waiting:
         _keep_what_came(fetched.answers, before)
         now = asked_at + self.ahead_s
         self._first = now if self._first is None else self._first
-        self.reading = Reading(self.wanted, fetched.answers, self._interval, now, before, self.described)
+        known = self.described, self.absent_before
+        self.reading = Reading(self.wanted, fetched.answers, self._interval, now, before, *known)
         return self.reading
 
     def _fetch(self) -> Fetched:

@@ -99,6 +99,7 @@ def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
         ({"Period": True}, "not True"),
         ({"Lag": -1}, '"Lag" must be a number of seconds, 0 or more, not -1'),
         ({"Lag": "30"}, "\"Lag\" must be a number of seconds, 0 or more, not '30'"),
+        ({"Wait": -1}, '"Wait" must be a number of seconds, 0 or more, not -1'),
         ({"Lag": float("nan")}, '"Lag" must be'),
         ({"Metrics": ...}, '"Metrics" is missing'),
         ({"Metrics": "CPUUtilization"}, '"Metrics" must be a list'),

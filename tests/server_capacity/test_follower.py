@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -136,8 +137,10 @@ def test_samples_count_where_nobody_may_describe() -> None:
     ]
     denied, counted = Followed("e/v", "DescribeEndpoint"), Followed("e/v", "DescribeEndpoint", (Count(1, 2),))
     (found,) = by_samples([denied], metrics)
-    assert (found.source, found.counts) == ("SampleCount of a utilization", (Count(60.0, 3.0),))
+    assert (found.source, found.counts) == ("inferred from SampleCount", (Count(60.0, 3.0),))
     assert list(by_samples([counted], metrics)) == [counted]
+    changing = [replace(metrics[0], instances=((60.0, 22.0), (120.0, 2.0)))]
+    assert list(by_samples([denied], changing)) == [denied], "several samples a period are no instances"
     assert list(by_samples([denied], [])) == [denied]
 
 

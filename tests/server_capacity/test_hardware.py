@@ -130,11 +130,13 @@ def test_the_instance_type_of_one_block_holds_for_its_variant() -> None:
 
 
 def collect(
-    fake: FakeCloudWatch, sagemaker: Any, *blocks: dict[str, Any], interval: Interval = WAVE
+    fake: FakeCloudWatch, sagemaker: Any, *blocks: dict[str, Any], interval: Interval = WAVE, asked_before: bool = False
 ) -> dict[str, ServerMetric]:
     blocks = blocks or (block(INSTANCES, CPUUtilization=["Average"]), block(ModelLatency=["Average"]))
     read = [Block.of(each) for each in blocks]
     source = CloudWatch(read, make_client(1), fake.clock, fake.clock.sleep, sagemaker)
+    if asked_before:
+        source.warnings(None)
     return {each.name: each for each in source.collect(interval, lambda *_: None)}
 
 
@@ -201,6 +203,24 @@ def test_an_endpoint_deleted_since_the_wave_has_its_metrics(fake: FakeCloudWatch
     found = collect(fake, SageMaker(NOT_FOUND), block(ModelLatency=["SampleCount"], FirstChunkLatency=["Average"]))
     assert (found["ModelLatency"].statistics, found["ModelLatency"].reason) == ({"SampleCount": 1500}, None)
     assert "there is no endpoint" not in (found["FirstChunkLatency"].reason or "")
+
+
+@pytest.mark.parametrize(("asked_before", "waits"), [(True, False), (False, True)])
+def test_an_endpoint_that_never_was_counts_no_requests(fake: FakeCloudWatch, asked_before: bool, waits: bool) -> None:
+    """Somebody publishes its use: nobody waits until what nobody counts is counted."""
+    gauge(fake)
+    blocks = block(INSTANCES, CPUUtilization=["Average"]), block(ModelLatency=["Average"])
+    found = collect(fake, SageMaker(NOT_FOUND), *blocks, asked_before=asked_before)
+    assert (fake.clock.now > WAVE.end + 30 + 60 + 15) == waits
+    assert found["CPUUtilization"].statistics == {"Average": BUSY}
+
+
+@pytest.mark.parametrize("wait", [20.0, 400.0])
+def test_metrics_are_waited_for_as_long_as_was_asked(fake: FakeCloudWatch, wait: float) -> None:
+    late = {**block(ModelLatency=["Average"]), "Wait": wait}
+    found = collect(fake, None, late)
+    assert WAVE.end + wait <= fake.clock.now <= WAVE.end + wait + 15
+    assert not found["ModelLatency"].complete
 
 
 def test_a_failing_cloudwatch_is_no_sign_of_an_absent_endpoint(fake: FakeCloudWatch) -> None:
