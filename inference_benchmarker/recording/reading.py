@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import math
+import os
 import shutil
 import tempfile
+import time
 import weakref
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 DUES = "dues.bin"
 LEAST_LENGTH_NS = NS // 1000
 _NEVER = 1 << 62
+_PREFIX = ".replay_"
+_JUST_MADE_S = 10.0  # a folder that is younger may not be locked yet
 
 
 def read(replay: Replay, seed: int, num_requests: int | None, parent: Path) -> Replay:
@@ -45,18 +50,45 @@ def read(replay: Replay, seed: int, num_requests: int | None, parent: Path) -> R
     """
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=".replay_", dir=parent))
+        _remove_left(parent)
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        lock = _locked(folder)
     except OSError as error:
         raise BenchmarkError(f"{parent}: cannot be written ({error.strerror}).", "Give --output-dir.") from None
     try:
         recording = _written(replay, seed, num_requests, folder)
         schedule = RecordedSchedule.open(folder / DUES, recording.length_ns, recording.rows)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder, lock)
         raise
-    weakref.finalize(schedule, shutil.rmtree, folder, ignore_errors=True)
+    weakref.finalize(schedule, _remove, folder, lock)
     schedule.folder = folder
     return replace(replay, recording=recording, schedule=schedule)
+
+
+def _locked(folder: Path) -> int | None:
+    """A descriptor of the folder, which is locked until it is closed or this process ends; None where it cannot be."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # somebody reads it, or the file system has no locks
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _remove(folder: Path, lock: int | None) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    if lock is not None:
+        os.close(lock)
+
+
+def _remove_left(parent: Path) -> None:
+    """Remove what a command that was killed while it read has left, with the payloads in it: nobody holds its lock."""
+    for folder in parent.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if time.time() - folder.lstat().st_mtime > _JUST_MADE_S and (lock := _locked(folder)) is not None:
+                _remove(folder, lock)
 
 
 def is_read(replay: Replay) -> bool:

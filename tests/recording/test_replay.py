@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from contextlib import ExitStack
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -22,10 +26,12 @@ from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.recording.order import uniforms
 from inference_benchmarker.recording.profile import parse_step, profile
+from inference_benchmarker.recording.reading import is_read, read
 from inference_benchmarker.recording.schedule import RecordedSchedule
 from inference_benchmarker.units import NS
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir
+from tests.bench import ROOT
 from tests.recordings import csv_of, dues_of, replay_plan, rows_of, taken
 
 if TYPE_CHECKING:
@@ -250,3 +256,40 @@ def test_more_rows_within_a_minute_than_a_wave_sends_are_refused_before_they_fil
     assert not list(tmp_path.glob(".replay_*"))
     spread = csv_of(tmp_path / "spread.csv", [1_700_000_000 + number for number in range(9_000)])
     assert len(dues_of(taken(spread))) == 9_000
+
+
+READING = """
+import sys
+from pathlib import Path
+from inference_benchmarker.plan.replay import Replay
+from inference_benchmarker.recording.reading import read
+
+replay = read(Replay(Path(sys.argv[1])), 1, None, Path(sys.argv[2]))
+print("read", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.process
+def test_what_a_killed_command_left_of_a_recording_is_removed_by_the_next_and_what_is_read_stays(
+    tmp_path: Path,
+) -> None:
+    recorded, parent = csv_of(tmp_path / "a.csv", [1_700_000_000 + number for number in range(50)]), tmp_path / "runs"
+    with ExitStack() as ending:
+        readers = []
+        for _ in range(2):
+            command = [sys.executable, "-c", READING, str(recorded), str(parent)]
+            readers.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT))
+            ending.enter_context(readers[-1])
+            ending.callback(readers[-1].kill)
+            assert readers[-1].stdout is not None
+            assert readers[-1].stdout.readline() == b"read\n"
+        killed, living = sorted(parent.glob(".replay_*"), key=lambda each: each.stat().st_ctime_ns)
+        readers[0].kill()
+        readers[0].wait()
+        for folder in (killed, living):
+            os.utime(folder, (0, 0))
+        mine = read(Replay(recorded), 1, None, parent)
+        assert not killed.exists()
+        assert living.is_dir()
+        assert is_read(mine)
