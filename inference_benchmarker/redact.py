@@ -159,10 +159,12 @@ def _without_coloured(text: str, secrets: tuple[str, ...]) -> str:
     starts = [start - gone for (start, _), gone in zip(codes, before, strict=False)]  # in the plain text
     long = (re.escape(each) for each in secrets if len(each) >= MIN_LENGTH)
     found = {match.span() for each in long for match in re.finditer(each, plain)}
-    for start, end in sorted(found, reverse=True):
+    pieces, told = [], 0
+    for start, end in sorted(found):
         first, last = (at + before[bisect_right(starts, at)] for at in (start, end - 1))
-        text = text[:first] + HIDDEN + text[last + 1 :]
-    return text
+        pieces += [text[told:first], HIDDEN] if first >= told else []  # else the one before has its beginning
+        told = max(told, last + 1)
+    return "".join((*pieces, text[told:]))
 
 
 def beginning(text: str, limit: int, secrets: Iterable[str] | None = None) -> str:

@@ -232,7 +232,8 @@ def note_asked_for(file: Path | None, shown: Iterable[str] = ()) -> None:
     if file is not None:
         with suppress(OSError):
             source = file.read_text(encoding="utf-8", errors="replace")
-            os.environ[ASKED_FOR] = asked_for(source, os.environ, shown)
+            before = os.environ.get(ASKED_FOR, "").split(",")  # by a file of this process's last wave
+            os.environ[ASKED_FOR] = ",".join(sorted({*before, *asked_for(source, os.environ, shown).split(",")} - {""}))
 
 
 def child_environment() -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from dataclasses import replace
 from decimal import Decimal
@@ -11,15 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.engine.processes import note_asked_for
 from inference_benchmarker.facts.address import Address
 from inference_benchmarker.facts.probe import Probe, Seen, size_of, type_name
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.records.response import Response
-from inference_benchmarker.redact import excerpt
+from inference_benchmarker.redact import ASKED_FOR, excerpt
 from inference_benchmarker.report.check import SAGEMAKER_LIMIT, Check, Ended
 from tests.waves import MS, streamed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.bench import Bench, Finished
 
 PLAIN = RequestRecord(0, 0, 0, 0, 20 * MS, bytes=21)
@@ -432,3 +436,13 @@ def payload_factory():
         done = running.finish()
         assert (done.code, done.out) == (130, "")
         assert printed(done) == ["waiting", "Interrupted before the request was over."]
+
+
+def test_what_an_earlier_file_asked_for_stays_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two files of one command, as A and B are: the words on the first come after the second."""
+    monkeypatch.setenv(ASKED_FOR, "")
+    for name in ("FIRST_TENANT", "SECOND_TENANT"):
+        monkeypatch.setenv(name, "3f9a0c77d2e14b58")
+        (tmp_path / "file.py").write_text(f'os.environ["{name}"]')
+        note_asked_for(tmp_path / "file.py")
+    assert os.environ[ASKED_FOR] == "FIRST_TENANT,SECOND_TENANT"
