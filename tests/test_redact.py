@@ -413,9 +413,9 @@ def test_colours_hide_no_secret(parts: list[str]) -> None:
         assert clean == "".join(parts).replace(SECRET, HIDDEN)
 
 
-@pytest.mark.parametrize("other", [SECRET[2:14], SECRET[4:] + "and more"])
-def test_of_coloured_secrets_that_overlap_nothing_is_left(other: str) -> None:
+@pytest.mark.parametrize(("other", "left"), [(SECRET[2:14], "beforeand more"), (SECRET[4:] + "and more", "before")])
+def test_of_coloured_secrets_that_overlap_nothing_is_left(other: str, left: str) -> None:
     for at in (6, 9):
         text = f"before{SECRET[:at]}\x1b[0m{SECRET[at:]}and more"
         clean = re.sub(r"\x1b\[[0-9;]*m", "", without(text, [SECRET, other]))
-        assert clean.replace(HIDDEN, "") in ("beforeand more", "before", "and more", "")
+        assert clean.replace(HIDDEN, "") == left
