@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -103,15 +101,6 @@ class Selection:
         if "gaps" not in self._names or not self.rows:
             return 0
         return sum(len(batch.column(0).flatten()) for batch in self._batches(["gaps"], PART))
-
-
-def need_pandas() -> None:
-    """BenchmarkError where pandas, an extra, is not installed."""
-    if find_spec("pandas") is None:
-        raise BenchmarkError(
-            f"frame() and batches() give frames of pandas, which is not installed for {sys.executable}.",
-            f"Install it (`{sys.executable} -m pip install pandas`), or let Arrow or DuckDB compute on dataset().",
-        )
 
 
 def in_memory(records: InParts) -> ds.Dataset:

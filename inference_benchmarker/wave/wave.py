@@ -102,9 +102,8 @@ class Wave(WaveFacts):
         return None if self.run_dir is None else dataset(self.run_dir.requests)
 
     def _selection(self, columns: Sequence[str] | None, where: Filter | None) -> Selection:
-        from inference_benchmarker.wave.frames import Selection, need_pandas
+        from inference_benchmarker.wave.frames import Selection
 
-        need_pandas()
         in_parts = not isinstance(self.records, Records)
         stored = self._stored() if in_parts else None
         return Selection(self.records if stored is None else stored, columns, where)

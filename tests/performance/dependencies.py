@@ -23,7 +23,7 @@ from tests.performance.measure import REPOSITORY
 
 PROJECT = "inference-benchmarker"
 REPEATS = 7
-EXTRAS = {"grpc": "grpcio", "otlp": "opentelemetry-sdk", "pandas": "pandas"}  # those for users, and what is imported
+EXTRAS = {"grpc": "grpcio", "otlp": "opentelemetry-sdk"}  # those for users, and what is imported
 # Where a module has another name than its package.
 MODULES = {"pyzmq": "zmq", "grpcio": "grpc", "opentelemetry-sdk": "opentelemetry.sdk.metrics"}
 # CPU time, which a busy machine does not lengthen much; the memory is that of the pages in use, in kB.

@@ -90,11 +90,3 @@ def test_the_dataset_is_of_the_file_and_without_the_warm_up(tmp_path: Path) -> N
 
 def test_a_wave_that_is_stored_nowhere_has_a_dataset_all_the_same(wave: Wave) -> None:
     assert wave.stored_in(None).dataset().count_rows() == wave.dataset().count_rows() == 1_000
-
-
-def test_without_pandas_it_is_said_what_to_install(wave: Wave, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inference_benchmarker.wave.frames.find_spec", lambda _: None)
-    for ask in (wave.frame, wave.batches):
-        with pytest.raises(BenchmarkError, match=r"frames of pandas, which is not installed .* -m pip install pandas"):
-            ask()
-    assert wave.dataset().count_rows() == 1_000
