@@ -81,9 +81,13 @@ def is_within(name: str, word: Word) -> bool:
     return not word.within or any(folder in re.split(r"[/_]", name) for folder in word.within)
 
 
-@pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_docstring_is_a_sentence_and_no_question(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+def docstrings(path: Path) -> Iterator[str]:
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    docstrings = [ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, documented)]
-    assert [text for text in docstrings if QUESTIONS.match(text)] == []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, documented):
+            yield ast.get_docstring(node) or ""
+
+
+def test_a_docstring_is_a_sentence_and_no_question() -> None:
+    found = {str(path.relative_to(ROOT)): text for path in CODE for text in docstrings(path) if QUESTIONS.match(text)}
+    assert found == {}
