@@ -70,6 +70,11 @@ worse() {
     done
 }
 
+# code, of a command that leaves the file $1: without it 0 and 1 are no verdict, for the command came to none.
+judge_by() {
+    if [[ $code == [01] && ! -s $1 ]]; then code=3; fi
+}
+
 # With the packages of the job's Python in sight: a factories file may import them. Python is isolated (-I), since it starts
 # in the checkout, whose venv.py or pip.py it would run instead.
 install() {
@@ -96,6 +101,7 @@ waves() {
     for ((number = 1; number <= INPUT_WAVES; number++)); do
         run "$benchmark" "${what[@]}" ${flags[@]+"${flags[@]}"} --name "$name" --output-dir "$new"
         if [[ $code == 2 ]]; then die "The inputs are not good; see above."; fi
+        judge_by "$(find "$new" -mindepth 2 -maxdepth 2 -name summary.json | sed -n "${number}p")"
         worst=$(worse "$worst" "$code")
     done
     tell exit-code "$worst"
@@ -128,6 +134,7 @@ compare() {
         if [[ $INPUT_STRICT == true ]]; then words+=(--strict); fi
         run "$benchmark" compare base new ${words[@]+"${words[@]}"} --markdown "$comparison"
         if [[ $code == 2 ]]; then die "The runs cannot be compared; see above."; fi
+        judge_by "$comparison"
     fi
     tell exit-code "$code"
 }
@@ -147,12 +154,13 @@ report() {
         fi
         for run_dir in "$new"/*/; do
             number=$((number + 1)) code=0 open=' open'
-            echo "The report of this wave failed; the log of the job says why." >"$folder/wave.md"
+            rm -f "$folder/wave.md"
             "$benchmark" report "$run_dir" --format markdown --output "$folder/wave.md" >&2 || code=$?
+            judge_by "$folder/wave.md"
             if [[ $code == 0 ]]; then open=''; fi
             worst=$(worse "$worst" "$code")
             printf '\n<details%s><summary>Wave %d</summary>\n\n' "$open" "$number"
-            cat "$folder/wave.md"
+            cat "$folder/wave.md" 2>/dev/null || echo "The report of this wave failed; the log of the job says why."
             printf '\n</details>\n'
         done
     } >"$report"

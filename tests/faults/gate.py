@@ -61,6 +61,12 @@ def benchmark_killed(stage: Stage) -> Ending:
     return Ending(step(stage, "gate", OF_WAVES=code_of(stage), OF_COMPARISON="", OF_REPORT="0"), None, stored=False)
 
 
+def benchmark_never_began(stage: Stage) -> Ending:
+    """The benchmark's Python ends before its first line, with the code of a broken limit."""
+    waves(stage, "exit 1")
+    return Ending(step(stage, "gate", OF_WAVES=code_of(stage), OF_COMPARISON="", OF_REPORT="0"), None, stored=False)
+
+
 def step_died(stage: Stage) -> Ending:
     """The step of the reports left no code."""
     return Ending(step(stage, "gate", OF_WAVES="0", OF_COMPARISON="", OF_REPORT=""), None, stored=False)
@@ -84,6 +90,15 @@ GATE = (
         137,
         benchmark_killed,
         says="unknown exit code 137",
+    ),
+    Fault(
+        "gate-never-began",
+        "the Python of the benchmark cannot start in a job of the Action, which ends with the code of a broken limit",
+        "the job fails as INVALID, for no run was stored",
+        "nothing",
+        3,
+        benchmark_never_began,
+        says="cannot be relied on (exit code 3)",
     ),
     Fault(
         "gate-step-died",
