@@ -43,9 +43,9 @@ _NUMBER = re.compile(r"[+-]?[0-9.]+(?:e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 _SHORTEST = 4  # of a header whose name says that it is a secret
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|pass|cookie|credential", re.IGNORECASE)
 _PLAIN_HEADERS = re.compile(r"accept(-.*)?|content-type|user-agent|host|origin|referer|cache-control|connection|prefer")
-_SECRET_NAME = re.compile(
+_SECRET_NAME = re.compile(  # PWD alone is the current folder, which a shell exports
     r"KEY(?!BOARD|RING|MAP)|(?<!TIK)TOKEN(?!I[SZ])|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|BEARER|COOKIE"
-    r"|(?:^|_)AUTH(?![A-Z])|AUTHORIZATION|JWT|WEBHOOK|(?:^|_)(?:PASS|PWD|PAT|PEM|CODE)$",
+    r"|(?:^|_)AUTH(?![A-Z])|AUTHORIZATION|JWT|WEBHOOK|(?:^|_)(?:PASS|PAT|PEM|CODE)$|_PWD$",
     re.IGNORECASE,
 )
 # Values that say that there is no secret, and words that reports are made of: hidden, they would wreck every text.

@@ -359,13 +359,15 @@ def test_what_holds_no_headers_holds_no_secrets(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["BASIC_AUTH", "AUTH_HEADER", "SESSION_JWT", "SLACK_WEBHOOK", "CLIENT_PEM", "PASS_CODE"]
+    "name", ["BASIC_AUTH", "AUTH_HEADER", "SESSION_JWT", "SLACK_WEBHOOK", "CLIENT_PEM", "PASS_CODE", "DB_PWD"]
 )
 def test_more_names_say_that_a_value_is_a_secret(name: str) -> None:
     assert secret_values({name: SECRET}) == [SECRET]
 
 
-@pytest.mark.parametrize("name", ["GIT_AUTHOR_NAME", "VSCODE_HOME", "ENCODING", "CODEC", "XAUTHORITY", "PEMBROKE"])
+@pytest.mark.parametrize(
+    "name", ["GIT_AUTHOR_NAME", "VSCODE_HOME", "ENCODING", "CODEC", "XAUTHORITY", "PEMBROKE", "PWD", "OLDPWD"]
+)
 def test_names_that_only_contain_such_a_word_do_not(name: str) -> None:
     assert secret_values({name: SECRET}) == []
 
