@@ -9,6 +9,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.in_time import in_time
 from inference_benchmarker.text import one_line
 
 if TYPE_CHECKING:
@@ -42,14 +43,15 @@ def _listed(address: str, headers: Mapping[str, str]) -> list[str]:
     """The names of its models. Raises BenchmarkError for what is no such list."""
     request = Request(address, headers={"Accept": "application/json", **headers})  # noqa: S310 - http or https
     try:
-        with build_opener(ProxyHandler({}), _NoRedirect).open(request, timeout=TIMEOUT_S) as answer:
-            listed = json.loads(answer.read(_MOST_BYTES))
+        listed = json.loads(in_time(lambda: _answer(request), TIMEOUT_S))
         names = [str(each["id"]) for each in listed["data"]]
     except HTTPError as error:
         elsewhere = error.headers.get("Location")
         at = f" and sends on to {one_line(elsewhere, 200)}" if elsewhere else ""
         hint = "a key is missing or wrong" if error.code == 401 else ""
         raise _untold(address, f"it answered {error.code}{at}", hint) from None
+    except TimeoutError:
+        raise _untold(address, f"it did not answer to the end within {TIMEOUT_S:g} s") from None
     except (URLError, OSError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         hint = "is the server running there" if isinstance(reason, ConnectionRefusedError) else ""
@@ -57,6 +59,11 @@ def _listed(address: str, headers: Mapping[str, str]) -> list[str]:
     except (ValueError, LookupError, TypeError, RecursionError):
         raise _untold(address, "it answered with no list of models") from None
     return list(dict.fromkeys(names))
+
+
+def _answer(request: Request) -> bytes:
+    with build_opener(ProxyHandler({}), _NoRedirect).open(request, timeout=2 * TIMEOUT_S) as answer:
+        return bytes(answer.read(_MOST_BYTES))
 
 
 def _untold(address: str, reason: str, hint: str = "") -> BenchmarkError:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import http.client
 import ipaddress
-import queue
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -16,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.in_time import in_time
 from inference_benchmarker.redact import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 MOST_BYTES = 64 * 2**20
 _MOST_AT_ONCE = 64 * 1024
@@ -85,7 +84,7 @@ class Web:
         request = urllib.request.Request(url, headers=headers)  # noqa: S310  http(s) only
         place = urlsplit(url).netloc
         try:
-            return _in_time(lambda: _reply(request, timeout_s), timeout_s)
+            return in_time(lambda: _reply(request, timeout_s), timeout_s + _SPARE_S)
         except TimeoutError:
             raise WebError(f"{place} did not answer within {timeout_s:g} s", unreachable=True) from None
         except urllib.error.URLError as error:
@@ -115,29 +114,6 @@ class Web:
         if 300 <= reply.status < 400:
             return f"{said}; redirects are not followed: give the address it leads to"
         return said
-
-
-def _in_time(ask: Callable[[], Reply], timeout_s: float) -> Reply:
-    """The answer; a socket's own time-out begins anew with each byte of a head. Raises TimeoutError and what it raised.
-
-    Nobody waits for the thread of a head that never ends.
-    """
-    found: queue.SimpleQueue[Reply | Exception] = queue.SimpleQueue()
-
-    def run() -> None:
-        try:
-            found.put(ask())
-        except Exception as error:
-            found.put(error)
-
-    threading.Thread(target=run, name="metrics request", daemon=True).start()
-    try:
-        result = found.get(timeout=timeout_s + _SPARE_S)
-    except queue.Empty:
-        raise TimeoutError from None
-    if isinstance(result, Exception):
-        raise result
-    return result
 
 
 def _reply(request: urllib.request.Request, timeout_s: float) -> Reply:

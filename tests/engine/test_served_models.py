@@ -7,9 +7,10 @@ import json
 import pytest
 
 from inference_benchmarker.embedded.running import listen
+from inference_benchmarker.engine import served_models
 from inference_benchmarker.engine.served_models import only_model
 from inference_benchmarker.errors import BenchmarkError
-from tests.scripted_server import ScriptedServer, answer
+from tests.scripted_server import ScriptedServer, answer, chunked_head
 
 
 def listed(*names: str) -> bytes:
@@ -40,6 +41,15 @@ def test_anything_else_is_said(said: bytes, told: str) -> None:
     with ScriptedServer([[said]]) as server, pytest.raises(BenchmarkError) as raised:
         only_model(f"{server.url}/v1/models", {})
     assert told in str(raised.value)
+
+
+@pytest.mark.parametrize("head", [pytest.param(b"", id="head"), pytest.param(chunked_head(), id="body")])
+def test_an_answer_a_byte_at_a_time_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, head: bytes) -> None:
+    monkeypatch.setattr(served_models, "TIMEOUT_S", 0.5)
+    drops = [part for _ in range(200) for part in (b"1\r\n \r\n" if head else b"H", 0.1)]
+    with ScriptedServer([[head, *drops]]) as server, pytest.raises(BenchmarkError) as raised:
+        only_model(f"{server.url}/v1/models", {})
+    assert "it did not answer to the end within 0.5 s. Give --model NAME." in str(raised.value)
 
 
 def test_nobody_else_gets_the_headers() -> None:
