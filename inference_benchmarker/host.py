@@ -1,11 +1,13 @@
-"""The requests of our processes to their host: their end with their parent, descriptors, orphans, a file's birth."""
+"""The requests of our processes to their host: their end with their parent, descriptors, loopback, orphans, births."""
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import resource
 import signal
+import socket
 import struct
 import sys
 from typing import TYPE_CHECKING
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 1, 36, 37
 _AT_FDCWD, _AT_SYMLINK_NOFOLLOW, _STATX_BTIME, _STATX_BYTES = -100, 0x100, 0x800, 256
+LOOPBACK = "127.0.0.1"
+_LOOPBACK_S = 2.0  # the kernel alone answers, at once
 _PLENTY = 1 << 20  # stands for "no limit"
 
 
@@ -37,6 +41,22 @@ def raise_descriptor_limit() -> int:
     except (OSError, ValueError):  # macOS names a hard limit that it does not grant
         hard = soft
     return _PLENTY if hard == resource.RLIM_INFINITY else hard
+
+
+def loopback_problems() -> list[str]:
+    """A problem where this host cannot reach itself on 127.0.0.1, by a connection to a listener of its own."""
+    try:
+        with socket.create_server((LOOPBACK, 0)) as listener:
+            socket.create_connection(listener.getsockname(), _LOOPBACK_S).close()
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):  # that is told where descriptors are counted
+            return []
+        reason = error.strerror or f"no connection within {_LOOPBACK_S:g} s"
+        return [
+            f"The loopback interface (lo) is down, or a firewall closes it: this host cannot reach itself on "
+            f"{LOOPBACK} ({reason}), where the processes of a wave meet. As root, `ip link set lo up` brings it up."
+        ]
+    return []
 
 
 def usable_cores() -> int:

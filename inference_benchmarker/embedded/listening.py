@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import socket
 
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.host import LOOPBACK, loopback_problems
 
 BACKLOG = 4096
 
 
-def listen(port: int = 0, host: str = "127.0.0.1") -> socket.socket:
+def listen(port: int = 0, host: str = LOOPBACK) -> socket.socket:
     """A listening socket; port 0 is any free one. Raises BenchmarkError where it cannot be had."""
+    refuse(loopback_problems() if host == LOOPBACK else [])  # one would listen there, and nobody could come
     # asyncio sends without delay only on sockets whose protocol is named
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:

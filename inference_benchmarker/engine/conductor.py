@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.engine.abort_watch import AbortWatch
 from inference_benchmarker.engine.disk import DiskWatch, free_bytes
 from inference_benchmarker.engine.memory_watch import MemoryWatch, available_bytes
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.facts.aborted import Aborted
+from inference_benchmarker.host import loopback_problems
 from inference_benchmarker.plan.room import stored
 from inference_benchmarker.verdict.aborts import aborted_text
 from inference_benchmarker.wave.finalise import finalise
@@ -36,6 +37,7 @@ BEGINNING_S = 120.0  # before its first word: sixty workers may be starting besi
 ABORT_S = 3.0  # what a second Ctrl-C leaves to the primary
 AT_ONCE_S = 1.5  # and a third, which may come in the same moment as the first two
 DISK_S = 5.0
+LOOPBACK_S = 1.0
 STOP_S = 0.1  # until a stop is in force, of which every worker heard
 MEMORY_S = 0.2  # in which a worker can take a hundred megabytes
 DEAD_DRAIN_S = 3.0  # what is in flight to an endpoint that takes no connection any more is hardly answered
@@ -79,7 +81,7 @@ class Conductor:
         self._load_until = now + float(plan.load_timeout_s)
         self._disk = DiskWatch(str(run_dir.path))
         self._memory = MemoryWatch(plan.workers, available_bytes)
-        self._next_ping = self._last_pass = self._next_disk = self._next_memory = now
+        self._next_ping = self._last_pass = self._next_disk = self._next_memory = self._next_loopback = now
         self._aborted_at: float | None = None
         self._abort_watch = AbortWatch(plan)
         self._aborted = False
@@ -102,6 +104,7 @@ class Conductor:
             self._watch_primary()
             self._watch_workers()
             self._watch_loading()
+            self._watch_loopback()
             self._watch_disk()
             self._watch_memory()
             self._ask_pilot()
@@ -223,6 +226,13 @@ class Conductor:
             f"{file}: worker {number} has not loaded it within {self.plan.load_timeout_s} s{where}.",
             "Make it quicker, or give it more time with --load-timeout.",
         )
+
+    def _watch_loopback(self) -> None:
+        """Raise BenchmarkError where the processes cannot meet. Once they have, their silence ends the wave."""
+        now = time.monotonic()
+        if self._t0 is None and now >= self._next_loopback:
+            refuse(loopback_problems())
+            self._next_loopback = now + LOOPBACK_S
 
     def _watch_disk(self) -> None:
         """Say in time when the disk will be full."""

@@ -19,7 +19,7 @@ from inference_benchmarker.engine.live import Live, Nobody, Undisturbed
 from inference_benchmarker.engine.processes import Processes, counting_interrupts, note_asked_for
 from inference_benchmarker.engine.source import source_problems
 from inference_benchmarker.errors import BenchmarkError, refuse
-from inference_benchmarker.host import raise_descriptor_limit
+from inference_benchmarker.host import loopback_problems, raise_descriptor_limit
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.wave.environment import describe_environment
 from inference_benchmarker.wave.plan_file import save_plan
@@ -109,7 +109,7 @@ def resolve(plan: WavePlan) -> WavePlan:
     """
     found = [problem.text for problem in plan.problems()]
     found += source_problems(plan.factories_file, plan.locust_file, plan.factory_settings)
-    refuse([*found, *_descriptor_problems(plan.workers)])
+    refuse([*found, *_descriptor_problems(plan.workers), *loopback_problems()])
     return _with_recording(
         replace(
             plan,

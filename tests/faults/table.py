@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tests.bench import ROOT
 from tests.faults.answers import ANSWERS
 from tests.faults.disk import DISKS
+from tests.faults.environment import ENVIRONMENT
 from tests.faults.gate import GATE
 from tests.faults.output import OUTPUT
 from tests.faults.pauses import PAUSES
@@ -27,7 +28,7 @@ SECTIONS: dict[str, tuple[Fault, ...]] = {
     "Endpoints": SERVERS,
     "Answers": ANSWERS,
     "The user's code": USER_CODE,
-    "The machine": PAUSES,
+    "The machine": (*PAUSES, *ENVIRONMENT),
     "Stored runs": STORED,
     "The gate of the GitHub Action": GATE,
 }

@@ -1,0 +1,85 @@
+"""Machines that lack what every other one has: loopback, /proc, memory, the right to read a file."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.faults.fault import SHORT, Ending, Fault, Stage
+from tests.faults.output import SLOW_START
+from tests.scripted_server import ScriptedServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TAKES_LOOPBACK_DOWN = (
+    f"import subprocess\nsubprocess.run(['ip', 'link', 'set', 'lo', 'down'], check=True)\n{SLOW_START}"
+)
+NOT_BEGUN, NOTHING = "nothing had begun", "nothing"
+
+
+def namespace(*arguments: str) -> tuple[str, ...]:
+    """A program that starts the command in a namespace of its own; the fault is skipped where there is none."""
+    unshare = ("unshare", *arguments)
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("no namespace can be made here")
+    return unshare
+
+
+def with_loopback() -> tuple[str, ...]:
+    """A network namespace whose loopback interface is up."""
+    if shutil.which("ip") is None:
+        pytest.skip("there is no ip")
+    return (*namespace("--net"), "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
+
+
+def refused(*flags: object, **options: Any) -> Callable[[Stage], Ending]:
+    """A command that is refused before anything begins; ``session``: a function that gives the program around it."""
+    session = options.pop("session", tuple)
+    return lambda stage: Ending(stage.start(*flags, session=session(), **options).finish(), None, stored=False)
+
+
+def a_byte_at_a_time(stage: Stage) -> Ending:
+    """The list of a server's models comes a byte each 0.2 s."""
+    with ScriptedServer([[part for _ in range(1000) for part in (b"H", 0.2)]]) as server:
+        url = f"{server.url}/v1/chat/completions"
+        return Ending(stage.start(url, "--prompt", "a", *SHORT, text=None).finish(), None, stored=False)
+
+
+ENVIRONMENT = (
+    Fault(
+        "models-dribble",
+        "the list of an OpenAI-compatible server's models comes a byte each 0.2 s",
+        NOT_BEGUN,
+        NOTHING,
+        2,
+        a_byte_at_a_time,
+        slow=True,
+        says="it did not answer to the end within 10 s. Give --model NAME.",
+    ),
+    Fault(
+        "loopback-down",
+        "the loopback interface is down",
+        NOT_BEGUN,
+        NOTHING,
+        2,
+        refused(*SHORT, session=lambda: namespace("--net")),
+        says="The loopback interface (lo) is down, or a firewall closes it",
+    ),
+    Fault(
+        "loopback-goes-down",
+        "the loopback interface goes down while the endpoint is loaded",
+        NOT_BEGUN,
+        NOTHING,
+        2,
+        refused(*SHORT, text=TAKES_LOOPBACK_DOWN, session=with_loopback),
+        slow=True,
+        says="(no connection within 2 s), where the processes of a wave meet",
+    ),
+)
