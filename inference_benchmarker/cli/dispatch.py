@@ -47,9 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         adopt_orphans()
     with outlets() as (out, _), _ending_like_ctrl_c():
-        code = _guarded(arguments)
+        code = _guarded(arguments, last=argv is None)
         if argv is None:
-            _heed_no_more()
             gc.freeze()  # or Python would look through every object once more before it ends
         out.flush()
         if out.error is not None and out.error.errno not in READER_LEFT and code in (OK, MISSED):
@@ -65,9 +64,13 @@ def _runs_user_code(arguments: Sequence[str]) -> bool:
     return arguments[0] in ("check", "capacity", "ab", "client") or arguments[0] not in (*COMMANDS, "plot")
 
 
-def _guarded(arguments: list[str]) -> int:
+def _guarded(arguments: list[str], *, last: bool) -> int:
     try:
-        return _dispatch(arguments)
+        try:
+            return _dispatch(arguments)
+        finally:
+            if last:
+                _heed_no_more()
     except BenchmarkError as error:
         for line in str(error).splitlines():
             say(f"benchmark: {line}")

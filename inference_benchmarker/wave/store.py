@@ -80,7 +80,7 @@ def save(wave: Wave, run_dir: RunDir) -> Wave:
 
 def _save_rest(wave: Wave, run_dir: RunDir) -> Wave:
     """Store what is told beside the requests, which are stored already, and what is computed from them."""
-    wave = wave.stored_in(run_dir)
+    wave = _with_what_lies_beside(wave.stored_in(run_dir))
     if wave.counts is not None:
         write_counts(run_dir.counts, wave.counts, wave.window.start_unix_ns)
     if wave.plan.load.steered:
@@ -92,6 +92,15 @@ def _save_rest(wave: Wave, run_dir: RunDir) -> Wave:
     with suppress(OSError):  # all else is stored: what is left of it is only space
         run_dir.spool.unlink(missing_ok=True)
     shutil.rmtree(run_dir.recorded_rows, ignore_errors=True)
+    return wave
+
+
+def _with_what_lies_beside(wave: Wave) -> Wave:
+    """The wave with its instances as they were followed while it ran: whoever loads it reads them, too."""
+    if wave.run_dir is None or wave.instances:
+        return wave
+    with suppress(BenchmarkError):  # damaged by a full disk: who followed them writes them anew
+        return wave.with_instances(read_instances(wave.run_dir.instances))
     return wave
 
 

@@ -15,6 +15,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.instances import Count, Followed, ScalingEvent, begun, counted
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.instances import add_line, read_instances, write_instances
+from inference_benchmarker.wave.run_dir import RunDir
 from tests.hostile import DISGUISES, ESCAPES, TEXTS, VALUES, disguise, paths_of, with_value, without
 from tests.waves import facts_of, make_run, spooled, stored, wave
 
@@ -51,6 +52,19 @@ def test_a_command_that_was_killed_leaves_what_it_had_counted(
     whole = Wave.load(run.path)
     assert whole.instances == (replace(FOLLOWED, events=(), remarks=()),)
     assert Wave.load(run.path).text() == whole.text()
+
+
+def test_a_wave_is_stored_with_what_was_counted_while_it_ran(tmp_path: Path) -> None:
+    """So that the summary has it, whatever becomes of the waiting for what the server tells afterwards."""
+    run = RunDir(tmp_path)
+    for line in (begun(FOLLOWED.of, FOLLOWED.source), *(counted(FOLLOWED.of, count) for count in COUNTS)):
+        assert add_line(run.instances, line)
+    made = wave([[0.01] * 10] * 3)
+    store.save_plan(run, made.plan, {})
+    made = store.save(made, run)
+    assert facts_of(run)["instances"] is not None
+    assert json.loads(json.dumps(Wave.load(run.path).to_json())) == facts_of(run)
+    assert made.instances == (replace(FOLLOWED, events=(), remarks=()),)
 
 
 def test_a_wave_comes_back_with_its_instances(tmp_path: Path) -> None:
