@@ -33,6 +33,8 @@ COURSE_WINDOWS_S = (5.0, 60.0)
 """In a course {window} is the first of these, or a step, that brings points, else the wave's length."""
 
 _ONE = "query?query=1"
+_ROUNDING_S = 0.002
+"""Instants are told in milliseconds: a last point that lies a rounding after the end is still asked for."""
 
 
 class Api:
@@ -70,11 +72,16 @@ class Api:
         return found
 
     def course(self, query: str, interval: Interval) -> tuple[dict[Labels, Points], str | None]:
-        """The points inside the window by labels; a sentence where the server refused them."""
+        """The points inside the window by labels, the last at its end; a sentence where the server refused them.
+
+        Each tells of the time before it: with the first at the window's start, what came in its last step would be in
+        none.
+        """
         length = interval.end - interval.start
         step = self._step or max(1.0, math.ceil(length / POINTS))
         widths = [*dict.fromkeys(max(step, width) for width in COURSE_WINDOWS_S if width < length), length]
-        times = {"start": f"{interval.start:.3f}", "end": f"{interval.end:.3f}", "step": f"{step:g}"}
+        start = interval.end - step * math.floor(length / step)
+        times = {"start": f"{start:.3f}", "end": f"{interval.end + _ROUNDING_S:.3f}", "step": f"{step:g}"}
         for width in widths if WINDOW in query else [length]:
             try:
                 data, _ = self._ask("query_range", {"query": fill(query, width), **times})

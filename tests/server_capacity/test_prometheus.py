@@ -287,7 +287,11 @@ def test_presets_are_promql_that_a_real_server_takes(prometheus: str, wave: Inte
 
 
 @pytest.mark.process
-def test_a_preset_reads_a_real_server(prometheus: str, wave: Interval, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", [1, 60])
+def test_a_preset_reads_a_real_server(
+    step: float, prometheus: str, wave: Interval, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A course ends with its window, whatever its step: what came in the last step of a short load is in it."""
     items = (
         Item("servers", "gauge", ("no_such_metric", PREFIX + "servers")),
         Item("busy", "counter", ("no_such_metric", PREFIX + "busy_seconds_total")),
@@ -295,7 +299,7 @@ def test_a_preset_reads_a_real_server(prometheus: str, wave: Interval, monkeypat
     )
     monkeypatch.setitem(PRESETS, "vllm", items)
     wave = Interval(wave.begin - 10, wave.start - 10, wave.end, 200)  # rate() wants a scrape before the load, too
-    found = {row.name: row for row in collect({**SERVER, "url": prometheus, "preset": "vllm"}, wave)}
+    found = {row.name: row for row in collect({**SERVER, "url": prometheus, "preset": "vllm", "step": step}, wave)}
     assert found["servers"].statistics == {"Average": 4.0, "Maximum": 4.0, "Last": 4.0}
     assert found["servers"].dimensions["__name__"] == PREFIX + "servers"
     assert set(found["busy"].statistics) == {"Rate", "Total"}
@@ -447,7 +451,7 @@ def test_the_window_is_filled_in_and_the_end_is_asked_for() -> None:
     instant = next(each for each in server.parameters if "time" in each)
     assert instant == {"query": "rate(x[60500ms])", "time": "160.500"}
     courses = [each for each in server.parameters if "step" in each]
-    assert courses[0] == {"query": "rate(x[5000ms])", "start": "100.000", "end": "160.500", "step": "2"}
+    assert courses[0] == {"query": "rate(x[5000ms])", "start": "100.500", "end": "160.502", "step": "2"}
     assert courses[-1]["query"] == "rate(x[60500ms])"
     assert set(server.asked) == {"/prefix/api/v1/query", "/prefix/api/v1/query_range"}
     assert (row.start, row.end) == (100.0, 160.5)
