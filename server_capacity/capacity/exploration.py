@@ -9,20 +9,23 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
 from server_capacity.capacity.client_limit import queueing
 from server_capacity.capacity.counting import counted
-from server_capacity.capacity.in_users import search_of
+from server_capacity.capacity.in_users import answer_of, search_of
 from server_capacity.capacity.pilot import CapacityPilot
 from server_capacity.results.standing import EARLY
 from server_capacity.search.again import without_warm_up
+from server_capacity.search.slow_down import SLOWER, slower, without_slow_down
 from server_capacity.search.stretch import CLIENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.capacity.client_limit import Queueing
     from server_capacity.capacity.counting import Counted
     from server_capacity.capacity.question import Question
     from server_capacity.capacity.waves import Waves
+    from server_capacity.search.answer import Answer
+    from server_capacity.search.slow_down import Slower
     from server_capacity.search.stretch import Stretch
 
 
@@ -48,6 +51,7 @@ class Explored:
 
     ``warming``: the waves before, which sent each payload once. ``client_limit``: why no higher rate could be offered,
     with all workers that there may be; or None. ``queueing``: within the client, of requests that it had sent.
+    ``slower``: where the endpoint got slower with time, and ``early`` the answer of what came before.
     ``failures``: sentences on what broke a wave off, or could not be done.
     """
 
@@ -57,6 +61,8 @@ class Explored:
     rows: list[Row] = field(default_factory=list)
     client_limit: str | None = None
     queueing: Queueing | None = None
+    slower: Slower | None = None
+    early: Answer | None = None
     interrupted: bool = False
     failures: list[str] = field(default_factory=list)
 
@@ -64,7 +70,7 @@ class Explored:
     def stretches(self) -> tuple[Stretch, ...]:
         """Those that an answer may be taken from: of a wave that another one followed, not what the client spoilt."""
         last = self.rows[-1].wave if self.rows else ""
-        return tuple(row.stretch for row in self.rows if not row.stretch.void or row.wave == last)
+        return tuple(row.stretch for row in self.rows if row.stretch.void in ("", SLOWER) or row.wave == last)
 
     @property
     def adaptive(self) -> list[Wave]:
@@ -96,7 +102,20 @@ class Explored:
 
     def leave_out_warm_up(self) -> None:
         """Stretches in which the endpoint was slower than later count for nothing from now on."""
-        stretches = without_warm_up([row.stretch for row in self.rows])
+        self._renew(without_warm_up([row.stretch for row in self.rows]))
+
+    def leave_out_slow_down(self, question: Question) -> None:
+        """Stretches from before the endpoint got slower count for nothing from now on."""
+        stretches = [row.stretch for row in self.rows]
+        seen = None if question.in_users else slower(question.limits, stretches)
+        if seen is None:
+            return
+        if self.slower is None:
+            early = [each for each in stretches if each.end_s <= seen.until_s]
+            self.slower, self.early = seen, answer_of(question, early)
+        self._renew(without_slow_down(question.limits, stretches))
+
+    def _renew(self, stretches: Sequence[Stretch]) -> None:
         self.rows = [
             replace(row, counted=replace(row.counted, stretch=stretch))
             for row, stretch in zip(self.rows, stretches, strict=True)
@@ -128,6 +147,7 @@ def explore(question: Question, waves: Waves) -> Explored:
             stages = [_spoilt(each) for each in stages]
         found.add(wave, stages)
         found.leave_out_warm_up()
+        found.leave_out_slow_down(question)
         found.queueing = queueing(wave, stages) or found.queueing
         found.interrupted = wave.interrupted
         if broken := broken_off(wave):

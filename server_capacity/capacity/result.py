@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
@@ -70,6 +71,7 @@ def content(
         ],
         "islands": [{"low": each.low, "high": each.high} for each in answer.islands],
         "memory": _memory(answer),
+        "slower": _slower(explored),
         "windows": None,
         "resources": None if question.in_users else told.resources(question.plan.server_limits, low),
         "where_time_went": where_time_went(points, low, at_low, shown_metric(question.limits)),
@@ -161,6 +163,15 @@ def _memory(answer: Answer) -> dict[str, Any] | None:
         return {"rate": estimate.rate, "interval": interval_json(estimate.interval)}
 
     return {"below": side(answer.memory.below), "above": side(answer.memory.above), "differ": True}
+
+
+def _slower(explored: Explored) -> dict[str, Any] | None:
+    """Two stretches that tell that the endpoint got slower with time, and the answer of what came before."""
+    if explored.slower is None:
+        return None
+    early = explored.early
+    rate, interval = (None, None) if early is None else (early.rate, interval_json(early.interval))
+    return {**asdict(explored.slower), "early": {"rate": rate, "interval": interval}}
 
 
 def _created(explored: Explored) -> str | None:

@@ -21,6 +21,7 @@ from server_capacity.capacity.server_side import waited
 from server_capacity.capacity.user_limits import users_estimates
 from server_capacity.capacity.warming import warm
 from server_capacity.capacity.windows import soak_of, windows_foretold, windows_of
+from server_capacity.twin.block import refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,8 +76,14 @@ def _evidence(
         "windows": windows_of(confirmed, question.limits)
         or (None if question.in_users else windows_foretold(found, question.limits)),
         "soak": soak_of(confirmed, question.limits),
-        "twin": twin_of(question, explored.adaptive, confirmed) if modelled else None,
+        "twin": _twin(question, explored, confirmed) if modelled else None,
     }
+
+
+def _twin(question: Question, explored: Explored, confirmed: Sequence[Confirmed]) -> dict[str, Any]:
+    if explored.slower is not None:
+        return refused("the endpoint got slower with time")
+    return twin_of(question, explored.adaptive, confirmed)
 
 
 def payloads(waves: Waves) -> dict[str, Any] | None:
@@ -103,6 +110,7 @@ def _confirmed(
         if wave.judgement != "fails":
             continue
         explored.add(wave.wave, [wave.stage])
+        explored.leave_out_slow_down(question)
         found = _answer(question, explored, confirmed)
     explored.interrupted = explored.interrupted or interrupts.count > 0
     return confirmed

@@ -6,6 +6,7 @@ What is read here is the object of ``capacity.json``.
 from __future__ import annotations
 
 import math
+from itertools import groupby
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ from inference_benchmarker.wording import (
     percent_text,
 )
 from server_capacity.capacity.agreement import to_plan_with, undecided
-from server_capacity.capacity.by_time import slower
 from server_capacity.capacity.generation_text import cache_of_stretches, generation
 from server_capacity.capacity.headline import between, headline, rate_text, unit_of
 
@@ -189,11 +189,17 @@ def _notes(found: Found) -> Iterator[str]:
 
 
 def _slower(found: Found) -> Iterator[str]:
-    judged = _judged(found, _of_requests(found))
-    if judged is not None and (seen := slower(found.get("stretches") or [], judged)):
-        rate = rate_text(seen.rate, None, unit_of(found))
-        yield f"It got slower with time: at {rate}, {percent_text(seen.share_before)} over at {seen.before_s:.0f} s,"
-        yield f"  {percent_text(seen.share_after)} at {seen.after_s:.0f} s. A longer --time tells the lasting rate."
+    seen, unit = found.get("slower"), unit_of(found)
+    if not seen:
+        return
+    early, before, after = seen["early"], seen["before"], seen["after"]
+    told = [f"{rate_text(early['rate'], early['interval'], unit)} in the first {length_text(seen['until_s'])}"]
+    told = told if early["rate"] is not None else []
+    if found.get("rate") is not None and found["outcome"] == "found":
+        told.append(f"{rate_text(found['rate'], found.get('interval'), unit)} from {length_text(after['start_s'])} on")
+    yield f"It got slower with time{': ' if told else ''}{', '.join(told)}."
+    at = [f"at {rate_text(each['rate'], None, unit)}, {percent_text(each['share'])} over" for each in (before, after)]
+    yield f"  After {length_text(before['start_s'])} {at[0]}; after {length_text(after['start_s'])} {at[1]}."
 
 
 def _of_requests(found: Found) -> list[str]:
@@ -272,13 +278,18 @@ def _stretches(found: Found) -> Iterator[str]:
     rate = "rate" if unit_of(found) == "/s" else "users"
     header = ["Stretch", "from", "for", rate, "sent", "p50", "p99", "over", "in flight"]
     yield from aligned([header, *(_stretch(row, judged, unit_of(found)) for row in shown)])
-    for row in shown:
-        if row.get("void"):
-            yield from _folded(f"✗ {row['number']} counts for nothing: {row['void']}.")
+    for reason, rows in groupby(shown, key=lambda row: row.get("void")):
+        if reason:
+            yield from _folded(f"✗ {_numbers([row['number'] for row in rows])} for nothing: {reason}.")
     if number > len(shown):
         yield f"{INDENT}… and {number - len(shown)} shorter ones, in capacity.json"
     if judged is not None:
         yield f"{INDENT}over: the share of requests that miss {names[judged]}"
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    """The stretches in a row that count for nothing for one reason."""
+    return f"{numbers[0]} counts" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} count"
 
 
 def _shown(found: Found) -> list[Found]:

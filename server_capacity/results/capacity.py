@@ -141,6 +141,25 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class At:
+    """A stretch, and its share over the limit."""
+
+    rate: Rate
+    start_s: Seconds
+    share: Share
+
+
+@dataclass(frozen=True, slots=True)
+class Slower:
+    """An endpoint that got slower with time; ``early``: the answer of what came until ``until_s``."""
+
+    before: At
+    after: At
+    until_s: Seconds
+    early: Side
+
+
+@dataclass(frozen=True, slots=True)
 class Windows:
     """One-minute windows at the interval's lower end; ``windows`` 0: the share is foretold."""
 
@@ -355,6 +374,7 @@ class CapacityResult:
     stretches: list[StretchRow] | None = None
     islands: list[Interval] = field(default_factory=list)
     memory: Memory | None = None
+    slower: Slower | None = None
     windows: Windows | None = None
     resources: Resources | None = None
     where_time_went: WhereTimeWent | None = None

@@ -13,6 +13,7 @@ from server_capacity.search.growth import known_from_below
 from server_capacity.search.known import Known, clearly_broken, known_of, lowest_of
 from server_capacity.search.pace import Pace, overloaded, pace_of
 from server_capacity.search.points import points_of
+from server_capacity.search.slow_down import if_it_lasts, without_slow_down
 from server_capacity.search.support import lowest_breaking, with_support
 
 if TYPE_CHECKING:
@@ -41,9 +42,10 @@ def estimate_of(known: Known) -> Estimate:
 
 def answer(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch]) -> Answer:
     """The final one, from stretches whose slices were counted by due time."""
-    warm = without_warm_up(stretches)
-    stretches = without_accidents(limits, warm)
-    return with_support(limits, stretches, _answer(limits, settings, stretches, warm))
+    lasting = without_slow_down(limits, without_warm_up(stretches))
+    stretches = without_accidents(limits, lasting)
+    found = with_support(limits, stretches, _answer(limits, settings, stretches, lasting))
+    return if_it_lasts(settings, stretches, found)
 
 
 def _answer(

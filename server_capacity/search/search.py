@@ -12,6 +12,7 @@ from server_capacity.search.growth import beyond, doubtful, known_from_below
 from server_capacity.search.known import lowest_of
 from server_capacity.search.pace import Pace, is_unanswered, overloaded, pace_of
 from server_capacity.search.settings import USUAL_TIME_S
+from server_capacity.search.slow_down import lasts, without_slow_down
 from server_capacity.search.stretch import most_of_client
 from server_capacity.search.support import BENEATH, beneath
 
@@ -75,8 +76,8 @@ class Search:
     def order(self, moment: Moment) -> float | Literal["end"] | None:
         """The rate to send from now on (0 pauses until the backlog is gone), the end, or None: as is."""
         running = moment.stretches[-1]
-        stretches = without_accidents(self.limits, without_warm_up(moment.stretches))
-        moment = replace(moment, stretches=stretches)
+        lasting = without_slow_down(self.limits, without_warm_up(moment.stretches))
+        moment = replace(moment, stretches=without_accidents(self.limits, lasting))
         if running.rate == 0:
             return self._after_pause(moment)
         load_s = self.settings.load_s(self._pace(moment).answer_s)
@@ -132,7 +133,7 @@ class Search:
             return None if doubt == running.rate else self._change("grow", doubt, moment)
         if lowest.broken is None:
             return self._grow(moment, answer_s)
-        if self._is_over(lowest, answer_s) and self._is_precise(moment):
+        if self._is_over(lowest, answer_s) and self._is_precise(moment) and lasts(self.settings, moment.stretches):
             return "end"
         return self._aim(lowest, moment, answer_s)
 

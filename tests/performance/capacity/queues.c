@@ -7,7 +7,9 @@
  * than `threshold` wait, until `keep` seconds have passed without that. One with a cold cache serves its first
  * `cold_requests` slower, by a factor that falls from `cold_factor` to 1 in a straight line. What begins within
  * `slow_seconds` of the first arrival takes `slow_factor` times as long. Every `pause_every` seconds from the first
- * arrival on all servers stand still for `pause` seconds; 0: never.
+ * arrival on all servers stand still for `pause` seconds; 0: never. `leak` is what each second from the first arrival on
+ * adds to a service, in times of it. Where there are `burst` seconds of service to spend at first, each server earns
+ * `baseline` seconds more in a second, and a service for which too little is left takes 1 / `baseline` times as long.
  */
 #include <math.h>
 #include <stdint.h>
@@ -18,7 +20,8 @@ enum { EXACT, EXPONENTIAL, LOGNORMAL, BIMODAL };
 
 typedef struct {
     int64_t servers, service, batch_size, lifo, queue_limit, threshold, most_servers;
-    double mean, cv, each, delay, keep, cold_requests, cold_factor, slow_seconds, slow_factor, pause_every, pause;
+    double mean, cv, each, delay, keep, cold_requests, cold_factor, slow_seconds, slow_factor, pause_every, pause,
+        leak, burst, baseline;
 } Rules;
 
 typedef struct {
@@ -39,7 +42,7 @@ typedef struct {
     int64_t count; /* of servers */
     Waiting *line; /* a ring */
     int64_t head, waiting, room;
-    double extra_until, served, since;
+    double extra_until, served, since, saved, earned_at;
     int is_open;
     /* what becomes of an answer: an instant by id, or a count by window of arrival */
     double *done;
@@ -94,6 +97,16 @@ static double normal(Random *r) {
     return x * f;
 }
 
+/* The length of a service of so many seconds, by the credits that are left. */
+static double spent(Queue *q, double at, double t) {
+    const Rules *rules = &q->rules;
+    q->saved = fmin(rules->burst, q->saved + (at - q->earned_at) * rules->baseline * (double)q->count);
+    q->earned_at = at;
+    int throttled = q->saved < t;
+    q->saved -= t;
+    return throttled ? t / rules->baseline : t;
+}
+
 static double service_time(Queue *q, double at) {
     const Rules *rules = &q->rules;
     double t = rules->mean;
@@ -107,7 +120,9 @@ static double service_time(Queue *q, double at) {
     if (q->served < rules->cold_requests)
         t *= 1 + (rules->cold_factor - 1) * (1 - q->served / rules->cold_requests);
     q->served++;
-    return at - q->since < rules->slow_seconds ? t * rules->slow_factor : t;
+    t *= 1 + rules->leak * (at - q->since);
+    if (at - q->since < rules->slow_seconds) t *= rules->slow_factor;
+    return rules->burst > 0 ? spent(q, at, t) : t;
 }
 
 /* When a service of so many seconds that begins then ends, with the pauses on the way. */
@@ -205,7 +220,8 @@ static void push(Queue *q, double at, int64_t id) {
 static int offer(Queue *q, double at, int64_t id) {
     if (!q->is_open) {
         q->is_open = 1;
-        q->since = at;
+        q->since = q->earned_at = at;
+        q->saved = q->rules.burst;
     }
     queue_settle(q, at, q->done);
     if (q->count > q->rules.servers && at > q->extra_until) remove_free_servers(q, at);

@@ -51,6 +51,10 @@ class Rules:
     # Of one that stands still again and again.
     pause_every_s: float = 0.0
     pause_s: float = 0.0
+    # Of one that gets slower with each second, in times of its service; of one whose credits run out.
+    leak: float = 0.0
+    burst_s: float = 0.0
+    baseline: float = 1.0
 
     @property
     def most(self) -> float:
@@ -64,6 +68,7 @@ class _Rules(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("threshold", "most_servers")),
         *((name, ctypes.c_double) for name in ("mean", "cv", "each", "delay", "keep", "cold_requests", "cold_factor")),
         *((name, ctypes.c_double) for name in ("slow_seconds", "slow_factor", "pause_every", "pause")),
+        *((name, ctypes.c_double) for name in ("leak", "burst", "baseline")),
     )
 
 
@@ -123,6 +128,7 @@ class Queue:
             ),
             *(rules.cold_requests, rules.cold_factor, rules.slow_s, rules.slow_factor),
             *(rules.pause_every_s, rules.pause_s),
+            *(rules.leak, rules.burst_s, rules.baseline),
         )
         self._queue = self._library.queue_new(ctypes.byref(given), seed)
 

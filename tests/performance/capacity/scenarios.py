@@ -24,6 +24,15 @@ _EXACT = ENDPOINTS["exact"]
 _REMEMBERING = Rules(2, 0.02, most_servers=4, threshold=16)
 _PAUSING = replace(FOUR_EXACT, pause_every_s=10.0, pause_s=0.3)
 _BATCHER = ENDPOINTS["batcher"].rules
+
+
+def _throttled(after_s: float) -> Scenario:
+    rules = Rules(4, 0.05, "exponential", slow_s=after_s, slow_factor=0.4)
+    limits = times(99, 0.4), success(0.95)
+    title = f"4 x exponential 20 ms, 50 ms after {after_s:g} s, p99 < 400 ms; the truth is that which lasts"
+    return Scenario(title, Endpoint("throttled", "", rules, limits, 66.9395))
+
+
 SCENARIOS = {
     "even": Scenario(
         "even arrivals: nothing over below 200/s, everything above",
@@ -69,6 +78,17 @@ SCENARIOS = {
     "slow_start": Scenario(
         "4 x exactly 20 ms that take three times as long for the first 20 s, p99 < 100 ms",
         replace(_EXACT, rules=replace(FOUR_EXACT, slow_s=20.0, slow_factor=3.0)),
+    ),
+    "throttled_30": _throttled(30.0),
+    "throttled_60": _throttled(60.0),
+    "throttled_150": _throttled(150.0),
+    "credits": Scenario(
+        "4 x exactly 20 ms with 60 s of service beyond two fifths of that speed, p99 < 100 ms",
+        replace(_EXACT, rules=replace(FOUR_EXACT, burst_s=60.0, baseline=0.4), truth=80.0),
+    ),
+    "leak": Scenario(
+        "4 x exactly 20 ms, and twice that after 180 s, p99 < 100 ms; the truth is that of 200 s",
+        replace(_EXACT, rules=replace(FOUR_EXACT, leak=1 / 180), truth=82.4),
     ),
     "pauses": Scenario(
         "the same without a slow start, all standing still for 0.3 s every 10 s: no rate keeps p99 < 100 ms",

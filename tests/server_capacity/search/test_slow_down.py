@@ -1,0 +1,100 @@
+"""An endpoint that got slower: what came before tells nothing of the rate that lasts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from server_capacity.search.answer import Answer, Estimate, Interval
+from server_capacity.search.limits import Limit
+from server_capacity.search.settings import Settings
+from server_capacity.search.slow_down import SLOWER, if_it_lasts, lasts, slower, without_slow_down
+from server_capacity.search.stretch import Count, Slice, Stretch
+from tests.server_capacity.search.queues import Queue, play
+
+if TYPE_CHECKING:
+    import random
+
+P99 = Limit("p99<400ms", "response_time", 0.01, 0.4)
+FOUND = Answer("found", 66.0, Interval(60.0, 72.0), P99.expression, estimates=(Estimate(P99.expression, slope=9.0),))
+
+
+def at(start_s: float, rate: float, share: float, grown: int = 3, seconds: float = 8.0) -> Stretch:
+    sent = round(seconds * rate)
+    part = Slice(start_s, start_s + seconds, sent, sent, (Count(sent, round(share * sent)),))
+    return Stretch(int(start_s), rate, start_s, start_s + seconds, (part,), "below", in_flight=grown)
+
+
+BEFORE, AFTER = at(10, 120, 0.0), at(90, 121, 0.97, 400)
+
+
+@pytest.mark.parametrize(
+    ("stretches", "told"),
+    [
+        ([BEFORE, AFTER], True),
+        ([BEFORE, at(90, 80, 0.97, 300)], True),
+        ([BEFORE, at(90, 150, 0.97, 400)], False),
+        ([BEFORE, at(30, 121, 0.97, 400)], False),
+        ([BEFORE, at(90, 121, 0.3, 400)], False),
+        ([BEFORE, at(90, 121, 0.97, 20)], False),
+        ([at(10, 120, 0.0, 200), AFTER], False),
+        ([at(10, 124, 0.0, seconds=1), at(90, 121, 0.97, 100)], False),
+        ([BEFORE, AFTER, at(120, 125, 0.0)], False),
+        ([replace(BEFORE, void="schedule lag"), AFTER], False),
+        ([at(10, 10, 0.0), at(90, 10, 0.97, 40)], False),
+    ],
+)
+def test_a_rate_that_went_well_once_and_not_any_more(stretches: list[Stretch], told: bool) -> None:
+    assert (slower([P99], stretches) is not None) == told
+    kept = without_slow_down([P99], stretches)
+    assert [each.void for each in kept if each.void == SLOWER] == [SLOWER] * told
+    assert kept[-1].void == stretches[-1].void
+
+
+@pytest.mark.parametrize(
+    ("since_s", "time_s", "found", "told"),
+    [
+        (80.0, 180.0, FOUND, "--time 5m"),
+        (80.0, None, FOUND, "--time 5m"),
+        (80.0, 600.0, FOUND, "--time 15m"),
+        (100.0, 180.0, FOUND, ""),
+        (100.0, 180.0, Answer("not_kept", reason="at 2/s"), "--time 5m"),
+        (200.0, 360.0, Answer("not_kept", reason="at 2/s"), ""),
+    ],
+)
+def test_too_little_since_then_is_said_with_the_time_that_it_takes(
+    since_s: float, time_s: float | None, found: Answer, told: str
+) -> None:
+    stretches = [replace(at(0, 120, 0.0, seconds=100), void=SLOWER), at(100, 60, 0.0, seconds=since_s)]
+    answer = if_it_lasts(Settings(time_s=time_s), stretches, found)
+    assert (answer == found) == (not told)
+    assert answer.reason.endswith(told or found.reason)
+    assert lasts(Settings(), stretches) == (since_s >= 90)
+    assert if_it_lasts(Settings(), stretches[1:], found) == found
+
+
+@dataclass
+class Throttled(Queue):
+    """Serves at two fifths of its speed from an instant on."""
+
+    from_s: float = 0.0
+
+    def answered_at(self, at_s: float, draw: random.Random) -> float:
+        """As the queue does, in the time that a service takes then."""
+        self.service = lambda of: of.expovariate(20.0 if at_s >= self.from_s else 50.0)
+        return super().answered_at(at_s, draw)
+
+
+@pytest.mark.parametrize("from_s", [30.0, 60.0, 150.0])
+def test_the_answer_is_the_lasting_rate_or_the_time_that_it_takes(from_s: float) -> None:
+    played = play(Throttled(4, lambda _: 0.0, from_s=from_s), [P99], Settings(time_s=180.0), seed=5)
+    found = played.answer
+    if found.interval is None:
+        assert (found.outcome, found.rate) == ("cannot_tell", None)
+        assert found.reason.startswith(SLOWER)
+        assert from_s > 60
+    else:
+        assert found.interval.low < 66.9 < 1.1 * found.interval.high
+        assert found.interval.high < 188.2 / 2, "what it could do at first"
