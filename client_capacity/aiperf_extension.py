@@ -11,6 +11,7 @@ from pathlib import Path
 from inference_benchmarker.engine.endpoint import load_payloads
 from inference_benchmarker.engine.json_bodies import json_body
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.files import FOR_ANYBODY, replacing
 
 
 def payload_factory_to_jsonl(factories_file: str | Path, output_path: str | Path) -> Path:
@@ -29,7 +30,8 @@ def payload_factory_to_jsonl(factories_file: str | Path, output_path: str | Path
     path = Path(output_path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        with replacing(path, mode=FOR_ANYBODY) as file:
+            file.write("".join(f"{line}\n" for line in lines).encode())
     except OSError as error:
         raise BenchmarkError(f"{path}: cannot be written ({error.strerror}).", "Give another place.") from None
     return path

@@ -1,5 +1,9 @@
 """Files in folders that somebody else may have filled: read and written without following a link, waiting or growing.
 
+Every text that the product leaves on a disk gets there through ``replace_file``, ``write_given`` or ``add_text``,
+without the values of secrets. ``replacing`` and ``open_to_add`` are for what is no text; who uses them, and why, stands
+in ``tests/test_only_way_out.py``.
+
 A run directory may come from anywhere. What is opened here is a regular file below a folder: no link on the way from
 that folder to it, so nothing outside is read or written, and no pipe or device that never ends. The folder itself may
 lie behind a link, as the user gave it. What is refused is an OSError whose ``strerror`` is a part of a sentence.
@@ -159,6 +163,26 @@ def write_given(path: Path, text: str) -> None:
         return
     with BufferedWriter(FileIO(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY), "a")) as file:
         file.write(without_secrets(text))
+
+
+def add_text(path: Path, text: str, most: int | None = None) -> bool:
+    """Add a text to the end of a file, without the values of secrets; False where the file does not take it.
+
+    ``most``: the bytes that it may have before.
+    """
+    try:
+        with BufferedWriter(FileIO(open_to_add(path), "a")) as file:
+            if most is not None and os.fstat(file.fileno()).st_size > most:
+                return False
+            file.write(without_secrets(text))
+    except OSError:
+        return False
+    return True
+
+
+def open_to_add(path: Path) -> int:
+    """The descriptor of a file of ours, at whose end is written; it is made where there is none, for its owner only."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, OWNER_ONLY)
 
 
 def is_stream(path: Path) -> bool:

@@ -35,6 +35,7 @@ __all__ = [  # with what its callers ask of the values
     "excerpt",
     "hide_values_of",
     "looks_random",
+    "own_secrets",
     "redact",
     "secret_values",
     "secrets_in_results",

@@ -87,14 +87,14 @@ def hide_values_of(environment: Mapping[str, str]) -> None:
     _environments[:] = [environment]
 
 
-def own_secrets() -> tuple[str, ...]:
-    """The secrets of this process's environment, of numbers those alone that are more than digits."""
-    return _of_environment(tuple(item for environment in _environments for item in environment.items()))
+def own_secrets(*, with_numbers: bool = False) -> tuple[str, ...]:
+    """The secrets of this process's environment; those that are numbers only where no result stands."""
+    return _of_environment(tuple(item for each in _environments for item in each.items()), with_numbers)
 
 
 @lru_cache(maxsize=4)
-def _of_environment(items: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    return tuple(secrets_in_results(dict(items)))
+def _of_environment(items: tuple[tuple[str, str], ...], with_numbers: bool) -> tuple[str, ...]:
+    return tuple((secret_values if with_numbers else secrets_in_results)(dict(items)))
 
 
 def secrets_in_results(environment: Mapping[str, str]) -> list[str]:

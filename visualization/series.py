@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import FOR_ANYBODY, replacing
+from inference_benchmarker.files import FOR_ANYBODY, replace_file, replacing
 from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.text import one_line
 from inference_benchmarker.wording import counted
@@ -83,22 +83,29 @@ def write_report(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file_name, content in _files(figures, formats, say, name, page):
-            with replacing(folder / file_name, mode=FOR_ANYBODY) as file:
-                file.write(content)
+            _write(folder / file_name, content)
             yield folder / file_name
     except OSError as error:
         what = f"{folder}: cannot be written ({error.strerror or error})."
         raise BenchmarkError(what, "Give another place with --plot-output-dir.") from None
 
 
+def _write(path: Path, content: str | bytes) -> None:
+    if isinstance(content, str):
+        replace_file(path, content, mode=FOR_ANYBODY)
+        return
+    with replacing(path, mode=FOR_ANYBODY) as file:
+        file.write(content)
+
+
 def _files(
     figures: Figures, formats: Sequence[str], say: Callable[[str], None], name: str, page: str
-) -> Iterator[tuple[str, bytes]]:
+) -> Iterator[tuple[str, str | bytes]]:
     from visualization.html import page as page_of
     from visualization.static import pictures
 
     if "html" in formats:
-        yield f"{name}.html", (page or page_of(figures)).encode()
+        yield f"{name}.html", page or page_of(figures)
     say("Drawing the pictures")
     yield from pictures(figures, tuple(kind for kind in formats if kind != "html"), name)
 

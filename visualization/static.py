@@ -58,8 +58,8 @@ _STYLE: Any = {
 }
 
 
-def pictures(figures: Figures, kinds: tuple[str, ...], name: str) -> Iterator[tuple[str, bytes]]:
-    """(file name, content) of the picture of each section that has one, in each kind: ``png``, ``svg``.
+def pictures(figures: Figures, kinds: tuple[str, ...], name: str) -> Iterator[tuple[str, str | bytes]]:
+    """(file name, content) of the picture of each section that has one, in each kind: ``png``, ``svg``, a text.
 
     A file is called ``name``, an underscore and the section's key.
     """
@@ -71,7 +71,8 @@ def pictures(figures: Figures, kinds: tuple[str, ...], name: str) -> Iterator[tu
         for section in (each for whole in figures.sections if whole.pictured for each in _of_one_kind(whole)):
             drawn = _draw(section, figures)
             for kind in kinds:
-                yield f"{name}_{section.key}.{kind}", _bytes(drawn, kind)
+                content = _bytes(drawn, kind)
+                yield f"{name}_{section.key}.{kind}", content.decode() if kind == "svg" else content
 
 
 def _bytes(drawn: Figure, kind: str) -> bytes:

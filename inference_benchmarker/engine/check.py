@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.child_logs import child_log
 from inference_benchmarker.engine.leftovers import MARK, Orphans, end_leftovers, new_mark
-from inference_benchmarker.engine.processes import REAP_S, child_environment, note_asked_for
+from inference_benchmarker.engine.processes import REAP_S, child_environment, note_asked_for, write_line
 from inference_benchmarker.engine.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.address import Address
@@ -23,7 +23,6 @@ from inference_benchmarker.packaged import shown_path
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.packed import WorkerColumns, unpacked
 from inference_benchmarker.records.record import split_batch
-from inference_benchmarker.redact import redact, secret_values
 from inference_benchmarker.report.check import Check, Ended
 
 if TYPE_CHECKING:
@@ -45,11 +44,9 @@ def send_one(plan: WavePlan, printed: Callable[[str], None]) -> Check | Ended:
     """
     assert plan.factories_file is not None
     note_asked_for(plan.factories_file, plan.factory_settings.values())
-    job = replace(plan, factories_file=plan.factories_file.resolve())
     with scratch_folder("benchmark_check_") as folder:
-        (folder / "job.json").write_text(json.dumps({"plan": job.to_json(), "parent": os.getpid()}))
         try:
-            code = _run(folder, plan, printed)
+            code = _run(folder, replace(plan, factories_file=plan.factories_file.resolve()), printed)
         finally:
             _hand_on(folder / "output", printed)
         if not _result(folder).is_file():
@@ -59,23 +56,24 @@ def send_one(plan: WavePlan, printed: Callable[[str], None]) -> Check | Ended:
 
 def _run(folder: Path, plan: WavePlan, printed: Callable[[str], None]) -> int:
     """Run the process to its end; in a session of its own, so that Ctrl-C reaches this process alone."""
-    mark, secrets, orphans = new_mark(), secret_values(os.environ), Orphans()
-    with child_log(folder / "output", lambda text: redact(text, secrets)) as output:
+    mark, orphans = new_mark(), Orphans()
+    with child_log(folder / "output") as output:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "inference_benchmarker.engine.worker.check", str(folder)],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**child_environment(), MARK: mark},
             start_new_session=True,
         )
         try:
+            write_line(process, json.dumps({"plan": plan.to_json(), "parent": os.getpid()}))
             _wait(process, folder, plan, printed)
             with suppress(subprocess.TimeoutExpired):  # a thread of the user's may never end
                 process.wait(REAP_S)
         finally:
             process.kill()
-            process.wait()
+            process.communicate()
             end_leftovers(mark, {process.pid})
             orphans.end({process.pid})
     return process.returncode

@@ -9,12 +9,15 @@ import threading
 import time
 from collections import deque
 from contextlib import contextmanager, suppress
+from io import FileIO
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.files import open_to_add
+from inference_benchmarker.redact import own_secrets, redact
 from inference_benchmarker.text import plain_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 LONGEST_LINE = 64 * 1024  # bytes; of a longer line this much is kept
@@ -34,12 +37,12 @@ _WORDS = 40  # lines that are remembered as a process's last words
 class ChildLogs:
     """Owns a pipe and a log for each process; one thread takes what they print.
 
-    ``clean`` hides secrets in a text. A log that cannot be written is given up; its pipe is read on, since a
-    process whose pipe is full would stand still.
+    No log has a secret of the environment, nor one of ``also``. A log that cannot be written is given up; its
+    pipe is read on, since a process whose pipe is full would stand still.
     """
 
-    def __init__(self, clean: Callable[[str], str]) -> None:
-        self._clean = clean
+    def __init__(self, also: Iterable[str] = ()) -> None:
+        self._clean = hidden(also)
         self._selector = selectors.DefaultSelector()
         self._logs: dict[Path, _Log] = {}
         self._closing = threading.Event()
@@ -104,10 +107,16 @@ class ChildLogs:
         key.data.close()
 
 
+def hidden(also: Iterable[str] = ()) -> Callable[[str], str]:
+    """The function that hides secrets in what processes print: this process's, ``also``, and credentials by form."""
+    secrets = (*own_secrets(with_numbers=True), *also)
+    return lambda text: redact(text, secrets)
+
+
 @contextmanager
-def child_log(log: Path, clean: Callable[[str], str]) -> Iterator[int]:
-    """The pipe to the log of a single process, which is to have ended when the block does."""
-    logs = ChildLogs(clean)
+def child_log(log: Path, also: Iterable[str] = ()) -> Iterator[int]:
+    """The pipe to the log of a single process, which is to have ended when the block does; ``also``: see above."""
+    logs = ChildLogs(also)
     writer = logs.pipe_to(log)
     logs.start()
     try:
@@ -122,7 +131,7 @@ class _Log:
 
     def __init__(self, path: Path, clean: Callable[[str], str]) -> None:
         self._clean = clean
-        self._file = path.open("ab", buffering=0)
+        self._file = FileIO(open_to_add(path), "a")
         self._pending = b""
         self._in_long_line = False
         self._left = MOST_KEPT

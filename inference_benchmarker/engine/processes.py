@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from inference_benchmarker.engine.child_logs import ChildLogs
 from inference_benchmarker.engine.leftovers import MARK, Orphans, end_leftovers, new_mark
-from inference_benchmarker.redact import ASKED_FOR, asked_for, redact, secret_values
+from inference_benchmarker.redact import ASKED_FOR, asked_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -43,7 +43,7 @@ class Processes:
         self.workers: list[subprocess.Popen[bytes]] = []
         self.heard_at = time.monotonic()
         self.left_behind: tuple[str, ...] = ()
-        self.logs = ChildLogs(hidden())
+        self.logs = ChildLogs()
         self._run_dir = run_dir
         self._mark = new_mark()
         self._orphans, self._looked_at = Orphans(), self.heard_at
@@ -74,7 +74,7 @@ class Processes:
         for number, (worker, own) in enumerate(zip(self.workers, keys_of_workers, strict=True)):
             place = {"worker": number, "run_dir": run_dir, "parent": os.getpid()}
             job = {"plan": whole_plan, **place, "keys": own.to_json()}
-            _write_line(worker, json.dumps(job))
+            write_line(worker, json.dumps(job))
 
     def _spawn(self, module: str, log: Path, pass_fds: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
         """Start one of our processes in a session of its own, so that Ctrl-C reaches this process alone."""
@@ -125,12 +125,12 @@ class Processes:
 
     def tell_primary(self, command: str) -> None:
         """Send the primary a line."""
-        _write_line(self.primary, command)
+        write_line(self.primary, command)
 
     def tell_port(self, port: int) -> None:
         """Tell every worker where the primary listens."""
         for worker in self.workers:
-            _write_line(worker, str(port))
+            write_line(worker, str(port))
 
     def wait(self, seconds: float) -> None:
         """Until the primary says something, but no longer than this."""
@@ -218,12 +218,6 @@ def _handling(handler: Callable[[int, FrameType | None], object]) -> Iterator[No
             signal.signal(number, before[number])
 
 
-def hidden() -> Callable[[str], str]:
-    """The function that hides this process's secrets in a text: values of its environment, and credentials by form."""
-    secrets = secret_values(os.environ)
-    return lambda text: redact(text, secrets)
-
-
 def note_asked_for(file: Path | None, shown: Iterable[str] = ()) -> None:
     """Name the variables that a user's file asks for: this process, and those that it starts, hide the keys in them.
 
@@ -245,7 +239,8 @@ def child_environment() -> dict[str, str]:
     return {**environment, "PYTHONUNBUFFERED": "1"}
 
 
-def _write_line(process: subprocess.Popen[bytes], line: str) -> None:
+def write_line(process: subprocess.Popen[bytes], line: str) -> None:
+    """Send a process a line, if it is still there."""
     assert process.stdin is not None
     with suppress(BrokenPipeError):  # its end is noticed elsewhere
         process.stdin.write(line.encode() + b"\n")

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.facts.instances import gathered
-from inference_benchmarker.files import read_bytes, replace_file
+from inference_benchmarker.files import add_text, read_bytes, replace_file
 from inference_benchmarker.json_file import UNREADABLE, foreign
 from inference_benchmarker.json_text import parse_json
 from inference_benchmarker.units import MIB
@@ -25,12 +25,7 @@ _MOST_OF_A_LINE = 10_000
 
 def add_line(path: Path, line: dict[str, Any]) -> bool:
     """Add a line at once, so that it outlives us; False where the file does not take it."""
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(_text(line))
-    except OSError:
-        return False
-    return True
+    return add_text(path, _text(line))
 
 
 def write_instances(path: Path, followed: Iterable[Followed]) -> None:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.files import OWNER_ONLY, open_file, opened
+from inference_benchmarker.files import open_file, open_to_add, opened, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,11 +46,11 @@ class SpoolWriter:
         self._size = 0
 
     def event(self, **event: Any) -> None:
-        """Append an event, a JSON object."""
-        self._append(EVENT, json.dumps(event).encode())
+        """Append an event, a JSON object, without the values of secrets."""
+        self._append(EVENT, without_secrets(json.dumps(event)))
 
     def batch(self, data: bytes) -> None:
-        """Append a worker's packed batch."""
+        """Append a worker's packed batch, whose texts are redacted."""
         self._append(BATCH, data)
 
     def close(self) -> None:
@@ -171,6 +171,6 @@ def is_locked(path: Path) -> bool:
 
 
 def _open_locked(path: Path) -> int:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, OWNER_ONLY)
+    descriptor = open_to_add(path)
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return descriptor

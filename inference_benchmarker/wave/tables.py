@@ -7,7 +7,7 @@ import io
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.facts.client_samples import Sample
-from inference_benchmarker.files import read_bytes
+from inference_benchmarker.files import add_text, read_bytes
 from inference_benchmarker.typed import MOST_FLOAT
 from inference_benchmarker.units import MIB
 
@@ -53,14 +53,9 @@ def finite(value: str | float) -> float:
 
 
 def _append(path: Path, rows: Iterable[Iterable[object]]) -> bool:
-    try:
-        with path.open("a", newline="", encoding="utf-8") as file:
-            if file.tell() > MOST_TABLE // 2:
-                return False
-            csv.writer(file, lineterminator="\n").writerows(rows)
-    except OSError:
-        return False
-    return True
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return add_text(path, text.getvalue(), MOST_TABLE // 2)
 
 
 def _rows(path: Path) -> Iterator[dict[str, str]]:

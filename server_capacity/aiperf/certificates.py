@@ -7,6 +7,8 @@ import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.files import replacing
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -35,7 +37,8 @@ def certificates(environment: Mapping[str, str], scratch: Path) -> dict[str, str
     if files := [path for path in given if path.is_file()]:
         own = Path(environment.get(_FILE) or system.cafile or "")
         bundle = scratch / "authorities.pem"
-        bundle.write_bytes(b"\n".join(path.read_bytes() for path in dict.fromkeys([*files, own]) if path.is_file()))
+        with replacing(bundle) as file:
+            file.write(b"\n".join(path.read_bytes() for path in dict.fromkeys([*files, own]) if path.is_file()))
         found[_FILE] = str(bundle)
     if folders := [str(path) for path in given if path.is_dir()]:
         own_folder = environment.get(_FOLDER) or system.capath

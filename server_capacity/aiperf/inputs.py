@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.engine.endpoint import load
 from inference_benchmarker.engine.json_bodies import json_bodies
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.files import replacing
 from inference_benchmarker.host import die_with_parent
 from inference_benchmarker.json_file import UNREADABLE
 from server_capacity.aiperf.arguments import RAW, SESSIONS, Requests, is_request
@@ -29,12 +30,12 @@ MOST_INPUTS = 10_000
 
 def write_inputs(path: Path, bodies: Iterator[dict[str, Any]]) -> None:
     """Write requests that aiperf sends as they stand (its format inputs_json), a line for each."""
-    with path.open("w", encoding="utf-8") as file:
-        file.write('{"data": [\n')
+    with replacing(path) as file:
+        file.write(b'{"data": [\n')
         for index, body in enumerate(bodies):
             session = {"session_id": str(index), "payloads": [body]}
-            file.write((",\n" if index else "") + json.dumps(session))
-        file.write("\n]}\n")
+            file.write((b",\n" if index else b"") + json.dumps(session).encode())
+        file.write(b"\n]}\n")
 
 
 def made_requests(path: Path) -> Requests:

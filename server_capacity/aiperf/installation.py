@@ -115,7 +115,7 @@ def run(
     ``secrets`` stay out of its log. Ctrl-C (KeyboardInterrupt) asks it to end, and a second one ends it with all its
     processes.
     """
-    with scratch_folder("aiperf_") as scratch, child_log(folder / LOG, lambda text: redact(text, secrets)) as log:
+    with scratch_folder("aiperf_") as scratch, child_log(folder / LOG, secrets) as log:
         process = _start(installation, arguments, _environment(environment, arguments, str(scratch)), log)
         try:
             _watch(process, folder / RECORDS, say)

@@ -14,7 +14,7 @@ from inference_benchmarker.engine.leftovers import MARK, end_leftovers, new_mark
 from inference_benchmarker.engine.processes import child_environment
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.redact import redact, secret_values
+from inference_benchmarker.redact import secret_values
 from server_capacity.aiperf.inputs import MOST_INPUTS, made_requests
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ def make_requests(plan: WavePlan, path: Path, environment: Mapping[str, str], sa
         "path": str(path),
         "parent": os.getpid(),
     }
-    log, mark, hidden = path.with_suffix(".log"), new_mark(), secret_values(environment)
+    log, mark = path.with_suffix(".log"), new_mark()
     with (
-        child_log(log, lambda text: redact(text, hidden)) as output,
+        child_log(log, secret_values(environment)) as output,
         subprocess.Popen(
             [sys.executable, "-P", "-m", "server_capacity.aiperf.inputs"],
             stdin=subprocess.PIPE,

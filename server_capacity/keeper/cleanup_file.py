@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-from inference_benchmarker.engine.processes import hidden
+from inference_benchmarker.engine.child_logs import hidden
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import OWNER_ONLY, open_file, replacing
 from inference_benchmarker.host import birth_ns

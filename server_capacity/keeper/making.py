@@ -14,9 +14,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.child_logs import ChildLogs
+from inference_benchmarker.engine.child_logs import ChildLogs, hidden
 from inference_benchmarker.engine.leftovers import end_descendants, end_leftovers, new_mark
-from inference_benchmarker.engine.processes import child_environment, hidden, note_asked_for
+from inference_benchmarker.engine.processes import child_environment, note_asked_for
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.text import one_line
 from server_capacity.keeper.maker import REMOVAL_S
@@ -74,7 +74,7 @@ class Making(threading.Thread):
         """The life of the factory's process."""
         log = self._cleanup.folder / f"endpoint_factory_{self._numbers[0]}.log"
         with ExitStack() as stack:
-            logs = ChildLogs(self._hide)
+            logs = ChildLogs()
             stack.callback(logs.close)
             ours, theirs = socket.socketpair()
             stack.callback(ours.close)

@@ -1,6 +1,7 @@
 """The process of `benchmark check`: loads a factories file and sends one request, both as a wave's worker does.
 
-Its only argument is a folder: ``job.json`` there says what to do, ``result.json`` is written when it is done.
+Its only argument is a folder, in which ``result.json`` is written when it is done; a line of JSON on its standard
+input says what to do.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ import gevent
 from inference_benchmarker.answer_size import take_at_most
 from inference_benchmarker.engine import endpoint
 from inference_benchmarker.engine.worker.addresses import Addresses
+from inference_benchmarker.engine.worker.process import take_stdin
 from inference_benchmarker.engine.worker.raised import in_hand, raised_at
 from inference_benchmarker.engine.worker.requests import InvokeRequests
 from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.probe import Probe
+from inference_benchmarker.files import replacing
 from inference_benchmarker.host import die_with_parent
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.plan.plan import WavePlan
@@ -101,7 +104,8 @@ def _nobody(**_: Any) -> None:
 def main() -> None:
     """Do what the folder's job says."""
     folder = Path(sys.argv[1])
-    job = loads((folder / "job.json").read_text())
+    with take_stdin() as parent:
+        job = loads(parent.readline())
     die_with_parent(job["parent"])
     gevent.get_hub().SYSTEM_ERROR = ()  # a SystemExit in a greenlet of the user's file ends that greenlet, not us
     try:
@@ -109,9 +113,8 @@ def main() -> None:
     except BenchmarkError as error:
         clean = partial(excerpt, limit=MAX_ERROR_LENGTH, secrets=secret_values(os.environ))
         result = {"error": error.told(clean)}
-    draft = folder / "result.part"
-    draft.write_text(dumps(result))
-    draft.rename(folder / "result.json")
+    with replacing(folder / "result.json") as file:
+        file.write(dumps(result).encode())
 
 
 if __name__ == "__main__":
