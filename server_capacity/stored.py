@@ -10,6 +10,8 @@ from inference_benchmarker.digest import KEY, require_digest
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import is_file, replace_file
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_with_digest
+from inference_benchmarker.wave.built_on import KEY as BUILT_ON
+from inference_benchmarker.wave.built_on import built_on, require_built_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +29,8 @@ class Stored:
     """Decodes the object; ValueError for what does not fit its type or contradicts itself."""
 
     def write(self, folder: Path, data: dict[str, Any]) -> None:
-        """Write both files, and put the digest into the object. Raises OSError."""
+        """Write both files, and put the digest into the object, and those of what it is built on. Raises OSError."""
+        data[BUILT_ON] = built_on(folder, folder.iterdir())
         data[KEY] = write_with_digest(folder / self.file, data)
         replace_file(folder / self.text, self.to_text(data, str(folder)))
 
@@ -59,6 +62,7 @@ class Stored:
             require_digest(data)
             self.check(data)
             require_waves(path.parent, data)
+            require_built_on(path.parent, data)
         except UNREADABLE as error:
             raise foreign(path, error) from None
         return data

@@ -15,6 +15,8 @@ from inference_benchmarker.plan.slo import MaxRegression
 from inference_benchmarker.typed import require
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave import store
+from inference_benchmarker.wave.built_on import KEY as BUILT_ON
+from inference_benchmarker.wave.built_on import built_on, require_built_on
 from inference_benchmarker.wave.run_dir import cannot_write
 from visualization.comparison import Side, compare
 from visualization.comparison_json import to_json
@@ -111,6 +113,7 @@ class Experiment:
             "waves": [asdict(each) for each in self.sent],
             "exit_code": exit_code,
             "comparison": None if found is None else to_json(found),
+            BUILT_ON: built_on(self.folder, (self.folder / each.run for each in self.sent)),
         }
         try:
             write_with_digest(self.folder / FILE, told)
@@ -134,6 +137,7 @@ def load(folder: Path) -> Experiment:
         known = {name: data[name] for name in names}
         experiment = Experiment(folder, what, **known, limits=tuple(data["limits"]), sent=sent)
         require(experiment, Experiment, FILE)
+        require_built_on(folder, data)
     except UNREADABLE as error:
         raise foreign(folder / FILE, error) from None
     outside = [each.run for each in sent if ".." in each.run.split("/") or each.run.startswith("/")]

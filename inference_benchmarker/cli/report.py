@@ -146,10 +146,13 @@ def _of_the_original(run_dir: RunDir, options: Namespace) -> int:
 def _again(stored: tuple[dict[str, Any], str], options: Namespace) -> int:
     """The answer of a search or a plan, as it was found."""
     from inference_benchmarker.digest import KEY, WITHOUT
+    from inference_benchmarker.wave.built_on import not_there
 
     data, text = stored
     if KEY not in data:
         say(f"{options.dir}: {WITHOUT}.")
+    if gone := not_there(options.dir, data):
+        say(f"{options.dir}: {gone}.")
     if options.json:
         print(json.dumps(data, indent=2), flush=True)
     else:

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _HEAD_BYTES = 1 << 16
 _MOST_LINE = 1 << 24
+_MOST_GROWTH = 1_000  # of a column that is unpacked; text that people or programs wrote grows tenfold
+_UNPACKED = 1 << 26  # bytes that any column may have
 _AZURE = {"timestamp", "contexttokens", "generatedtokens"}
 _MOONCAKE = {"timestamp", "input_length", "output_length"}
 
@@ -139,6 +141,7 @@ def _parquet(path: Path, file: pa.NativeFile, column: str) -> Source:
     parquet = pq.ParquetFile(file)
     schema = parquet.schema_arrow
     column = time_column(path, tuple(schema.names), wanted)
+    _check_size(path, parquet.metadata)
     kind = schema.field(column).type
     blocks = _parquet_blocks(parquet, column)
     first = next(blocks, None)
@@ -149,6 +152,21 @@ def _parquet(path: Path, file: pa.NativeFile, column: str) -> Source:
     else:
         clock = clock_for(path, "row", column, first, unit)
     return Source(path, "parquet", column, TYPED, clock, chain([first], blocks), place="row")
+
+
+def _check_size(path: Path, metadata: pq.FileMetaData) -> None:
+    """Refuse a file that would fill the memory once it is unpacked: Arrow has no bound of its own for a value."""
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for place in range(group.num_columns):
+            chunk = group.column(place)
+            unpacked, packed = chunk.total_uncompressed_size, max(chunk.total_compressed_size, 1)
+            if unpacked > max(_UNPACKED, min(_MOST_GROWTH * packed, _MOST_LINE * group.num_rows)):
+                raise BenchmarkError(
+                    f"{path}: the column {chunk.path_in_schema} has {unpacked >> 20:,} MiB in {group.num_rows:,} rows, "
+                    f"and {packed:,} bytes in the file.",
+                    f"At most {_MOST_LINE >> 20} MiB a row are read, and what grows {_MOST_GROWTH:,} times at most.",
+                )
 
 
 def _zone(name: str | None) -> str:

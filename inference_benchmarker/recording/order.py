@@ -28,6 +28,7 @@ MOST_WAITING = 10_000_000
 """Rows that come so close together that they have to be sorted at once: of 160,000 requests a second in a minute."""
 
 _STREAM = 0x5E71A1
+_FARTHEST_NS = 1 << 62  # 146 years from 1970
 
 
 class Arrivals(NamedTuple):
@@ -95,17 +96,24 @@ class _Waiting:
 
 
 def _instants(source: Source, block: Block) -> Int64:
-    read, values = source.clock.read, block.times
+    read = source.clock.read
     try:
-        return np.array([read(value) for value in values], np.int64)
+        return np.array([_instant(read(value)) for value in block.times], np.int64)
     except (ValueError, TypeError, OverflowError):
         raise _first_misfit(source, block) from None
+
+
+def _instant(at_ns: int) -> int:
+    """An instant whose distance to any other one fits into 64 bits; OverflowError for others."""
+    if abs(at_ns) >= _FARTHEST_NS:
+        raise OverflowError
+    return at_ns
 
 
 def _first_misfit(source: Source, block: Block) -> BenchmarkError:
     for line, value in zip(block.lines, block.times, strict=True):
         try:
-            np.int64(source.clock.read(value))
+            _instant(source.clock.read(value))
         except (ValueError, TypeError, OverflowError):
             return no_time(f"{source.where(line)}, {source.column}", value, source.clock.unit)
     raise AssertionError("each of them alone can be read")

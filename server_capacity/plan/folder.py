@@ -11,6 +11,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import is_file, replace_file
 from inference_benchmarker.json_file import UNREADABLE, foreign
 from inference_benchmarker.typed import require
+from inference_benchmarker.wave.built_on import not_there
 from server_capacity.capacity import folder as capacity_folder
 from server_capacity.costs.price import GIVEN, Price
 from server_capacity.costs.price_file import is_price
@@ -52,7 +53,8 @@ def read_search(folder: Path, instances: int | None, instance_type: str) -> Meas
         if isinstance(found, str):
             return found
         factories_file = _factories_file_of(data, folder)
-        return replace(found, factories_file=factories_file, variant=best.variant, tied=best.tied, price=best.price)
+        found = replace(found, factories_file=factories_file, gone=not_there(folder, data))
+        return replace(found, variant=best.variant, tied=best.tied, price=best.price)
     except UNREADABLE as error:
         raise foreign(folder / capacity_folder.FILE, error) from None
 

@@ -56,6 +56,7 @@ class Measured:
     ``high`` is None where nothing gave out (``at_least``): then ``low`` and ``rate`` are what was kept.
     ``factories_file``: which its waves were sent with, None where they do not tell. ``variant``: its values in a
     ranking, ``tied`` the variants there that tie with it, and ``price`` an hour of its instance there.
+    ``gone``: a clause on waves that it is built on and that are not there any more.
     """
 
     folder: str
@@ -69,6 +70,7 @@ class Measured:
     variant: dict[str, str] = field(default_factory=dict)
     tied: tuple[str, ...] = ()
     price: Price | None = None
+    gone: str = ""
 
     @property
     def is_counted(self) -> bool:
@@ -117,7 +119,7 @@ class Measured:
     @property
     def warnings(self) -> list[str]:
         """Clauses on what the search leaves open, which the plan inherits."""
-        return list(warnings_of(self.data))
+        return [*warnings_of(self.data), *([self.gone] if self.gone else [])]
 
     @property
     def exit_code(self) -> int:

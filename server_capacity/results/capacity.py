@@ -393,3 +393,4 @@ class CapacityResult:
     clean_up: CleanUp | None = None
     pending: bool = False
     digest: str | None = None
+    built_on: dict[str, str] | None = None

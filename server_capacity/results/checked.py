@@ -113,7 +113,7 @@ def _counts(found: CapacityResult) -> Iterator[str]:
             yield f"stretch {each.number} has {each.answered:,} answers to {each.sent:,} requests"
     rates = [each.rate for each in stretches] + [each.rate for each in found.confirmation or []]
     told = found.at_least.rate if found.at_least else found.rate
-    if stretches and told is not None and told > _OFFERED * max(rates):
+    if rates and told is not None and told > _OFFERED * max(rates):
         yield f"it tells of {told:g}, and the highest rate that was tried is {max(rates):g}"
     if found.windows is not None and found.windows.kept > found.windows.windows:
         yield f"{found.windows.kept} of {found.windows.windows} windows kept the limits"

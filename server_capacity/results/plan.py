@@ -198,3 +198,4 @@ class PlanResult:
     missing: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     digest: str | None = None
+    built_on: dict[str, str] | None = None

@@ -92,3 +92,4 @@ class ProofResult:
     suspended: dict[str, Any] | None = None
     clean_up: CleanUp | None = None
     digest: str | None = None
+    built_on: dict[str, str] | None = None

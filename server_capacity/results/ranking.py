@@ -110,3 +110,4 @@ class RankingResult:
     quotas: list[Quota] | None = None
     spend: dict[str, Any] | None = None
     digest: str | None = None
+    built_on: dict[str, str] | None = None

@@ -245,3 +245,17 @@ def test_a_request_that_took_very_long_is_refused_by_its_line(tmp_path: Path) ->
     lines += [lines[-1].replace(" 0.1\n", " 3000.0\n")]
     with pytest.raises(BenchmarkError, match=r"line 2,101: its request began more than 600 s earlier"):
         taken(written(tmp_path / "access.log", "".join(lines)))
+
+
+@pytest.mark.parametrize("times", [[-(2**62), 2**62], [2**62, 0], [0, 2**63 - 1]])
+def test_an_instant_that_is_too_far_from_others_is_refused(tmp_path: Path, times: list[int]) -> None:
+    pq.write_table(pa.table({"time": pa.array(times, pa.timestamp("ns"))}), tmp_path / "a.parquet")
+    with pytest.raises(BenchmarkError, match="is no time"):
+        taken(tmp_path / "a.parquet")
+
+
+def test_a_parquet_file_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    prompts = pa.array(["a" * (1 << 27), "b"])
+    pq.write_table(pa.table({"time": [1.0, 2.0], "prompt": prompts}), tmp_path / "a.parquet", compression="zstd")
+    with pytest.raises(BenchmarkError, match=r"the column prompt has 128 MiB in 2 rows"):
+        taken(tmp_path / "a.parquet")

@@ -1,0 +1,96 @@
+"""The results that another one is built on: it stores the digest of each, which lies in a folder below its own.
+
+A wave's digest is of its plan and its requests, which nothing changes once they are stored; its server metrics may be
+asked for again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.digest import KEY as DIGEST
+from inference_benchmarker.digest import digest_of
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.files import is_file, is_folder
+from inference_benchmarker.json_file import read_json
+from inference_benchmarker.wave.identity import require_unchanged
+from inference_benchmarker.wave.run_dir import RunDir
+from inference_benchmarker.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+KEY = "built_on"
+_SEARCH = "capacity.json"
+
+
+def built_on(folder: Path, below: Iterable[Path]) -> dict[str, str]:
+    """The digest of each of the folders ``below`` that holds a wave or a search, by its path from ``folder``."""
+    found = ((str(each.relative_to(folder)), _digest_in(each)) for each in sorted(below) if is_folder(each))
+    return {name: digest for name, digest in found if digest is not None}
+
+
+def require_built_on(folder: Path, data: Mapping[str, Any]) -> None:
+    """Hold what is still there of it against the digests that were stored; ValueError where one is another.
+
+    A result of an earlier version has none, and is taken as it is.
+    """
+    for child, digest in _children(folder, data):
+        if not is_folder(child):
+            continue
+        if _digest_in(child) != digest:
+            raise ValueError(f"{child.name} is not what it is built on: it was changed, or is another result")
+        _require_files(child)
+
+
+def not_there(folder: Path, data: Mapping[str, Any]) -> str:
+    """A sentence on the results that it is built on and that are gone; empty where all are there."""
+    children = [child for child, _ in _children(folder, data)]
+    gone = sum(not is_folder(child) for child in children)
+    if not gone:
+        return ""
+    are = "is" if gone == 1 else "are"
+    return (
+        f"{gone} of the {counted(len(children), 'result', 'results')} that it is built on {are} not there to be checked"
+    )
+
+
+def _children(folder: Path, data: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    for name, digest in (data.get(KEY) or {}).items():
+        if any(part in ("", ".", "..") for part in name.split("/")):
+            raise ValueError(f"{name[:40]!r} is no folder below its own")
+        yield folder / name, digest
+
+
+def _digest_in(folder: Path) -> str | None:
+    """The digest of the wave or the search in a folder; None where there is none, or was stored without."""
+    if is_file(folder / _SEARCH):
+        return read_json(folder / _SEARCH, inside=folder.parent).get(DIGEST)
+    files = _lasting_files(folder)
+    return digest_of(files) if files else None
+
+
+def _lasting_files(folder: Path) -> dict[str, str]:
+    """The digests, by name, of a wave's files that nothing changes; empty where no wave is, or was stored without."""
+    run_dir = RunDir(folder)
+    if not is_file(run_dir.summary):
+        return {}
+    digests = read_json(run_dir.summary, inside=folder.parent).get("files") or {}
+    return {
+        path.name: digests[path.name]
+        for path in (run_dir.plan, run_dir.requests, run_dir.counts)
+        if path.name in digests
+    }
+
+
+def _require_files(folder: Path) -> None:
+    """Hold the files of a wave against their digests; those of a search are checked where it is read."""
+    digests = {} if is_file(folder / _SEARCH) else _lasting_files(folder)
+    for name in digests:
+        if not is_file(folder / name):
+            raise ValueError(f"{folder.name} has lost its {name}")
+        try:
+            require_unchanged(folder / name, digests)
+        except (BenchmarkError, OSError):
+            raise ValueError(f"{folder.name}/{name} was changed after the wave was stored") from None

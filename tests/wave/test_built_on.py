@@ -1,0 +1,134 @@
+"""A result of results keeps the digests of those that it is built on, whatever kind it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.wave.built_on import not_there
+from server_capacity.capacity import folder as of_capacity
+from server_capacity.plan.folder import read_search
+from server_capacity.variants import folder as of_ranking
+from tests.capacities import found
+from tests.rankings import ranked
+from tests.waves import drawn, stored, wave
+from visualization import ab
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def search(folder: Path, seed: int) -> Path:
+    """A search with two waves in its folder."""
+    folder.mkdir()
+    for number in range(2):
+        stored(wave(drawn(10 * seed + number, seconds=2)), folder)
+    of_capacity.save(folder, found(schema_version=1, headline="174/s keeps p99<100ms", rate=170.0 + seed))
+    return folder
+
+
+def swap(one: Path, other: Path) -> None:
+    aside = one.with_name("aside")
+    one.rename(aside)
+    other.rename(one)
+    aside.rename(other)
+
+
+def waves_of(folder: Path) -> list[Path]:
+    return sorted(each for each in folder.iterdir() if each.is_dir())
+
+
+def replaced(folder: Path) -> None:
+    one, _ = waves_of(folder)
+    shutil.rmtree(one)
+    another = stored(wave(drawn(99, seconds=2)), folder)
+    another.path.rename(one)
+
+
+def cut(folder: Path) -> None:
+    requests = waves_of(folder)[1] / "requests.parquet"
+    requests.write_bytes(requests.read_bytes()[:-100])
+
+
+def lost(folder: Path) -> None:
+    (waves_of(folder)[0] / "requests.parquet").unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda folder: swap(*waves_of(folder)), "is not what it is built on"),
+        (replaced, "is not what it is built on"),
+        (cut, "requests.parquet was changed"),
+        (lost, "has lost its requests.parquet"),
+    ],
+    ids=["swapped", "replaced", "cut", "lost"],
+)
+def test_a_search_whose_waves_are_not_its_own_is_refused(
+    tmp_path: Path, damage: Callable[[Path], None], said: str
+) -> None:
+    folder = search(tmp_path / "one_capacity", 1)
+    assert not isinstance(read_search(folder, 1, "m"), str)
+    damage(folder)
+    for read in (of_capacity.load, lambda each: read_search(each, 1, "m")):
+        with pytest.raises(BenchmarkError, match=said):
+            read(folder)
+
+
+def test_a_plan_tells_of_waves_that_are_gone(tmp_path: Path) -> None:
+    folder = search(tmp_path / "one_capacity", 1)
+    shutil.rmtree(waves_of(folder)[0])
+    gone = "1 of the 2 results that it is built on is not there to be checked"
+    assert not_there(folder, of_capacity.read(folder)) == gone
+    measured = read_search(folder, 1, "m")
+    assert not isinstance(measured, str)
+    assert gone in measured.warnings
+
+
+def test_what_is_asked_of_a_wave_afterwards_changes_nothing(tmp_path: Path) -> None:
+    folder = search(tmp_path / "one_capacity", 1)
+    summary = waves_of(folder)[0] / "summary.json"
+    told = json.loads(summary.read_text())
+    told["files"]["summary.txt"] = "of another report"
+    summary.write_text(json.dumps({**told, "server_metrics": []}))
+    of_capacity.load(folder)
+
+
+def test_a_ranking_whose_searches_were_swapped_is_refused(tmp_path: Path) -> None:
+    one, other = (search(tmp_path / f"{name}_capacity", seed) for seed, name in enumerate("ab"))
+    of_ranking.save(tmp_path, {**ranked(None, ("kind=a", 1.0, None)), "schema_version": 1})
+    of_ranking.load(tmp_path)
+    swap(one, other)
+    with pytest.raises(BenchmarkError, match="a_capacity is not what it is built on"):
+        of_ranking.load(tmp_path)
+
+
+def test_sides_of_a_and_b_that_were_swapped_are_refused(tmp_path: Path) -> None:
+    experiment = ab.Experiment(tmp_path, {"A": "old.py", "B": "new.py"}, repeats=1, seed=1)
+    runs = []
+    for seed, side in enumerate(ab.SIDES):
+        (tmp_path / side).mkdir()
+        run = stored(wave(drawn(seed, seconds=2)), tmp_path / side)
+        experiment.sent = (
+            *experiment.sent,
+            ab.Sent(side, 0, str(run.path.relative_to(tmp_path)), "VALID", counts=True),
+        )
+        runs.append(run.path)
+    experiment.save(None, 0)
+    ab.load(tmp_path)
+    swap(*runs)
+    with pytest.raises(BenchmarkError, match="is not what it is built on"):
+        ab.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["..", "/etc", "a/../../b", ""])
+def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    told = found(schema_version=1, headline="174/s keeps p99<100ms", built_on={name: "0"})
+    (tmp_path / "capacity.json").write_text(json.dumps(told))
+    with pytest.raises(BenchmarkError, match="is no folder below its own"):
+        of_capacity.load(tmp_path)
