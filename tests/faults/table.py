@@ -43,9 +43,8 @@ Whatever happens, five things hold:
 - the ledger and the server's log agree: every request that is told was seen there, none was sent twice, and only the
   part of a lost process is missing;
 - no process and no temporary file is left;
-- no secret of the environment is in a file or in what is printed, whoever printed it, as it is, in base64 or base32,
-  as hexadecimal digits, quoted for a URL, escaped as in JSON, Python or HTML, as UTF-16, or with colours inside.
-  Secrets are the values of variables whose names say so, and those that a factories file names and that look random.
+- no secret of the environment is in a file or in what is printed, whoever printed it. [Secrets](secrets.md) says which
+  values these are, and in which spellings they are found.
 
 Each row is brought about and judged by these five: `python -m tests.faults` does it for all of them, the test suite for
 the quick ones. Exit code 0 and 1 are the verdict's; -9 stands for a command that was killed.

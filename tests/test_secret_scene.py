@@ -1,0 +1,216 @@
+"""Every command that leaves files, in an environment full of secrets, against an endpoint that echoes them.
+
+Whatever it leaves is opened, and no secret is found in any spelling that is promised.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import time
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image, PngImagePlugin
+
+from inference_benchmarker import cli
+from tests.exported import read_page
+from tests.secret_scene import ASKED, FOUND, PLANTED, Echo, Scene, holding, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.bench import Bench
+
+pytestmark = pytest.mark.process
+OUT = ("--output-dir", "runs")
+FILE = ("--factories-file", "f.py", *OUT)
+LOAD = ("--client-rps", 40, "--obs-time", 0.5, "--warmup", 0, "--workers", 1)
+HEADERS = ("--header", f"Authorization: Bearer ${ASKED}", "--header", "X-Api-Key: $SERVICE_KEY")
+FORMS = ("text", "markdown", "html", "junit", "csv")
+
+
+@pytest.fixture
+def scene(bench: Bench) -> Iterator[Scene]:
+    with Echo() as echo:
+        yield Scene(bench, echo.url)
+
+
+@pytest.fixture
+def steady(bench: Bench) -> Iterator[Scene]:
+    """One whose endpoint answers without an error, so that capacities are found."""
+    with Echo(errors=0) as echo:
+        yield Scene(bench, echo.url)
+
+
+def test_a_wave_of_a_file_and_all_that_reads_it(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = scene.run(*FILE, *LOAD, "--debug", "--sample-client-hw")
+    assert told.run_dir is not None
+    (run_dir,) = (scene.folder / "runs").iterdir()
+    assert "[hidden]" in (run_dir / "summary.json").read_text()
+    assert "[hidden]" in "".join(path.read_text() for path in (run_dir / "logs").iterdir())
+
+    for name, value in PLANTED.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(scene.folder)
+    for form in FORMS:
+        for output in ([], ["--output", f"report.{form}"]):
+            assert cli.main(["report", str(run_dir), "--format", form, *output]) in (0, 1, 3)
+    assert cli.main(["report", str(run_dir), "--json"]) in (0, 1, 3)
+    assert cli.main(["plot", str(run_dir), "--plot-output-dir", "plots", "--plot-format", "html"]) == 0
+    run_dir.rename(run_dir.with_name("other"))
+    assert cli.main(["report", "runs/other"]) in (0, 1, 3)
+    scene.printed += capsys.readouterr()
+    scene.judge("what reads it")
+
+
+def test_a_wave_of_an_address_and_one_that_fails(scene: Scene) -> None:
+    scene.run(scene.url, "--body", "{}", *HEADERS, *OUT, *LOAD)
+    (scene.folder / "f.py").write_text(
+        (scene.folder / "f.py").read_text().replace("def invoke_factory", "raise OSError(TOLD)\n\ndef invoke_factory")
+    )
+    scene.run(*FILE, *LOAD, code=2)
+
+
+@pytest.mark.slow
+def test_check(scene: Scene) -> None:
+    for _ in range(5):  # one of them is an error
+        scene.run("check", "--factories-file", "f.py")
+        scene.run("check", scene.url, "--body", "{}", *HEADERS)
+    scene.run("check", "--factories-file", "f.py", "--json")
+
+
+@pytest.mark.slow
+def test_a_demo_and_one_of_a_users_file(scene: Scene) -> None:
+    scene.run("--demo", *OUT, *LOAD)
+    scene.run("--demo", *FILE, *LOAD)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_ab_compare_and_plot(scene: Scene) -> None:
+    sides = ("ab", scene.url, scene.url, "--header-a", f"X-Key: ${ASKED}", "--header-b", "X-Key: $STORE_PASSWORD")
+    outputs = ("--markdown", "ab.md", "--junit", "ab.xml", "--max-regression", "p99=10%")
+    scene.run(*sides, "--body", "{}", *OUT, *LOAD, "--repeats", 2, *outputs)
+    scene.run("ab", "f.py", "f.py", *OUT, *LOAD, "--repeats", 2)
+    for _ in range(2):
+        scene.run(*FILE, *LOAD)
+    one, other = sorted((scene.folder / "runs").glob("*_benchmark*"))[:2]
+    scene.run("compare", one, other, "--markdown", "c.md", "--junit", "c.xml")
+    scene.run("compare", one, other, "--json")
+    metadata = json.dumps({"legend": {one.name: f"legend {PLANTED[ASKED]}"}, "note": {one.name: PLANTED["PASS_CODE"]}})
+    (scene.folder / "own.json").write_text(metadata)
+    scene.run("plot", one, other, "--plot-output-dir", "plots", "--plot-metadata", "own.json", code=0)
+    assert {path.suffix for path in (scene.folder / "plots").iterdir()} == {".html", ".png", ".svg"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_exported_figures(scene: Scene) -> None:
+    flags = ("--export", "prometheus:0", "--export-wait", 60)
+    variables = {**PLANTED, "TARGET": scene.url.removesuffix("/invocations")}
+    running = scene.bench.start(*FILE, *LOAD, *flags, factories=None, environment=variables, folder=scene.folder)
+    running.wait_for(lambda: "Waiting up to 60 s" in running.err, "its end")
+    (url,) = re.findall(r"Figures for Prometheus: (\S+)\.\n", running.err)
+    page = read_page(url)
+    finished = running.finish()
+    assert "[hidden]" in page
+    scene.printed += [page, finished.out, finished.err]
+    scene.judge("--export")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_search_a_ranking_a_plan_and_its_proof(steady: Scene) -> None:
+    scene = steady
+    short = ("--time", 8, "--slo", "p99<2s", "--max-rps", 60, "--workers", 1)
+    scene.run("capacity", *FILE, *short)
+    scene.run("capacity", scene.url, "--body", "{}", *HEADERS, *OUT, *short)
+    scene.run("capacity", *FILE, *short, "--vary", "size=1,2", "--yes")
+    assert list((scene.folder / "runs").rglob("endpoint_factory_*.log"))
+    assert "[hidden]" in "".join(path.read_text() for path in scene.folder.rglob("cleanup.json"))
+    for folder in sorted((scene.folder / "runs").glob("*_capacity*")):
+        scene.run("plan", folder, "--target-rps", 20, *OUT)
+        scene.run("report", folder)
+    scene.run("report", scene.one("*_ranking"))
+    scene.run("plot", *(scene.folder / "runs").glob("*_capacity*"), "--plot-output-dir", "plots")
+    for plan in sorted((scene.folder / "runs").glob("*_plan*")):
+        scene.run("capacity", *FILE, "--verify", plan, "--time", 8, "--yes")
+    scene.run("endpoints", "clean", "runs")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_what_this_client_can_send(scene: Scene) -> None:
+    short = ("--step-time", 1, "--max-rps", 32, "--repeats", 4)
+    scene.run("client", "worker-saturation", *FILE, *short)
+    scene.run("client", "worker-saturation", scene.url, "--body", "{}", *HEADERS, *OUT, *short)
+    scene.run("client", "limits")
+
+
+@pytest.mark.slow
+def test_metrics_a_recording_and_an_example(scene: Scene) -> None:
+    config = {"stream": "prometheus", "url": scene.url, "queries": {"a": "up"}, "bearer_token_env": "MODEL_TOKEN"}
+    (scene.folder / "config.json").write_text(json.dumps({"server": config}))
+    scene.run("metrics", "--endpoint-config", "config.json", "--window", "-15m..now")
+    rows = "".join(f"{json.dumps({'timestamp': time.time() + number / 50, 'prompt': 'a'})}\n" for number in range(40))
+    (scene.folder / "recording.jsonl").write_text(rows)
+    scene.run("replay", "recording.jsonl")
+    scene.run(*FILE, "--replay", "recording.jsonl", "--workers", 1, "--endpoint-config", "config.json")
+    (scene.folder / "copy.py").write_text(scene.run("factory", "http").out)
+    scene.judge("factory")
+
+
+class TestTheJudge:
+    """It would find them."""
+
+    def test_every_spelling(self) -> None:
+        assert all(holding(f"before {each} after") for each in FOUND)
+        assert not holding("[hidden]")
+
+    @pytest.mark.parametrize("how", ["plain", "parquet", "metadata", "zip", "sqlite", "png"])
+    def test_every_kind_of_file(self, how: str, tmp_path: Path) -> None:
+        WRITERS[how](tmp_path / "file", f"in {PLANTED[ASKED]} it")
+        assert holding(opened(tmp_path / "file"))
+
+
+def _parquet(path: Path, text: str) -> None:
+    pq.write_table(pa.table({"texts": pa.array([text] * 3).dictionary_encode()}), path, compression="zstd")
+
+
+def _metadata(path: Path, text: str) -> None:
+    pq.write_table(pa.table({"a": [1]}).replace_schema_metadata({"note": text}), path)
+
+
+def _zip(path: Path, text: str) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a", text * 100)
+
+
+def _sqlite(path: Path, text: str) -> None:
+    with sqlite3.connect(path) as found:
+        found.execute("create table a (b text)")
+        found.execute("insert into a values (?)", (text,))
+
+
+def _png(path: Path, text: str) -> None:
+    note = PngImagePlugin.PngInfo()
+    note.add_text("Comment", text, zip=True)
+    Image.new("L", (1, 1)).save(path, "PNG", pnginfo=note)
+
+
+WRITERS: dict[str, Any] = {
+    "plain": lambda path, text: path.write_text(text),
+    "parquet": _parquet,
+    "metadata": _metadata,
+    "zip": _zip,
+    "sqlite": _sqlite,
+    "png": _png,
+}
