@@ -20,14 +20,14 @@ import stat
 import time
 from contextlib import contextmanager, suppress
 from io import BufferedReader, BufferedWriter, FileIO
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from inference_benchmarker.redact import hide_values_of, secrets_in_results, without
 from inference_benchmarker.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 OWNER_ONLY, FOR_ANYBODY = 0o600, 0o666  # modes, as far as the umask leaves them
 _TO_LOOK_AT = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -44,13 +44,45 @@ hide_values_of(os.environ)  # here, since whatever writes anything imports this
 
 
 def is_file(path: Path, inside: Path | None = None) -> bool:
-    """Tells whether it is a regular file; a link to one is not, nor is a file behind a linked folder."""
+    """Tells whether it is a regular file; a link to one is not, nor is a file behind a linked folder.
+
+    PermissionError where this user may not look: what is behind a closed door is not absent.
+    """
     return _is(stat.S_ISREG, path, inside)
 
 
 def is_folder(path: Path, inside: Path | None = None) -> bool:
-    """Tells whether it is a folder; a link to one is not."""
+    """Tells whether it is a folder; a link to one is not. PermissionError as of ``is_file``."""
     return _is(stat.S_ISDIR, path, inside)
+
+
+def kind_of(path: Path) -> Literal["file", "folder", "something else"] | None:
+    """The kind of what a user named, links followed; None where nothing is. PermissionError as of ``is_file``."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 - Python's own questions differ in what they raise
+    except PermissionError:
+        raise
+    except (OSError, ValueError):
+        return None
+    return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "something else"
+
+
+def folders_in(folder: Path) -> list[Path]:
+    """The folders in a folder, in order; none where it is none, and a link is none. PermissionError as of ``is_file``.
+
+    Python's ``glob`` leaves what is closed out without a word, and a comparison would then be of what is left.
+    """
+    return sorted(each for each in folder.iterdir() if is_folder(each)) if kind_of(folder) == "folder" else []
+
+
+def closed(error: PermissionError) -> str:
+    """The sentence on a path that this user may not use, with the folder on the way that is closed."""
+    path = Path(error.filename)
+    above = [each for each in reversed(path.parents) if not os.access(each, os.X_OK)]
+    where = f" ({above[0]} is closed to this user)" if above else ""
+    return (
+        f"{path}: {error.strerror}{where}. Give a path that this user may read, or change its mode (`ls -ld` tells it)."
+    )
 
 
 def open_file(path: Path, inside: Path | None = None) -> FileIO:
@@ -236,6 +268,8 @@ def _is(kind: Callable[[int], bool], path: Path, inside: Path | None) -> bool:
     try:
         with _folder_of(path, inside) as folder:
             return kind(os.lstat(path.name, dir_fd=folder).st_mode)
+    except PermissionError as error:
+        raise PermissionError(error.errno, error.strerror, str(path)) from None
     except (OSError, ValueError):
         return False
 

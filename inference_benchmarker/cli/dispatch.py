@@ -78,9 +78,21 @@ def _guarded(arguments: list[str], *, last: bool) -> int:
     except KeyboardInterrupt as error:
         say(str(error) or "Interrupted.")
         return INTERRUPTED
-    except Exception:  # a fault of ours keeps its traceback, but not Python's exit code 1: nobody missed a threshold
-        say(traceback.format_exc().rstrip())
-        return INVALID
+    except PermissionError as error:  # a path of the user's: what we make ourselves is looked after where it is made
+        if not isinstance(error.filename, str):
+            return _broken()
+        from inference_benchmarker.files import closed
+
+        say(f"benchmark: {closed(error)}")
+        return BAD_INPUT
+    except Exception:
+        return _broken()
+
+
+def _broken() -> int:
+    """Tell a fault of ours with its traceback, but not with Python's exit code 1: nobody missed a threshold."""
+    say(traceback.format_exc().rstrip())
+    return INVALID
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from inference_benchmarker.cli.endpoints_flags import (
 )
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import OK
+from inference_benchmarker.files import kind_of
 
 
 def run(arguments: list[str]) -> int:
@@ -27,7 +28,7 @@ def run(arguments: list[str]) -> int:
     options = clean_parser().parse_args(rest)
     from server_capacity.keeper.cleaning import clean
 
-    if options.dir is not None and not options.dir.is_dir():
+    if options.dir is not None and kind_of(options.dir) != "folder":
         raise BenchmarkError(f"{options.dir}: is no folder.", "Give that of a search, or the --output-dir of many.")
     return clean(options.dir or OUTPUT_DIR, lambda line: print(line, flush=True))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.flags import Flag, Table, read_flags
 from inference_benchmarker.errors import BenchmarkError, refuse
-from inference_benchmarker.files import read_given
+from inference_benchmarker.files import folders_in, kind_of, read_given
 from inference_benchmarker.json_text import parse_json
 from inference_benchmarker.units import MIB
 
@@ -130,10 +130,10 @@ def _runs_of(folder: Path) -> list[Path]:
     from inference_benchmarker.wave.run_dir import RunDir
 
     names = (RunDir(folder).plan.name, RunDir(folder).summary.name, _OF_A_SEARCH)
-    if any((folder / name).exists() for name in names):
+    if any(kind_of(folder / name) for name in names):
         return [folder]
-    inside = {file.parent for name in names for file in folder.glob(f"*/{name}")}
-    return sorted(inside) or _of_ab(folder) or [folder]
+    inside = [each for each in folders_in(folder) if any(kind_of(each / name) for name in names)]
+    return inside or _of_ab(folder) or [folder]
 
 
 def _of_ab(folder: Path) -> list[Path]:
@@ -145,6 +145,6 @@ def _of_ab(folder: Path) -> list[Path]:
 
 def _folders(text: str) -> list[Path]:
     """The directories of an argument, which may be several with commas between them."""
-    if "," not in text or Path(text).exists():
+    if "," not in text or kind_of(Path(text)):
         return [Path(text)]
     return [Path(each.strip()) for each in text.split(",") if each.strip()]

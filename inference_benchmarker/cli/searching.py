@@ -11,6 +11,7 @@ from inference_benchmarker.cli.exporting import Export
 from inference_benchmarker.cli.server_metrics import blocks_of, say_warnings
 from inference_benchmarker.cli.terminal import for_now, print_report, say, say_nothing, search_view
 from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.files import kind_of
 from inference_benchmarker.redact import redact
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def cleaned(folder: Path) -> str | None:
     """``done`` or ``failed``, of what the folder's command made or changed; None where that was nothing."""
     from server_capacity.keeper.cleanup_file import NAME, left_in, read
 
-    if not (folder / NAME).is_file():
+    if kind_of(folder / NAME) != "file":
         return None
     try:
         return "failed" if left_in(read(folder)) else "done"

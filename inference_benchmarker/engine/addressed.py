@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from inference_benchmarker.files import kind_of
 from inference_benchmarker.packaged import HTTP_FILE
 from inference_benchmarker.wording import counted
 
@@ -27,6 +28,11 @@ _ROUTES = {
     "/completions": "completions",
     "/embeddings": "embeddings",
     "/v1/responses": _RESPONSES,
+}
+_NO_BODY = {
+    "folder": "this is a folder; give a file in it",
+    "something else": "this is a pipe or a device, which no two processes can read; give a file",
+    None: "there is no such file",
 }
 _LINES = (".jsonl", ".ndjson")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -169,10 +175,8 @@ def _body(text: str, problems: list[str]) -> dict[str, str]:
         file = file.expanduser()
     if text == "@-":
         problems.append("--body @-: standard input is not read; give a file, as in --body @request.json.")
-    elif not file.is_file():
-        pipe = "this is a pipe or a device, which no two processes can read; give a file"
-        instead = pipe if file.exists() else "there is no such file"
-        instead = "this is a folder; give a file in it" if file.is_dir() else instead
+    elif (kind := kind_of(file)) != "file":
+        instead = _NO_BODY[kind]
         problems.append(f"--body {text}: {instead}. A body that is no file is given without @.")
     elif reason := _unreadable(file):
         problems.append(f"--body {text}: cannot be read ({reason}).")
@@ -204,7 +208,7 @@ def _content_type(body: dict[str, str]) -> str:
     if file.suffix in _LINES:
         return JSON
     by_name, _ = mimetypes.guess_type(file.name)
-    if by_name or not file.is_file() or _unreadable(file):
+    if by_name or kind_of(file) != "file" or _unreadable(file):
         return by_name or JSON
     with file.open("rb") as opened:
         return JSON if _is_json(opened.read(_MOST_LOOKED_AT)) else "application/octet-stream"

@@ -33,7 +33,9 @@ def check_source(path: Path, *, functions: Iterable[str] = ()) -> None:
     try:
         source = path.read_bytes()  # Python itself reads what it says of its encoding
     except OSError as error:
-        raise BenchmarkError(f"{path}: cannot be read ({error}).", "Give the path of a Python file.") from None
+        raise BenchmarkError(
+            f"{path}: cannot be read ({error.strerror or error}).", "Give the path of a Python file."
+        ) from None
     try:
         compile(source, str(path), "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:

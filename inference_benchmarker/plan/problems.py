@@ -273,4 +273,10 @@ def _is(kind: Callable[[Path], bool], path: Path) -> bool:
 
 
 def _instead_of_a_file(path: Path) -> str:
+    try:
+        path.stat()
+    except PermissionError as error:
+        return f"this user may not look there ({error.strerror})"
+    except (OSError, ValueError):
+        return "there is no such file"
     return "this is a folder; give the file in it" if _is(Path.is_dir, path) else "there is no such file"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import is_file, is_folder
+from inference_benchmarker.files import folders_in, is_file, is_folder, kind_of
 from inference_benchmarker.json_file import cannot_read
 
 if TYPE_CHECKING:
@@ -52,13 +52,15 @@ class RunDir:
             with suppress(FileNotFoundError, NotADirectoryError):
                 run_dir.plan.lstat()
                 raise cannot_read(run_dir.plan, "is no regular file")
-            if runs := sorted(path.glob("*/plan.json")):
+            if runs := [each for each in folders_in(path) if is_file(cls(each).plan)]:
                 number = "a run" if len(runs) == 1 else f"{len(runs)} runs"
-                raise BenchmarkError(f"{path}: is a directory of {number}.", f"Give one: {runs[-1].parent}.")
+                raise BenchmarkError(f"{path}: is a directory of {number}.", f"Give one: {runs[-1]}.")
             if run_dir.is_of_the_original:
                 raise of_the_original(path)
-            absent = "is no directory" if path.exists() else "does not exist"
-            what = "is not a run directory (it has no plan.json)" if path.is_dir() else absent
+            absent = "is no directory" if kind_of(path) else "does not exist"
+            what = "is not a run directory (it has no plan.json)" if kind_of(path) == "folder" else absent
+        except PermissionError:
+            raise
         except (OSError, ValueError) as error:
             what = f"cannot be read ({error})"
         raise BenchmarkError(f"{path}: {what}.", "Give a run directory: a wave names its own in its last line.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import is_file
+from inference_benchmarker.files import folders_in, is_file
 from inference_benchmarker.wave.run_dir import RunDir
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def latest_runs(folder: Path, number: int, *others: str) -> list[Path]:
 
 def _runs_in(folder: Path, *others: str) -> list[Path]:
     """By name, which begins with the time."""
+    names = (RunDir(folder).plan.name, *others)
     try:
-        names = (RunDir(folder).plan.name, *others)
-        return sorted({file.parent for name in names for file in folder.glob(f"*/{name}") if is_file(file)})
-    except OSError:
+        return [each for each in folders_in(folder) if any(is_file(each / name) for name in names)]
+    except FileNotFoundError:  # it was deleted meanwhile
         return []

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import BAD_INPUT, MISSED, OK, worst_exit_code
+from inference_benchmarker.files import folders_in, kind_of
 from server_capacity.keeper.cleanup_file import NAME, CleanupFile, HeldError, left_in, read
 from server_capacity.keeper.putting_back import put_back, told
 from server_capacity.keeper.undo import Call
@@ -70,10 +72,8 @@ def _folders(folder: Path) -> Iterator[Path]:
 
     A link leads to none.
     """
-    if (folder / NAME).exists():
+    if kind_of(folder / NAME) is not None:
         yield folder
         return
-    found = [path.parent for pattern in ("*", "*/*") for path in folder.glob(f"{pattern}/{NAME}")]
-    yield from sorted(
-        each for each in found if not any(step.is_symlink() for step in (each, each.parent) if step != folder)
-    )
+    inside = folders_in(folder)
+    yield from sorted(each for each in (*inside, *chain.from_iterable(map(folders_in, inside))) if kind_of(each / NAME))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from inference_benchmarker.engine.child_logs import hidden
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import OWNER_ONLY, open_file, replacing
+from inference_benchmarker.files import OWNER_ONLY, kind_of, open_file, replacing
 from inference_benchmarker.host import birth_ns
 from inference_benchmarker.json_file import UNREADABLE, foreign
 from inference_benchmarker.json_text import parse_json
@@ -112,7 +112,7 @@ class CleanupFile:
         ``patience_s``: so long another process is waited for.
         """
         with _locked(folder, patience_s) as lock:
-            there = (folder / NAME).exists()
+            there = kind_of(folder / NAME) is not None
             yield cls(folder, read(folder) if there else [], lock)
 
     def hold(self, what: str, undo: Undo, account: str | None) -> int:

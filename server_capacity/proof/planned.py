@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import OK
-from inference_benchmarker.files import is_file
+from inference_benchmarker.files import is_file, kind_of
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json
 from server_capacity.costs.price import Price
 from server_capacity.keeper.arguments import factory_arguments
@@ -86,7 +86,7 @@ class Planned:
 
 def read_planned(path: Path) -> Planned:
     """The endpoint of a plan: its folder, or its fleet_plan.json. BenchmarkError for what is none, or is of several."""
-    file = path / FILE if path.is_dir() else path
+    file = path / FILE if kind_of(path) == "folder" else path
     if not is_file(file) or file.suffix != ".json":
         raise _no_plan(path)
     if "endpoints" not in read_json(file):
@@ -106,7 +106,7 @@ def read_planned(path: Path) -> Planned:
 
 
 def _no_plan(path: Path) -> BenchmarkError:
-    what = "is no plan" if path.exists() else "is not there"
+    what = "is no plan" if kind_of(path) else "is not there"
     return BenchmarkError(
         f"--verify {path}: {what}.", f"Give a <timestamp>_plan folder that `benchmark plan` left, or its {FILE}."
     )

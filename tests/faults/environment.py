@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,38 @@ def a_byte_at_a_time(stage: Stage) -> Ending:
         return Ending(stage.start(url, "--prompt", "a", *SHORT, text=None).finish(), None, stored=False)
 
 
+def unprivileged() -> tuple[str, ...]:
+    """A program that starts the command without root's right to read everything."""
+    if os.geteuid() != 0:
+        return ()
+    if shutil.which("setpriv") is None:
+        pytest.skip("there is no setpriv")
+    given_up = "-dac_override,-dac_read_search"
+    return ("setpriv", f"--bounding-set={given_up}", f"--inh-caps={given_up}")
+
+
+def closed(*flags: object, folder: str = "closed") -> Callable[[Stage], Ending]:
+    """A command that is given something in a folder that this user may not look into."""
+
+    def play(stage: Stage) -> Ending:
+        place = stage.folder / folder
+        place.mkdir(parents=True)
+        place.chmod(0)
+        try:
+            return Ending(stage.start(*flags, text=None, session=unprivileged()).finish(), None, stored=False)
+        finally:
+            place.chmod(0o700)
+
+    return play
+
+
+def denied(name: str, happens: str, says: str, *flags: object, folder: str = "closed", slow: bool = True) -> Fault:
+    """A row of a folder that is closed; ``says``: the path that is named, and the reason."""
+    played = closed(*flags, folder=folder)
+    return Fault(f"closed-{name}", happens, "nothing is read or begun", NOTHING, 2, played, slow, says)
+
+
+CLOSED = "Permission denied (closed is closed to this user)"
 ENVIRONMENT = (
     Fault(
         "models-dribble",
@@ -81,5 +114,39 @@ ENVIRONMENT = (
         refused(*SHORT, text=TAKES_LOOPBACK_DOWN, session=with_loopback),
         slow=True,
         says="(no connection within 2 s), where the processes of a wave meet",
+    ),
+    denied(
+        "factories",
+        "the factories file is in a folder that this user may not look into",
+        "--factories-file closed/a.py: this user may not look there (Permission denied)",
+        *("--factories-file", "closed/a.py", *SHORT),
+    ),
+    denied(
+        "body",
+        "the file of `--body` is in such a folder",
+        f"closed/a.json: {CLOSED}",
+        *("http://127.0.0.1:9", "--body", "@closed/a.json", *SHORT),
+    ),
+    denied(
+        "clean",
+        "`benchmark endpoints clean` is given such a folder",
+        f"closed/cleanup.json: {CLOSED}",
+        *("endpoints", "clean", "closed"),
+        slow=False,
+    ),
+    denied("plot", "`benchmark plot` is given such a folder", f"closed/plan.json: {CLOSED}", "plot", "closed"),
+    denied(
+        "plan",
+        "`benchmark plan` is given such a folder",
+        f"closed/ranking.json: {CLOSED}",
+        *("plan", "closed", "--target-rps", "10"),
+    ),
+    denied(
+        "run-among-others",
+        "one of the runs in a folder that `benchmark compare` is given is closed to this user",
+        "many/closed/plan.json: Permission denied (many/closed is closed to this user)",
+        *("compare", "many", "many"),
+        folder="many/closed",
+        slow=False,
     ),
 )
