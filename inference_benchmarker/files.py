@@ -23,6 +23,8 @@ from io import BufferedReader, BufferedWriter, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
+from inference_benchmarker.host import memory_bytes
+from inference_benchmarker.procfs import not_measured
 from inference_benchmarker.redact import hide_values_of, secrets_in_results, without
 from inference_benchmarker.units import MIB
 
@@ -110,9 +112,13 @@ def own_path(file: BinaryIO) -> str:
     """A path by which a library opens the same file itself.
 
     Arrow reads ahead in threads of its own: one that still holds a Python file when the program ends aborts it
-    (SIGABRT, "terminate called without an active exception": github.com/apache/arrow/issues/34314).
+    (SIGABRT, "terminate called without an active exception": github.com/apache/arrow/issues/34314). OSError where
+    there is no /proc, into which the path leads.
     """
-    return f"/dev/fd/{file.fileno()}"
+    path = f"/dev/fd/{file.fileno()}"
+    if kind_of(Path(path)) is None:
+        raise OSError(errno.ENOENT, f"{path} leads nowhere: {not_measured() or 'there is no such device'}")
+    return path
 
 
 def read_bytes(path: Path, most: int, inside: Path | None = None) -> bytes:
@@ -234,7 +240,7 @@ def without_secrets(text: str) -> bytes:
 
 def most_in_memory() -> int:
     """The most bytes of one file's content that this machine can be asked to hold: half of its memory."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    return memory_bytes() // 2
 
 
 def _piece(file: FileIO, deadline: float) -> bytes:

@@ -64,6 +64,11 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def memory_bytes() -> int:
+    """The memory of this host."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def adopt_orphans() -> None:
     """Become the parent of each descendant whose own parent ends (Linux); elsewhere the first process does.
 

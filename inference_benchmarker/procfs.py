@@ -7,7 +7,13 @@ where the file system begins.
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path("/")
 _IDLE = (3, 4)  # idle and iowait, among the columns of a line of /proc/stat
@@ -26,6 +32,22 @@ def read(path: Path) -> str | None:
         return path.read_bytes().decode(errors="replace")
     except OSError:
         return None
+
+
+def not_measured(root: Path = ROOT) -> str | None:
+    """The reason why Linux tells nothing of this host and its processes; None where it tells, or is none."""
+    if not sys.platform.startswith("linux") or read(root / "proc/stat") is not None:
+        return None
+    return "/proc is hidden or not mounted"
+
+
+@contextmanager
+def where_told() -> Iterator[None]:
+    """Leave the block where psutil cannot tell: a process has ended, or there is no /proc, which it relies on."""
+    import psutil  # not for a command's help
+
+    with suppress(psutil.Error, OSError, LookupError):
+        yield
 
 
 def integers(path: Path) -> list[int]:

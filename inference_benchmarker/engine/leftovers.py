@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.host import adopts_orphans
+from inference_benchmarker.procfs import not_measured, where_told
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -35,6 +37,8 @@ def end_leftovers(mark: str, sessions: Collection[int], variable: str = MARK) ->
     To be called when our own processes have ended. Whoever starts others while it is being ended is met again
     in the next round.
     """
+    if not_measured():
+        return _end_groups(sessions)
     deadline = time.monotonic() + PATIENCE_S
     while (found := _found(mark, sessions, variable)) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -46,6 +50,16 @@ def end_leftovers(mark: str, sessions: Collection[int], variable: str = MARK) ->
         time.sleep(0.02)
         found = _found(mark, sessions, variable)
     return tuple(names.values())
+
+
+def _end_groups(sessions: Collection[int]) -> tuple[str, ...]:
+    """End what is in the groups of our own processes, which have ended: all that can be reached without /proc."""
+    ended = []
+    for group in sessions:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+            ended.append("a process whose name nobody tells")
+    return tuple(ended)
 
 
 def end_descendants(pid: int) -> None:
@@ -121,7 +135,9 @@ def _lives(process: psutil.Process) -> bool:
 def _found(mark: str, sessions: Collection[int], variable: str) -> list[psutil.Process]:
     import psutil
 
-    return [process for process in psutil.process_iter() if _belongs(process, mark, sessions, variable)]
+    with where_told():
+        return [process for process in psutil.process_iter() if _belongs(process, mark, sessions, variable)]
+    return []
 
 
 def _belongs(process: psutil.Process, mark: str, sessions: Collection[int], variable: str) -> bool:

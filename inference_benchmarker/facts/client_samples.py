@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HOST = "host"
+NOT_MEASURED = "not_measured"
+"""The key of a wave's environment that says why there are no samples at all."""
+
 MOST_STRETCHES = 1_024  # of a process: a sample each for 17 minutes
 
 Known = TypeVar("Known", int, float)

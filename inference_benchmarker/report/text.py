@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.facts.client_samples import NOT_MEASURED
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.report import client_table
 from inference_benchmarker.report.by_name import error_lines, label_lines
@@ -204,6 +205,8 @@ def _calibration_section(facts: WaveFacts) -> Iterator[str]:
 
 def _client_section(facts: WaveFacts, verdict: Verdict, width: int | None) -> Iterator[str]:
     """The client's section, where it was the limit, was asked about, or something on it was out of the ordinary."""
+    if (why := facts.environment.get(NOT_MEASURED)) is not None:
+        yield f"{_INDENT}Client's host:    CPU, memory and network N/A ({one_line(str(why), _LONG)})"
     if not facts.workers or not (verdict.limited_by == "client" or facts.processes or client_table.notable(facts)):
         return
     yield from aligned(client_table.worker_rows(facts), width)

@@ -8,6 +8,8 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.facts.client_samples import NOT_MEASURED
+from inference_benchmarker.procfs import not_measured
 from inference_benchmarker.version import __version__
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ def describe_environment(plan: WavePlan) -> dict[str, Any]:
         "file": None if target is None else str(target),
         "file_sha256": _sha256(target),
         "seed": plan.seed,
+        **({} if (why := not_measured()) is None else {NOT_MEASURED: why}),
     }
 
 

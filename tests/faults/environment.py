@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.bench import factories
 from tests.faults.fault import SHORT, Ending, Fault, Stage
 from tests.faults.output import SLOW_START
 from tests.scripted_server import ScriptedServer
@@ -51,6 +52,35 @@ def a_byte_at_a_time(stage: Stage) -> Ending:
     with ScriptedServer([[part for _ in range(1000) for part in (b"H", 0.2)]]) as server:
         url = f"{server.url}/v1/chat/completions"
         return Ending(stage.start(url, "--prompt", "a", *SHORT, text=None).finish(), None, stored=False)
+
+
+HIDES_PROC = (*("unshare", "--mount"), "sh", "-c", 'mount -t tmpfs tmpfs /proc && exec "$@"', "sh")
+
+
+def hides_proc() -> tuple[str, ...]:
+    """A program that starts the command where /proc is empty."""
+    if subprocess.run([*HIDES_PROC, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    return HIDES_PROC
+
+
+def without_proc(stage: Stage) -> Ending:
+    """A wave where nothing is told of the host and its processes, and of which a forked one stays."""
+    text = factories("if payload == 3 and os.fork() == 0:\n    time.sleep(100)")
+    with stage.server() as asked:
+        flags = (*SHORT, "--sample-client-hw")
+        finished = stage.start(*flags, text=text, target=asked.url, session=hides_proc()).finish()
+        assert "CPU, memory and network N/A (/proc is hidden or not mounted)" in finished.out
+        assert finished.summary["client"]["host"] is None
+        return Ending(finished, asked.arrived())
+
+
+def read_without_proc(stage: Stage) -> Ending:
+    """A run that is read again there."""
+    with stage.server() as asked:
+        run = stage.start(*SHORT, target=asked.url).finish().folder
+    again = stage.start("report", run.relative_to(stage.folder), text=None, session=hides_proc())
+    return Ending(again.finish(), None, changed=True)
 
 
 def unprivileged() -> tuple[str, ...]:
@@ -114,6 +144,24 @@ ENVIRONMENT = (
         refused(*SHORT, text=TAKES_LOOPBACK_DOWN, session=with_loopback),
         slow=True,
         says="(no connection within 2 s), where the processes of a wave meet",
+    ),
+    Fault(
+        "no-proc",
+        "/proc is hidden or not mounted",
+        "everything but the CPU, memory and network of the client's host, which are told as N/A with the reason",
+        "a process that the user's code leaves behind outside of its worker's group is not found",
+        0,
+        without_proc,
+    ),
+    Fault(
+        "no-proc-reading",
+        "a stored run is read where /proc is hidden or not mounted",
+        "the files as they are",
+        NOTHING,
+        2,
+        read_without_proc,
+        slow=True,
+        says="leads nowhere: /proc is hidden or not mounted",
     ),
     denied(
         "factories",

@@ -11,6 +11,7 @@ import psutil
 
 from inference_benchmarker import procfs
 from inference_benchmarker.facts.client_samples import HOST, Sample
+from inference_benchmarker.host import memory_bytes
 from inference_benchmarker.wave.tables import add_to_client_table, begin_client_table
 
 if TYPE_CHECKING:
@@ -88,9 +89,11 @@ def sample_regularly(
 ) -> None:
     """Give ``note`` the samples of each second until this greenlet or thread is ended. ``processes``: name to pid.
 
-    With a ``path`` they are rows of a client.csv as well, until the disk is full.
+    With a ``path`` they are rows of a client.csv as well, until the disk is full. Without /proc there are none.
     """
     rows_fit = path is not None and begin_client_table(path)
+    if procfs.not_measured():
+        return
     sampler = Sampler(processes)
     while True:
         sleep(INTERVAL_S)
@@ -107,7 +110,7 @@ def host_constants() -> dict[str, Any]:
     ports = procfs.port_range()
     return {
         "cores": len(_cores()),
-        "memory_total_bytes": psutil.virtual_memory().total,
+        "memory_total_bytes": memory_bytes(),
         "ephemeral_ports": None if ports is None else len(ports),
     }
 

@@ -8,13 +8,16 @@ import signal
 import stat
 import traceback
 from socket import AF_INET, AF_INET6
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import gevent
 from gevent.monkey import get_original
 
 from inference_benchmarker.engine.worker.watch import open_descriptors
 from inference_benchmarker.host import raise_descriptor_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 SPARE_DESCRIPTORS = 16
 
@@ -24,11 +27,19 @@ def let_go_of_connections() -> None:
 
     An event that was pending at the fork would have it read an answer there, and the parent would wait for it in vain.
     """
-    inherited = [number for number in map(int, os.listdir("/dev/fd")) if _is_connection(number)]  # noqa: PTH208 - numbers, no files
+    inherited = [number for number in _descriptors() if _is_connection(number)]
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in inherited:
         os.dup2(nothing, number, inheritable=False)
     os.close(nothing)
+
+
+def _descriptors() -> Iterable[int]:
+    """The descriptors that are open; all that may be, where there is no /proc that tells."""
+    try:
+        return [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208 - numbers, no files
+    except OSError:
+        return range(raise_descriptor_limit())
 
 
 def _is_connection(number: int) -> bool:
