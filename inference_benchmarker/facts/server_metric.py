@@ -204,10 +204,11 @@ class Newest(Protocol):
 class Source(Protocol):
     """One stream's blocks, checked and ready to be asked."""
 
-    def warnings(self, seconds: float | None) -> list[str]:
+    def warnings(self, seconds: float | None, *, ahead: bool = True) -> list[str]:
         """Sentences on what will probably bring nothing, before a wave of that length (None: nobody knows).
 
-        Takes a few seconds at most. Raises nothing for what the service does: who does not answer leaves no doubt.
+        ``ahead``: the wave is still to come; else a window of the past is asked for. Takes a few seconds at most.
+        Raises nothing for what the service does: who does not answer leaves no doubt.
         """
 
     def instances(self) -> Sequence[InstanceSource]:

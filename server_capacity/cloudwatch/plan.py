@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.server_metric import Interval
     from server_capacity.cloudwatch.block import Block
 
+Publisher = tuple[str, Dimensions]
+"""Whoever publishes a metric and its neighbours."""
+
 COUNTERS = {SAGEMAKER: "Invocations", LAMBDA: "Invocations", BALANCER: "RequestCount"}
 """Metrics that count every request of ours, so that their sum tells when everything has arrived."""
 
@@ -83,6 +86,11 @@ class Wanted:
     def variant(self) -> Variant | None:
         """The variant whose instances report it."""
         return variant_of(self.namespace, self.dimensions)
+
+    @property
+    def publisher(self) -> Publisher:
+        """Whoever publishes it."""
+        return publisher_of(self.namespace, self.dimensions)
 
     @property
     def group(self) -> tuple[str, tuple[str, ...]]:
@@ -187,13 +195,13 @@ def _whole(around: Span, inside: Span | None) -> Span | None:
 
 def _missing_counter(block: Block, blocks: Sequence[Block]) -> Block | None:
     """The block that asks how many requests the SageMaker endpoint of this block counted."""
-    dimensions = _endpoint_of(block.namespace, block.dimensions)
+    dimensions = endpoint_of(block.namespace, block.dimensions)
     if dimensions is None:
         return None
     periods = [
         each.period
         for each in blocks
-        if each.namespace == SAGEMAKER and _endpoint_of(SAGEMAKER, each.dimensions) == dimensions
+        if each.namespace == SAGEMAKER and endpoint_of(SAGEMAKER, each.dimensions) == dimensions
     ]
     return replace(
         block,
@@ -204,7 +212,7 @@ def _missing_counter(block: Block, blocks: Sequence[Block]) -> Block | None:
     )
 
 
-def _endpoint_of(namespace: str, dimensions: Dimensions) -> Dimensions | None:
+def endpoint_of(namespace: str, dimensions: Dimensions) -> Dimensions | None:
     """The dimensions under which SageMaker counts the requests of the endpoint that a block reads."""
     if namespace not in (SAGEMAKER, INSTANCES, COMPONENTS):
         return None
@@ -213,6 +221,12 @@ def _endpoint_of(namespace: str, dimensions: Dimensions) -> Dimensions | None:
         if all(name in given for name in names):
             return tuple((name, given[name]) for name in names)
     return None
+
+
+def publisher_of(namespace: str, dimensions: Dimensions) -> Publisher:
+    """The publisher of a metric: an endpoint in all of SageMaker's namespaces, else one place."""
+    endpoint = endpoint_of(namespace, dimensions)
+    return (SAGEMAKER, endpoint) if endpoint else (namespace, tuple(sorted(dimensions)))
 
 
 def _same(one: Wanted, other: Wanted) -> bool:
@@ -224,8 +238,8 @@ def _same(one: Wanted, other: Wanted) -> bool:
 
 
 def _counter_of(wanted: Wanted, all_wanted: Sequence[Wanted]) -> int | None:
-    dimensions = _endpoint_of(wanted.namespace, wanted.dimensions) or wanted.dimensions
-    namespace = SAGEMAKER if _endpoint_of(wanted.namespace, wanted.dimensions) else wanted.namespace
+    dimensions = endpoint_of(wanted.namespace, wanted.dimensions) or wanted.dimensions
+    namespace = SAGEMAKER if endpoint_of(wanted.namespace, wanted.dimensions) else wanted.namespace
     for each in all_wanted:
         if each.counts and each.namespace == namespace and sorted(each.dimensions) == sorted(dimensions):
             return each.number

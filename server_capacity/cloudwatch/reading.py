@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from server_capacity.cloudwatch.failures import Failure
     from server_capacity.cloudwatch.fetch import Answer
     from server_capacity.cloudwatch.hardware import Described
-    from server_capacity.cloudwatch.plan import Wanted
+    from server_capacity.cloudwatch.plan import Publisher, Wanted
 
 PATIENCE_PERIODS = 3
 """A metric of which nothing has come this many periods (and its lag) after the wave is not waited for."""
@@ -41,7 +41,8 @@ def waited_s(wanted: Wanted) -> float:
 class Reading:
     """The answers of one poll at ``now`` (unix seconds), beside those of the poll before.
 
-    ``described``: what SageMaker says of the variants; ``absent_before``: those that it did not have before the wave.
+    ``described``: what SageMaker says of the variants; ``absent_before``: those that it did not have before the wave;
+    ``silent``: the publishers of which nothing came in the days before it.
     """
 
     wanted: Sequence[Wanted]
@@ -51,6 +52,7 @@ class Reading:
     before: Reading | None = None
     described: Mapping[Variant, Described] = field(default_factory=dict)
     absent_before: Collection[Variant] = ()
+    silent: Collection[Publisher] = ()
 
     @property
     def complete(self) -> bool:
@@ -69,14 +71,14 @@ class Reading:
             return failure.final
         if self.absence(wanted) is not None and self.now >= self.interval.end + wanted.lag:
             return True
-        if self._was_never(wanted) and self.now >= self.interval.end + wanted.lag + wanted.period:
+        if self._published(wanted) and (self._was_never(wanted) or self.never_came(wanted)):
             return True
         return self.counted(wanted) and self._has_last(wanted)
 
     def counted(self, wanted: Wanted) -> bool:
         """Tells whether CloudWatch has counted the requests we sent, as far as anything counts them for this metric."""
         counter = self.counter_of(wanted)
-        if counter is None or self._final(counter):
+        if counter is None or self._final(counter) or (self._published(counter) and self.never_came(counter)):
             return True
         total = self.total(counter)
         if total is None:
@@ -129,6 +131,17 @@ class Reading:
             return None
         came = any(each.variant == wanted.variant and not self.is_empty(each) for each in self.wanted)
         return None if came else described.absent
+
+    def never_came(self, wanted: Wanted) -> bool:
+        """Tells whether nothing of its publisher came, neither before the wave nor since; who asks to wait, waits."""
+        publisher = wanted.publisher
+        if wanted.wait is not None or publisher not in self.silent:
+            return False
+        return all(self.is_empty(each) for each in self.wanted if each.publisher == publisher)
+
+    def _published(self, wanted: Wanted) -> bool:
+        """Tells whether its lag and period are over."""
+        return self.now >= self.interval.end + wanted.lag + wanted.period
 
     def _was_never(self, wanted: Wanted) -> bool:
         """Tells whether SageMaker had no such variant before the wave, nor after it: nothing counts its requests."""
@@ -193,7 +206,7 @@ class Reading:
     def _last_published(self, wanted: Wanted) -> bool:
         """Tells whether the window's last bucket has come, and its lag and period are over: little is added to it."""
         last = wanted.around.end - wanted.period
-        return self.now >= self.interval.end + wanted.lag + wanted.period and last in self.buckets(wanted)
+        return self._published(wanted) and last in self.buckets(wanted)
 
     def _long_over(self, wanted: Wanted) -> bool:
         """Tells whether the first poll came when nothing more comes: a window of the past is asked for once."""

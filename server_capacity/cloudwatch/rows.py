@@ -158,6 +158,8 @@ def _missing(reading: Reading, wanted: Wanted, ending: Ending, values: Mapping[s
             yield from _suggestions(wanted, ending)
         elif not ending.interrupted:
             yield f"CloudWatch has no data: {hint(wanted.namespace, wanted.name, names, wanted.statistics)}"
+            if reading.never_came(wanted):
+                yield "nothing of it came before the wave, either: --metrics-wait waits longer"
             yield from _suggestions(wanted, ending)
         return
     wholes = wanted.wholes if wanted.whole else ()

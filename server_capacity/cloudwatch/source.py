@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.facts.server_metric import SAME_CLOCK_S
 from inference_benchmarker.redact import secret_values
-from server_capacity.cloudwatch import hardware, logs
+from server_capacity.cloudwatch import hardware, logs, publishers
 from server_capacity.cloudwatch.block import Block
 from server_capacity.cloudwatch.failures import Failure
 from server_capacity.cloudwatch.fetch import Answer, Fetched, fetch, make_client, similar_dimensions
 from server_capacity.cloudwatch.instances import VariantInstances
-from server_capacity.cloudwatch.plan import Wanted, plan
+from server_capacity.cloudwatch.plan import Wanted, plan, publisher_of
 from server_capacity.cloudwatch.reading import Reading, waited_s
 from server_capacity.cloudwatch.rows import Ending, rows
 from server_capacity.cloudwatch.warnings import warnings
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.server_metric import Interval, LiveMetric, ServerLog, ServerMetric
     from server_capacity.cloudwatch.block import Variant
     from server_capacity.cloudwatch.hardware import Described
+    from server_capacity.cloudwatch.plan import Publisher
 
 POLLS_A_PERIOD, LEAST_POLL_S, MOST_POLL_S = 4, 1.0, 15.0
 SECOND_LOOK_S = 5.0
@@ -35,7 +37,7 @@ SECOND_LOOK_S = 5.0
 MOST_FAILURES = 3
 LOOK_UPS = 5
 LOOK_UP_S = 2.0
-"""SageMaker is given that long to say, before the wave, that there is no such endpoint."""
+"""SageMaker is given that long to say, before the wave, that there is no such endpoint, and CloudWatch what it had."""
 
 
 def make_source(blocks: list[dict[str, Any]], environment: Mapping[str, str] | None = None) -> CloudWatch:
@@ -74,13 +76,18 @@ class CloudWatch:
         self._ahead_s = 0.0
         self._interrupted = False
         self._absent: frozenset[Variant] = frozenset()
+        self._silent: frozenset[Publisher] = frozenset()
 
-    def warnings(self, seconds: float | None) -> list[str]:
-        """The warnings of documentation and of the wave's length; what is not there, and what may not be asked."""
-        described = self._described_soon()
+    def warnings(self, seconds: float | None, *, ahead: bool = True) -> list[str]:
+        """The warnings of documentation and of the wave's length; what is not there, and what may not be asked.
+
+        Before a wave CloudWatch is asked, too, what came until then: it decides how long its metrics are waited for.
+        """
+        described = self._asked_before(ahead=ahead)
         self._absent = frozenset(variant for variant, each in described.items() if each.absent)
         told = [text for each in described.values() for text in (each.absent, each.denied) if text]
-        return list(dict.fromkeys([*warnings(self._blocks, seconds), *told]))
+        never = [publishers.told(block) for block in self._blocks if self._is_silent(block)]
+        return list(dict.fromkeys([*warnings(self._blocks, seconds), *told, *never]))
 
     def instances(self) -> list[InstanceSource]:
         """The variants that the blocks name."""
@@ -103,7 +110,7 @@ class CloudWatch:
         interrupted = False
         try:
             waiting.described = hardware.describe(self._sagemaker, hardware.variants(self._blocks))
-            waiting.absent_before = self._absent
+            waiting.absent_before, waiting.silent = self._absent, self._silent
             self._wait(waiting, say)
         except KeyboardInterrupt:
             interrupted = True
@@ -121,14 +128,30 @@ class CloudWatch:
         moved = interval.moved(self._ahead_s)
         return logs.LogReader(client, moved, say, self._secrets, interrupted=self._interrupted).read(groups)
 
-    def _described_soon(self) -> dict[Variant, Described]:
-        """SageMaker's descriptions that come at once: nobody waits for a network that leads nowhere."""
+    def _asked_before(self, *, ahead: bool) -> dict[Variant, Described]:
+        """SageMaker's descriptions that come at once: nobody waits for a network that leads nowhere.
+
+        As long CloudWatch is given to say what it never had.
+        """
         found: dict[Variant, Described] = {}
+        never: list[frozenset[Publisher]] = []
         given = hardware.variants(self._blocks)
-        thread = Thread(target=lambda: found.update(hardware.describe(self._sagemaker, given)), daemon=True)
-        thread.start()
-        thread.join(LOOK_UP_S)
+        asked = [Thread(target=lambda: found.update(hardware.describe(self._sagemaker, given)), daemon=True)]
+        if ahead:
+            ask = partial(publishers.silent, self._client, self._blocks, self._clock())
+            asked.append(Thread(target=lambda: never.append(ask()), daemon=True))
+        for thread in asked:
+            thread.start()
+        ends = time.monotonic() + LOOK_UP_S
+        for thread in asked:
+            thread.join(max(0.0, ends - time.monotonic()))
+        self._silent = never[0] if never else frozenset()
         return dict(found)
+
+    def _is_silent(self, block: Block) -> bool:
+        """Tells whether a block's metrics are not waited for as long as usual, and nobody has said so yet."""
+        of_others = block.variant in self._absent or block.wait is not None
+        return not of_others and publisher_of(block.namespace, block.dimensions) in self._silent
 
     def _announcement(self, interval: Interval) -> str:
         longest = max(self._blocks, key=lambda block: block.lag + block.period)
@@ -182,6 +205,7 @@ class _Waiting:
         self.reading: Reading | None = None
         self.described: Mapping[Variant, Described] = {}
         self.absent_before: frozenset[Variant] = frozenset()
+        self.silent: frozenset[Publisher] = frozenset()
         self._failed: Counter[str] = Counter()
         self._given_up: dict[str, Answer] = {}
 
@@ -210,7 +234,7 @@ class _Waiting:
         _keep_what_came(fetched.answers, before)
         now = asked_at + self.ahead_s
         self._first = now if self._first is None else self._first
-        known = self.described, self.absent_before
+        known = self.described, self.absent_before, self.silent
         self.reading = Reading(self.wanted, fetched.answers, self._interval, now, before, *known)
         return self.reading
 

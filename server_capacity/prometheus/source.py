@@ -70,9 +70,9 @@ class Prometheus:
         self._parts = parts
         self._replicas = replicas
 
-    def warnings(self, seconds: float | None) -> list[str]:
+    def warnings(self, seconds: float | None, *, ahead: bool = True) -> list[str]:
         """The warnings that one reading of each page gives."""
-        del seconds
+        del seconds, ahead
         return [said for part in self._parts for said in part.warnings()]
 
     def instances(self) -> Sequence[InstanceSource]:

@@ -35,8 +35,8 @@ class Source:
     def __init__(self, act: Callable[[], list[ServerMetric]]) -> None:
         self._act = act
 
-    def warnings(self, seconds: float | None) -> list[str]:
-        del seconds
+    def warnings(self, seconds: float | None, *, ahead: bool = True) -> list[str]:
+        del seconds, ahead
         return []
 
     def instances(self) -> list[InstanceSource]:

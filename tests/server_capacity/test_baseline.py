@@ -40,8 +40,8 @@ class Server:
         self._name = name
         self.begun = 0
 
-    def warnings(self, seconds: float | None) -> list[str]:
-        del seconds
+    def warnings(self, seconds: float | None, *, ahead: bool = True) -> list[str]:
+        del seconds, ahead
         return []
 
     def instances(self) -> list[InstanceSource]:

@@ -173,7 +173,8 @@ def test_ctrl_c_while_metrics_are_waited_for(
     bench: Bench, like: dict[str, Any], number: signal.Signals, reason: str
 ) -> None:
     with bench.endpoint(publish_interval_s=1, **like) as endpoint:
-        running = wave(bench, endpoint, cloudwatch_block(SAGEMAKER, {**LATENCY, **COUNT}, period=5))
+        late = {**cloudwatch_block(SAGEMAKER, {**LATENCY, **COUNT}, period=5), "Wait": 600.0}
+        running = wave(bench, endpoint, late)
         wait_for_polls(running, endpoint)
         assert f"Total requests fired: {RATE * SECONDS}" in running.out, "the wave is told before the metrics come"
         assert {"summary.json", "requests.parquet"} <= {path.name for path in running.run_dirs()[0].iterdir()}

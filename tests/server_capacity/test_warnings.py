@@ -6,9 +6,11 @@ import json
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
 from inference_benchmarker.verdict.server.known_metrics import warning
 from server_capacity.cloudwatch import source as cloudwatch_source
@@ -123,6 +125,15 @@ def test_gauges_need_three_periods(period: int, seconds: float | None, doubted: 
     assert of(cloudwatch_block(SAGEMAKER, {"ModelLatency": ["p99"]}, period=period), seconds=seconds) == []
 
 
+class NoCloudWatch:
+    """Of a region where nobody answers."""
+
+    meta = SimpleNamespace(endpoint_url="http://nowhere", region_name="us-east-1")
+
+    def get_metric_data(self, **_: object) -> dict[str, Any]:
+        raise EndpointConnectionError(endpoint_url=self.meta.endpoint_url)
+
+
 @pytest.mark.parametrize(
     ("sagemaker", "expected"),
     [
@@ -142,7 +153,7 @@ def test_gauges_need_three_periods(period: int, seconds: float | None, doubted: 
 )
 def test_only_a_clear_no_is_said_of_an_endpoint(sagemaker: SageMaker | None, expected: list[str]) -> None:
     block = Block.of(cloudwatch_block(SAGEMAKER, {"ModelLatency": ["p99"]}))
-    assert CloudWatch([block, block], client=None, sagemaker=sagemaker).warnings(60) == expected
+    assert CloudWatch([block, block], client=NoCloudWatch(), sagemaker=sagemaker).warnings(60) == expected
 
 
 def test_a_control_plane_that_hangs_does_not_hold_up_the_wave(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +167,7 @@ def test_a_control_plane_that_hangs_does_not_hold_up_the_wave(monkeypatch: pytes
     monkeypatch.setattr(cloudwatch_source, "LOOK_UP_S", 0.05)
     block = Block.of(cloudwatch_block(SAGEMAKER, {"ModelLatency": ["p99"]}))
     began = time.monotonic()
-    assert CloudWatch([block], client=None, sagemaker=Hanging()).warnings(60) == []
+    assert CloudWatch([block], client=NoCloudWatch(), sagemaker=Hanging()).warnings(60) == []
     assert time.monotonic() - began < 30
     released.set()
 
