@@ -22,7 +22,7 @@ EQUAL, APART_S, LEAST_SENT = 1.03, 30.0, 100
 """Rates that differ by less are equal; so much later is another time; fewer requests tell nothing."""
 FEW, MOST, GROWN = 0.01, 0.5, 0.1
 """Shares over a limit before and after, and the share of the later requests by which the backlog grew at least."""
-CHANCE = 3.0  # standard errors
+CHANCE = 5.0  # standard errors
 ENOUGH = 0.5  # of the usual time: credits that came back while it sent little are spent again by then
 MORE_TIMES = 1.5
 """So many times its time is worth another try where the time that usually does was not enough."""
@@ -122,17 +122,17 @@ def _slower(place: int, stretches: Sequence[Stretch]) -> Slower | None:
 
 def _clearly(before: Stretch, after: Stretch) -> bool:
     """Tells whether more was completed long before, by more than chance, than when it was overloaded."""
-    slow = _completed(after) / after.seconds * before.seconds
-    return after.start_s - before.end_s >= APART_S and _completed(before) - slow > CHANCE * math.sqrt(slow)
-
-
-def _completed(stretch: Stretch) -> float:
-    return _sent(stretch) - (stretch.in_flight - stretch.inherited)
+    rates = [each.rate * (1.0 - _grown(each)) for each in (before, after)]
+    error = math.sqrt(sum(max(rate, 0.0) / each.seconds for rate, each in zip(rates, (before, after), strict=True)))
+    return after.start_s - before.end_s >= APART_S and rates[0] - rates[1] > CHANCE * error
 
 
 def _grown(stretch: Stretch) -> float:
-    """The requests by which a stretch let the backlog grow, over those that it sent."""
-    return (stretch.in_flight - stretch.inherited) / max(1, _sent(stretch))
+    """The requests by which a stretch let the backlog grow, over those that it sent.
+
+    While it runs less is known to be sent than to be in flight: its rate tells.
+    """
+    return (stretch.in_flight - stretch.inherited) / max(1.0, stretch.rate * stretch.seconds)
 
 
 def _sent(stretch: Stretch) -> int:
