@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.outlet import READER_LEFT, outlets
 from inference_benchmarker.cli.terminal import say
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import BAD_INPUT, INTERRUPTED, INVALID, MISSED, OK
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ COMMANDS = (
     "endpoints",
     "completion",
 )
+_LIGHT = ("factory", "endpoints", "completion")
+_ASK_FOR_HELP = {"-h", "--help", "--help-all", "--version"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -59,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _runs_user_code(arguments: Sequence[str]) -> bool:
     """Tells whether the command may start a factories file, which may start anything."""
-    if not arguments or {"-h", "--help", "--help-all", "--version"} & set(arguments):
+    if not arguments or _ASK_FOR_HELP & set(arguments):
         return False
     return arguments[0] in ("check", "capacity", "ab", "client") or arguments[0] not in (*COMMANDS, "plot")
 
@@ -80,18 +82,21 @@ def _guarded(arguments: list[str], *, last: bool) -> int:
         return INTERRUPTED
     except PermissionError as error:  # a path of the user's: what we make ourselves is looked after where it is made
         if not isinstance(error.filename, str):
-            return _broken()
+            return _broken(error)
         from inference_benchmarker.files import closed
 
         say(f"benchmark: {closed(error)}")
         return BAD_INPUT
-    except Exception:
-        return _broken()
+    except Exception as error:
+        return _broken(error)
 
 
-def _broken() -> int:
-    """Tell a fault of ours with its traceback, but not with Python's exit code 1: nobody missed a threshold."""
-    say(traceback.format_exc().rstrip())
+def _broken(error: Exception) -> int:
+    """Tell a shortage in a line, and a fault of ours with its traceback; never with exit code 1, a missed threshold."""
+    from inference_benchmarker.shortage import shortage
+
+    cause = shortage(error)
+    say(traceback.format_exc().rstrip() if cause is None else f"benchmark: {cause}")
     return INVALID
 
 
@@ -176,5 +181,10 @@ def _other(word: str) -> str:
 
 def _run(command: str, arguments: list[str]) -> int:
     """Call ``run`` of the command's file, which is imported only now: a command pays for itself alone."""
+    if command not in _LIGHT and not _ASK_FOR_HELP & set(arguments):
+        from inference_benchmarker.host import usable_cores
+        from inference_benchmarker.shortage import space_problems
+
+        refuse(space_problems(usable_cores(), os.environ))
     run: Callable[[list[str]], int] = import_module(f"{__package__}.{command}").run
     return run(arguments)

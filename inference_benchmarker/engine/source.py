@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 _MAX_ERROR_LENGTH = 20_000
 # What to try where an exception's own words do not say it, by its class.
 DEFINE = "Define `def {}(...)` in it; see docs/reference/factories.md."
-_HINTS = {"NoRegionError": "Set AWS_DEFAULT_REGION, for example to us-east-1."}
+_HINTS = {
+    "NoRegionError": "Set AWS_DEFAULT_REGION, for example to us-east-1.",
+    "MemoryError": "Make fewer or smaller payloads, or give its process more memory (`ulimit -v` shows the limit).",
+}
 
 
 def check_source(path: Path, *, functions: Iterable[str] = ()) -> None:

@@ -1,0 +1,58 @@
+"""Memory, threads and processes that this host does not give: told as that, not as a fault of ours."""
+
+from __future__ import annotations
+
+import errno
+import resource
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.units import MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Of address space, as measured: Python, NumPy and Arrow, and OpenBLAS, which gives each of its threads a stack and a
+# buffer, and ends the process with exit code 1 where it cannot.
+_LIBRARIES = 300 * MIB
+_THREAD = 40 * MIB
+_OF_MEMORY = ("MemoryError", "failed to map segment", "cannot allocate memory", "Memory allocation still failed")
+_OF_THREADS = ("can't start new thread", "Resource temporarily unavailable")
+
+
+def space_problems(cores: int, environment: Mapping[str, str]) -> list[str]:
+    """A problem where this process may not have the address space that its libraries take."""
+    allowed = _allowed()
+    threads = environment.get("OPENBLAS_NUM_THREADS", "")
+    needed = _LIBRARIES + _THREAD * min(int(threads) if threads.isdecimal() else cores, cores)
+    if allowed is None or allowed >= needed:
+        return []
+    return [
+        f"This process may have {allowed / MIB:,.0f} MiB of address space (ulimit -v); its libraries alone take up to "
+        f"{needed / MIB:,.0f} MiB. Raise the limit, as by `ulimit -v unlimited`."
+    ]
+
+
+def shortage(error: Exception) -> str | None:
+    """The sentence on an error that came of a shortage; None for any other."""
+    text = f"{type(error).__name__}: {error}"
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, MemoryError) or number == errno.ENOMEM or any(part in text for part in _OF_MEMORY):
+        allowed = _allowed()
+        limit = "" if allowed is None else f" This process may have {allowed / MIB:,.0f} MiB (ulimit -v): raise that."
+        instead = "Or do with fewer --workers, --records none, or fewer runs."
+        return f"There is not enough memory ({_last_line(text)}).{limit} {instead}"
+    if number == errno.EAGAIN or any(part in text for part in _OF_THREADS):
+        return (
+            f"The system starts no more threads or processes ({_last_line(text)}). Raise the limit (ulimit -u, or the "
+            "container's of processes), or use fewer --workers."
+        )
+    return None
+
+
+def _allowed() -> int | None:
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def _last_line(text: str) -> str:
+    return text.strip().splitlines()[-1].strip()[:200].rstrip(": .")

@@ -1,0 +1,57 @@
+"""A shortage is told as one, whoever raised it; a fault of ours is not."""
+
+from __future__ import annotations
+
+import errno
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from inference_benchmarker.shortage import shortage, space_problems
+
+PRIMARY = "the primary process ended before the wave began; its log ends with:\n  File x\nMemoryError"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError(), "There is not enough memory (MemoryError)."),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "There is not enough memory (OSError: [Errno 12]"),
+        (ImportError("libarrow.so: failed to map segment from shared object"), "There is not enough memory (Import"),
+        (RuntimeError(PRIMARY), "There is not enough memory (MemoryError)."),
+        (RuntimeError("can't start new thread"), "The system starts no more threads or processes (RuntimeError: can't"),
+        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "The system starts no more threads"),
+    ],
+)
+def test_a_shortage_is_one_line_with_its_cause(error: Exception, told: str) -> None:
+    line = shortage(error)
+    assert line is not None
+    assert line.startswith(told)
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("memory"), ImportError("No module named 'x'"), OSError(errno.ENOSPC, "No space"), KeyError("a")],
+)
+def test_anything_else_is_none(error: Exception) -> None:
+    assert shortage(error) is None
+
+
+def test_libraries_need_space_for_each_thread_of_theirs() -> None:
+    """With 500 MiB two threads fit and sixty do not, unless the environment asks for fewer."""
+    looks = (
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (500 << 20, resource.RLIM_INFINITY));"
+        "from inference_benchmarker.shortage import space_problems as told;"
+        "print(len(told(2, {})), len(told(60, {})), len(told(60, {'OPENBLAS_NUM_THREADS': '2'})))"
+    )
+    done = subprocess.run([sys.executable, "-c", looks], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "1", "0"]
+
+
+@pytest.mark.skipif(resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY, reason="there is a limit here")
+def test_without_a_limit_there_is_no_problem() -> None:
+    assert space_problems(1_000, {}) == []
+    assert "MiB (ulimit" not in str(shortage(MemoryError()))
