@@ -80,15 +80,30 @@ def _guarded(arguments: list[str], *, last: bool) -> int:
     except KeyboardInterrupt as error:
         say(str(error) or "Interrupted.")
         return INTERRUPTED
-    except PermissionError as error:  # a path of the user's: what we make ourselves is looked after where it is made
-        if not isinstance(error.filename, str):
+    except Exception as error:
+        problem = _of_the_users(error)
+        if problem is None:
             return _broken(error)
+        say(f"benchmark: {problem}")
+        return BAD_INPUT
+
+
+def _of_the_users(error: Exception) -> str | None:
+    """The sentence on a path of the user's that cannot be used; what we make ourselves is looked after where it is."""
+    if isinstance(error, PermissionError) and isinstance(error.filename, str):
         from inference_benchmarker.files import closed
 
-        say(f"benchmark: {closed(error)}")
-        return BAD_INPUT
-    except Exception as error:
-        return _broken(error)
+        return closed(error)
+    if isinstance(error, FileNotFoundError) and not _has_a_folder():
+        return "The current folder was deleted, so that relative paths lead nowhere. Change into another one (cd)."
+    return None
+
+
+def _has_a_folder() -> bool:
+    try:
+        return bool(Path.cwd())
+    except FileNotFoundError:
+        return False
 
 
 def _broken(error: Exception) -> int:

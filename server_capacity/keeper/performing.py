@@ -270,4 +270,5 @@ def _run(arguments: tuple[str, ...]) -> None:
         raise NotDoneError(f"it could not be started ({error.strerror})", final=True) from None
     if done.returncode != 0:
         last = done.stderr.strip().rpartition("\n")[2]
-        raise NotDoneError(f"it ended with {done.returncode}: {one_line(last, 300)}", final=False)
+        said = f": {one_line(last, 300)}" if last else ""
+        raise NotDoneError(f"it ended with {done.returncode}{said}", final=False)

@@ -182,6 +182,16 @@ ENVIRONMENT = (
         slow=True,
         says="Make fewer or smaller payloads, or give its process more memory",
     ),
+    Fault(
+        "folder-gone",
+        "the current folder was deleted before the command was given",
+        NOT_BEGUN,
+        NOTHING,
+        2,
+        refused(*SHORT, "--factories-file", "../factories.py", before="mkdir gone && cd gone && rmdir ../gone"),
+        slow=True,
+        says="The current folder was deleted",
+    ),
     denied(
         "factories",
         "the factories file is in a folder that this user may not look into",

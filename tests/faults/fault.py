@@ -54,7 +54,7 @@ class Ending:
     ``stored``: whether there was a wave to store; ``logs``: without one, whether a run directory is kept for them.
     ``changed``: the run was changed afterwards, and a command that reads it is judged.
     ``broken``: our own fault is told with its traceback. ``apart``: exit code 3 has another reason than a finding
-    that no busy machine makes.
+    that no busy machine makes. ``built``: it is built on waves, as a search is, and judged where it is brought about.
     """
 
     finished: Finished
@@ -66,6 +66,7 @@ class Ending:
     changed: bool = False
     broken: bool = False
     apart: bool = False
+    built: bool = False
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,8 @@ class Judge:
         if self.ending.changed:
             assert finished.code == self.fault.code, (finished.code, finished.err)
             assert finished.out == "", finished.out
+        elif self.ending.built:
+            assert finished.code == self.fault.code, (finished.code, finished.err, finished.out)
         elif self.ending.stored:
             if finished.code != self.fault.code:  # on a busy machine a wave may be INVALID for that alone
                 assert finished.exit_code == self.fault.code, (finished.code, finished.err, finished.out)

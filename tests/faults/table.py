@@ -13,6 +13,7 @@ from tests.faults.output import OUTPUT
 from tests.faults.pauses import PAUSES
 from tests.faults.port import PORT
 from tests.faults.processes import PROCESSES
+from tests.faults.searches import SEARCHES
 from tests.faults.servers import SERVERS
 from tests.faults.stored import STORED
 from tests.faults.user_code import USER_CODE
@@ -30,6 +31,7 @@ SECTIONS: dict[str, tuple[Fault, ...]] = {
     "The user's code": USER_CODE,
     "The machine": (*PAUSES, *ENVIRONMENT),
     "Stored runs": STORED,
+    "Searches": SEARCHES,
     "The gate of the GitHub Action": GATE,
 }
 FAULTS = tuple(fault for faults in SECTIONS.values() for fault in faults)

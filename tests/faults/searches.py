@@ -1,0 +1,102 @@
+"""Searches whose parts die, and what is built on them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from tests.faults.fault import Ending, Fault
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.bench import Finished
+    from tests.faults.fault import Stage
+
+# The endpoint is there already; what is "made" is a command that is to undo it.
+MADE = """
+import os
+from inference_benchmarker import created
+from sender import post
+
+
+def endpoint_factory(kind: str = "a"):
+    created([{remover!r}, "-c", "pass"])
+    yield os.environ["TARGET"]
+
+
+def invoke_factory(endpoint_name):
+    return post
+
+
+def payload_factory():
+    return {{"pre_computed": True, "input": list(range(10_000))}}
+"""
+SEARCH = ("capacity", "--yes", "--slo", "p99<500ms", "--start-rps", "20", "--max-rps", "60", "--time", "12")
+SERVER: dict[str, Any] = {"servers": 4, "service_s": 0.02}
+
+
+def flags(stage: Stage, remover: str, *more: str) -> tuple[str, ...]:
+    """A search of an endpoint that is made; ``remover``: the program that is to remove it."""
+    (stage.folder / "made.py").write_text(MADE.format(remover=remover))
+    return (*SEARCH, "--factories-file", "made.py", "--output-dir", "runs", *more)
+
+
+def search(stage: Stage, folder: Path, *command: str) -> Finished:
+    """Another command on the folder of a search, which is named last."""
+    return stage.start(*command, folder.relative_to(stage.folder), text=None).finish()
+
+
+def not_removed(stage: Stage) -> Ending:
+    """The program that is to remove the endpoint is not there."""
+    stage.start("factory", text="from sender import post\n").finish()  # leaves the sender beside the file
+    with stage.bench.endpoint(**SERVER) as endpoint:
+        finished = stage.start(*flags(stage, "/nowhere/to/be/found"), text=None, target=endpoint).finish(180)
+    (folder,) = (stage.folder / "runs").glob("*_capacity")
+    told = json.loads((folder / "capacity.json").read_text())
+    assert (told["ended"], told["clean_up"], told["exit_code"]) == ("complete", "failed", 3), told
+    assert search(stage, folder, "report").code == 3
+    return Ending(finished, None, built=True)
+
+
+def killed_in_a_ranking(stage: Stage) -> Ending:
+    """The primary of the first of two searches is killed; the second goes well."""
+    stage.start("factory", text="from sender import post\n").finish()
+    with stage.bench.endpoint(**SERVER) as endpoint:
+        ranked = flags(stage, sys.executable, "--vary", "kind=a,b", "--parallel", "1", "--target-rps", "100")
+        running = stage.start(*ranked, text=None, target=endpoint)
+        running.wait_for_arrivals(endpoint, 60)
+        running.primary().kill()
+        finished = running.finish(240)
+    (folder,) = (stage.folder / "runs").glob("*_ranking")
+    told = json.loads((folder / "ranking.json").read_text())
+    rows = {row["variant"]["kind"]: row for row in told["rows"]}
+    assert (rows["a"]["rank"], rows["a"]["exit_code"], rows["b"]["exit_code"], told["exit_code"]) == (None, 3, 0, 3)
+    assert "ended early" in finished.out, finished.out
+    planned = search(stage, folder / rows["a"]["capacity"], "plan", "--target-rps", "100", "--output-dir", "runs")
+    assert planned.code == 3, planned.err
+    assert "its search ended early" in planned.out, planned.out
+    return Ending(finished, None, built=True)
+
+
+SEARCHES = (
+    Fault(
+        "search-not-removed",
+        "an endpoint that was made for a search cannot be removed",
+        "the search; its exit code, also in `report`, is that of what is left behind",
+        "nothing",
+        3,
+        not_removed,
+        slow=True,
+    ),
+    Fault(
+        "search-killed-in-a-ranking",
+        "the primary of one of two searches of `capacity --vary` is killed",
+        "the other search; the broken one has no rank, and a plan on it says that it ended early, with its exit code",
+        "the rest of that search",
+        3,
+        killed_in_a_ranking,
+        slow=True,
+    ),
+)
