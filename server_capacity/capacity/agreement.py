@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from server_capacity.capacity.headline import between, rate_text, unit_of
+from server_capacity.results.standing import confirmed_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,9 +26,9 @@ def disagree(found: Found) -> bool:
 
 
 def undecided(found: Found) -> bool:
-    """Tells whether a wave at the lower end did not hold, of those that nothing spoilt."""
-    told = [wave for wave in found.get("confirmation") or [] if not wave.get("spoilt")]
-    return bool(told) and told[-1]["verdict"] != "holds"
+    """Tells whether the last wave did not hold, where one that nothing spoilt told anything."""
+    waves = found.get("confirmation") or []
+    return any(not wave.get("spoilt") for wave in waves) and confirmed_of(found) != "holds"
 
 
 def to_plan_with(found: Found) -> str:

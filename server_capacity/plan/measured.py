@@ -15,7 +15,7 @@ from inference_benchmarker.wording import length_text
 from server_capacity.capacity.agreement import planned_with
 from server_capacity.capacity.headline import rate_text, unit_of
 from server_capacity.plan.asked import MOST_INSTANCES
-from server_capacity.results.standing import standing, warnings_of
+from server_capacity.results.standing import confirmed_of, standing, warnings_of
 from server_capacity.search.known import KEEPS_UP
 from server_capacity.variants.axes import label_of
 
@@ -169,10 +169,10 @@ class Measured:
             yield "How many instances were measured is not known: one is assumed. --instances N says otherwise."
 
     def _warnings(self) -> Iterator[str]:
-        waves = [wave for wave in self.data.get("confirmation") or [] if not wave.get("spoilt")]
-        if waves and waves[-1].get("verdict") == "fails":
+        verdict = confirmed_of(self.data)
+        if verdict == "fails":
             yield "The wave at the interval's lower end failed: search again before you deploy it."
-        elif not self.at_least and (not waves or waves[-1].get("verdict") != "holds"):
+        elif not self.at_least and verdict != "holds":
             yield "No wave confirmed the interval's lower end."
         if self.data.get("outcome") == "interrupted" and not self.at_least:
             yield "The search was interrupted: its interval is wider than it had to be."

@@ -10,6 +10,7 @@ from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wording import counted, length_text, percent_text
 from server_capacity.plan.remarks import instances_text
 from server_capacity.plan.totals import load_text
+from server_capacity.proof.evidence import WRONGLY
 from server_capacity.results.standing import inherited, left_behind
 
 if TYPE_CHECKING:
@@ -156,7 +157,14 @@ def _reason(data: Row) -> str:
         return f"{row['expression']}: {row['reason']}"
     if row["share_over"] is None:
         return f"{row['expression']} was {row['text']}" if row["text"] else f"{row['expression']} was not measured"
-    over = f"{percent_text(row['share_over'])} over {row['expression']}"
-    return f"{over}, where {percent_text(row['allowed'])} may be" + (
-        "" if data["outcome"] == "fails" else ", which bursts alone can explain"
-    )
+    return _over(row, fails=data["outcome"] == "fails")
+
+
+def _over(row: Row, *, fails: bool) -> str:
+    """The share over a limit, and what bursts alone have to say about it; an interval may tell a little more."""
+    over = f"{percent_text(row['share_over'])} over {row['expression']}, where {percent_text(row['allowed'])} may be"
+    if fails:
+        return over
+    if row["interval"] and row["interval"]["low"] > row["allowed"]:
+        return f"{over}, which bursts alone seldom explain, but more often than in {percent_text(WRONGLY)} of cases"
+    return f"{over}, which bursts alone can explain"

@@ -1,0 +1,194 @@
+"""No report of a search, a ranking, a plan or a proof contradicts itself: hundreds that are made up are read."""
+
+from __future__ import annotations
+
+import random
+import re
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from server_capacity.capacity.headline import headline
+from server_capacity.capacity.text import to_text as text_of_search
+from server_capacity.proof.judging import judged
+from server_capacity.proof.length import length_of
+from server_capacity.proof.result import content as proof_content
+from server_capacity.proof.text import to_text as text_of_proof
+from server_capacity.results.standing import standing
+from server_capacity.variants.ranking import ranking
+from server_capacity.variants.row import Aim
+from server_capacity.variants.text import to_text as text_of_ranking
+from tests.capacities import found
+from tests.proofs import LIMITS, PLANNED, QUESTION, ran
+from tests.rankings import row
+from tests.server_capacity.plan.test_plan import planned, search
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VERDICTS = ("holds", "fails", "cannot_tell")
+SPAN = re.compile(r"95%: ([\d,.]+) to ([\d,.]+)")
+EXPLAINED = ("disagree", "remembers", "slower with time")
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def waves(draw: random.Random, low: float) -> list[dict[str, Any]]:
+    """None to three waves, the last at the lower end: one that failed lowers it, and a spoilt one is tried again."""
+    made: list[dict[str, Any]] = []
+    for _ in range(draw.randrange(4)):
+        spoilt = draw.choice(["", "", "schedule lag"])
+        verdict = "cannot_tell" if spoilt else draw.choice(VERDICTS)
+        wave = {"rate": low, "seconds": 60.0, "verdict": verdict, "spoilt": spoilt, "spoilt_by": "client"}
+        made = [{**each, "rate": 1.2 * each["rate"]} for each in made] + [wave]
+    return made
+
+
+def searches() -> Iterator[dict[str, Any]]:
+    """Answers of every outcome, with whatever may stand beside them."""
+    for seed, outcome in product(
+        range(60), ("found", "at_least", "client_limited", "not_kept", "cannot_tell", "interrupted")
+    ):
+        draw = random.Random(f"{seed} {outcome}")
+        low = draw.choice([0.21, 12.0, 168.2, 18_400.0])
+        rated = outcome == "found" or (outcome == "interrupted" and draw.random() < 0.5)
+        interval = {"low": low, "high": low * draw.uniform(1.01, 1.5)}
+        model = draw.choice([None, {"low": 0.5 * low, "high": 0.9 * low}, {"low": low, "high": 1.1 * low}])
+        slower = {
+            "before": {"rate": low, "start_s": 10.0, "share": 0.0},
+            "after": {"rate": 0.9 * low, "start_s": 90.0, "share": 0.9},
+            "until_s": 50.0,
+            "early": {"rate": 2 * low, "interval": {"low": 1.9 * low, "high": 2.1 * low}},
+        }
+        slowed = draw.random() < 0.3
+        twin = (
+            {"fits": False, "reason": "the endpoint got slower with time"}
+            if slowed
+            else {**found()["twin"], "rate": low, "interval": model}
+        )
+        counted = draw.randrange(4)
+        windows = {
+            "seconds": 60.0,
+            "windows": counted,
+            "kept": counted and draw.randrange(counted + 1),
+            "share": draw.random(),
+        }
+        yield found(
+            outcome=outcome,
+            rate=1.02 * low if rated else None,
+            interval=interval if rated else None,
+            limit="p99<100ms" if outcome != "at_least" else None,
+            limits=[
+                {
+                    "expression": "p99<100ms",
+                    "rate": 1.02 * low if rated else None,
+                    "interval": interval if rated else None,
+                }
+            ],
+            at_least={"rate": low, "reason": ""} if outcome in ("at_least", "client_limited", "interrupted") else None,
+            reason=draw.choice(
+                ["", "the client was the limit", "the client was the limit: schedule lag", "36 requests"]
+            ),
+            confirmation=waves(draw, low) if rated or outcome == "at_least" else [],
+            windows=draw.choice([None, windows]) if rated else None,
+            twin=twin if rated else None,
+            memory=None,
+            islands=[],
+            slower=slower if slowed else None,
+            resources=None,
+        )
+
+
+def test_no_search_contradicts_itself() -> None:
+    for data in searches():
+        first, text = headline(data), flat(text_of_search(data))
+        told = [wave for wave in data["confirmation"] if not wave["spoilt"]]
+        assert text.lower().count("the client was the limit: the client was the limit") == 0
+        assert ("Confirmed at" in text) == any(wave["verdict"] == "holds" for wave in told)
+        if data["confirmation"] and data["confirmation"][-1]["verdict"] == "holds":
+            assert not re.search("not confirmed|failed when tried|cannot tell", first)
+        if told and told[-1]["verdict"] != "holds":
+            assert "by the bursts that were seen" not in text
+        spans = [tuple(float(end.replace(",", "")) for end in span) for span in SPAN.findall(text)]
+        if any(one[1] < other[0] for one in spans for other in spans):
+            assert any(word in text for word in EXPLAINED), text
+        if data["slower"]:
+            assert "By the model" not in text
+        code = standing({**data, "exit_code": 0})["exit_code"]
+        assert (code == 0) == (bool(data["confirmation"]) and data["confirmation"][-1]["verdict"] == "holds") or data[
+            "outcome"
+        ] == "interrupted"
+        assert text.startswith(flat(first))
+
+
+@pytest.mark.parametrize("target", [None, 1000.0])
+def test_no_ranking_contradicts_itself(target: float | None) -> None:
+    aim = Aim(target)
+    for seed in range(150):
+        draw = random.Random(seed)
+        rows = []
+        for name in ("a", "b", "c")[: draw.randrange(1, 4)]:
+            low = draw.choice([100.0, 103.0, 240.0, 900.0])
+            more: dict[str, Any] = draw.choice(
+                [{}, {"failures": ["The search ended early: the disk is full."], "exit_code": 3}]
+            )
+            price = draw.choice([None, 0.2, 1.0])
+            rows.append(row(name, low, price=price, aim=aim, confirmation=waves(draw, low), **more))
+        data = ranking(rows, aim)
+        text, first = flat(text_of_ranking(data)), data["headline"]
+        ranked = [each for each in data["rows"] if each["rank"] is not None]
+        assert not re.search(r"[ (]-\d", first), first
+        assert ("tie" in first.split(":")[0]) == bool(ranked and ranked[0]["tied_with"]), first
+        assert (data["exit_code"] == 0) <= all(each["exit_code"] == 0 for each in ranked)
+        for each in ranked:
+            assert each["ended"] != "early"
+            assert (
+                bool(each["warnings"])
+                == (f"? {each['variant']['instance_type']}:" in text.replace("instance_type=", ""))
+                or not each["warnings"]
+            )
+            assert not (each["confirmed"] == "holds" and "no wave confirmed it" in "".join(each["warnings"]))
+        for one, other in product(ranked, ranked):
+            if one["rank"] < other["rank"] and one["score"] is not None and data["ranked_by"] != "rate":
+                assert one["score"] <= other["score"] or one["tied_with"], (one["score"], other["score"])
+
+
+def test_no_plan_contradicts_itself() -> None:
+    for seed in range(150):
+        draw = random.Random(seed)
+        low = draw.choice([12.0, 100.0, 168.2])
+        one = search(low, confirmation=waves(draw, low), twin=None, windows=None)
+        asked = {"target_rps": draw.choice([10.0, 1000.0, 4321.0]), "spare": draw.randrange(3)}
+        plan = planned(one, **asked)
+        chosen, remarks = plan["chosen"], " ".join(plan["remarks"])
+        last = (one.data["confirmation"] or [{"verdict": None}])[-1]["verdict"]
+        assert chosen["instances"] * one.low * chosen["share"] >= asked["target_rps"] * (1 - 1e-9)
+        assert chosen["minimum"] <= chosen["instances"] <= chosen["with_spare"]
+        assert sum(option["name"] == chosen["name"] for option in plan["options"]) == 1
+        assert ("No wave confirmed" in remarks or "failed: search again" in remarks) == (last != "holds"), (
+            remarks,
+            last,
+        )
+        assert not ("No wave confirmed" in remarks and "failed: search again" in remarks)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.005, 0.0099, 0.0101, 0.015, 0.02, 0.022, 0.03, 0.2, 1.0])
+@pytest.mark.parametrize("early", [None, "the share over cannot come down to 1% any more"])
+def test_no_proof_contradicts_itself(share: float, early: str | None) -> None:
+    length = length_of(PLANNED, LIMITS, None)
+    data = proof_content(QUESTION, PLANNED, length, judged(QUESTION, PLANNED, ran(share)), ended_early=early)
+    text = flat(text_of_proof(data))
+    verdicts = {each["verdict"] for each in data["limits"]}
+    assert data["headline"].startswith("Holds") == (verdicts == {"holds"} and early is None)
+    assert (data["exit_code"] == 0) == data["headline"].startswith("Holds")
+    assert ("ended early" in text) == (early is not None)
+    for each in data["limits"]:
+        low, high = each["interval"]["low"], each["interval"]["high"]
+        assert low <= each["share_over"] <= high * (1 + 1e-9)
+        assert not (each["verdict"] == "holds" and low > each["allowed"])
+        assert not (each["verdict"] == "fails" and low <= each["allowed"])
+        if low > each["allowed"]:
+            assert "bursts alone can explain" not in text
