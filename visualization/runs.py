@@ -22,7 +22,7 @@ from inference_benchmarker.wave import store
 from inference_benchmarker.wave.identity import require_unchanged
 from inference_benchmarker.wave.run_dir import ORIGIN, RunDir
 from inference_benchmarker.wave.tables import Table, finite, read_client_table
-from inference_benchmarker.wave.timeline_file import read_timeline
+from inference_benchmarker.wave.timeline_file import check_timeline, read_timeline
 from visualization.aiperf_export import find_export, read_export, read_table
 from visualization.intervals import Estimates, interval
 
@@ -56,6 +56,7 @@ class Run:
     ``aiperf_export`` reads. ``timeline`` and ``client`` (process: its columns) are by second of the wave. ``tails``:
     for each time, (nines, seconds) of its distribution: 2 nines are p99. ``intervals``: 95%, by a name such as
     ``latency.p99``. ``hover``: the lines of --plot-metadata. ``has_wave``: else aiperf ran alone.
+    ``is_damaged``: some of it could not be read or contradicts the rest.
     """
 
     path: Path
@@ -71,6 +72,7 @@ class Run:
     intervals: dict[str, Interval] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     has_wave: bool = True
+    is_damaged: bool = False
 
     def number(self, *keys: str) -> float | None:
         """A number of summary.json by its keys."""
@@ -204,6 +206,11 @@ class _Attempts:
         """The sentences, each once."""
         return tuple(dict.fromkeys(self.problems))
 
+    @property
+    def failed(self) -> bool:
+        """Tells whether something was damaged."""
+        return bool(self.problems)
+
     def read(self, path: Path, reader: Callable[[Path], T], otherwise: T, *, expected: bool = True) -> T:
         """The reader's outcome for a file. ``expected``: its absence is a damage."""
         try:
@@ -223,35 +230,59 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
     if run_dir.is_of_the_original:
         export = _read_aiperf(run_dir, attempts, expected=True)
         problems = (f"This {ORIGIN} What its aiperf measured is shown.", *attempts.told)
-        return Run(run_dir.path, label, hover, aiperf=export, problems=problems, has_wave=False)
+        return Run(
+            run_dir.path, label, hover, aiperf=export, problems=problems, has_wave=False, is_damaged=attempts.failed
+        )
     if run_dir.aiperf_alone:
         plan = attempts.read(run_dir.plan, store.read_facts, nothing)
         export = _read_aiperf(run_dir, attempts, expected=True)
-        return Run(run_dir.path, label, hover, plan=plan, aiperf=export, problems=attempts.told, has_wave=False)
+        told, failed = attempts.told, attempts.failed
+        return Run(
+            run_dir.path, label, hover, plan=plan, aiperf=export, problems=told, has_wave=False, is_damaged=failed
+        )
     wave = attempts.read(run_dir.path, load, None)
     facts = attempts.read(run_dir.summary, store.read_facts, nothing)
     facts = nothing if wave is None else {**facts, **wave.verdict.to_json()}  # by today's rules, as in the report
-    start_s = (number(facts, "window", "start_unix_ns") or 0) / 1e9
+    digests: dict[str, str] = below(facts, "files") or {}
+    unchanged = partial(_unchanged, digests)
+    client = partial(read_client_table, start_s=(number(facts, "window", "start_unix_ns") or 0) / 1e9)
     return Run(
         path=run_dir.path,
         label=label,
         hover=hover,
         facts=facts,
         plan=attempts.read(run_dir.plan, store.read_facts, nothing),
-        timeline=attempts.read(run_dir.timeline, partial(_timeline, digests=below(facts, "files") or {}), nothing),
-        client=attempts.read(run_dir.client_csv, partial(read_client_table, start_s=start_s), nothing, expected=False),
-        server=attempts.read(run_dir.server_metrics, _read_server, (), expected=False),
+        timeline=attempts.read(run_dir.timeline, unchanged(partial(_timeline, wave=wave, digests=digests)), nothing),
+        client=attempts.read(
+            run_dir.client_csv, unchanged(client), nothing, expected=run_dir.client_csv.name in digests
+        ),
+        server=attempts.read(
+            run_dir.server_metrics, unchanged(_read_server), (), expected=run_dir.server_metrics.name in digests
+        ),
         aiperf=_read_aiperf(run_dir, attempts, expected=False),
         tails={} if wave is None else _tails(wave),
         intervals={} if wave is None else _intervals(wave),
         problems=attempts.told,
+        is_damaged=attempts.failed,
     )
 
 
-def _timeline(path: Path, digests: Mapping[str, str]) -> Table:
-    table = read_timeline(path)
-    require_unchanged(path, digests)
-    return table
+def _unchanged(digests: Mapping[str, str], reader: Callable[[Path], T]) -> Callable[[Path], T]:
+    """The reader of a file that must be as it was when its wave was stored."""
+
+    def read(path: Path) -> T:
+        found = reader(path)
+        require_unchanged(path, digests)
+        return found
+
+    return read
+
+
+def _timeline(path: Path, wave: Wave | None, digests: Mapping[str, str]) -> Table:
+    """Of an earlier version, which stored no digest, it is held against the requests."""
+    if wave is not None and path.name not in digests:
+        check_timeline(path, wave)
+    return read_timeline(path)
 
 
 def _read_aiperf(run_dir: RunDir, attempts: _Attempts, *, expected: bool) -> dict[str, Any]:

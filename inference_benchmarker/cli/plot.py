@@ -56,7 +56,7 @@ def run(arguments: list[str]) -> int:
     page = page_of_one(runs, load) if "html" in plot.formats and not searched and plot.fields is None else ""
     for path in write_report(figures, plot.formats, plot.output_dir or (*paths, *searched)[0], tell, page=page):
         print(path, flush=True)
-    return BAD_INPUT if refused else OK
+    return BAD_INPUT if any(found.is_damaged for found in runs) else OK
 
 
 def plot_parser() -> Parser:

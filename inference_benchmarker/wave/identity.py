@@ -43,10 +43,13 @@ def digests_of(*paths: Path) -> dict[str, str]:
 
 
 def require_unchanged(path: Path, digests: Mapping[str, str]) -> None:
-    """Hold a file, where it is there, against its digest; BenchmarkError where it was changed, OSError."""
-    if path.name in digests and is_file(path) and _digest(path) != digests[path.name]:
+    """Hold a file against its digest, where there is one; BenchmarkError where it is gone or was changed, OSError."""
+    if path.name not in digests:
+        return
+    if not is_file(path) or _digest(path) != digests[path.name]:
+        done = "changed" if is_file(path) else "taken away"
         raise BenchmarkError(
-            f"{path}: was changed after the wave was stored.",
+            f"{path}: was {done} after the wave was stored.",
             "Put back what the wave left there.",
         )
 

@@ -1,6 +1,7 @@
-"""Holds the numbers of summary.json against those that follow from the wave's requests. Pure.
+"""Holds the numbers and the verdict of summary.json against those that follow from the wave's requests. Pure.
 
-Everything else in that file is a fact of the wave, or a verdict, which later versions may judge by other rules.
+Everything else in that file is a fact of the wave. Another version may have judged by other rules: of its verdict only
+that it does not contradict itself.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inference_benchmarker.exit_codes import GRAVEST_FIRST
+from inference_benchmarker.exit_codes import GRAVEST_FIRST, INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.typed import require
+from inference_benchmarker.version import __version__
 
-VERDICTS = ("VALID", "INVALID", "PENDING")
+_PENDING = "PENDING"
+_CODES = {"VALID": (OK, MISSED), "INVALID": (INVALID,), _PENDING: (MISSED,)}
+"""The exit codes of each verdict, but for a wave that was interrupted."""
 _NUMBERS = (
     *("ledger", "success_rate", "latency", "response_time", "failed_latency", "lag", "build", "ttft", "itl", "tpot"),
     *("rates", "metrics", "labels", "finish_reasons", "errors", "tokens", "goodput", "repeats", "stages", "warmup"),
@@ -25,15 +29,42 @@ def check_report(told: Mapping[str, Any], found: Mapping[str, Any]) -> None:
 
     ``found`` is what the requests say. What only one of the two has, an earlier version did not tell, or no longer.
     """
-    require(told["verdict"], str, "verdict")
-    if told["verdict"] not in VERDICTS:
-        raise ValueError(f"the verdict {told['verdict'][:20]!r} is none of {', '.join(VERDICTS)}")
-    require(told["exit_code"], int, "exit_code")
-    if told["exit_code"] not in GRAVEST_FIRST:
-        raise ValueError(f"exit_code {told['exit_code']} is none that a wave ends with")
+    _check_verdict(told)
     for name in _NUMBERS:
         if name in told:
             _compare(name, told[name], found[name])
+    if _is_of_this_version(told) and told["verdict"] != _PENDING:  # which says of no limit yet that it is kept
+        _compare("verdict", told["verdict"], found["verdict"])
+        _compare("exit_code", told["exit_code"], found["exit_code"])
+        _compare_limits(told, found)
+
+
+def _check_verdict(told: Mapping[str, Any]) -> None:
+    """There is one, and the exit code is one of its own."""
+    require(told["verdict"], str, "verdict")
+    if told["verdict"] not in _CODES:
+        raise ValueError(f"the verdict {told['verdict'][:20]!r} is none of {', '.join(_CODES)}")
+    require(told["exit_code"], int, "exit_code")
+    if told["exit_code"] not in GRAVEST_FIRST:
+        raise ValueError(f"exit_code {told['exit_code']} is none that a wave ends with")
+    codes = (INTERRUPTED,) if told["interrupted"] else _CODES[told["verdict"]]
+    if told["exit_code"] not in codes:
+        raise ValueError(f"exit_code {told['exit_code']} is not that of a wave that is {told['verdict']}")
+
+
+def _is_of_this_version(told: Mapping[str, Any]) -> bool:
+    """Tells whether it was judged by the rules of today; one that names no version counts as such."""
+    return bool(told["environment"].get("version", __version__) == __version__)
+
+
+def _compare_limits(told: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """The limits that were missed are those that the requests miss."""
+    if "findings" not in told:
+        return
+    before, now = ({each["limit"] for each in of["findings"] if each["severity"] == "missed"} for of in (told, found))
+    if odd := sorted(before ^ now):
+        said = ("kept", "missed") if odd[0] in now else ("missed", "kept")
+        raise ValueError(f"the limit {odd[0][:60]} was {said[0]}, and the requests say that it was {said[1]}")
 
 
 def _compare(where: str, told: Any, found: Any) -> None:

@@ -119,6 +119,12 @@ class RunDir:
         return self.path / "summary.txt"
 
     @property
+    def kept(self) -> tuple[Path, ...]:
+        """The files that are as they stay when summary.json is written, which then has their digests."""
+        of_requests = (self.plan, self.requests, self.counts, self.timeline, self.report)
+        return (*of_requests, self.client_csv, self.server_metrics, self.instances)
+
+    @property
     def client_csv(self) -> Path:
         """CPU, memory and network of this client, a row a second and process."""
         return self.path / "client.csv"

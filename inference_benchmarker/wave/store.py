@@ -207,7 +207,7 @@ def _stored(run_dir: RunDir) -> Wave:
             check_of_wave(path, wave.window.start_unix_ns)
         if require_digest(described):
             require(described["files"], dict[str, str], "files")
-            for path in (run_dir.plan, run_dir.requests, run_dir.counts):
+            for path in (run_dir.plan, run_dir.requests, run_dir.counts, run_dir.instances):
                 require_unchanged(path, described["files"])
         elif "files" in described:
             raise ValueError("it has digests of the other files and none of its own")
@@ -313,8 +313,7 @@ def _todays_facts(facts: dict[str, Any]) -> dict[str, Any]:
 
 def _save_report(wave: Wave, run_dir: RunDir) -> None:
     replace_file(run_dir.report, wave.text())
-    digests = digests_of(run_dir.plan, run_dir.requests, run_dir.counts, run_dir.timeline, run_dir.report)
-    write_with_digest(run_dir.summary, {**wave.to_json(), "files": digests})
+    write_with_digest(run_dir.summary, {**wave.to_json(), "files": digests_of(*run_dir.kept)})
 
 
 def _each(make: Callable[[dict[str, Any]], T], rows: list[dict[str, Any]] | None) -> tuple[T, ...] | None:

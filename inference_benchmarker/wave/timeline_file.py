@@ -11,6 +11,7 @@ from pyarrow import csv as arrow
 from pyarrow import float64
 
 from inference_benchmarker.files import read_bytes
+from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.typed import MOST_FLOAT
 from inference_benchmarker.wave.tables import MOST_TABLE
 
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.wave.tables import Table
 
 _STAGE, _SECOND = "stage", "second"
+_ROUNDING = 1e-6  # of what it tells in microseconds
 _MOST_SECONDS, _MOST_ROWS = 3_000_000, 20_000  # 35 days; of what is kept of them
 
 
@@ -39,6 +42,21 @@ def read_timeline(path: Path) -> Table:
     size = -(-lines // _MOST_ROWS) or 1
     found = {name: _folded(values, name, size) for name, values in _columns(data).items()}
     return {name: [None if np.isnan(value) else float(value) for value in column] for name, column in found.items()}
+
+
+def check_timeline(path: Path, facts: WaveFacts) -> None:
+    """Raise ValueError where a column differs from the one that follows from the wave's requests."""
+    told, found = _columns(read_bytes(path, MOST_TABLE)), _columns(timeline(facts).encode())
+    for name in told.keys() & found.keys():
+        if len(told[name]) != len(found[name]):
+            raise ValueError(f"has {len(told[name]):,} seconds, and its wave {len(found[name]):,}")
+        odd = ~np.isclose(told[name], found[name], rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
+        if odd.any():
+            second = int(np.flatnonzero(odd)[0])
+            raise ValueError(
+                f"{name} of second {second:,} is {told[name][second]:g}, "
+                f"and {found[name][second]:g} follows from the requests"
+            )
 
 
 def _columns(data: bytes) -> dict[str, npt.NDArray[np.float64]]:

@@ -126,7 +126,7 @@ def test_digests_without_one_of_their_own_are_refused(run: RunDir) -> None:
 def test_a_plot_says_that_a_timeline_was_changed(run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
     lines = run.timeline.read_text().splitlines()
     run.timeline.write_text("\n".join(lines[:1]) + "\n")
-    assert main(["plot", str(run.path), "--plot-format", "html"]) == 0
+    assert main(["plot", str(run.path), "--plot-format", "html"]) == 2
     assert "timeline.csv: was changed after the wave was stored" in capsys.readouterr().err
 
 
