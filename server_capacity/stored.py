@@ -12,10 +12,13 @@ from inference_benchmarker.files import is_file, replace_file
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_with_digest
 from inference_benchmarker.wave.built_on import KEY as BUILT_ON
 from inference_benchmarker.wave.built_on import built_on, require_built_on
+from server_capacity.results.standing import standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+
+_CAPACITY = "capacity.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class Stored:
             self.check(data)
             require_waves(path.parent, data)
             require_built_on(path.parent, data)
+            require_searches(path.parent, data)
         except UNREADABLE as error:
             raise foreign(path, error) from None
         return data
@@ -75,6 +79,8 @@ def require_waves(folder: Path, data: Mapping[str, Any]) -> None:
     for each in data.get("stretches") or []:
         if each.get("wave"):
             sent[each["wave"]] = sent.get(each["wave"], 0) + each.get("sent", 0)
+    if data.get("directory") and "sent" in data:  # of a proof, which is one wave
+        sent[data["directory"]] = data["sent"]
     for name in {*told, *sent}:
         if name in (".", "..") or "/" in name:
             raise ValueError(f"{name[:40]!r} is no folder of its own")
@@ -87,6 +93,23 @@ def require_waves(folder: Path, data: Mapping[str, Any]) -> None:
         code = told[name].get("exit_code") if name in told else None
         if code is not None and code != found["exit_code"]:
             raise ValueError(f"{name} has exit code {found['exit_code']}, and is said to have {code}")
+
+
+def require_searches(folder: Path, data: Mapping[str, Any]) -> None:
+    """Hold the searches of a ranking that are there against its rows; ValueError where they disagree."""
+    for row in data.get("rows") or []:
+        name = row.get("capacity")
+        if not name or "/" in name or name in (".", ".."):  # which no search is read by
+            continue
+        if not is_file(folder / name / _CAPACITY):
+            continue
+        found = read_json(folder / name / _CAPACITY, inside=folder)
+        told, code = row.get("exit_code"), standing(found)["exit_code"]
+        if told is not None and told != code:
+            raise ValueError(f"{name} has exit code {code}, and is said to have {told}")
+        rates = {found.get("rate"), (found.get("at_least") or {}).get("rate")}
+        if row.get("rate") is not None and row["rate"] not in rates:
+            raise ValueError(f"{name} found another rate than the {row['rate']:g} that it is said to have")
 
 
 @contextmanager

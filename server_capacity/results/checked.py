@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.decoded import decoded
+from inference_benchmarker.exit_codes import MISSED, OK, worst_exit_code
 from server_capacity.results.standing import inherited
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from server_capacity.results.proof import ProofResult
     from server_capacity.results.ranking import RankedRow, RankingResult
 
-_SAME = 1e-6
+_SAME, _ROUNDED = 1e-6, 1e-4
+_HOURS_A_MONTH = 730
 _OFFERED = 1.01
 """What an answer may be above the highest rate that was offered: a wave offers a rate to four digits."""
 
@@ -134,6 +136,7 @@ def _of_ranking(found: RankingResult) -> Iterator[str]:
         if row.score is None or row.rate is None or row.instances is None:
             yield f"row {place} has a rank, and no score or rate"
         yield from _of_row(row, place)
+        yield from _of_target(row, place, found)
     if found.exit_code == 0 and any(row.exit_code for row in ranked):
         yield "its exit code is 0, and a search that it is built on has another one"
 
@@ -144,11 +147,27 @@ def _of_row(row: RankedRow, place: int) -> Iterator[str]:
     hour = None if row.price is None else row.price.per_hour * (row.instances_for_target or 1)
     if row.cost_hour is not None and hour is not None and not _like(row.cost_hour, hour):
         yield f"row {place} costs {row.cost_hour:g} an hour, and its instances {hour:g}"
+    if (
+        row.cost_hour is not None
+        and row.cost_month is not None
+        and not _like(row.cost_month, row.cost_hour * _HOURS_A_MONTH)
+    ):
+        yield f"row {place} costs {row.cost_month:g} a month, and {row.cost_hour:g} an hour"
+
+
+def _of_target(row: RankedRow, place: int, found: RankingResult) -> Iterator[str]:
+    """The instances for the target follow from the lower end."""
+    low = row.rate if row.interval is None else row.interval.low
+    if found.target_rps is None or row.instances_for_target is None or not low or row.instances is None:
+        return
+    if not _needed(row.instances_for_target, low / row.instances * found.utilisation, found.target_rps):
+        yield f"row {place} takes {row.instances_for_target} instances, which are not what {found.target_rps:g}/s need"
 
 
 def _of_plan(found: PlanResult) -> Iterator[str]:
     for plan in found.endpoints:
         yield from _of_endpoint(plan)
+        yield from _of_options(plan, found.spare)
     if found.endpoints and found.target_rps is not None:
         total = sum(plan.target_rps for plan in found.endpoints)
         if not _like(total, found.target_rps):
@@ -156,9 +175,12 @@ def _of_plan(found: PlanResult) -> Iterator[str]:
     costs = [plan.cost.hour for plan in found.endpoints if plan.cost is not None]
     if found.cost is not None and len(costs) == len(found.endpoints) and not _like(sum(costs), found.cost.hour):
         yield f"its endpoints cost {sum(costs):g} an hour, and all of it {found.cost.hour:g}"
-    if found.exit_code == 0 and any(plan.exit_code for plan in found.endpoints):
-        yield "its exit code is 0, and a search that it rests on has another one"
-    if found.exit_code == 0 and found.refused:
+    codes = [plan.exit_code for plan in found.endpoints if plan.exit_code is not None]
+    if codes and len(codes) == len(found.endpoints):  # an older version inherited nothing
+        code = worst_exit_code(MISSED if found.refused else OK, *codes)
+        if found.exit_code != code:
+            yield f"its exit code is {found.exit_code}, and that of what it rests on {code}"
+    elif found.exit_code == 0 and found.refused:
         yield "its exit code is 0, and endpoints were refused"
 
 
@@ -174,13 +196,61 @@ def _of_endpoint(plan: EndpointPlan) -> Iterator[str]:
         yield f"{chosen.instances} instances of {plan.name} do not hold {plan.target_rps:g}/s at {chosen.share:.0%}"
     if all(option.name != chosen.name or not _like(option.share, chosen.share) for option in plan.options):
         yield f"what is chosen for {plan.name} is none of its options"
+    if one.high is None and one.low > one.rate * (1 + _SAME):
+        yield f"the rate of {plan.name} is {one.rate:g}, below its lower end {one.low:g}"
+    if plan.cost != chosen.cost:
+        yield f"the cost of {plan.name} is not that of what is chosen"
+    yield from _of_sources(plan)
+    yield from _of_one_lost(plan)
+
+
+def _of_sources(plan: EndpointPlan) -> Iterator[str]:
+    """The rate of one instance follows from the search that it is of."""
+    one = plan.per_instance
+    for source in plan.capacities:
+        if source.folder == plan.capacity and not _like(source.low, one.low * one.measured_at):
+            yield f"{plan.name} holds {one.low:g}/s an instance, and its search {source.low:g}/s on {one.measured_at}"
+
+
+def _of_one_lost(plan: EndpointPlan) -> Iterator[str]:
+    """The target on one instance fewer."""
+    lost, target, low = plan.chosen.with_one_lost, plan.target_rps, plan.per_instance.low
+    if lost.instances != plan.chosen.instances - 1:
+        yield f"with one of {plan.chosen.instances} instances of {plan.name} lost there are {lost.instances}"
+    if lost.rate_per_instance is not None and not _like(lost.rate_per_instance * lost.instances, target):
+        yield f"{lost.instances} instances of {plan.name} have {lost.rate_per_instance:g}/s each, of {target:g}/s"
+    if plan.linear and lost.share_of_low is not None and not _like(lost.share_of_low * low * lost.instances, target):
+        yield f"{lost.instances} instances of {plan.name} have {lost.share_of_low:g} of the {low:g}/s that one holds"
+
+
+def _of_options(plan: EndpointPlan, spare: int | None) -> Iterator[str]:
+    """Each option has as many instances as its share needs and as may be lost, and costs what they do."""
+    chosen, target = plan.chosen, plan.target_rps
+    alone = next((option.instances for option in plan.options if option.share == 1), None)
+    for option in plan.options:
+        count = option.instances or 0
+        if plan.linear and count and not _needed(count, option.share * plan.per_instance.low, target):
+            yield f"{count} instances of {plan.name} are not what {target:g}/s need at {option.name}"
+        if count and alone and spare is not None and option.with_spare != max(count, alone + spare):
+            yield f"{option.name} has {count} instances, {spare} to spare, and {option.with_spare} with them"
+        if option.name == chosen.name and chosen.with_spare != max(option.with_spare or 0, chosen.instances):
+            yield f"{chosen.with_spare} instances are chosen with the spare ones, not those of {option.name}"
+        if option.name == chosen.name and chosen.instances != max(count, chosen.minimum):
+            yield f"{chosen.instances} instances of {plan.name} are chosen, and {option.name} takes {count}"
     options: list[Option | Choice] = [*plan.options, chosen]
-    for each in options:
-        cost = each.cost
-        if cost is None or cost.price_per_hour is None or each.instances is None:
+    for priced in options:
+        cost = priced.cost
+        if cost is None or cost.price_per_hour is None or priced.instances is None:
             continue
-        if not _like(cost.hour, cost.price_per_hour * each.instances):
-            yield f"{each.instances} instances of {plan.name} cost {cost.hour:g} an hour, at {cost.price_per_hour:g}"
+        if not _like(cost.hour, cost.price_per_hour * priced.instances):
+            yield f"{priced.instances} instances of {plan.name} cost {cost.hour:g} an hour, at {cost.price_per_hour:g}"
+        if not _like(cost.month, cost.hour * _HOURS_A_MONTH):
+            yield f"{plan.name} costs {cost.month:g} a month, and {cost.hour:g} an hour"
+
+
+def _needed(instances: int, each: float, target: float) -> bool:
+    """Tells whether so many hold the target, and one fewer does not, where one holds so much."""
+    return instances * each >= target * (1 - _ROUNDED) and (instances - 1) * each <= target * (1 + _ROUNDED)
 
 
 def _of_proof(found: ProofResult) -> Iterator[str]:

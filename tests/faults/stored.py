@@ -9,6 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from inference_benchmarker.json_file import write_with_digest
+from server_capacity.capacity import folder as capacity
+from tests.capacities import found
 from tests.faults.fault import SHORT, Ending, Fault
 
 if TYPE_CHECKING:
@@ -31,6 +34,29 @@ def told_after(
         change(run)
         again = [run] * (2 if command[0] == "compare" else 1)
         return Ending(stage.start(command[0], *again, *command[1:], text=None).finish(), None, changed=True)
+
+    return play
+
+
+def plan_told_after(*path: str | int, value: float) -> Callable[[Stage], Ending]:
+    """A plan of which a value is forged, and its digest made anew, before ``report`` reads it."""
+
+    def play(stage: Stage) -> Ending:
+        searched = stage.folder / "searched"
+        searched.mkdir()
+        capacity.save(searched, found(schema_version=1, endpoint={"instances": 1}))
+        price = ("--instance-type", "ml.m5.xlarge", "--price", "ml.m5.xlarge=0.23")
+        stage.start(
+            "plan", searched, "--target-rps", "1000", *price, "--output-dir", stage.folder / "plans", text=None
+        ).finish()
+        (folder,) = (stage.folder / "plans").glob("*_plan")
+        data = json.loads((folder / "fleet_plan.json").read_text())
+        at = data["endpoints"][0]
+        for key in path[:-1]:
+            at = at[key]
+        at[path[-1]] = value
+        write_with_digest(folder / "fleet_plan.json", data)
+        return Ending(stage.start("report", folder, text=None).finish(), None, changed=True)
 
     return play
 
@@ -84,6 +110,14 @@ def emptied_counts(run: Path) -> None:
 def without_verdict(run: Path) -> None:
     """Make it a run of an earlier version that stored no verdict."""
     forget_digests(run, "verdict")
+
+
+def another_verdict(run: Path) -> None:
+    """Make it a run of an earlier version with the other verdict."""
+    told = json.loads((run / "summary.json").read_text())
+    valid = told["verdict"] == "VALID"  # on a busy machine it may be INVALID
+    forget_digests(run)
+    facts("summary.json", verdict="INVALID" if valid else "VALID", exit_code=3 if valid else 0)(run)
 
 
 def fault(name: str, happens: str, says: str, play: Callable[[Stage], Ending], *, slow: bool = True) -> Fault:
@@ -140,5 +174,35 @@ STORED = (
         "`summary.json` of an earlier version has no verdict",
         "'verdict' is missing",
         told_after(without_verdict),
+    ),
+    fault(
+        "stored-plan-negative",
+        "`fleet_plan.json` is forged to -3 instances, with a digest of that",
+        "fleet_plan.json: cannot be read as a file of this tool",
+        plan_told_after("chosen", "instances", value=-3),
+    ),
+    fault(
+        "stored-plan-no-instances",
+        "`fleet_plan.json` is forged to 0 instances, with a digest of that",
+        "fleet_plan.json: cannot be read as a file of this tool",
+        plan_told_after("chosen", "instances", value=0),
+    ),
+    fault(
+        "stored-plan-rate",
+        "the rate of an instance in `fleet_plan.json` does not follow from its search",
+        "and its search",
+        plan_told_after("capacities", 0, "low", value=500.0),
+    ),
+    fault(
+        "stored-plan-price",
+        "the cost in `fleet_plan.json` does not follow from instances and price",
+        "the cost of searched is not that of what is chosen",
+        plan_told_after("chosen", "cost", "hour", value=0.01),
+    ),
+    fault(
+        "stored-verdict-changed",
+        "`summary.json` of an earlier version is said to be INVALID",
+        "follows from the requests",
+        told_after(another_verdict),
     ),
 )
