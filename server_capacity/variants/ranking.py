@@ -116,10 +116,15 @@ def _placed(place: int, scored: Sequence[tuple[Scores, Row]]) -> Row:
 def _exit_code(ordered: Sequence[Row], others: Sequence[Row], *, interrupted: bool) -> int:
     if interrupted:
         return INTERRUPTED
-    broken = [INVALID for row in others if row.get("ended") == "early"]
+    broken = [INVALID for row in others if _is_broken(row)]
     if ordered:
         return worst_exit_code(*broken, *(row.get("exit_code") or OK for row in ordered))
     return INVALID if broken or any(row["outcome"] == "client_limited" for row in others) else MISSED
+
+
+def _is_broken(row: Row) -> bool:
+    """Tells whether a search without a rank ended early or left something behind: that the client gives out is none."""
+    return row.get("ended") == "early" or (row.get("exit_code") == INVALID and row["outcome"] != "client_limited")
 
 
 def _remarks(answered: Sequence[Row], by: By) -> list[str]:

@@ -102,3 +102,11 @@ def test_a_plan_inherits_from_its_search() -> None:
     assert isinstance(search, Measured)
     assert search.exit_code == 3
     assert search.warnings == ["its search ended early: the primary was killed (SIGKILL)"]
+
+
+def test_what_a_search_without_a_rank_left_behind_is_the_rankings_exit_code() -> None:
+    left = row("c5", 250, outcome="not_kept", exit_code=1, clean_up="failed")
+    left |= {"rate": None, "interval": None}
+    assert left["exit_code"] == 3
+    assert ranking([row("m5", 300), left], Aim())["exit_code"] == 3
+    assert ranking([left], Aim())["exit_code"] == 3
