@@ -14,7 +14,7 @@ from server_capacity.capacity.headline import between, rate_text
 from server_capacity.costs.price import NO_PRICE
 from server_capacity.plan.measured import COMPONENT
 from server_capacity.plan.remarks import instances_text
-from server_capacity.plan.totals import bounds_text, limit_alone, load_text
+from server_capacity.plan.totals import bounds_text, headline, limit_alone, load_text
 from server_capacity.search.known import KEEPS_UP
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def to_text(data: Plan, folder: str = "", width: int = WIDTH) -> str:
     Columns of money that have no room are left out.
     """
     width = min(width, WIDTH)
-    answer = [data["headline"]]
+    answer = [headline(data)]
     several = len(data["endpoints"]) > 1
     sections = [
         answer,

@@ -13,6 +13,7 @@ from inference_benchmarker.json_file import UNREADABLE, foreign, read_json
 from server_capacity.costs.price import Price
 from server_capacity.keeper.arguments import factory_arguments
 from server_capacity.plan.folder import FILE, read
+from server_capacity.plan.totals import headline
 from server_capacity.proof.evidence import Aim
 from server_capacity.variants.axes import Variant
 from server_capacity.variants.before import COUNTS
@@ -95,7 +96,7 @@ def read_planned(path: Path) -> Planned:
     try:
         endpoints = list(data["endpoints"])
         if not endpoints:
-            raise BenchmarkError(f"{file}: plans no endpoint: {data['headline']}", "Give another plan.")
+            raise BenchmarkError(f"{file}: plans no endpoint: {headline(data)}", "Give another plan.")
         if len(endpoints) > 1:
             raise BenchmarkError(
                 f"{file}: plans {len(endpoints)} endpoints, and one is proven at a time.", "Plan each on its own."

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.text import plain
 from inference_benchmarker.wording import INDENT, aligned, duration_text, length_text, metric_text, percent_text
+from server_capacity.proof.result import headline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,7 +20,7 @@ _WORDS = {"holds": "holds", "fails": "fails", "cannot_tell": "cannot tell"}
 
 def to_text(data: Proof, folder: str = "") -> str:
     """The whole report: the answer first and last."""
-    answer = [data["headline"]]
+    answer = [headline(data)]
     sections = [
         answer,
         list(aligned(list(_limits(data)))),

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from server_capacity.results.checked import check_ranking
 from server_capacity.stored import Stored
+from server_capacity.variants.ranking import require_order
 from server_capacity.variants.text import to_text
+
+if TYPE_CHECKING:
+    from typing import Any
 
 KIND = "ranking"
 FILE = "ranking.json"
-_STORED = Stored(FILE, "ranking.txt", to_text, check_ranking)
+
+
+def _check(data: dict[str, Any]) -> None:
+    check_ranking(data)
+    require_order(data)
+
+
+_STORED = Stored(FILE, "ranking.txt", to_text, _check)
 save, load, read, is_ranking = _STORED.save, _STORED.load, _STORED.read, _STORED.is_in

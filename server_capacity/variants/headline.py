@@ -25,6 +25,16 @@ def headline(data: Ranking) -> str:
 
     ``ml.c5.xlarge is cheapest for 1,000/s: 6 instances, $1.22/h (us-east-1, given); next ml.m5.xlarge, 31% more.``
     """
+    broken = [f"{label_of(row['variant'])} has no rank: {row['warnings'][0]}." for row in data["rows"] if _is_broken(row)]
+    return " ".join([_answer(data), *broken])
+
+
+def _is_broken(row: Row) -> bool:
+    """Tells whether its search ended early with something to tell of."""
+    return row["rank"] is None and row.get("ended") == "early" and bool(row.get("warnings"))
+
+
+def _answer(data: Ranking) -> str:
     rows, answered = data["rows"], [row for row in data["rows"] if row["rank"] is not None]
     prefix = f"{_interrupted(rows)}; so far " if data["interrupted"] else ""
     if not answered:

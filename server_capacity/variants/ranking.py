@@ -16,13 +16,13 @@ from server_capacity.costs.price import NO_PRICE, per_million
 from server_capacity.search.known import KEEPS_UP
 from server_capacity.variants.axes import label_of
 from server_capacity.variants.headline import headline
-from server_capacity.variants.row import high_of, instances_for, is_ranked, low_of
+from server_capacity.variants.row import Aim, high_of, instances_for, is_ranked, low_of
 from server_capacity.variants.traffics import traffics
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from server_capacity.variants.row import Aim, Row
+    from server_capacity.variants.row import Row
 
 NO_LIMIT = "holds: what each keeps up with, since no --slo gave out before. One is given as --slo 'p99<500ms'."
 By = Literal["cost_hour", "instances_for_target", "cost_per_million", "rate"]
@@ -63,13 +63,18 @@ def ranking(rows: Sequence[Row], aim: Aim, *, interrupted: bool = False, **more:
         "remarks": _remarks(answered, by),
         **more,
     }
-    broken = [f"{label_of(row['variant'])} has no rank: {row['warnings'][0]}." for row in others if _is_broken(row)]
-    return {**data, "headline": " ".join([headline(data), *broken])}
+    return {**data, "headline": headline(data)}
 
 
-def _is_broken(row: Row) -> bool:
-    """Tells whether its search ended early with something to tell of."""
-    return row.get("ended") == "early" and bool(row.get("warnings"))
+def require_order(data: Mapping[str, Any]) -> None:
+    """Hold the order of a ranking against the one that its rows give; ValueError where another one is told."""
+    made = ranking(data["rows"], Aim(data["target_rps"], data["utilisation"]), interrupted=data["interrupted"])
+    for name in ("ranked_by", "payload_variants", "exit_code"):
+        if data[name] != made[name]:
+            raise ValueError(f"its {name} does not follow from its rows")
+    for place, (told, row) in enumerate(zip(data["rows"], made["rows"], strict=True), 1):
+        if any(told[name] != row[name] for name in ("variant", "rank", "tied_with", "score")):
+            raise ValueError(f"row {place} is not the one that the rates, costs and counts of its rows put there")
 
 
 def ranked_by(rows: Sequence[Row], aim: Aim) -> By:

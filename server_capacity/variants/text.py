@@ -14,6 +14,7 @@ from server_capacity.capacity.headline import between, rate_text
 from server_capacity.costs.price import Price
 from server_capacity.costs.spend import spend_text
 from server_capacity.variants.axes import label_of
+from server_capacity.variants.headline import headline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +30,7 @@ _USED = ("GPUUtilization", "CPUUtilization")
 
 def to_text(data: Ranking, folder: str = "") -> str:
     """The whole report: the answer first and last."""
-    answer = data["headline"]
+    answer = headline(data)
     sections = (
         [answer],
         _table(data),
@@ -109,7 +110,7 @@ def _notes(data: Ranking) -> Iterator[str]:
     said += _of_several_instances(rows)
     said += _prices(rows) if data["ranked_by"] in MONEY else []
     said += data["remarks"]
-    if data["payload_variants"] and data["payload_variants"]["text"] != data["headline"]:
+    if data["payload_variants"] and data["payload_variants"]["text"] != headline(data):
         said.append(data["payload_variants"]["text"])
     said += _tokens(rows)
     said += [each["text"] for each in data.get("quotas") or [] if each.get("text")]
