@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _SAME, _ROUNDED = 1e-6, 1e-4
 _HOURS_A_MONTH = 730
+_MOST = 0.5
 _OFFERED = 1.01
 """What an answer may be above the highest rate that was offered: a wave offers a rate to four digits."""
 
@@ -93,6 +94,7 @@ def _of_capacity(found: CapacityResult) -> Iterator[str]:
         yield "at least a rate was kept, and none is told"
     yield from _codes(found)
     yield from _counts(found)
+    yield from _kept_nowhere(found)
 
 
 def _codes(found: CapacityResult) -> Iterator[str]:
@@ -119,6 +121,21 @@ def _counts(found: CapacityResult) -> Iterator[str]:
         yield f"it tells of {told:g}, and the highest rate that was tried is {max(rates):g}"
     if found.windows is not None and found.windows.kept > found.windows.windows:
         yield f"{found.windows.kept} of {found.windows.windows} windows kept the limits"
+
+
+def _kept_nowhere(found: CapacityResult) -> Iterator[str]:
+    """A limit that most requests of every stretch were over is kept at no rate.
+
+    A share nearer to what is allowed tells nothing: an answer may lie between rates, and a short stretch has few requests.
+    """
+    if found.outcome not in ("found", "at_least"):
+        return
+    counting = [each for each in found.stretches or [] if not each.void]
+    for place, limit in enumerate(found.limits):
+        told = [each.share_over[place] for each in counting if place < len(each.share_over)]
+        over = [share for share in told if share is not None]
+        if limit.allowed is not None and over and min(over) > max(limit.allowed, _MOST):
+            yield f"its outcome is {found.outcome.replace('_', ' ')}, and every stretch is over {limit.expression}"
 
 
 def _of_ranking(found: RankingResult) -> Iterator[str]:

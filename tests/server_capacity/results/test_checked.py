@@ -30,6 +30,10 @@ def search(**more: Any) -> dict[str, Any]:
         {"rate": -5.0, "interval": {"low": -9.0, "high": -1.0}},
         {"rate": 50.0, "interval": {"low": 90.0, "high": 10.0}},
         {"rate": 99_999.0, "interval": {"low": 99_000.0, "high": 99_999.5}, "stretches": found()["stretches"]},
+        {
+            "limits": [{"expression": "p99<100ms", "allowed": 0.01}],
+            "stretches": [{**each, "share_over": [1.0, 0.0]} for each in found()["stretches"]],
+        },
         {"rate": 10.0},
         {"rate": True},
         {"rate": 1e300},
