@@ -34,11 +34,16 @@ ENVIRONMENT = (  # who hands the environment on, reads its secrets to hide them,
     "inference_benchmarker/files.py",
     "inference_benchmarker/memory.py",
     "inference_benchmarker/engine/check.py",
-    "inference_benchmarker/engine/primary/__main__.py",
     "inference_benchmarker/engine/primary/stats_files.py",
     "inference_benchmarker/engine/worker/__main__.py",
     "inference_benchmarker/engine/worker/check.py",
     "inference_benchmarker/engine/worker/target.py",
+)
+OF_HOSTS = (  # who signals and samples processes, by their ids; `check` has one of its own, a worker is itself one
+    "inference_benchmarker/engine/hosts/",
+    "inference_benchmarker/engine/leftovers.py",
+    "inference_benchmarker/engine/check.py",
+    "inference_benchmarker/engine/worker/",
 )
 LIGHT = {  # what tells whether arguments are good
     *(f"inference_benchmarker.{name}" for name in ("errors", "exit_codes", "files", "packaged", "redact", "text")),
@@ -112,6 +117,18 @@ def test_every_arrow_of_the_picture_runs_down() -> None:
     drawn = house.arrows(house.import_graph(), house.contract())
     assert len(drawn) >= len(house.contract()) - 1  # every storey stands on another
     assert all(storey[a] < storey.get(b, len(storey)) for a, b in drawn)
+
+
+def test_a_process_id_is_its_hosts_own() -> None:
+    engine = {path for path in FILES if str(path).startswith("inference_benchmarker/engine/")}
+    asks = {"os.kill", "os.killpg", "os.getsid", "psutil.Process", "psutil.process_iter"}
+    found = {
+        str(path)
+        for path in engine
+        for node in nodes_of(path)
+        if dotted(node) in asks or (isinstance(node, ast.Attribute) and node.attr == "pid")
+    }
+    assert {path for path in found if not path.startswith(OF_HOSTS)} == set()
 
 
 def test_only_the_command_line_prints_parses_and_exits() -> None:

@@ -53,7 +53,7 @@ def room_warning(plan: WavePlan, free: int | None) -> str | None:
     )
 
 
-class DiskWatch:
+class DiskForecast:
     """Follows the free bytes of a disk, and says once when they are less than a minute's growth."""
 
     def __init__(self, name: str) -> None:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.disk import free_bytes, room_problems, room_warning
 from inference_benchmarker.engine.live import Live, Nobody, Undisturbed
-from inference_benchmarker.engine.processes import Processes, counting_interrupts, note_asked_for
+from inference_benchmarker.engine.processes import counting_interrupts, note_asked_for
 from inference_benchmarker.engine.source import source_problems
+from inference_benchmarker.engine.wave_processes import WaveProcesses
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.host import loopback_problems, raise_descriptor_limit
 from inference_benchmarker.plan.load import OpenLoop
@@ -69,7 +70,7 @@ def run_wave(
     try:
         live.starting(f"Starting {counted(plan.workers, 'worker', 'workers')}.", 0)
         with counting_interrupts() as interrupts, ExitStack() as following:
-            with beside(run_dir), Processes(plan.workers, run_dir) as processes:
+            with beside(run_dir), WaveProcesses(plan.workers, run_dir) as processes:
                 facts = facts_of(plan, calibration)
                 _write_plan(run_dir, plan, facts)
                 processes.tell_plan(plan)

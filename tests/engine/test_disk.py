@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_benchmarker.engine.disk import DiskWatch, free_bytes, room_problems, room_warning
+from inference_benchmarker.engine.disk import DiskForecast, free_bytes, room_problems, room_warning
 from inference_benchmarker.engine.launch import run_wave
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.room import stored
@@ -67,7 +67,7 @@ def test_a_wave_that_fits_on_no_disk_is_refused_before_it_begins(tmp_path: Path)
 
 class TestDiskWatch:
     def test_less_than_a_minutes_growth_is_said_once(self) -> None:
-        watch = DiskWatch("/data/run")
+        watch = DiskForecast("/data/run")
         said = [watch.look(second, (1_000 - 4 * second) * MB) for second in range(0, 250, 5)]
         assert [sentence for sentence in said if sentence] == [
             "/data/run: 220 MB of disk are free, and 4.0 MB are taken each second: at that rate it is full in "
@@ -75,7 +75,7 @@ class TestDiskWatch:
         ]
 
     def test_what_storing_the_wave_will_take_counts_as_taken(self) -> None:
-        watch = DiskWatch("/data/run")
+        watch = DiskForecast("/data/run")
         said = [watch.look(second, (1_000 - 4 * second) * MB, second * MB) for second in range(0, 250, 5)]
         assert [sentence for sentence in said if sentence] == [
             "/data/run: 420 MB of disk are free, 145 MB of them for the file that is stored in the end, and 5.0 MB are "
@@ -85,12 +85,12 @@ class TestDiskWatch:
         assert stored(53 * MB) == 20 * MB
 
     def test_a_disk_that_was_freed_is_watched_again(self) -> None:
-        watch = DiskWatch("/data/run")
+        watch = DiskForecast("/data/run")
         free = [100 - 4 * second for second in range(0, 20, 5)] + [900 - 4 * second for second in range(0, 220, 5)]
         said = [watch.look(5 * place, each * MB) for place, each in enumerate(free)]
         assert sum(sentence is not None for sentence in said) == 2
 
     def test_a_disk_that_does_not_fill_or_tell_is_nothing_to_speak_of(self) -> None:
-        watch = DiskWatch("/data/run")
+        watch = DiskForecast("/data/run")
         assert not any(watch.look(second, 5 * MB + second) for second in range(0, 300, 5))
         assert not any(watch.look(second, None) for second in range(300, 400, 5))

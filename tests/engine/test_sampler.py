@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from inference_benchmarker import procfs
-from inference_benchmarker.engine.primary.sampler import INTERVAL_S, Sampler, host_constants, sample_regularly
+from inference_benchmarker.engine.hosts.sampler import INTERVAL_S, Sampler, host_constants, sample_regularly
 from inference_benchmarker.facts.client_samples import HOST, Sample, Stretch
 from inference_benchmarker.facts.client_use import HostUse
 

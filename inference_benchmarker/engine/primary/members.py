@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from gevent.event import Event
+
 from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT
 from inference_benchmarker.records.record import Ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from inference_benchmarker.plan.plan import WavePlan
 
@@ -19,7 +21,6 @@ class Member:
     """One worker as the primary knows it."""
 
     client_id: str = ""
-    pid: int = 0
     payloads: int | None = None
     in_turn: bool = False
     descriptors: int = 0
@@ -32,7 +33,65 @@ class Member:
     overdue: bool = False
 
 
-def problems(members: Sequence[Member]) -> list[dict[str, Any]]:
+class Members:
+    """All workers of a wave, by number. ``changed`` is set when one of them is ready or over.
+
+    ``on_lost`` is called with the number of each that is gone before its last report.
+    """
+
+    def __init__(self, workers: int, on_lost: Callable[[int], None]) -> None:
+        self._members = [Member() for _ in range(workers)]
+        self._on_lost = on_lost
+        self.changed = Event()
+
+    def __getitem__(self, number: int) -> Member:
+        return self._members[number]
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(self._members)
+
+    @property
+    def missing(self) -> list[int]:
+        """The numbers of those that have not loaded their target."""
+        return [number for number, member in enumerate(self._members) if not member.ready]
+
+    @property
+    def any_over(self) -> bool:
+        """Tells whether one of them is gone, or has reported all."""
+        return any(member.over for member in self._members)
+
+    @property
+    def all_over(self) -> bool:
+        """Tells whether each of them is gone, or has reported all."""
+        return all(member.over for member in self._members)
+
+    @property
+    def all_met(self) -> bool:
+        """Tells whether each of them is ready or gone."""
+        return all(member.ready or member.over for member in self._members)
+
+    def take_ready(self, msg: Any, **_: Any) -> None:
+        """A worker has loaded its target, or says why it cannot."""
+        member, told = self._members[msg.sender], msg.data
+        member.client_id, member.error = msg.node_id, told["error"]
+        member.payloads, member.in_turn = told["payloads"], told["in_turn"]
+        member.descriptors = told["descriptors"]
+        member.ready = True
+        self.changed.set()
+
+    def lose(self, number: int) -> None:
+        """A worker is gone; one that has reported all is not lost."""
+        member = self._members[number]
+        if not member.over:
+            member.over = True
+            self._on_lost(number)
+        self.changed.set()
+
+
+def problems(members: Iterable[Member]) -> list[dict[str, Any]]:
     """Why the wave cannot start; the same reason from several workers is one."""
     same = {member.error["message"]: member.error for member in members if member.error}
     found: list[dict[str, Any]] = list(same.values())
@@ -51,7 +110,7 @@ def problems(members: Sequence[Member]) -> list[dict[str, Any]]:
     return found
 
 
-def caps(plan: WavePlan, members: Sequence[Member]) -> list[int]:
+def caps(plan: WavePlan, members: Iterable[Member]) -> list[int]:
     """The number of requests that each worker may have in flight."""
     workers = plan.workers
     total = plan.max_in_flight or DEFAULT_MAX_IN_FLIGHT

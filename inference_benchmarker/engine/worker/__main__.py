@@ -139,7 +139,6 @@ class Worker:
 
     def _send_ready(self) -> None:
         ready = {
-            "pid": os.getpid(),
             "error": self._target.error,
             **self._target.payloads,
             "descriptors": free_descriptors(),

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from inference_benchmarker.engine import conductor, memory_watch
+from inference_benchmarker.engine.hosts.local import LocalHost
 from inference_benchmarker.engine.launch import run_wave
-from inference_benchmarker.engine.memory_watch import MemoryWatch
+from inference_benchmarker.engine.memory_forecast import MemoryForecast
 from inference_benchmarker.errors import BenchmarkError
 from tests.bench import ids
 from tests.waves import open_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tests.bench import Bench
@@ -62,6 +63,20 @@ def payload_factory():
 """
 
 
+class Memories:
+    """What is left at each look, and the sizes of the workers, which stay."""
+
+    def __init__(self, lefts: Sequence[int | None], sizes: Sequence[int]) -> None:
+        self._lefts, self._sizes = iter(lefts), sizes
+        self.workers = range(len(sizes))
+
+    def memory_left(self) -> int | None:
+        return next(self._lefts)
+
+    def memory_of(self, worker: int) -> int:
+        return self._sizes[worker]
+
+
 @pytest.mark.parametrize(
     ("room", "left", "sizes", "found"),
     [
@@ -75,12 +90,9 @@ def payload_factory():
     ],
 )
 def test_the_largest_worker_is_named_once_hardly_anything_is_left(
-    room: int | None, left: int | None, sizes: list[int], found: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
+    room: int | None, left: int | None, sizes: list[int], found: tuple[int, int] | None
 ) -> None:
-    told = iter([room, left])
-    watch = MemoryWatch(len(sizes), lambda: next(told))
-    monkeypatch.setattr(memory_watch, "resident_bytes", lambda pid: sizes[pid])
-    assert watch.look(range(len(sizes)), 0.0) == found
+    assert MemoryForecast(Memories([room, left], sizes)).look(0.0) == found
 
 
 @pytest.mark.parametrize(
@@ -94,12 +106,10 @@ def test_the_largest_worker_is_named_once_hardly_anything_is_left(
     ],
 )
 def test_memory_that_will_be_used_up_within_a_second_is_as_good_as_used_up(
-    lefts: list[int], ends_at: int | None, monkeypatch: pytest.MonkeyPatch
+    lefts: list[int], ends_at: int | None
 ) -> None:
-    told = iter(lefts)
-    watch = MemoryWatch(1, lambda: next(told))
-    monkeypatch.setattr(memory_watch, "resident_bytes", lambda _: 600)
-    looks = [watch.look([0], 0.2 * number) for number in range(1, len(lefts))]
+    forecast = MemoryForecast(Memories(lefts, [600]))
+    looks = [forecast.look(0.2 * number) for number in range(1, len(lefts))]
     assert next((number for number, each in enumerate(looks, 1) if each), None) == ends_at
 
 
@@ -118,7 +128,7 @@ def _left_of_room() -> int:
 def test_a_wave_ends_before_a_worker_has_all_memory(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conductor, "available_bytes", _left_of_room)
+    monkeypatch.setattr(LocalHost, "memory_left", lambda _: _left_of_room())
     file = tmp_path / "growing.py"
     file.write_text(GROWING)
     plan = open_plan("40", "60", factories_file=file, output_dir=tmp_path / "runs")
@@ -142,7 +152,7 @@ def test_a_wave_ends_before_a_worker_has_all_memory(
 def test_a_file_that_takes_all_memory_while_it_is_loaded_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conductor, "available_bytes", _left_of_room)
+    monkeypatch.setattr(LocalHost, "memory_left", lambda _: _left_of_room())
     file = tmp_path / "greedy.py"
     file.write_text(GROWING_WHILE_LOADING)
     with pytest.raises(BenchmarkError, match=r"greedy\.py: worker 0 took .* MiB while it loaded it"):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from inference_benchmarker.engine.abort_watch import AbortWatch, dead_endpoint
+from inference_benchmarker.engine.abort_judge import AbortJudge, dead_endpoint
 from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.records.feed import KEPT_S, Feed, FeedWriter
 from inference_benchmarker.records.record import FAILED, NONE, OK
@@ -56,7 +56,7 @@ def steadily(start_s: float, end_s: float, rate: float = 10) -> list[float]:
 def looked(followed: Followed, *conditions: str, by: int, open_loop: bool = True) -> dict[int, Aborted]:
     """What the watch said when so many seconds were whole, each asked once."""
     make = open_plan if open_loop else closed_plan
-    watch = AbortWatch(make(abort_on=tuple(map(AbortOn.parse, conditions))))
+    watch = AbortJudge(make(abort_on=tuple(map(AbortOn.parse, conditions))))
     found = {second: watch.look(followed.feed, second) for second in range(by + 1)}
     return {second: aborted for second, aborted in found.items() if aborted is not None}
 
@@ -185,7 +185,7 @@ class TestDeadEndpoint:
     def test_one_that_is_back_within_three_seconds_goes_on(self, began_s: float, lasted_s: float, rate: float) -> None:
         """Wherever the outage lies, and however sparse the requests: asked whenever a second is whole."""
         plan, wave = open_plan(), Followed()
-        watch, whole = AbortWatch(plan), 0
+        watch, whole = AbortJudge(plan), 0
         for instant in steadily(0.0123, 12, rate):
             while whole < int(instant):
                 whole += 1
@@ -225,6 +225,6 @@ class TestDeadEndpoint:
     def test_no_abort_goes_on_and_conditions_hold_all_the_same(self) -> None:
         wave = Followed()
         wave.send_all(steadily(0, 10), 0, REFUSED)
-        assert AbortWatch(open_plan(abort=False)).look(wave.feed, 10) is None
+        assert AbortJudge(open_plan(abort=False)).look(wave.feed, 10) is None
         condition = AbortOn.parse("success<10%@5s")
-        assert AbortWatch(open_plan(abort=False, abort_on=(condition,))).look(wave.feed, 10) is not None
+        assert AbortJudge(open_plan(abort=False, abort_on=(condition,))).look(wave.feed, 10) is not None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.records.feed import Feed
 
 
-class AbortWatch:
+class AbortJudge:
     """Goes by what the workers reported of whole seconds of the window; the warm-up counts for nothing."""
 
     def __init__(self, plan: WavePlan) -> None:

@@ -1,0 +1,1 @@
+"""The machines on which a wave's workers run."""

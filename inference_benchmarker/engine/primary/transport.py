@@ -1,0 +1,133 @@
+"""The primary's line to the workers: Locust's runner, on a socket that hears only those that have a key."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import gevent
+from locust.env import Environment
+from locust.exception import RPCError
+from locust.stats import stats_history
+
+from inference_benchmarker.engine.locust_runtime import WaveUser, options
+from inference_benchmarker.engine.locust_sockets import PrimarySocket, Visitors, listen_with
+from inference_benchmarker.engine.primary.bounded import keep_small
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from locust.event import Events
+    from locust.runners import MasterRunner
+
+    from inference_benchmarker.engine.curve import PrimaryKeys
+    from inference_benchmarker.engine.primary.logbook import Logbook
+    from inference_benchmarker.engine.primary.parent import Parent
+    from inference_benchmarker.engine.primary.shape import TokenBucketShape
+    from inference_benchmarker.plan.plan import WavePlan
+
+USERS_S = 30.0  # Locust's own users have nothing to load: they are there at once
+
+logger = logging.getLogger("inference_benchmarker.engine.primary")
+
+
+class Transport:
+    """Hears the workers and speaks to them; counts who else comes to its port.
+
+    Raises SystemExit where the port cannot be had; the parent is told why.
+    """
+
+    def __init__(
+        self,
+        plan: WavePlan,
+        keys: PrimaryKeys,
+        events: Events,
+        *,
+        shape: TokenBucketShape,
+        parent: Parent,
+        logbook: Logbook,
+    ) -> None:
+        self._plan = plan
+        self._shape = shape
+        self._parent = parent
+        self._logbook = logbook
+        self._foreign_told = 0
+        listen_with(keys, self._tell_of_visitors)
+        self.environment = Environment(
+            user_classes=[WaveUser],
+            events=events,
+            shape_class=shape,
+            parsed_options=options(plan.url),
+            host=plan.url,
+        )
+        self._runner = self._make_runner()
+
+    @property
+    def port(self) -> int:
+        """The port that the workers connect to."""
+        return int(self._runner.server.port)
+
+    def hear(self, message: str, listener: Callable[..., None]) -> None:
+        """Call the listener for each message of this kind."""
+        self._runner.register_message(message, listener)
+
+    def send(self, message: str, data: dict[str, Any], worker: str | None = None) -> None:
+        """Send a message to one worker, by its name in Locust, or to all."""
+        self._runner.send_message(message, data, worker)
+
+    def start_users(self, is_over: Callable[[], bool]) -> None:
+        """Let Locust bring up its one user a worker, and wait for them, or until one worker is gone."""
+        self._runner.start_shape()
+        with gevent.Timeout(USERS_S, False):
+            while not self._runner.spawning_completed and not is_over():
+                gevent.sleep(0.005)
+        if self._plan.ui:  # what its charts show
+            gevent.spawn(stats_history, self._runner)
+        gevent.spawn(keep_small, self._runner.stats, gevent.sleep)
+
+    def note_visitors(self) -> None:
+        """Write down how many came that were no workers."""
+        self._logbook.note(event="foreign_connections", count=self._runner.server.visitors.foreign)
+
+    def end(self) -> None:
+        """Let Locust end its test."""
+        self._shape.end()
+        self._runner.greenlet.join(timeout=5)
+
+    def _make_runner(self) -> MasterRunner:
+        try:
+            runner = self.environment.create_master_runner("127.0.0.1", self._plan.port or 0)
+        except RPCError as error:
+            self._parent.tell("failed", problems=[_port_problem(self._plan.port, error)])
+            raise SystemExit(2) from None
+        assert isinstance(runner.server, PrimarySocket), "Locust made a socket of its own, without keys"
+        runner.handle_message = _surviving(runner.handle_message)
+        return runner
+
+    def _tell_of_visitors(self, visitors: Visitors) -> None:
+        """Tell of the first foreign connection, the tenth, the hundredth; how many there were in the end is noted."""
+        if visitors.foreign >= max(1, 10 * self._foreign_told):
+            self._foreign_told = visitors.foreign
+            self._parent.tell("foreign_connections", count=visitors.foreign, port=visitors.port)
+            if self._logbook.is_begun:
+                self.note_visitors()
+
+
+def _port_problem(port: int | None, error: RPCError) -> dict[str, str]:
+    """Why the primary cannot listen, and what to try."""
+    if port is None:
+        return {"message": f"The primary finds no free port on 127.0.0.1 ({error}).", "hint": ""}
+    hint = "Give another port, or none: then any free one is taken."
+    return {"message": f"--port {port} cannot be used ({error}).", "hint": hint}
+
+
+def _surviving(handle: Callable[[str, Any], None]) -> Callable[[str, Any], None]:
+    """Locust's handling of a message; one that it cannot take would end its listener, and with it the wave."""
+
+    def handle_message(client_id: str, msg: Any) -> None:
+        try:
+            handle(client_id, msg)
+        except Exception:
+            logger.exception("a message of worker %s cannot be handled", msg.sender)
+
+    return handle_message
