@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inference_benchmarker.engine.worker.requests import InvokeRequests
+from inference_benchmarker.engine.worker.sessions import invoke_sessions
 from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.records.columns import Records
@@ -15,15 +15,20 @@ from inference_benchmarker.records.record import BatchWriter, RequestRecord, spl
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.endpoint import Endpoint
+    from inference_benchmarker.plan.retries import Retries
 
 
 class Bench:
     """Requests without a scheduler: sends tokens one by one and reads back what was recorded."""
 
-    def __init__(self, endpoint: Endpoint, timeout_s: float | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, timeout_s: float | None = None, retries: Retries | None = None) -> None:
         self.writer = BatchWriter()
         self.fired: list[dict[str, Any]] = []
-        self.requests = InvokeRequests(endpoint, 1, lambda **event: self.fired.append(event), self.writer, timeout_s)
+        self.sessions = invoke_sessions(endpoint, 1, self._note, self.writer, timeout_s=timeout_s, retries=retries)
+        self.requests = self.sessions.requests
+
+    def _note(self, **event: Any) -> None:
+        self.fired.append(event)
 
     def send(self, *indices: int) -> list[RequestRecord]:
         """Send these arrivals in one slot, all due at 0."""
@@ -31,7 +36,7 @@ class Bench:
         self.requests.slots.append(slot)
         tokens = iter([Arrival(index, 0) for index in indices])
         slot.take = lambda: next(tokens, None)
-        self.requests.serve(slot)
+        self.sessions.serve(slot)
         return self.records()
 
     def records(self) -> list[RequestRecord]:

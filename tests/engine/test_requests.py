@@ -223,7 +223,7 @@ def test_what_is_in_flight_at_the_end_is_abandoned_once() -> None:
     tokens = iter([Arrival(0, 0)])
     slot.take = lambda: next(tokens, None)
     bench.requests.slots.append(slot)
-    greenlet = gevent.spawn(bench.requests.serve, slot)
+    greenlet = gevent.spawn(bench.sessions.serve, slot)
     gevent.sleep(0)
     bench.requests.abandon()
     release.set()

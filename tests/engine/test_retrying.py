@@ -10,7 +10,6 @@ import gevent
 import pytest
 
 from inference_benchmarker.engine.endpoint import Endpoint
-from inference_benchmarker.engine.worker.retrying import RetryingRequests
 from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.plan.retries import Backoff, Retries
@@ -38,10 +37,7 @@ class Clients(Bench):
     """A bench whose clients try again."""
 
     def __init__(self, endpoint: Endpoint, retries: Retries, bound_s: float | None = None) -> None:
-        super().__init__(endpoint)
-        self.requests = RetryingRequests(
-            endpoint, 1, lambda **event: self.fired.append(event), self.writer, bound_s, retries=retries
-        )
+        super().__init__(endpoint, bound_s, retries)
 
     def begin(self) -> tuple[Slot, Any]:
         """One arrival on its way in a greenlet of its own."""
@@ -49,7 +45,7 @@ class Clients(Bench):
         self.requests.slots.append(slot)
         tokens = iter([Arrival(0, 0)])
         slot.take = lambda: next(tokens, None)
-        return slot, gevent.spawn(self.requests.serve, slot)
+        return slot, gevent.spawn(self.sessions.serve, slot)
 
 
 def raising(*failures: BaseException) -> Callable[[Any], bytes]:

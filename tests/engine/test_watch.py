@@ -35,7 +35,7 @@ from inference_benchmarker.engine.worker import client_watch, loop_watch
 from inference_benchmarker.engine.worker import watch as worker_watch
 from inference_benchmarker.engine.worker.client_watch import LOCKS, MOST_LOOKS, POOL_WAITS, ClientWatch
 from inference_benchmarker.engine.worker.loop_watch import MOST_STACK, LoopWatch, Place, blamed
-from inference_benchmarker.engine.worker.requests import InvokeRequests
+from inference_benchmarker.engine.worker.sessions import SingleTurns, invoke_sessions
 from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.engine.worker.watch import Watch
 from inference_benchmarker.facts.client_use import Connections
@@ -60,18 +60,18 @@ def start_native(target: Callable[[], None]) -> None:
     get_original("_thread", "start_new_thread")(target, ())
 
 
-def requests_of(endpoint: Endpoint, fire: Callable[..., None] = lambda **_: None) -> InvokeRequests:
-    return InvokeRequests(endpoint, 1, fire, BatchWriter())
+def sessions_of(endpoint: Endpoint, fire: Callable[..., None] = lambda **_: None) -> SingleTurns:
+    return invoke_sessions(endpoint, 1, fire, BatchWriter())
 
 
 def send(endpoint: Endpoint, fire: Callable[..., None] = lambda **_: None) -> None:
     """Send one request in this greenlet; what it raises is raised."""
-    requests = requests_of(endpoint, fire)
+    sessions = sessions_of(endpoint, fire)
     slot = Slot()
     tokens = iter([Arrival(0, 0)])
     slot.take = lambda: next(tokens, None)
-    requests.slots.append(slot)
-    requests.serve(slot)
+    sessions.requests.slots.append(slot)
+    sessions.serve(slot)
     if slot.failure is not None:
         raise slot.failure
 
@@ -191,7 +191,7 @@ class TestBlamed:
 
     def test_the_tool_itself_where_it_is_innermost(self, look: Looks) -> None:
         send(Endpoint(invoke=lambda _: look(above=1), payloads=[1]))
-        assert look.one == ("tool", "_attempt")
+        assert look.one == ("tool", "attempt")
 
     def test_the_tool_for_what_it_does_beside_a_request(self, look: Looks) -> None:
         send(Endpoint(invoke=lambda _: None, payloads=[1]), lambda **_: look())
@@ -331,7 +331,7 @@ class TestLoopWatch:
         assert place.part == "invoke"
         assert place.longest_ns >= 77 * MS
         assert place.looks >= 2
-        assert [entry.split()[0].rpartition(".")[2] for entry in place.stack[-3:]] == ["_attempt", "invoke", "spin"]
+        assert [entry.split()[0].rpartition(".")[2] for entry in place.stack[-3:]] == ["attempt", "invoke", "spin"]
 
     @pytest.mark.parametrize("call", ["usleep", "poll"])
     def test_a_blocking_call_in_c_is_named_and_not_broken_off(self, loop: LoopWatch, call: str) -> None:
@@ -865,7 +865,7 @@ def watch(hooks: None, loop: LoopWatch) -> Iterator[Watch]:
 
 def facts_of(watch: Watch, *, sending: bool) -> dict[str, Any]:
     """What the watch tells beside requests of which none was sent."""
-    return watch.facts(requests_of(Endpoint(invoke=lambda _: None, payloads=[1])), sending=sending)
+    return watch.facts(sessions_of(Endpoint(invoke=lambda _: None, payloads=[1])).requests, sending=sending)
 
 
 def some_of(watch: Watch) -> None:
@@ -899,7 +899,7 @@ class TestWatch:
         assert 0 < use.descriptors < use.descriptor_limit
 
     def test_slots_and_refusals_are_those_of_the_requests(self, watch: Watch) -> None:
-        requests = requests_of(Endpoint(invoke=lambda _: None, payloads=[1]))
+        requests = sessions_of(Endpoint(invoke=lambda _: None, payloads=[1])).requests
         requests.slots += [slot_at(None), slot_at(frame_of(nap)), slot_at(None, idle=True)]
         requests.refused.update({"EMFILE": 3})
         connections = watch.facts(requests, sending=True)["connections"]

@@ -16,10 +16,9 @@ import logging
 import os
 import time
 from decimal import Decimal
-from functools import partial
 from itertools import starmap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gevent
 from gevent.event import Event
@@ -46,9 +45,8 @@ from inference_benchmarker.engine.worker.process import (
     take_stdin,
     tell_where_on_request,
 )
-from inference_benchmarker.engine.worker.requests import InvokeRequests, Requests
-from inference_benchmarker.engine.worker.retrying import RetryingRequests
 from inference_benchmarker.engine.worker.scheduler import ClosedLoopScheduler, OpenLoopScheduler, Scheduler
+from inference_benchmarker.engine.worker.sessions import Sessions, invoke_sessions
 from inference_benchmarker.engine.worker.target import Target, row_of
 from inference_benchmarker.engine.worker.watch import Watch
 from inference_benchmarker.host import die_with_parent
@@ -61,6 +59,9 @@ from inference_benchmarker.records.record import BatchWriter
 from inference_benchmarker.redact import secret_values
 from inference_benchmarker.wave.recorded import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
+
+if TYPE_CHECKING:
+    from inference_benchmarker.engine.worker.requests import Requests
 
 REPORT_INTERVAL_S = 0.5
 RESEND_AFTER_S = 2.0
@@ -84,6 +85,7 @@ class Worker:
             self._writer.feed.set_stages(plan.load.stage_ends_ns)
         else:
             self._writer.feed.open_loop = False
+        self._sessions: Sessions
         self._requests: Requests
         self._reporter: Any = None
         self._scheduler: Scheduler
@@ -154,7 +156,8 @@ class Worker:
 
     def _start(self, msg: Any) -> None:
         self._t0 = msg.data["t0"]
-        self._requests = self._make_requests()
+        self._sessions = self._make_sessions()
+        self._requests = self._sessions.requests
         self._scheduler = self._make_scheduler(msg.data["cap"])
         gevent.sleep(0)  # lets the first slots reach their place
         gc.collect()
@@ -190,17 +193,23 @@ class Worker:
     def _on_ack(self, msg: Any, **_: Any) -> None:
         self._unacknowledged.pop(msg.data["sequence"], None)
 
-    def _make_requests(self) -> Requests:
+    def _make_sessions(self) -> Sessions:
         plan = self.plan
         seed = plan.seed or 0
         timeout = None if plan.request_timeout_s is None else float(plan.request_timeout_s)
         if self._target.endpoint is not None:
-            make = partial(RetryingRequests, retries=plan.retries) if plan.retries.asked else InvokeRequests
-            fire = self._environment.events.request.fire
-            return make(self._target.endpoint, seed, fire, self._writer, timeout, row_of=self._row_of)
-        from inference_benchmarker.engine.worker.locust_file import LocustRequests
+            return invoke_sessions(
+                self._target.endpoint,
+                seed,
+                self._environment.events.request.fire,
+                self._writer,
+                timeout_s=timeout,
+                retries=plan.retries if plan.retries.asked else None,
+                row_of=self._row_of,
+            )
+        from inference_benchmarker.engine.worker.locust_file import LocustSessions
 
-        return LocustRequests(
+        return LocustSessions(
             self._target.users,
             self._environment,
             self._writer,
@@ -214,13 +223,13 @@ class Worker:
         if isinstance(plan.load, OpenLoop):
             stripe = self._bucket.open_stripe(self.number)
             arrivals, changed = starmap(Arrival, stripe.arrivals()), stripe.changed if plan.load.is_steered else None
-            return OpenLoopScheduler(self._requests, arrivals, cap, self._bucket.end_ns, changed)
+            return OpenLoopScheduler(self._sessions, arrivals, cap, self._bucket.end_ns, changed)
         if plan.load.has_users:
             users = PopulationStripe(self._bucket, self.number)
             most = cap if plan.load.steered else self._bucket.stripe(self.number).arrivals
-            return PopulationScheduler(self._requests, users, most, steered=plan.load.is_steered)
-        kinds = self._requests.closed_kinds(plan.load.concurrency)[self.number :: plan.workers]
-        return ClosedLoopScheduler(self._requests, self._bucket.stripe(self.number), plan.warmup_ns, kinds)
+            return PopulationScheduler(self._sessions, users, most, steered=plan.load.is_steered)
+        kinds = self._sessions.closed_kinds(plan.load.concurrency)[self.number :: plan.workers]
+        return ClosedLoopScheduler(self._sessions, self._bucket.stripe(self.number), plan.warmup_ns, kinds)
 
     def _wait_until_over(self) -> None:
         """Until the last arrival is sent and its request over, or the drain time or the user's patience is."""

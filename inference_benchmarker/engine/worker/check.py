@@ -11,7 +11,6 @@ import inference_benchmarker.engine.patched  # noqa: F401 - it patches
 
 # isort: split
 import base64
-import logging
 import os
 import sys
 from dataclasses import replace
@@ -28,7 +27,7 @@ from inference_benchmarker.engine import endpoint
 from inference_benchmarker.engine.worker.addresses import Addresses
 from inference_benchmarker.engine.worker.process import take_stdin
 from inference_benchmarker.engine.worker.raised import in_hand, raised_at
-from inference_benchmarker.engine.worker.requests import InvokeRequests
+from inference_benchmarker.engine.worker.sessions import invoke_sessions
 from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.probe import Probe
@@ -47,16 +46,6 @@ MAX_ERROR_LENGTH = 2_000
 MAX_VALUE_LENGTH = 300
 
 
-class CheckedRequests(InvokeRequests):
-    """Requests whose last failure stays at hand, with the place where it was raised."""
-
-    failure: BaseException | None = None
-
-    def _record(self, slot: Slot, arrival: Arrival) -> None:
-        self.failure = slot.failure
-        super()._record(slot, arrival)
-
-
 def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
     """Send one request; what was seen, and its record as a worker reports it. ``loaded_file`` is made in between."""
     assert plan.factories_file is not None
@@ -72,19 +61,26 @@ def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
     )
     loaded_file.touch()
     probe, writer = Probe(loaded.invoke), BatchWriter(secrets)
-    requests = CheckedRequests(replace(loaded, invoke=probe), 0, _nobody, writer, timeout)
-    logging.getLogger("inference_benchmarker.failed_request").disabled = True  # it is told as a result
-    requests.t0 = monotonic_ns()
+    failures: list[BaseException] = []  # kept, with the place where each was raised; there is one at most
+    sessions = invoke_sessions(
+        replace(loaded, invoke=probe),
+        0,
+        _nobody,
+        writer,
+        timeout_s=timeout,
+        on_failure=lambda _index, _key, error: failures.append(error),
+    )
+    sessions.requests.t0 = monotonic_ns()
     slot, arrivals = Slot(), iter([Arrival(0, 0)])
     slot.take = lambda: next(arrivals, None)
     addresses.begin()
-    gevent.spawn(requests.serve, slot).join()
+    gevent.spawn(sessions.serve, slot).join()
     cut = partial(excerpt, secrets=secrets)
     seen = replace(
         probe.seen(loaded.payloads, cut),
         addresses=addresses.found(),
         is_sagemaker=addresses.is_sagemaker,
-        **_failure(requests.failure, slot.payload, cut, plan.factories_file.parent),
+        **_failure(next(iter(failures), None), slot.payload, cut, plan.factories_file.parent),
     )
     return {"seen": seen.to_json(), "batch": base64.b64encode(redacted(writer.take({}))).decode()}
 

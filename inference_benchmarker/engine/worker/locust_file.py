@@ -8,6 +8,7 @@ the pace, so ``wait_time`` is left out; in the closed loop it passes before the 
 from __future__ import annotations
 
 from bisect import bisect_right
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from locust.user.task import DefaultTaskSet, TaskSet
 from locust.util.load_locustfile import load_locustfile
 
 from inference_benchmarker.engine.source import describe_error
-from inference_benchmarker.engine.worker.requests import AbandonedError, Requests, RequestTimeout
+from inference_benchmarker.engine.worker.requests import AbandonedError, Requests, RequestTimeout, Turn
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.drawing import uniform
 from inference_benchmarker.records.response import MAX_COUNT
@@ -54,8 +55,8 @@ def load_users(path: Path, url: str | None) -> list[type[User]]:
     return users
 
 
-class LocustRequests(Requests):
-    """Requests that are task executions of Locust users, one user a slot."""
+class LocustSessions:
+    """Sessions of one turn, which is a task execution of a Locust user; one user a slot. See ``Sessions``."""
 
     def __init__(
         self,
@@ -67,7 +68,9 @@ class LocustRequests(Requests):
         keep_wait_time: bool,
         request_timeout_s: float | None = None,
     ) -> None:
-        super().__init__(environment.events.request.fire, writer, request_timeout_s)
+        self.requests = Requests(partial(_fire_abandoned, environment.events.request.fire), writer, request_timeout_s)
+        self._turn: Turn = self.requests.execute
+        self._writer = writer
         self.kinds = len(users)
         self._users = users
         self._environment = environment
@@ -111,7 +114,7 @@ class LocustRequests(Requests):
         def attempt(_: Slot) -> None:
             raise error
 
-        self.execute(slot, arrival, attempt)
+        self._turn(slot, arrival, attempt)
         return True
 
     def _run_task(self, task_set: TaskSet, task: Any, run: Callable[[TaskSet, Any], None]) -> None:
@@ -135,7 +138,7 @@ class LocustRequests(Requests):
                 raised = error
                 raise
 
-        self.execute(user.benchmark_slot, arrival, attempt)
+        self._turn(user.benchmark_slot, arrival, attempt)
         if raised is not None and not isinstance(raised, RequestTimeout):
             raise raised
 
@@ -151,10 +154,11 @@ class LocustRequests(Requests):
         if isinstance(exception, BaseException) and not isinstance(exception, AbandonedError):
             slot.failure = slot.failure or exception
 
-    def _report(self, slot: Slot, exception: Exception | None) -> None:
-        """The file's own events stand for ours; only an abandoned task has none."""
-        if isinstance(exception, AbandonedError):
-            super()._report(slot, exception)
+
+def _fire_abandoned(fire: Callable[..., None], *, exception: Exception | None, **event: Any) -> None:
+    """The file's own events stand for ours; only an abandoned task has none."""
+    if isinstance(exception, AbandonedError):
+        fire(exception=exception, **event)
 
 
 def _whole(length: Any) -> int:

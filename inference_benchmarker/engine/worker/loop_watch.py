@@ -21,7 +21,8 @@ from gevent.hub import Hub
 from gevent.monkey import get_original
 
 from inference_benchmarker.engine.worker.alarm import Alarm
-from inference_benchmarker.engine.worker.requests import Requests
+from inference_benchmarker.engine.worker.invocation import Invocation
+from inference_benchmarker.engine.worker.payloads import Payloads
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -34,13 +35,14 @@ LOOK_S = (0.05, 0.15)  # between two looks whether a beat is late
 SWITCH_S = 0.0005  # the looking thread gets its turn within a call of some milliseconds, not at its end
 MOST_FRAMES = 200
 MOST_STACK = 12
-_REQUESTS = Requests.execute.__code__.co_filename
-_HERE = os.path.dirname(_REQUESTS)  # noqa: PTH120 - of a code object's name, as all paths here
+_INVOCATION = Invocation.attempt.__code__.co_filename
+_PAYLOADS = Payloads.payload.__code__.co_filename
+_HERE = os.path.dirname(_INVOCATION)  # noqa: PTH120 - of a code object's name, as all paths here
 _LOCUST_FILE = os.path.join(_HERE, "locust_file.py")  # noqa: PTH118
 _WATCH = os.path.join(_HERE, "watch.py")  # noqa: PTH118
 _OURS = os.path.dirname(os.path.dirname(_HERE)) + os.sep  # noqa: PTH120
 _HUB = Hub.run.__code__.co_filename
-_CALLS: dict[str, Part] = {"_attempt": "invoke", "_drive": "invoke", "_payload": "payload", "_payload_label": "payload"}
+_CALLS: dict[str, Part] = {_INVOCATION: "invoke", _LOCUST_FILE: "invoke", _PAYLOADS: "payload"}
 _STANDARD_LIBRARY = ("<frozen", sysconfig.get_path("stdlib") + os.sep)
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
@@ -187,9 +189,7 @@ def blamed(frames: list[FrameType]) -> tuple[Part, FrameType] | None:
 
 def _part(frame: FrameType) -> Part | None:
     """The part that a frame of ours calls the user's code for."""
-    if frame.f_code.co_filename == _LOCUST_FILE:
-        return "invoke"
-    return _CALLS.get(frame.f_code.co_name) if frame.f_code.co_filename == _REQUESTS else None
+    return _CALLS.get(frame.f_code.co_filename)
 
 
 def _culprit(frames: list[FrameType]) -> FrameType | None:

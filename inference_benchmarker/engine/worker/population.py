@@ -10,7 +10,7 @@ from inference_benchmarker.engine.worker.scheduler import HANG_NS, QUANTUM, Pool
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from inference_benchmarker.engine.worker.requests import Requests
+    from inference_benchmarker.engine.worker.sessions import Sessions
     from inference_benchmarker.engine.worker.slot import Slot
     from inference_benchmarker.plan.pacing import Arrival
     from inference_benchmarker.plan.population import PopulationStripe
@@ -24,8 +24,8 @@ class PopulationScheduler(PooledScheduler):
     A user whose arrival is dropped, for want of a slot, thinks as if it had been answered.
     """
 
-    def __init__(self, requests: Requests, stripe: PopulationStripe, cap: int, *, steered: bool = False) -> None:
-        super().__init__(requests, cap)
+    def __init__(self, sessions: Sessions, stripe: PopulationStripe, cap: int, *, steered: bool = False) -> None:
+        super().__init__(sessions, cap)
         self._stripe = stripe
         self._steered = steered
 

@@ -1,20 +1,24 @@
-"""The path arrival -> payload -> invoke -> record: the microseconds this project is about."""
+"""The path arrival -> attempt -> record: the microseconds this project is about.
+
+A session is what an arrival begins (``sessions``), a turn one question of it, an attempt one request that is sent for
+it (``invocation``, or a task of a Locust file). Each says what it does and none what the others do: any way to send
+goes with any way to try again.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from numbers import Number
+from collections.abc import Callable
 from time import monotonic_ns
-from types import CoroutineType, GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import gevent
+from gevent.event import Event
 
-from inference_benchmarker.engine.worker.asked_model import MOST_ONCE, asked_model
+from inference_benchmarker.engine.worker.asked_model import asked_model
 from inference_benchmarker.engine.worker.raised import Tracebacks
 from inference_benchmarker.records.error_cause import causes, local_errno
-from inference_benchmarker.records.error_key import error_key, error_text
 from inference_benchmarker.records.names import MAX_NAMES
 from inference_benchmarker.records.record import (
     ABANDONED,
@@ -26,15 +30,12 @@ from inference_benchmarker.records.record import (
     BatchWriter,
     Ledger,
 )
-from inference_benchmarker.records.response import Response
+from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from inference_benchmarker.engine.endpoint import Endpoint
     from inference_benchmarker.engine.worker.slot import Slot
     from inference_benchmarker.plan.pacing import Arrival
-
+    from inference_benchmarker.records.response import Response
 
 logger = logging.getLogger("inference_benchmarker.failed_request")
 
@@ -47,58 +48,74 @@ class AbandonedError(Exception):
     """A request that was still in flight when the drain ended."""
 
 
-class PayloadError(Exception):
-    """Building or labelling a payload raised: nothing was sent."""
-
-    def __init__(self, cause: BaseException) -> None:
-        super().__init__(error_text(cause))
-        self._benchmark_detail = error_key(cause)
-
-
 class FailedRequestError(Exception):
     """Stands for a failure in Locust's statistics: its text is the error's key, so they stay small."""
 
 
-class Requests:
-    """Sends a worker's requests and keeps its ledger; every arrival becomes exactly one record.
+Attempt = Callable[["Slot"], None]
+"""Sends the request that a slot is for, and returns when it is over; it raises where the request failed."""
+Turn = Callable[["Slot", "Arrival", Attempt], None]
+"""Sends the requests of one turn of a session: one attempt (``Requests.execute``), or several (``Retrying.execute``).
 
-    Subclasses say what one request is, by the ``attempt`` they pass to ``execute``.
+A session has one turn now, and its arrival is the turn's.
+"""
+
+
+class Requests:
+    """Sends a worker's requests and keeps its books: each attempt of an arrival becomes exactly one record.
+
+    ``fire`` tells Locust. ``asked_model``: the model that the request of a slot asks for, "" where it names none.
+    ``on_failure`` is given the arrival, the error's key and the error of each failed request. ``waiting`` counts the
+    clients that pause between two requests of an arrival.
     """
 
-    kinds = 1
-
-    def __init__(self, fire: Callable[..., None], writer: BatchWriter, request_timeout_s: float | None) -> None:
+    def __init__(
+        self,
+        fire: Callable[..., None],
+        writer: BatchWriter,
+        timeout_s: float | None = None,
+        *,
+        asked_model: Callable[[Slot], str] = lambda slot: asked_model(slot.payload),
+        on_failure: Callable[[int, str, BaseException], None] | None = None,
+    ) -> None:
         self._fire = fire
-        self._writer = writer
+        self.writer = writer
         self._sendings = writer.feed.sendings
-        self._timeout_s = request_timeout_s
+        self._timeout_s = timeout_s
+        self._asked_model = asked_model
+        self._on_failure = on_failure or Tracebacks(logger.warning, writer.cut).take
         self._errors: dict[str, FailedRequestError] = {}
-        self._tracebacks = Tracebacks(logger.warning, writer.cut)
         self._models: dict[str, int] = {}  # the labels of those that answer under another name than they are asked by
         self.ledger = Ledger()
         self.refused: Counter[str] = Counter()  # requests that failed for want of something of this host's, by errno
         self.slots: list[Slot] = []
         self.t0 = 0
         self.open = True
-        self.in_flight = 0
-        self.waiting = 0  # clients that are to try again
+        self.in_flight = self.waiting = 0
+        self._stopped = Event()
 
     def stop(self) -> None:
-        """Begin nothing more but what the scheduler hands out."""
+        """Begin nothing more but what the scheduler hands out; what is in flight goes on."""
+        self._stopped.set()
 
-    def kind(self, index: int) -> int:  # noqa: ARG002 - one kind of slot serves every arrival
-        """Which kind of slot sends this arrival."""
-        return 0
+    @property
+    def is_over(self) -> bool:
+        """Tells whether nothing more is begun."""
+        return not self.open or self._stopped.is_set()
 
-    def closed_kinds(self, concurrency: int) -> list[int]:
-        """The kind of each of a closed loop's slots."""
-        return [0] * concurrency
+    def is_awaited(self, due: int) -> bool:
+        """Wait, between two requests of an arrival, until the next is due; False where the wave ended before."""
+        self.waiting += 1
+        gevent.sleep(0)  # an invoke that fails at once must not starve the other slots and the reports
+        while not self.is_over and (left := due - (monotonic_ns() - self.t0)) > 0:
+            try:
+                self._stopped.wait(left / NS)
+            except BaseException:  # a timer the user's code left behind must not end the slot
+                logger.warning("a leftover of an earlier attempt reached a client that waits", exc_info=True)
+        self.waiting -= 1
+        return not self.is_over
 
-    def serve(self, slot: Slot) -> None:
-        """A slot's life: one arrival after the other."""
-        raise NotImplementedError
-
-    def execute(self, slot: Slot, arrival: Arrival, attempt: Callable[[Slot], None]) -> None:
+    def execute(self, slot: Slot, arrival: Arrival, attempt: Attempt) -> None:
         """Send one request and record it, whatever it raises."""
         now = monotonic_ns() - self.t0
         if arrival.index >= 0:
@@ -147,9 +164,9 @@ class Requests:
                 self._report(slot, None)
             return
         found = causes(slot.failure)
-        number, key = self._writer.error(slot.failure, found)
+        number, key = self.writer.error(slot.failure, found)
         self._write(slot, arrival, FAILED, number)
-        self._tracebacks.take(arrival.index, key, slot.failure)
+        self._on_failure(arrival.index, key, slot.failure)
         if arrival.index >= 0:
             self.ledger.failed += 1
             if name := local_errno(found):
@@ -158,31 +175,41 @@ class Requests:
         slot.failure = None  # with its traceback, and so the connection that the attempt gave up
 
     def _write(self, slot: Slot, arrival: Arrival, outcome: int, error: int = 0) -> None:
-        usage, add = slot.usage, self._writer.add
+        """Write the record of a request: of this arrival, the slot's turn of it, and the slot's attempt at that."""
+        usage, writer = slot.usage, self.writer
         if not slot.label:
             if usage is not None and usage.model:
                 self._label_by_answer(slot, usage.model)
             elif outcome:
                 self._label_by_payload(slot)
-        if usage is None and slot.times is None:
-            add(arrival.index, arrival.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome)
-            return
-        tokens_in = tokens_out = NONE
+        is_stream = usage is not None or slot.times is not None
         if usage is not None:
             slot.size = slot.size if usage.bytes is None else usage.bytes
-            tokens_in = NONE if usage.tokens_in is None else usage.tokens_in
-            tokens_out = NONE if usage.tokens_out is None else usage.tokens_out
             if usage.finish_reason:
-                outcome |= self._writer.finish_reasons[usage.finish_reason] << FINISH_SHIFT
-        outcome |= HAS_STREAM
-        add(arrival.index, arrival.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome)
-        self._writer.add_stream(slot.times, tokens_in, tokens_out)
-        if usage is not None and usage.metrics:
-            self._writer.add_metrics(usage.metrics)
+                outcome |= writer.finish_reasons[usage.finish_reason] << FINISH_SHIFT
+        if is_stream:
+            outcome |= HAS_STREAM
+        writer.add(
+            arrival.index, arrival.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome
+        )
+        if is_stream:
+            self._write_stream(slot.times, usage)
+        if slot.attempt:
+            writer.add_attempt(slot.attempt, slot.arrived)
+
+    def _write_stream(self, times: list[int] | None, usage: Response | None) -> None:
+        """Add what only an answer in pieces, or one that tells its tokens, has."""
+        if usage is None:
+            self.writer.add_stream(times, NONE, NONE)
+            return
+        tokens_in = NONE if usage.tokens_in is None else usage.tokens_in
+        self.writer.add_stream(times, tokens_in, NONE if usage.tokens_out is None else usage.tokens_out)
+        if usage.metrics:
+            self.writer.add_metrics(usage.metrics)
 
     def _label_by_answer(self, slot: Slot, model: str) -> None:
         """The model that answered; it may have been asked under another name, which is remembered."""
-        slot.label = self._writer.labels[model]
+        slot.label = self.writer.labels[model]
         if type(slot.payload) is dict:
             asked = slot.payload.get("model")
             if type(asked) is str and asked != model and len(self._models) < MAX_NAMES:
@@ -191,139 +218,15 @@ class Requests:
     def _label_by_payload(self, slot: Slot) -> None:
         """The model that was asked, under the name by which it answers, where no answer names one."""
         asked = self._asked_model(slot)
-        slot.label = self._models.get(asked) or self._writer.labels[asked]
-
-    def _asked_model(self, slot: Slot) -> str:
-        return asked_model(slot.payload)
+        slot.label = self._models.get(asked) or self.writer.labels[asked]
 
     def _report(self, slot: Slot, exception: Exception | None) -> None:
         """Tell Locust, once for each sent request."""
         self._fire(
             request_type="invoke",
-            name=self._writer.labels.name(slot.label) or "invoke",
+            name=self.writer.labels.name(slot.label) or "invoke",
             response_time=(slot.done - slot.sent) / 1e6,
             response_length=max(slot.size, 0),
             exception=exception,
             context={},
         )
-
-
-class InvokeRequests(Requests):
-    """Requests of a factories file: a payload, then ``invoke``."""
-
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        seed: int,
-        fire: Callable[..., None],
-        writer: BatchWriter,
-        request_timeout_s: float | None = None,
-        *,
-        row_of: Callable[[int], dict[str, Any]] | None = None,
-    ) -> None:
-        super().__init__(fire, writer, request_timeout_s)
-        self._row_of = row_of
-        self._endpoint = endpoint
-        self._invoke = endpoint.invoke
-        self._seed = seed
-        self._payload_labels: dict[int, int] = {}
-        self._payload_models: dict[int, str] = {}
-
-    def serve(self, slot: Slot) -> None:
-        """Send one request after the other, as arrivals are handed over."""
-        take, execute, attempt = slot.take, self.execute, self._attempt
-        while (arrival := take()) is not None:
-            execute(slot, arrival, attempt)
-
-    def _attempt(self, slot: Slot) -> None:
-        try:
-            payload = slot.payload = self._payload(slot)
-        except BaseException as error:
-            raise PayloadError(error) from error
-        finally:
-            slot.sent = monotonic_ns() - self.t0
-        result = self._invoke(payload)
-        if result is None:
-            return
-        kind = type(result)
-        if kind is bytes:
-            slot.size = len(result)
-        elif kind is GeneratorType:
-            self._drive(slot, result)
-        elif kind is str:
-            slot.size = _size(result)
-        elif isinstance(result, Response):
-            slot.usage = result if kind is Response else result.checked()
-            if slot.usage.metrics:
-                self._writer.metric_numbers.take_up(slot.usage.metrics)
-        elif kind is CoroutineType:
-            result.close()
-            raise TypeError("invoke returned a coroutine; expected it to return when the request is done")
-
-    def _payload(self, slot: Slot) -> Any:
-        """The payload, in hand before ``sent`` is stamped; building one is timed apart."""
-        endpoint = self._endpoint
-        if endpoint.payloads is not None:
-            assert slot.arrival is not None
-            which = endpoint.choose(self._seed, slot.arrival.index)
-            payload = endpoint.payloads[which]
-            if endpoint.label is not None:
-                slot.label = self._payload_label(which, payload)
-            return payload
-        assert endpoint.build is not None
-        begun = monotonic_ns()
-        try:
-            payload = endpoint.build() if self._row_of is None else endpoint.build(self._row(slot))
-            if endpoint.label is not None:
-                slot.label = self._writer.labels[str(endpoint.label(payload))]
-        finally:
-            slot.build_ns = monotonic_ns() - begun
-        return payload
-
-    def _row(self, slot: Slot) -> dict[str, Any]:
-        """The row of the recording that the arrival is for."""
-        assert self._row_of is not None
-        assert slot.arrival is not None
-        return self._row_of(slot.arrival.index)
-
-    def _payload_label(self, which: int, payload: Any) -> int:
-        """The label of a pre-computed payload, asked for once."""
-        known = self._payload_labels.get(which)
-        if known is None:
-            assert self._endpoint.label is not None
-            known = self._payload_labels[which] = self._writer.labels[str(self._endpoint.label(payload))]
-        return known
-
-    def _asked_model(self, slot: Slot) -> str:
-        """That of a pre-computed payload is read once: failures come at the rate of the load."""
-        if self._endpoint.payloads is None or slot.arrival is None:
-            return super()._asked_model(slot)
-        which = self._endpoint.choose(self._seed, slot.arrival.index)
-        if which not in self._payload_models:
-            self._payload_models[which] = asked_model(slot.payload, MOST_ONCE)
-        return self._payload_models[which]
-
-    def _drive(self, slot: Slot, stream: Any) -> None:
-        """Run a generator to its end; each non-empty piece is a token's arrival."""
-        times = slot.times = []
-        t0, size = self.t0, 0
-        for piece in stream:
-            now = monotonic_ns() - t0
-            kind = type(piece)
-            if kind is str or kind is bytes:
-                if not piece:
-                    continue
-                size += len(piece) if kind is bytes else _size(piece)
-                slot.size = size
-            elif isinstance(piece, Response):
-                slot.usage = piece.checked() if slot.usage is None else slot.usage.updated(piece)
-                if slot.usage.metrics:
-                    self._writer.metric_numbers.take_up(slot.usage.metrics)
-                continue
-            elif not piece and not isinstance(piece, Number):  # 0 is the number of a token, too
-                continue
-            times.append(now)
-
-
-def _size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

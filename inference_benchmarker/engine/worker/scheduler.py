@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from decimal import Decimal
 
-    from inference_benchmarker.engine.worker.requests import Requests
+    from inference_benchmarker.engine.worker.sessions import Sessions
 
 QUANTUM = 32  # arrivals handed over before responses are polled again, so that catching up never starves them
 PREGROWN = 16
@@ -35,9 +35,10 @@ logger = logging.getLogger(__name__)
 class Scheduler:
     """The part that both loops share: slots that serve arrivals, and the moment when no arrival is left."""
 
-    def __init__(self, requests: Requests) -> None:
+    def __init__(self, sessions: Sessions) -> None:
         self._alarm: Alarm
-        self.requests = requests
+        self.sessions = sessions
+        self.requests = sessions.requests
         self.exhausted = Event()
         self.closing = False
         self._last_arrival = 0
@@ -68,7 +69,7 @@ class Scheduler:
         self.closing = True
 
     def _spawn(self, slot: Slot) -> None:
-        slot.greenlet = gevent.Greenlet(self.requests.serve, slot)
+        slot.greenlet = gevent.Greenlet(self.sessions.serve, slot)
         self.requests.slots.append(slot)
         slot.greenlet.start()
 
@@ -76,11 +77,11 @@ class Scheduler:
 class PooledScheduler(Scheduler):
     """Arrivals from an alarm clock, served by a pool of slots that grows up to a cap; beyond it they are dropped."""
 
-    def __init__(self, requests: Requests, cap: int) -> None:
-        super().__init__(requests)
+    def __init__(self, sessions: Sessions, cap: int) -> None:
+        super().__init__(sessions)
         self._cap = cap
         self._t0 = 0
-        self._idle: list[list[Slot]] = [[] for _ in range(requests.kinds)]
+        self._idle: list[list[Slot]] = [[] for _ in range(sessions.kinds)]
         self._hub = gevent.get_hub()
         self._alarm = Alarm(self._on_alarm)
         self.dispatch_errors = 0
@@ -116,7 +117,7 @@ class PooledScheduler(Scheduler):
 
     def _hand_over(self, arrival: Arrival) -> bool:
         """Let a slot serve an arrival; False where it was dropped."""
-        kind = self.requests.kind(arrival.index) if self.requests.kinds > 1 else 0
+        kind = self.sessions.kind(arrival.index) if self.sessions.kinds > 1 else 0
         idle = self._idle[kind]
         self._last_arrival = arrival.due
         if idle:
@@ -158,20 +159,20 @@ class OpenLoopScheduler(PooledScheduler):
 
     def __init__(
         self,
-        requests: Requests,
+        sessions: Sessions,
         arrivals: Iterator[Arrival],
         cap: int,
         stop_ns: int,
         changed: Callable[[int, Decimal, int], Iterator[tuple[int, int]]] | None = None,
     ) -> None:
-        super().__init__(requests, cap)
+        super().__init__(sessions, cap)
         self._changed = changed
         self._steered = changed is not None
         self._arrivals = arrivals
         self._arrival: Arrival | None = next(arrivals, None)
         self._stop_ns = stop_ns
         for number in range(min(cap, PREGROWN)):
-            self._new_slot(number % requests.kinds, None)
+            self._new_slot(number % sessions.kinds, None)
 
     def change(self, at_ns: int, rate: Decimal) -> None:
         """Go on with other arrivals: those from the index on that is the next to be handed over."""
@@ -225,8 +226,8 @@ class OpenLoopScheduler(PooledScheduler):
 class ClosedLoopScheduler(Scheduler):
     """A fixed number of slots, each taking the next arrival when its request is over."""
 
-    def __init__(self, requests: Requests, stripe: ClosedStripe, warmup_ns: int, kinds: list[int]) -> None:
-        super().__init__(requests)
+    def __init__(self, sessions: Sessions, stripe: ClosedStripe, warmup_ns: int, kinds: list[int]) -> None:
+        super().__init__(sessions)
         self._stripe = stripe
         self._warmup_ns = warmup_ns
         self._busy = stripe.arrivals

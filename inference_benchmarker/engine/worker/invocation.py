@@ -1,0 +1,86 @@
+"""An attempt of a factories file: a payload, then ``invoke``, whatever that returns, yields or raises."""
+
+from __future__ import annotations
+
+from numbers import Number
+from time import monotonic_ns
+from types import CoroutineType, GeneratorType
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.records.error_key import error_key, error_text
+from inference_benchmarker.records.response import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from inference_benchmarker.engine.worker.requests import Requests
+    from inference_benchmarker.engine.worker.slot import Slot
+
+
+class PayloadError(Exception):
+    """Building or labelling a payload raised: nothing was sent."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(error_text(cause))
+        self._benchmark_detail = error_key(cause)
+
+
+class Invocation:
+    """Sends one request by ``invoke``. ``payload`` gives what it sends."""
+
+    def __init__(self, invoke: Callable[[Any], Any], payload: Callable[[Slot], Any], requests: Requests) -> None:
+        self._invoke = invoke
+        self._payload = payload
+        self._requests = requests
+        self._take_up = requests.writer.metric_numbers.take_up
+
+    def attempt(self, slot: Slot) -> None:
+        """Send the request of a slot; the payload is in hand before ``sent`` is stamped."""
+        try:
+            payload = slot.payload = self._payload(slot)
+        except BaseException as error:
+            raise PayloadError(error) from error
+        finally:
+            slot.sent = monotonic_ns() - self._requests.t0
+        result = self._invoke(payload)
+        if result is None:
+            return
+        kind = type(result)
+        if kind is bytes:
+            slot.size = len(result)
+        elif kind is GeneratorType:
+            self._drive(slot, result)
+        elif kind is str:
+            slot.size = _size(result)
+        elif isinstance(result, Response):
+            slot.usage = result if kind is Response else result.checked()
+            if slot.usage.metrics:
+                self._take_up(slot.usage.metrics)
+        elif kind is CoroutineType:
+            result.close()
+            raise TypeError("invoke returned a coroutine; expected it to return when the request is done")
+
+    def _drive(self, slot: Slot, stream: Any) -> None:
+        """Run a generator to its end; each non-empty piece is a token's arrival."""
+        times = slot.times = []
+        t0, size = self._requests.t0, 0
+        for piece in stream:
+            now = monotonic_ns() - t0
+            kind = type(piece)
+            if kind is str or kind is bytes:
+                if not piece:
+                    continue
+                size += len(piece) if kind is bytes else _size(piece)
+                slot.size = size
+            elif isinstance(piece, Response):
+                slot.usage = piece.checked() if slot.usage is None else slot.usage.updated(piece)
+                if slot.usage.metrics:
+                    self._take_up(slot.usage.metrics)
+                continue
+            elif not piece and not isinstance(piece, Number):  # 0 is the number of a token, too
+                continue
+            times.append(now)
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,87 @@
+"""The sessions that arrivals begin: what a slot sends for each of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from inference_benchmarker.engine.worker.invocation import Invocation
+from inference_benchmarker.engine.worker.payloads import KeptPayloads, Payloads
+from inference_benchmarker.engine.worker.requests import Requests
+from inference_benchmarker.engine.worker.retrying import Retrying
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from inference_benchmarker.engine.endpoint import Endpoint
+    from inference_benchmarker.engine.worker.requests import Attempt, Turn
+    from inference_benchmarker.engine.worker.slot import Slot
+    from inference_benchmarker.plan.retries import Retries
+    from inference_benchmarker.records.record import BatchWriter
+
+
+class Sessions(Protocol):
+    """Serves arrivals: a scheduler hands each to a slot, which goes through its session. ``requests`` has the books.
+
+    ``kinds``: how many kinds of slots there are; only one of an arrival's ``kind`` serves it.
+    """
+
+    requests: Requests
+    kinds: int
+
+    def kind(self, index: int) -> int:
+        """The kind of slot that serves this arrival."""
+
+    def closed_kinds(self, concurrency: int) -> list[int]:
+        """The kind of each of a closed loop's slots."""
+
+    def serve(self, slot: Slot) -> None:
+        """A slot's life: one arrival after the other, as its ``take`` gives them."""
+
+
+class SingleTurns:
+    """Sessions of one turn, which any slot serves."""
+
+    kinds = 1
+
+    def __init__(self, requests: Requests, turn: Turn, attempt: Attempt) -> None:
+        self.requests = requests
+        self._turn = turn
+        self._attempt = attempt
+
+    def kind(self, index: int) -> int:  # noqa: ARG002 - one kind of slot serves every arrival
+        """The kind of slot that serves this arrival."""
+        return 0
+
+    def closed_kinds(self, concurrency: int) -> list[int]:
+        """The kind of each of a closed loop's slots."""
+        return [0] * concurrency
+
+    def serve(self, slot: Slot) -> None:
+        """Send one request after the other, as arrivals are handed over."""
+        take, turn, attempt = slot.take, self._turn, self._attempt
+        while (arrival := take()) is not None:
+            turn(slot, arrival, attempt)
+
+
+def invoke_sessions(
+    endpoint: Endpoint,
+    seed: int,
+    fire: Callable[..., None],
+    writer: BatchWriter,
+    *,
+    timeout_s: float | None = None,
+    retries: Retries | None = None,
+    row_of: Callable[[int], dict[str, Any]] | None = None,
+    on_failure: Callable[[int, str, BaseException], None] | None = None,
+) -> SingleTurns:
+    """The sessions of a factories file: a request for each arrival, tried again where ``retries`` say so.
+
+    ``timeout_s`` bounds an arrival with all its attempts; see ``Requests`` and ``Payloads`` for the others.
+    """
+    payloads = Payloads(endpoint, seed, writer.labels, row_of)
+    bound_s = timeout_s if retries is None else None  # else it is the turn's
+    requests = Requests(fire, writer, bound_s, asked_model=payloads.asked_model, on_failure=on_failure)
+    if retries is None:
+        return SingleTurns(requests, requests.execute, Invocation(endpoint.invoke, payloads.payload, requests).attempt)
+    invocation = Invocation(endpoint.invoke, KeptPayloads(payloads.payload).payload, requests)
+    return SingleTurns(requests, Retrying(requests, seed, retries, timeout_s).execute, invocation.attempt)
