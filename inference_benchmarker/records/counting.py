@@ -15,7 +15,7 @@ from itertools import pairwise
 from operator import itemgetter, or_, sub
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.records.feed import MOST_ROWS, FeedWriter, OpenCell
+from inference_benchmarker.records.feed import MOST_ROWS, Columns, FeedWriter, OpenCell, Packed, Row
 from inference_benchmarker.records.histogram import Histogram, halves, tally
 from inference_benchmarker.records.record import (
     ABANDONED,
@@ -46,7 +46,6 @@ WARMUP = -1
 LABEL_SHIFT = 16
 """A label's number stands above the upper half of a float by which its times are counted."""
 _MOST_TIMED_KEY = MOST_TIMED_LABELS + 1 << LABEL_SHIFT
-_Columns = tuple[tuple[int, ...], ...]
 
 
 @dataclass(slots=True)
@@ -84,24 +83,25 @@ class CountFeed(FeedWriter):
     def count(self) -> None:
         """Count the rows and sendings that are waiting."""
         if self._warmup:
-            for row in self.rows:
-                if row[0] < 0:
+            for row in map(Row._make, self.rows):
+                if row.arrival < 0:
                     self._count_warmup(row)
         super().count()
 
     def usage(self, times: list[int] | None, tokens_in: int, tokens_out: int) -> None:
         """The last row has these token arrivals and token counts, as ``BatchWriter.add_stream`` says."""
-        index, due, sent, done, *_, outcome = self.rows[-1]
-        cell = self._cells[done // NS, self._stage(due) if index >= 0 else WARMUP]
-        if outcome & OUTCOME == ABANDONED and times is not None:
+        arrival, due, sent, done, *_, packed = self.rows[-1]
+        outcome = packed & OUTCOME
+        cell = self._cells[done // NS, self._stage(due) if arrival >= 0 else WARMUP]
+        if outcome == ABANDONED and times is not None:
             tally(cell.times["stream_age"], [done - sent])
             tally(cell.times["token_age" if times else "first_age"], [done - (times[-1] if times else sent)])
-        if outcome & OUTCOME == OK:
+        if outcome == OK:
             cell.counts["streams"] += times is not None
-        if index < 0:
-            self._warmup_stream(cell, times, sent, outcome & OUTCOME)
-        elif outcome & OUTCOME == OK:
-            if reason := outcome >> FINISH_SHIFT & FINISH_MASK:
+        if arrival < 0:
+            self._warmup_stream(cell, times, sent, outcome)
+        elif outcome == OK:
+            if reason := packed >> FINISH_SHIFT & FINISH_MASK:
                 self._finish[reason] += 1
             if tokens_in != NONE:
                 self._tally(cell, "tokens_in", [tokens_in])
@@ -146,41 +146,40 @@ class CountFeed(FeedWriter):
             counts.clear()
         return totals
 
-    def _count_warmup(self, row: tuple[int, ...]) -> None:
-        sent, done, outcome = row[2], row[3], row[8] & OUTCOME
-        begun = self._cells[sent // NS, WARMUP]
+    def _count_warmup(self, row: Row) -> None:
+        begun = self._cells[row.sent // NS, WARMUP]
         assert isinstance(begun, _CountCell)
         begun.counts["sent"] += 1
-        begun.slots["sent_at"][sent // SLOT_NS] += 1
-        columns = tuple((value,) for value in (*row[:6], 0, *row[7:]))  # labels are told of the window's alone
-        self._count_all(self._cells[done // NS, WARMUP], columns, outcome, row[7])
+        begun.slots["sent_at"][row.sent // SLOT_NS] += 1
+        columns = Columns.of([row])
+        self._count_all(self._cells[row.done // NS, WARMUP], columns, row.outcome & OUTCOME, row.error)
 
     def _count_sent(self, cell: OpenCell, sendings: Sequence[tuple[int, int]]) -> None:
         super()._count_sent(cell, sendings)
         assert isinstance(cell, _CountCell)
         _count_slots(cell.slots["sent_at"], sendings, itemgetter(1))
 
-    def _count_columns(self, cell: OpenCell, columns: _Columns, outcome: int, error: int) -> None:
+    def _count_columns(self, cell: OpenCell, columns: Columns, outcome: int, error: int) -> None:
         self._count_all(cell, columns, outcome, error)
-        due = max(columns[1])
+        due = max(columns.due)
         self._last_due = max(self._last_due, due)
         if outcome != ABANDONED:
-            self._last_done = max(self._last_done, columns[3][-1])  # they are written as they end
+            self._last_done = max(self._last_done, columns.done[-1])  # they are written as they end
         if outcome == FAILED:
-            self._first.setdefault(error, columns[3][0])
-        if any(columns[6]):
-            self._count_labels(columns[6], outcome)
+            self._first.setdefault(error, columns.done[0])
+        if any(columns.label):
+            self._count_labels(columns.label, outcome)
 
-    def _count_all(self, cell: OpenCell, columns: _Columns, outcome: int, error: int) -> None:
+    def _count_all(self, cell: OpenCell, columns: Columns, outcome: int, error: int) -> None:
         super()._count_columns(cell, columns, outcome, error)
         assert isinstance(cell, _CountCell)
-        _count_slots(cell.slots[f"{OUTCOMES[outcome]}_at"], columns[3])
+        _count_slots(cell.slots[f"{OUTCOMES[outcome]}_at"], columns.done)
 
-    def _times(self, columns: _Columns, outcome: int) -> Iterator[tuple[str, list[int]]]:
+    def _times(self, columns: Columns, outcome: int) -> Iterator[tuple[str, list[int]]]:
         yield from super()._times(columns, outcome)
-        due, sent, done, build = columns[1:5]
-        if any(build):
-            yield "build", [each for each in build if each > 0]
+        due, sent, done = columns.due, columns.sent, columns.done
+        if any(columns.build_ns):
+            yield "build", [each for each in columns.build_ns if each > 0]
         if outcome == FAILED:
             yield "failed_latency", list(map(sub, done, sent))
         elif outcome == ABANDONED:
@@ -193,7 +192,7 @@ class CountFeed(FeedWriter):
         cell.times[name].update(found)
         cell.counts[f"{name}_sum"] += sum(values)
 
-    def _count_labels(self, labels: tuple[int, ...], outcome: int) -> None:
+    def _count_labels(self, labels: Packed, outcome: int) -> None:
         """Count by label the requests whose times were counted last, and their times by label and bucket at once."""
         self._label_outcomes[outcome].update(labels)
         if outcome == FAILED:
@@ -249,8 +248,9 @@ class CountWriter(BatchWriter):
         if len(rows) >= MOST_ROWS:
             self._counts.count()
         rows.append(values)
-        took = values[3] - values[2]
-        if took > self._least and values[0] >= 0:
+        arrival, _, sent, done, _, _, _, _, _ = values
+        took = done - sent
+        if took > self._least and arrival >= 0:
             self._keep(took, values)
         else:
             self._last = None
@@ -271,6 +271,7 @@ class CountWriter(BatchWriter):
 
     def take(self, meta: dict[str, Any]) -> bytes:
         """The batch since the last call, with ``meta`` (ledger, sequence number) beside the counts."""
+        warmup = self._counts.take_warmup()
         new = [entry for entry in self._slowest if -entry[1] >= self._taken]
         self._taken = self._number
         for *_, slow in sorted(new, key=itemgetter(1), reverse=True):
@@ -278,10 +279,9 @@ class CountWriter(BatchWriter):
             self._streams += slow.stream
             self._gaps.frombytes(slow.gaps)
             super().add_metrics(slow.metrics)
-        warmup = self._counts.take_warmup()
         return super().take({**meta, "warmup": warmup, "totals": self._counts.take_totals()})
 
-    def _keep(self, took: int, values: tuple[int, ...]) -> None:
+    def _keep(self, took: int, values: Packed) -> None:
         """The numbers go down, so that of equal ones the last goes first."""
         self._last = _Slow(BASE.pack(*values))
         entry = (took, -self._number, self._last)

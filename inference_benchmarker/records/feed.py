@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from operator import sub
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from inference_benchmarker.records.histogram import MOST_COUNT, Histogram, tally
 from inference_benchmarker.units import MAX_SECONDS, NS
@@ -29,7 +29,45 @@ TIMES = ("latency", "response_time", "lag", "ttft", "itl")
 """Each as in the summary: latency, response time, TTFT and ITL of ok and abandoned requests, lag of all."""
 
 _Group = tuple[int, int, int, int]
-_Columns = tuple[tuple[int, ...], ...]
+Packed = tuple[int, ...]
+"""The fields of a request in the order of ``record.BASE``, which is that of ``Row`` and ``Columns``."""
+
+
+class Row(NamedTuple):
+    """A request's fields by name: ``outcome`` is packed, ``arrival`` its index."""
+
+    arrival: int
+    due: int
+    sent: int
+    done: int
+    build_ns: int
+    size: int
+    label: int
+    error: int
+    outcome: int
+
+
+class Columns(NamedTuple):
+    """The fields of some requests, a column each. ``arrived``: when their arrivals were due, where that is not ``due``.
+
+    A further attempt is due later than its arrival was.
+    """
+
+    arrival: Packed
+    due: Packed
+    sent: Packed
+    done: Packed
+    build_ns: Packed
+    size: Packed
+    label: Packed
+    error: Packed
+    outcome: Packed
+    arrived: Packed | None = None
+
+    @classmethod
+    def of(cls, rows: Iterable[Packed]) -> Self:
+        """The columns of rows, of which there are some."""
+        return cls(*zip(*rows, strict=True))
 
 
 @dataclass(slots=True)
@@ -81,14 +119,15 @@ class OpenCell:
 class FeedWriter:
     """A worker's side: takes requests as they are written and gives what they came to.
 
-    ``rows``: the packed fields of requests that were not counted yet, as they are written. ``sendings``: due time and
-    moment of those that were sent since. Both are counted in bulk, which costs less than counting each at once.
-    ``open_loop``: only there is a response time.
+    ``rows``: the fields of requests that were not counted yet, as they are written. ``sendings``: due time and moment
+    of those that were sent since. Both are counted in bulk, which costs less than counting each at once; ``on_rows`` is
+    called before rows are forgotten. ``open_loop``: only there is a response time.
     """
 
     def __init__(self, cell: Callable[[], OpenCell] = OpenCell) -> None:
-        self.rows: list[tuple[int, ...]] = []
+        self.rows: list[Packed] = []
         self.sendings: list[tuple[int, int]] = []
+        self.on_rows: Callable[[], object] = lambda: None
         self.open_loop = True
         self.stage_ends: Sequence[int] = ()
         self._cells: defaultdict[tuple[int, int], OpenCell] = defaultdict(cell)
@@ -112,18 +151,20 @@ class FeedWriter:
             self._count_sent(self._cells[place], sent)
         self.sendings.clear()
         if self.rows:
+            self.on_rows()
             for (second, stage, outcome, error), columns in self._groups().items():
                 self._count_columns(self._cells[second, stage], columns, outcome, error)
-                self._count_ended(stage, columns[2])
+                self._count_ended(stage, columns.sent)
             self.rows.clear()
 
     def stream(self, times: list[int], gaps_us: list[int], tokens: int) -> None:
         """The last row is a stream's: when its pieces came, the gaps between them, and its output tokens."""
-        index, due, sent, done, *_, outcome = self.rows[-1][:9]
-        if index < 0 or outcome & _OUTCOME == _FAILED:
+        arrival, due, sent, done, *_, packed = self.rows[-1]
+        outcome = packed & _OUTCOME
+        if arrival < 0 or outcome == _FAILED:
             return
         cell = self._cells[done // NS, self._stage(due)]
-        if outcome & _OUTCOME == _OK and tokens > 0:
+        if outcome == _OK and tokens > 0:
             cell.counts["tokens"] = min(cell.counts["tokens"] + tokens, MOST_COUNT)
         if times:
             self._tally(cell, "ttft", [times[0] - sent])
@@ -131,12 +172,11 @@ class FeedWriter:
 
     def repeat(self, arrived: int) -> None:
         """The last row is a further attempt of an arrival that was due then: from there its response time counts."""
-        row = self.rows.pop()
-        if row[0] >= 0:
-            columns = tuple((value,) for value in (*row, arrived))
-            stage = self._stage(row[1])
-            self._count_columns(self._cells[row[3] // NS, stage], columns, row[8] & _OUTCOME, row[7])
-            self._count_ended(stage, columns[2])
+        row = Row(*self.rows.pop())
+        if row.arrival >= 0:
+            columns, stage = Columns.of([row])._replace(arrived=(arrived,)), self._stage(row.due)
+            self._count_columns(self._cells[row.done // NS, stage], columns, row.outcome & _OUTCOME, row.error)
+            self._count_ended(stage, columns.sent)
 
     def take(self) -> list[dict[str, Any]]:
         """The cells to which something came since the last call, as JSON; whoever reads them adds them up."""
@@ -160,20 +200,22 @@ class FeedWriter:
             places[sending[1] // NS, self._stage(sending[0])].append(sending)
         return dict(places)
 
-    def _groups(self) -> dict[_Group, _Columns]:
+    def _groups(self) -> dict[_Group, Columns]:
         """Columns of the rows by second, stage, outcome and error, without the warm-up's; mostly all are of one."""
         rows = self.rows
-        first, last = rows[0][3] // NS, rows[-1][3] // NS  # they are written as they end
-        columns = tuple(zip(*rows, strict=True))
-        if first == last and min(columns[0]) >= 0 and not any(columns[7]) and not self._several_stages(columns[1]):
-            outcomes = {outcome & _OUTCOME for outcome in set(columns[8])}
+        of_all = Columns.of(rows)
+        second, last = of_all.done[0] // NS, of_all.done[-1] // NS  # they are written as they end
+        is_one_place = second == last and not self._several_stages(of_all.due)
+        if is_one_place and min(of_all.arrival) >= 0 and not any(of_all.error):
+            outcomes = {packed & _OUTCOME for packed in set(of_all.outcome)}
             if len(outcomes) == 1:
-                return {(first, self._stage(rows[0][1]), outcomes.pop(), 0): columns}
-        groups: defaultdict[_Group, list[tuple[int, ...]]] = defaultdict(list)
+                return {(second, self._stage(of_all.due[0]), outcomes.pop(), 0): of_all}
+        groups: defaultdict[_Group, list[Packed]] = defaultdict(list)
         for row in rows:
-            if row[0] >= 0:
-                groups[row[3] // NS, self._stage(row[1]), row[8] & _OUTCOME, row[7]].append(row)
-        return {group: tuple(zip(*some, strict=True)) for group, some in groups.items()}
+            arrival, due, _, done, _, _, _, error, packed = row
+            if arrival >= 0:
+                groups[done // NS, self._stage(due), packed & _OUTCOME, error].append(row)
+        return {group: Columns.of(some) for group, some in groups.items()}
 
     def _several_stages(self, dues: Iterable[int]) -> bool:
         return bool(self.stage_ends) and self._stage(min(dues)) != self._stage(max(dues))
@@ -181,11 +223,11 @@ class FeedWriter:
     def _count_sent(self, cell: OpenCell, sendings: Sequence[tuple[int, int]]) -> None:
         cell.counts["sent"] += len(sendings)
 
-    def _count_columns(self, cell: OpenCell, columns: _Columns, outcome: int, error: int) -> None:
+    def _count_columns(self, cell: OpenCell, columns: Columns, outcome: int, error: int) -> None:
         if outcome == _FAILED:
-            cell.failed[error] += len(columns[0])
+            cell.failed[error] += len(columns.sent)
         else:
-            cell.counts["ok" if outcome == _OK else "abandoned"] += len(columns[0])
+            cell.counts["ok" if outcome == _OK else "abandoned"] += len(columns.sent)
         for name, values in self._times(columns, outcome):
             self._tally(cell, name, values)
 
@@ -195,14 +237,14 @@ class FeedWriter:
         for second, ended in ({first: len(sent)} if first == last else Counter(at // NS for at in sent)).items():
             self._cells[second, stage].counts["ended"] += ended
 
-    def _times(self, columns: _Columns, outcome: int) -> Iterator[tuple[str, list[int]]]:
-        due, sent, done, build = columns[1:5]
+    def _times(self, columns: Columns, outcome: int) -> Iterator[tuple[str, list[int]]]:
+        due, sent, done, build = columns.due, columns.sent, columns.done, columns.build_ns
         taken_up = map(sub, sent, build) if any(build) else sent
         yield "lag", list(map(sub, taken_up, due))
         if outcome != _FAILED:
             yield "latency", list(map(sub, done, sent))
             if self.open_loop:
-                yield "response_time", list(map(sub, done, columns[9] if len(columns) > 9 else due))
+                yield "response_time", list(map(sub, done, due if columns.arrived is None else columns.arrived))
 
     def _tally(self, cell: OpenCell, name: str, values: list[int]) -> None:
         tally(cell.times[name], values)

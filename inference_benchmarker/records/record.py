@@ -11,7 +11,7 @@ import operator
 import struct
 from array import array
 from collections import defaultdict, deque
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from json import dumps  # by its name: the user's code may put another function into the module
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -150,17 +150,30 @@ class BatchWriter:
         self.metric_numbers = MetricNumbers()
         self._told_metrics = 0
         self.feed = FeedWriter() if feed is None else feed
+        self._rows = self.feed.rows
+        self._packed = 0
+        if feed is None:
+            self.feed.on_rows = self._forget_rows
         self._attempts: list[tuple[int, int]] = []
         self._text_counts: dict[str, int] = defaultdict(int)
         self._texts: list[tuple[str, str]] = []
 
     def add(self, *values: int) -> None:
         """Append one request: the fields of ``BASE`` in order, ``NONE`` where there is nothing."""
-        self._base += BASE.pack(*values)
-        rows = self.feed.rows
+        rows = self._rows
         if len(rows) >= MOST_ROWS:
             self.feed.count()
         rows.append(values)
+
+    def _pack(self) -> None:
+        """Pack the rows that came since; in bulk it costs less than each at once, and MOST_ROWS are a short pause."""
+        self._base += b"".join(itertools.starmap(BASE.pack, self._rows[self._packed :]))
+        self._packed = len(self._rows)
+
+    def _forget_rows(self) -> None:
+        """The feed has counted its rows, and will have none."""
+        self._pack()
+        self._packed = 0
 
     def add_stream(self, times: list[int] | None, tokens_in: int, tokens_out: int) -> None:
         """Adds to the request just added with ``HAS_STREAM`` its token arrivals (ns) and token counts or ``NONE``."""
@@ -178,7 +191,7 @@ class BatchWriter:
 
     def add_metrics(self, metrics: Mapping[str, Any]) -> None:
         """Adds to the request just added its metrics; those whose names have no number are left out."""
-        row, numbers = len(self._base) // BASE.size - 1, self.metric_numbers
+        row, numbers = len(self._base) // BASE.size + len(self._rows) - self._packed - 1, self.metric_numbers
         for name, value in metrics.items():
             if (number := numbers.get(name)) is not None:
                 self._metrics += METRIC.pack(row, number, value)
@@ -188,8 +201,10 @@ class BatchWriter:
 
         Its arrival was due at ``arrived``.
         """
+        self._pack()
         self._attempts.append((len(self._base) // BASE.size - 1, number))
-        self.feed.repeat(arrived)
+        self.feed.repeat(arrived)  # which takes its row away
+        self._packed = len(self._rows)
 
     def error(self, exception: BaseException, found: Sequence[BaseException] = ()) -> tuple[int, str]:
         """The number and key of an error with its ``causes``; keeps the text of the first few of each key."""
@@ -256,43 +271,50 @@ def _parts(data: bytes) -> list[memoryview]:
 class Report:
     """A worker's batch says of itself: from whom, the how many-th, whether the last, and the ledger by then.
 
-    ``texts``: the number of error texts in it, which ``redacted`` makes fit for a file.
+    ``batch`` is fit for a file: its error texts are as ``redacted`` leaves them.
     """
 
     worker: int
     sequence: int
     final: bool
     ledger: Ledger
-    texts: int
+    batch: bytes = field(repr=False)
 
     @classmethod
     def of(cls, batch: bytes) -> Report:
         """Reads a batch. Raises ValueError where it is none, so that no reader of a spool meets such a one."""
-        meta = split_batch(batch)[0]
+        meta, *sections = split_batch(batch)
         try:
             ledger = Ledger.from_json(meta["ledger"])
-            found = cls(meta["worker"], meta["sequence"], meta["final"], ledger, len(meta["texts"]))
             names = [*meta["labels"], *meta["finish_reasons"], *meta["errors"]]
             names += [name for key, text in meta["texts"] for name in (key, text)]
             check_metric_names(meta.get("metrics", []))
             deque(read_cells(meta.get("feed", [])), maxlen=0)
         except (KeyError, TypeError) as error:
             raise ValueError(f"a batch whose description lacks something: {error!r}") from None
-        numbers = [found.worker, found.sequence, meta.get("at"), *(getattr(ledger, name) for name in ledger.__slots__)]
-        if {type(number) for number in numbers} != {int} or type(found.final) is not bool:
+        numbers = [
+            meta.get("worker"),
+            meta.get("sequence"),
+            meta.get("at"),
+            *(getattr(ledger, name) for name in ledger.__slots__),
+        ]
+        if {type(number) for number in numbers} != {int} or type(meta.get("final")) is not bool:
             raise ValueError("a batch whose counts are no whole numbers")
         if not all(isinstance(name, str) for name in names) or not isinstance(meta.get("use", {}), dict):
             raise ValueError("a batch whose names are no texts")
-        return found
+        fit = _redacted(meta, sections) if meta["texts"] else batch
+        return cls(meta["worker"], meta["sequence"], meta["final"], ledger, fit)
 
 
 def redacted(batch: bytes) -> bytes:
     """A worker's batch with its error texts fit for a file: no credential of any form, cut to what is shown."""
     meta, *sections = split_batch(batch)
-    if not meta["texts"]:
-        return batch
-    meta["texts"] = [(key, excerpt(text, MAX_TEXT_LENGTH)) for key, text in meta["texts"]]
-    return _joined(meta, *sections)
+    return _redacted(meta, sections) if meta["texts"] else batch
+
+
+def _redacted(meta: dict[str, Any], sections: Iterable[memoryview]) -> bytes:
+    texts = [(key, excerpt(text, MAX_TEXT_LENGTH)) for key, text in meta["texts"]]
+    return _joined({**meta, "texts": texts}, *sections)
 
 
 def _joined(meta: dict[str, Any], *sections: bytes | memoryview) -> bytes:

@@ -14,7 +14,7 @@ from statistics import median
 
 import psutil
 
-from inference_benchmarker.records.record import NONE, BatchWriter, Ledger, Report, redacted
+from inference_benchmarker.records.record import NONE, BatchWriter, Ledger, Report
 from inference_benchmarker.units import NS
 from inference_benchmarker.wave.spool import SpoolWriter
 from inference_benchmarker.wave.spool_state import SpoolState
@@ -53,8 +53,7 @@ def taken_in(records: int) -> tuple[float, float, float]:
         spool = SpoolWriter(path)
         begun = time.process_time()
         for batch in batches:
-            report = Report.of(batch)
-            spool.batch(redacted(batch) if report.texts else batch)
+            spool.batch(Report.of(batch).batch)
         spooled = time.process_time()
         state = SpoolState([path], 1)
         state.read()

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.locust_runtime import ACK
-from inference_benchmarker.records.record import Report, redacted
+from inference_benchmarker.records.record import Report
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.primary.logbook import Logbook
@@ -33,7 +33,7 @@ class Reports:
         if report.sequence > member.next_sequence or (member.over and report.sequence == member.next_sequence):
             return
         if report.sequence == member.next_sequence:
-            if not self._logbook.take_batch(redacted(msg.data) if report.texts else msg.data):
+            if not self._logbook.take_batch(report.batch):
                 self._members.lose(msg.sender)
                 return
             member.next_sequence += 1

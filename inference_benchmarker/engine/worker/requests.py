@@ -198,7 +198,7 @@ class Requests:
             writer.add_attempt(slot.attempt, slot.arrived)
 
     def _write_stream(self, times: list[int] | None, usage: Response | None) -> None:
-        """Add what only an answer in pieces, or one that tells its tokens, has."""
+        """Add the pieces of an answer, its usage and the metrics of the user's own."""
         if usage is None:
             self.writer.add_stream(times, NONE, NONE)
             return
