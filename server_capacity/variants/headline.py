@@ -25,7 +25,9 @@ def headline(data: Ranking) -> str:
 
     ``ml.c5.xlarge is cheapest for 1,000/s: 6 instances, $1.22/h (us-east-1, given); next ml.m5.xlarge, 31% more.``
     """
-    broken = [f"{label_of(row['variant'])} has no rank: {row['warnings'][0]}." for row in data["rows"] if _is_broken(row)]
+    broken = [
+        f"{label_of(row['variant'])} has no rank: {row['warnings'][0]}." for row in data["rows"] if _is_broken(row)
+    ]
     return " ".join([_answer(data), *broken])
 
 
