@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inference_benchmarker import cli
 from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.version import SCHEMA_VERSION
+from server_capacity.capacity.folder import save
 from server_capacity.capacity.question import Question
 from server_capacity.proof.evidence import Aim
 from server_capacity.proof.judging import judged
@@ -16,6 +19,7 @@ from server_capacity.proof.planned import Planned
 from server_capacity.proof.result import content
 from server_capacity.search.limits import limits_of
 from server_capacity.search.settings import Settings
+from tests.capacities import found
 from tests.waves import open_plan, wave
 
 if TYPE_CHECKING:
@@ -48,3 +52,15 @@ def ran(share: float, **more: Any) -> Wave:
 def proof(of: Wave, planned: Planned = PLANNED) -> dict[str, Any]:
     length = length_of(planned, LIMITS, None)
     return content(QUESTION, planned, length, judged(QUESTION, planned, of))
+
+
+def planned(tmp_path: Path, *flags: str, instances: int = 1, low: float = 60.0, **endpoint: Any) -> Path:
+    """A plan of `benchmark plan`, made in the current folder of a search that is made up."""
+    given = {"name": "e", "instances": instances, "arguments": {"instances": instances, "kind": "large"}, **endpoint}
+    limits = [{"expression": each, "dispersion": 10.0, "slope": 15.0} for each in ("p90<1s", "success>=0.95")]
+    told = found(rate=low * 1.05, interval={"low": low, "high": low * 1.1}, endpoint=given)
+    told = {**told, "schema_version": SCHEMA_VERSION, "limit": "p90<1s", "limits": limits}
+    (tmp_path / "c").mkdir(exist_ok=True)
+    save(tmp_path / "c", told)
+    assert cli.main(["plan", "c", *flags, "--output-dir", "plans"]) == 0
+    return max((tmp_path / "plans").iterdir())

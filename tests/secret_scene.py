@@ -78,9 +78,9 @@ class RefusedError(Exception):
     pass
 
 
-def endpoint_factory(size: int = 1):
+def endpoint_factory(size: int = 1, instances: int = 1, kind: str = "small"):
     print("making it with", TOLD)
-    created(["false"])
+    created(["true"])
     yield os.environ["TARGET"]
     raise RuntimeError("not removed: " + TOLD)
 

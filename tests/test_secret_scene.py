@@ -18,7 +18,9 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from inference_benchmarker import cli
+from inference_benchmarker.cli import capacity_flags
 from tests.exported import read_page
+from tests.proofs import planned
 from tests.secret_scene import ASKED, FOUND, PLANTED, Echo, Scene, holding, opened
 
 if TYPE_CHECKING:
@@ -80,11 +82,13 @@ def test_a_wave_of_an_address_and_one_that_fails(scene: Scene) -> None:
 
 
 @pytest.mark.slow
-def test_check(scene: Scene) -> None:
-    for _ in range(5):  # one of them is an error
-        scene.run("check", "--factories-file", "f.py")
-        scene.run("check", scene.url, "--body", "{}", *HEADERS)
-    scene.run("check", "--factories-file", "f.py", "--json")
+def test_check(bench: Bench) -> None:
+    for errors in (0, 1):  # no answer is an error, each is one
+        with Echo(errors) as echo:
+            scene = Scene(bench, echo.url)
+            scene.run("check", "--factories-file", "f.py")
+            scene.run("check", scene.url, "--body", "{}", *HEADERS)
+            scene.run("check", "--factories-file", "f.py", "--json")
 
 
 @pytest.mark.slow
@@ -128,22 +132,39 @@ def test_exported_figures(scene: Scene) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_search_a_ranking_a_plan_and_its_proof(steady: Scene) -> None:
+def test_searches_a_ranking_and_their_plans(steady: Scene) -> None:
     scene = steady
     short = ("--time", 8, "--slo", "p99<2s", "--max-rps", 60, "--workers", 1)
     scene.run("capacity", *FILE, *short)
     scene.run("capacity", scene.url, "--body", "{}", *HEADERS, *OUT, *short)
     scene.run("capacity", *FILE, *short, "--vary", "size=1,2", "--yes")
-    assert list((scene.folder / "runs").rglob("endpoint_factory_*.log"))
-    assert "[hidden]" in "".join(path.read_text() for path in scene.folder.rglob("cleanup.json"))
+    logs = [path.read_text() for path in (scene.folder / "runs").rglob("endpoint_factory_*.log")]
+    assert len(logs) == 2
+    assert all("making it with [hidden]" in log for log in logs)
     for folder in sorted((scene.folder / "runs").glob("*_capacity*")):
         scene.run("plan", folder, "--target-rps", 20, *OUT)
         scene.run("report", folder)
     scene.run("report", scene.one("*_ranking"))
+    scene.run("plan", scene.one("*_ranking"), "--target-rps", 20, *OUT)
     scene.run("plot", *(scene.folder / "runs").glob("*_capacity*"), "--plot-output-dir", "plots")
-    for plan in sorted((scene.folder / "runs").glob("*_plan*")):
-        scene.run("capacity", *FILE, "--verify", plan, "--time", 8, "--yes")
     scene.run("endpoints", "clean", "runs")
+
+
+@pytest.mark.slow
+def test_a_proof(steady: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, value in {**PLANTED, "TARGET": steady.url.removesuffix("/invocations")}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(steady.folder)
+    monkeypatch.setattr(capacity_flags, "LEAST_TIME_S", 1.0)
+    plan = planned(steady.folder, "--target-rps", "20")
+
+    code = cli.main(["capacity", *FILE, "--verify", str(plan), "--time", "1", "--yes"])
+
+    steady.printed += capsys.readouterr()
+    assert code in (0, 1, 3), steady.printed
+    assert "making it with [hidden]" in steady.printed[-1]
+    assert (steady.one("*_proof") / "proof.json").is_file()
+    steady.judge("--verify")
 
 
 @pytest.mark.slow

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from inference_benchmarker import cli
 from inference_benchmarker.cli import capacity_flags
 from inference_benchmarker.packaged import demo_factories
-from inference_benchmarker.version import SCHEMA_VERSION
-from server_capacity.capacity.folder import save
-from tests.capacities import found
 from tests.fake_cloudwatch import alone
+from tests.proofs import planned
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,18 +56,6 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone(monkeypatch, tmp_path)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "f.py").write_text(SERVED.replace("COUNT", "instances"))
-
-
-def planned(tmp_path: Path, *flags: str, instances: int = 1, low: float = 60.0, **endpoint: Any) -> Path:
-    """A plan of `benchmark plan`, made of a search that is made up."""
-    given = {"name": "e", "instances": instances, "arguments": {"instances": instances, "kind": "large"}, **endpoint}
-    limits = [{"expression": each, "dispersion": 10.0, "slope": 15.0} for each in ("p90<1s", "success>=0.95")]
-    told = found(rate=low * 1.05, interval={"low": low, "high": low * 1.1}, endpoint=given)
-    told = {**told, "schema_version": SCHEMA_VERSION, "limit": "p90<1s", "limits": limits}
-    (tmp_path / "c").mkdir(exist_ok=True)
-    save(tmp_path / "c", told)
-    assert cli.main(["plan", "c", *flags, "--output-dir", "plans"]) == 0
-    return max((tmp_path / "plans").iterdir())
 
 
 def verify(*arguments: str) -> int:
