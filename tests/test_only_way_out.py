@@ -26,7 +26,7 @@ ALLOWED = {
     "inference_benchmarker/engine/child_logs.py:_Log.__init__ FileIO open_to_add": "takes lines that are cleaned",
     # What a process prints gets into such a log.
     "inference_benchmarker/engine/check.py:_run Popen": "prints to a log of ChildLogs",
-    "inference_benchmarker/engine/processes.py:Processes._spawn Popen": "prints to a log of ChildLogs",
+    "inference_benchmarker/engine/hosts/local.py:LocalHost._spawn Popen": "prints to a log of ChildLogs",
     "inference_benchmarker/engine/locust_runtime.py:set_up_logging basicConfig": "logs to standard error, a ChildLog",
     "server_capacity/aiperf/installation.py:_start Popen": "prints to a log of ChildLogs",
     "server_capacity/aiperf/making.py:make_requests Popen": "prints to a log of ChildLogs",
@@ -37,7 +37,7 @@ ALLOWED = {
     "inference_benchmarker/embedded/running.py:start Popen": "prints a traceback of our own code alone",
     # Our processes tell each other what others read only once it was cleaned.
     "inference_benchmarker/cli/measuring.py:main fdopen": "is a pipe to our own process",
-    "inference_benchmarker/engine/primary/__main__.py:Primary._tell write": "is a pipe to our own process",
+    "inference_benchmarker/engine/primary/parent.py:Parent.tell write": "is a pipe to our own process",
     "server_capacity/aiperf/inputs.py:main fdopen": "is a pipe to our own process",
     "server_capacity/keeper/keeping.py:keep write": "is a pipe to our own process",
     "inference_benchmarker/engine/worker/check.py:main replacing": "is redacted, and removed by our own process",
