@@ -143,17 +143,21 @@ def test_no_ranking_contradicts_itself(target: float | None) -> None:
         assert not re.search(r"[ (]-\d", first), first
         assert ("tie" in first.split(":")[0]) == bool(ranked and ranked[0]["tied_with"]), first
         assert (data["exit_code"] == 0) <= all(each["exit_code"] == 0 for each in ranked)
-        for each in ranked:
+        for place, each in enumerate(ranked, 1):
             assert each["ended"] != "early"
-            assert (
-                bool(each["warnings"])
-                == (f"? {each['variant']['instance_type']}:" in text.replace("instance_type=", ""))
-                or not each["warnings"]
-            )
-            assert not (each["confirmed"] == "holds" and "no wave confirmed it" in "".join(each["warnings"]))
-        for one, other in product(ranked, ranked):
-            if one["rank"] < other["rank"] and one["score"] is not None and data["ranked_by"] != "rate":
-                assert one["score"] <= other["score"] or one["tied_with"], (one["score"], other["score"])
+            assert bool(each["warnings"]) == (f"? {each['variant']['instance_type']}: " in text)
+            assert (each["confirmed"] == "holds") == ("confirm" not in "".join(each["warnings"]))
+            for other_place, other in enumerate(ranked, 1):
+                (best, worst), (others_best, others_worst) = (ends(one, data["ranked_by"]) for one in (each, other))
+                apart = worst < others_best or others_worst < best
+                assert apart == (other_place not in each["tied_with"]) or place == other_place
+                assert worst <= others_worst or place >= other_place
+
+
+def ends(one: dict[str, Any], by: str) -> tuple[float, float]:
+    """Both ends of a score, the less the better."""
+    sign = -1.0 if by == "rate" else 1.0
+    return sign * one["score"]["best"], sign * one["score"]["worst"]
 
 
 def test_no_plan_contradicts_itself() -> None:
