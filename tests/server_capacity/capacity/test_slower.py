@@ -22,9 +22,9 @@ LASTING = replace(FOUND, rate=71.0, interval=Interval(68.0, 75.0))
 
 
 def slowed(*, in_users: bool = False) -> Explored:
-    """120/s went well at 10 s, and was over at 90 s."""
+    """120/s went well at 10 s, and was over at 90 s; then 60/s went well."""
     seen = explored()
-    stretches = [_at(0, 10, 120, 0, 3), seen.rows[1].stretch, _at(2, 90, 120, 900, 400)]
+    stretches = [_at(0, 10, 120, 0, 3), _at(1, 90, 120, 900, 400), _at(2, 100, 60, 0, 2)]
     seen.rows = [
         replace(row, counted=replace(row.counted, stretch=stretch))
         for row, stretch in zip(seen.rows, stretches, strict=True)
@@ -57,7 +57,7 @@ def test_both_rates_are_told_and_the_first_is_no_answer(answer: Answer, told: st
     assert "After 10 s at 120/s, 0% over; after 1 min 30 s at 120/s, 90% over." in lines
     assert f"✗ 0 counts for nothing: {SLOWER}." in lines
     assert [row["void"] for row in data["stretches"]] == [SLOWER, "", ""]
-    assert [point["rate"] for point in data["curve"]] == [120]
+    assert [(point["rate"], point["seconds"]) for point in data["curve"]] == [(60, 8), (120, 8)]
     assert (data["rate"], data["exit_code"]) == (answer.rate, 1)
 
 
