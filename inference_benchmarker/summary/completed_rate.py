@@ -24,28 +24,41 @@ class CompletedSpan:
     Shifted by m, so that neither the first answer's delay nor one straggler moves it; by h, so that a jitter of
     less than the gap does not either. A drain that was cut short ends the interval, and it is that much shorter.
     Without T, or a request to count, it is the whole duration.
+
+    ``otherwise``: the interval where no request is in this one, as of few answers that come in bursts, between which it
+    may lie: [l, T + l), l the lower of the two latencies in the middle. A request has it, and is in the interval.
     """
 
     begin_ns: float
     end_ns: float
     seconds: float
+    otherwise: CompletedSpan | None = None
 
     @classmethod
-    def of(cls, median_s: float | None, requests: int, first_abandoned_ns: int | None, window: Window) -> Self:
-        """That of requests with a median latency, of all that were sent, and when the first of them was given up."""
-        if not window.planned_ns or median_s is None:
+    def of(cls, middle_s: Middle | None, requests: int, first_abandoned_ns: int | None, window: Window) -> Self:
+        """That of requests with latencies in the middle, of all that were sent, and when the first was given up."""
+        if not window.planned_ns or middle_s is None:
             return cls(0.0, math.inf, window.duration_ns / NS)
-        median_ns = round(median_s * NS * 2) / 2  # the half of a whole number of ns, which a float of seconds is not
-        begin = median_ns - window.planned_ns / requests / 2
-        end = begin + window.planned_ns
-        if first_abandoned_ns is not None:
-            end = min(end, float(first_abandoned_ns))
-        return cls(begin, end, max(end - begin, 0.0) / NS)
+        lower, median = (
+            round(each * NS * 2) / 2 for each in (middle_s[0], sum(middle_s) / 2)
+        )  # .5 ns are a float, too
+
+        def shifted(begin: float, otherwise: CompletedSpan | None) -> Self:
+            end = begin + (window.planned_ns or 0)
+            if first_abandoned_ns is not None:
+                end = min(end, float(first_abandoned_ns))
+            return cls(begin, end, max(end - begin, 0.0) / NS, otherwise)
+
+        return shifted(median - window.planned_ns / requests / 2, shifted(lower, None))
 
     def holds(self, done: Int64) -> Mask:
         """Which of some instants are in it."""
         inside: Mask = (done >= self.begin_ns) & (done < self.end_ns)
         return inside
+
+
+Middle = tuple[float, float]
+"""The two latencies in the middle, s: twice the same of an odd number of them."""
 
 
 class FirstAbandoned:
@@ -67,14 +80,22 @@ class CompletedGathered:
 
     def __init__(self, span: CompletedSpan, columns: Sequence[str], which: Callable[[Records], Mask]) -> None:
         self.columns = ("done", *columns)
-        self._span, self._which = span, which
-        self.number = 0
+        self._which = which
+        self._spans = [span] if span.otherwise is None else [span, span.otherwise]
+        self._numbers = [0] * len(self._spans)
 
     def add(self, part: Records) -> None:
         """As ``Gatherer`` says."""
-        self.number += int(np.count_nonzero(self._which(part) & self._span.holds(part.int("done"))))
+        which, done = self._which(part), part.int("done")
+        for place, span in enumerate(self._spans):
+            self._numbers[place] += int(np.count_nonzero(which & span.holds(done)))
+
+    @property
+    def span(self) -> CompletedSpan:
+        """The interval: the other one where no request is in the first."""
+        return self._spans[0 if self._numbers[0] else -1]
 
     @property
     def rate(self) -> float:
         """So many a second."""
-        return self.number / self._span.seconds if self._span.seconds else 0.0
+        return self._numbers[self._spans.index(self.span)] / self.span.seconds if self.span.seconds else 0.0

@@ -72,12 +72,8 @@ class Counted:
     @property
     def completed(self) -> float:
         """The completed rate; its span's ends are taken in the middle of what came in their 20 ms."""
-        span, done = self.completed_span, self.counts["ok_at"]
-        if math.isinf(span.end_ns):
-            number = float(done.total)
-        else:
-            number = self._until(done, span.end_ns) - self._until(done, span.begin_ns)
-        return number / span.seconds if span.seconds else 0.0
+        span = self.completed_span
+        return self._done_in(span) / span.seconds if span.seconds else 0.0
 
     @property
     def completed_precision(self) -> float:
@@ -89,7 +85,7 @@ class Counted:
         number = self.completed * span.seconds
         if math.isinf(span.end_ns) or not done.total:
             return 0.0
-        shift = (self._median_s or 0.0) * NS * PRECISION + SLOT_NS
+        shift = max(self._middle_s or (0.0,)) * NS * PRECISION + SLOT_NS
         reach = [(end - shift, end + shift) for end in (span.begin_ns, span.end_ns)]
         at = done.slots * SLOT_NS - self.counts.start_ns
         unsure = sum(done.where((at > low - SLOT_NS) & (at < high)).total for low, high in reach)
@@ -155,13 +151,20 @@ class Counted:
         cut = self.counts["abandoned_at"].slots
         first = int(cut.min()) * SLOT_NS - self.counts.start_ns if len(cut) else None
         over = sum(self.counts.total(name) for name in ("ok", "failed", "abandoned"))
-        return CompletedSpan.of(self._median_s, over, first, self.window)
+        span = CompletedSpan.of(self._middle_s, over, first, self.window)
+        return span if span.otherwise is None or self._done_in(span) else span.otherwise
 
     @cached_property
-    def _median_s(self) -> float | None:
-        """The median latency of the ok requests: where some were abandoned, without their ages."""
+    def _middle_s(self) -> tuple[float, float] | None:
+        """The two latencies in the middle of the ok requests: where some were abandoned, without their ages."""
         ok = of_buckets(less(self.counts["latency"].by_key, self.counts["age"].by_key))
-        return None if ok is None else ok.median
+        return None if ok is None else ok.middle
+
+    def _done_in(self, span: CompletedSpan) -> float:
+        done = self.counts["ok_at"]
+        if math.isinf(span.end_ns):
+            return float(done.total)
+        return self._until(done, span.end_ns) - self._until(done, span.begin_ns)
 
     def _until(self, series: Series, instant_ns: float) -> float:
         """The counts before an instant; of the 20 ms that it is in, so much as has passed of them."""

@@ -57,9 +57,14 @@ class Distribution:
         return float(self.values[rank - 1 if self.ranks is None else np.searchsorted(self.ranks, rank)])
 
     @property
+    def middle(self) -> tuple[float, float]:
+        """The two values in the middle, twice the same of an odd number."""
+        return self.at((self.count + 1) // 2), self.at(self.count // 2 + 1)
+
+    @property
     def median(self) -> float:
         """The middle value, or the mean of the two in the middle."""
-        return (self.at((self.count + 1) // 2) + self.at(self.count // 2 + 1)) / 2
+        return sum(self.middle) / 2
 
     @property
     def minimum(self) -> float:

@@ -94,9 +94,9 @@ class GoodGathered:
         return CompletedGathered(span, limit_columns(self._limits), partial(meets, limits=self._limits))
 
     @property
-    def median_latency_s(self) -> float | None:
-        """That of the good requests; None without any."""
-        return self._latencies.median
+    def middle_latency_s(self) -> tuple[float, float] | None:
+        """The two in the middle of the good requests; None without any."""
+        return self._latencies.middle
 
     def goodput(self, sent: int, completed: CompletedGathered) -> Goodput:
         """The goodput of so many that were sent; ``completed`` are the good ones of their completed rate."""

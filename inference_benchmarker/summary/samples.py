@@ -127,9 +127,9 @@ class TimesGathered:
             self._ages[name].append(sample.ages)
 
     @property
-    def median_latency_s(self) -> float | None:
-        """That of the ok requests; None without any."""
-        return self._measured["latency"].median
+    def middle_latency_s(self) -> tuple[float, float] | None:
+        """The two in the middle of the ok requests; None without any."""
+        return self._measured["latency"].middle
 
     def distributions(self) -> dict[str, Any]:
         """Each by its name; None where there is nothing to measure. The values are let go, and nothing can follow."""

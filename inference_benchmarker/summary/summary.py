@@ -156,12 +156,15 @@ def numbers(facts: WaveFacts) -> Summary:
     gather(records, times, tokens, errors, labels, good, repeats, reasons, late, cut, metrics)
 
     span, good_span = (
-        CompletedSpan.of(median_s, len(records), cut.done_ns, window)
-        for median_s in (times.median_latency_s, None if good is None else good.median_latency_s)
+        CompletedSpan.of(middle_s, len(records), cut.done_ns, window)
+        for middle_s in (times.middle_latency_s, None if good is None else good.middle_latency_s)
     )
     completed, completed_tokens = CompletedGathered(span, ("outcome",), _ok), TokenSums(span)
     completed_good = None if good is None else good.completed(good_span)
     gather(records, completed, completed_tokens if tokens.any else None, completed_good)
+    if completed.span is not span and tokens.any:
+        completed_tokens = TokenSums(completed.span)
+        gather(records, completed_tokens)
     return Summary(
         duration_s=window.duration_ns / NS,
         planned_s=None if window.planned_ns is None else window.planned_ns / NS,
@@ -169,14 +172,14 @@ def numbers(facts: WaveFacts) -> Summary:
         worker_ledgers=facts.ledgers,
         rates=rates_of(facts, late.number, completed.rate),
         **times.distributions(),
-        tokens=tokens.tokens(completed_tokens, span),
+        tokens=tokens.tokens(completed_tokens, completed.span),
         goodput=None if good is None or completed_good is None else good.goodput(facts.ledger.arrivals, completed_good),
         repeats=None if repeats is None else repeats.repeats(),
         labels=() if labels is None else labels.rows(),
         errors=errors.rows(facts.error_texts),
         finish_reasons=reasons.counts(),
         metrics={} if metrics is None else metrics.distributions(),
-        completed_span=span,
+        completed_span=completed.span,
     )
 
 

@@ -66,11 +66,18 @@ class Tally:
     @property
     def median(self) -> float | None:
         """The middle value, or the mean of the two in the middle; None without values."""
+        return None if self.middle is None else sum(self.middle) / 2
+
+    @property
+    def middle(self) -> tuple[float, float] | None:
+        """The two values in the middle, twice the same of an odd number; None without values."""
         if not self.count:
             return None
         if len(self._counts):
-            return self._counted(None).median
-        return float(np.median(self._joined(), overwrite_input=True))
+            return self._counted(None).middle
+        places = (self.count - 1) // 2, self.count // 2
+        lower, upper = np.partition(self._joined(), places)[list(places)].tolist()
+        return lower, upper
 
     def distribution(self, ages: npt.ArrayLike = ()) -> Distribution | None:
         """The distribution of the values, and of ages that are lower bounds; None where there is nothing.

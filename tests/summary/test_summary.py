@@ -662,6 +662,41 @@ def test_a_jitter_below_the_gap_between_arrivals_does_not_move_the_completed_rat
     assert summarise(observe(plan, wavering)).rates.completed == 10
 
 
+def test_answers_in_bursts_between_which_the_interval_lies_are_completed() -> None:
+    """Two bursts, further apart than the load is long; the mean of the two latencies in the middle lies between them."""
+    plan = open_plan("2", "2")
+    done = (2654, 2655, 4787, 4787)
+    records = [r._replace(done=ms * MS, tokens_out=8, chunks=1) for r, ms in zip(on_time(plan), done, strict=True)]
+    found = summarise(observe(plan, records))
+    assert found.rates.completed == 1.0
+    assert found.tokens is not None
+    assert found.tokens.tokens_out_per_s == 8.0
+
+
+FEW = st.lists(st.tuples(st.integers(0, 1999), st.integers(1, 9000)), min_size=1, max_size=12)
+
+
+@given(FEW, st.integers(0, 20_000))
+def test_what_was_answered_completes_at_a_rate_above_0_whatever_all_take_longer(
+    few: list[tuple[int, int]], longer_ms: int
+) -> None:
+    def rate(more_ms: int) -> float:
+        plan = replace(open_plan("1", "2"), workers=1)
+        dues = sorted(few)
+        records = [
+            RequestRecord(place, 0, due * MS, due * MS, (due + takes + more_ms) * MS)
+            for place, (due, takes) in enumerate(dues)
+        ]
+        return summarise(observe(plan, records)).rates.completed
+
+    done = np.array([due + takes for due, takes in few]) * MS
+    begin = float(np.median([takes for _, takes in few])) * MS - 2 * NS / len(few) / 2
+    usual = np.count_nonzero((done >= begin) & (done < begin + 2 * NS)) / 2
+    assert 0 < rate(0) <= len(few) / 2 + 1e-9
+    assert not usual or rate(0) == pytest.approx(usual)
+    assert rate(longer_ms) == pytest.approx(rate(0))
+
+
 def test_a_drain_that_was_cut_short_ends_the_interval_of_the_completed_rate() -> None:
     """A server of 10/s is sent 20/s for 10 s and left to answer until 12 s."""
     plan = open_plan("20", "10")
