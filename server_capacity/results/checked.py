@@ -183,6 +183,8 @@ def _of_target(row: RankedRow, place: int, found: RankingResult) -> Iterator[str
 
 
 def _of_plan(found: PlanResult) -> Iterator[str]:
+    if not found.endpoints and not found.refused:
+        yield "it plans no endpoint, and refuses none"
     for plan in found.endpoints:
         yield from _of_endpoint(plan)
         yield from _of_options(plan, found.spare)

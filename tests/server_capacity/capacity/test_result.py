@@ -17,36 +17,16 @@ from server_capacity.capacity.confirmation import confirm
 from server_capacity.capacity.counting import counted
 from server_capacity.capacity.exploration import Explored, explore
 from server_capacity.capacity.folder import save
-from server_capacity.capacity.question import Question
 from server_capacity.capacity.result import content
 from server_capacity.capacity.text import to_text
 from server_capacity.capacity.warming import warm
 from server_capacity.capacity.waves import Waves
-from server_capacity.search.answer import Answer, Estimate, Interval
-from server_capacity.search.limits import limits_of
-from server_capacity.search.settings import Settings
+from server_capacity.search.answer import Answer
+from tests.explorations import FOUND, LIMITS, explored, question
 from tests.waves import MS, observe, on_time, open_plan, staged
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-LIMITS = limits_of([Slo.parse("p99<100ms")], 0.95)
-FOUND = Answer("found", 18.0, Interval(15.0, 21.0), "p99<100ms", estimates=(Estimate("p99<100ms", 18.0),))
-
-
-def question(**more: Any) -> Question:
-    return Question(open_plan(), LIMITS, Settings(time_s=60.0, **more), 1)
-
-
-def explored(void: str = "") -> Explored:
-    """Two stages and a pause between them, in which every request took 20 ms."""
-    plan = staged("10:2s,0:1s,20:2s")
-    facts = observe(plan, on_time(plan))
-    wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
-    found = Explored(1)
-    stages = counted(wave, LIMITS)
-    found.add(wave, [replace(stage, stretch=replace(stage.stretch, void=void)) for stage in stages])
-    return found
 
 
 @pytest.mark.parametrize(

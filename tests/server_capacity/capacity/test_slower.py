@@ -13,7 +13,7 @@ from server_capacity.results.checked import check_capacity
 from server_capacity.search.answer import Answer, Interval
 from server_capacity.search.slow_down import SLOWER
 from server_capacity.search.stretch import Count, Slice, Stretch
-from tests.server_capacity.capacity.test_result import FOUND, explored, question
+from tests.explorations import FOUND, explored, question
 
 if TYPE_CHECKING:
     from server_capacity.capacity.exploration import Explored

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -29,35 +27,12 @@ from server_capacity.plan.targets import targets_of
 from server_capacity.plan.text import WIDTH, to_text
 from server_capacity.plan.totals import content, total_cost
 from tests.capacities import found
+from tests.plans import FOLDER, case, planned, search
 
-FOLDER = Path("x_capacity")
+if TYPE_CHECKING:
+    from pathlib import Path
+
 RATES = st.floats(0.01, 10_000)
-
-
-def search(low: float = 168.2, endpoint: dict[str, Any] | None = None, **more: Any) -> Measured:
-    """A search whose interval begins at ``low``, of one instance where nothing else is said."""
-    data = found(rate=low * 1.035, interval={"low": low, "high": low * 1.07}, endpoint=endpoint, **more)
-    made = measured(data, str(FOLDER))
-    assert isinstance(made, Measured)
-    return made
-
-
-def case(*searches: Measured, cost: float | None = None, **asked: Any) -> Case:
-    question = Asked((FOLDER,), **asked)
-    money = {"currency": "USD", "month": 0.0, "per_million": 0.0, "price_per_hour": cost, "instance_type": "x"}
-    return Case(
-        question,
-        list(searches) or [search()],
-        demand_of(question, None),
-        lambda count, _: None if cost is None else {**money, "hour": count * cost},
-    )
-
-
-def planned(*searches: Measured, **asked: Any) -> dict[str, Any]:
-    made = endpoint_plan(case(*searches, **asked))
-    assert isinstance(made, dict), made
-    json.dumps(made, allow_nan=False)
-    return made
 
 
 def refusal(*searches: Measured, **asked: Any) -> str:

@@ -14,16 +14,16 @@ from server_capacity.plan import folder as plans
 from server_capacity.plan.totals import content
 from server_capacity.proof import folder as proofs
 from server_capacity.variants import folder as rankings
+from tests.plans import planned
 from tests.proofs import proof, ran
 from tests.rankings import ranked
-from tests.server_capacity.plan.test_plan import planned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 ROWS = ("m5", 300, 0.32), ("c5", 250, 0.204), ("g4", 280, 0.9)
-PLAN = content([planned(target_rps=1000)], [], created="2026-11-23T10:00:00Z", utilisation=0.7, spare=0)
+PLAN = content([planned(target_rps=1000)], [], created="2026-11-23T10:00:00Z", utilisation=0.7, spare=1)
 LIE = "1 instance holds 9999/s"
 
 

@@ -20,9 +20,9 @@ from server_capacity.variants.ranking import ranking
 from server_capacity.variants.row import Aim
 from server_capacity.variants.text import to_text as text_of_ranking
 from tests.capacities import found
+from tests.plans import planned, search
 from tests.proofs import LIMITS, PLANNED, QUESTION, ran
 from tests.rankings import row
-from tests.server_capacity.plan.test_plan import planned, search
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

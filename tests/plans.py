@@ -1,0 +1,41 @@
+"""A plan of one endpoint, from searches that are made up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from server_capacity.plan.asked import Asked
+from server_capacity.plan.content import Case, endpoint_plan
+from server_capacity.plan.demand import demand_of
+from server_capacity.plan.measured import Measured, measured
+from tests.capacities import found
+
+FOLDER = Path("x_capacity")
+
+
+def search(low: float = 168.2, endpoint: dict[str, Any] | None = None, **more: Any) -> Measured:
+    """A search whose interval begins at ``low``, of one instance where nothing else is said."""
+    data = found(rate=low * 1.035, interval={"low": low, "high": low * 1.07}, endpoint=endpoint, **more)
+    made = measured(data, str(FOLDER))
+    assert isinstance(made, Measured)
+    return made
+
+
+def case(*searches: Measured, cost: float | None = None, **asked: Any) -> Case:
+    question = Asked((FOLDER,), **asked)
+    money = {"currency": "USD", "month": 0.0, "per_million": 0.0, "price_per_hour": cost, "instance_type": "x"}
+    return Case(
+        question,
+        list(searches) or [search()],
+        demand_of(question, None),
+        lambda count, _: None if cost is None else {**money, "hour": count * cost},
+    )
+
+
+def planned(*searches: Measured, **asked: Any) -> dict[str, Any]:
+    made = endpoint_plan(case(*searches, **asked))
+    assert isinstance(made, dict), made
+    json.dumps(made, allow_nan=False)
+    return made
