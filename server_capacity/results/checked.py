@@ -117,6 +117,8 @@ def _counts(found: CapacityResult) -> Iterator[str]:
             yield f"stretch {each.number} has {each.answered:,} answers to {each.sent:,} requests"
     rates = [each.rate for each in stretches] + [each.rate for each in found.confirmation or []]
     told = found.at_least.rate if found.at_least else found.rate
+    if not stretches and found.interval is not None:  # it is confirmed at its lower end
+        told = found.interval.low
     if rates and told is not None and told > _OFFERED * max(rates):
         yield f"it tells of {told:g}, and the highest rate that was tried is {max(rates):g}"
     if found.windows is not None and found.windows.kept > found.windows.windows:
