@@ -27,8 +27,14 @@ LONGEST_REQUEST_NS = 600 * NS
 MOST_WAITING = 10_000_000
 """Rows that come so close together that they have to be sorted at once: of 160,000 requests a second in a minute."""
 
+MOST_NEEDLESS = 1_000_000
+"""Rows in a row that are not wanted: after so many, no earlier one is waited for."""
+MOST_NEEDLESS_TOGETHER = 3_000_000
+"""The same, but for some among them that are wanted: of a crowd whose times are whole seconds there is no first one."""
+
 _STREAM = 0x5E71A1
 _FARTHEST_NS = 1 << 62  # 146 years from 1970
+NEVER = 1 << 62
 
 
 class Arrivals(NamedTuple):
@@ -38,14 +44,18 @@ class Arrivals(NamedTuple):
     rows: Int64
 
 
-def in_order(source: Source, seed: int, keep: Callable[[Block, Int64], int]) -> Iterator[Arrivals]:
-    """All arrivals of a recording, in order, many at once; never more rows in memory than come within some minutes.
+def in_order(
+    source: Source, seed: int, keep: Callable[[Block, Int64], int], end: Callable[[Int64], int]
+) -> Iterator[Arrivals]:
+    """The arrivals of a recording, in order, many at once; never more rows in memory than come within some minutes.
 
-    ``keep`` is given every block and its instants, and returns the place of its first row. BenchmarkError with the line
-    of a row whose time cannot be read, or that comes too late to be sorted.
+    ``keep`` is given every block and its instants that are wanted, and returns the place of its first row. ``end`` is
+    given the instants of each block, and returns the one from which on none of a later block is wanted: reading stops
+    when no earlier one can come any more. BenchmarkError with the line of a row whose time cannot be read, or that
+    comes too late to be sorted.
     """
     waiting = _Waiting()
-    latest, number = None, 0
+    latest, number, until, needless, together = None, 0, NEVER, 0, 0
     for block in source.blocks:
         stamps = _instants(source, block)
         latest = _check_order(source, block, stamps, latest)
@@ -54,11 +64,17 @@ def in_order(source: Source, seed: int, keep: Callable[[Block, Int64], int]) -> 
         if block.durations_ns is not None:
             at -= np.array(block.durations_ns, np.int64)
         _check_begin(source, block, at, waiting.given_until)
-        place = keep(block, at)
+        wanted = np.flatnonzero(at < until)
+        place = keep(block, at[wanted])
         number += len(at)
-        waiting.add(Arrivals(at, np.arange(place, place + len(at))))
-        if waiting.rows > MOST_WAITING:
-            raise _too_close(source, block)
+        needless, together = 0 if len(wanted) else needless + len(at), together + len(at) - len(wanted)
+        waiting.add(Arrivals(at[wanted], place + wanted))
+        until = end(at)
+        if until <= latest - begun or needless >= MOST_NEEDLESS:
+            break
+        for rows, most in ((waiting.rows, MOST_WAITING), (together, MOST_NEEDLESS_TOGETHER)):
+            if rows > most:
+                raise _too_close(source, block, most)
         if waiting.worth_sorting:
             yield waiting.before(latest - begun)
     yield waiting.before(None)
@@ -133,9 +149,9 @@ def _check_order(source: Source, block: Block, stamps: Int64, latest: int | None
     return int(before[-1])
 
 
-def _too_close(source: Source, block: Block) -> BenchmarkError:
+def _too_close(source: Source, block: Block, most: int) -> BenchmarkError:
     return BenchmarkError(
-        f"{source.where(block.lines[-1])}: more than {MOST_WAITING:,} rows lie within a minute of each other, more "
+        f"{source.where(block.lines[-1])}: more than {most:,} rows lie within a minute of each other, more "
         f"than a wave sends. The times were read from the column {source.column}.",
         "Name another column with --replay-column, or cut the file.",
     )

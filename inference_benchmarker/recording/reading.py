@@ -20,7 +20,7 @@ import numpy as np
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.replay import Recording, ReplayWindow, clock_text
 from inference_benchmarker.recording.formats import opened_source
-from inference_benchmarker.recording.order import Arrivals, in_order
+from inference_benchmarker.recording.order import NEVER, Arrivals, in_order
 from inference_benchmarker.recording.rows import PLACES, RowWriter
 from inference_benchmarker.recording.schedule import RecordedSchedule
 from inference_benchmarker.units import MAX_SECONDS, NS
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 DUES = "dues.bin"
 LEAST_LENGTH_NS = NS // 1000
-_NEVER = 1 << 62
 _PREFIX = ".replay_"
 _JUST_MADE_S = 10.0  # a folder that is younger may not be locked yet
 
@@ -152,6 +151,25 @@ class _Kept:
             ) from None
 
 
+class _First:
+    """The last of so many instants that are the earliest so far: none that comes later and is not before it is one."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._held = np.zeros(0, np.int64)
+        self._new: list[Int64] = []
+        self._last = NEVER
+
+    def add(self, at: Int64) -> int:
+        """The last one, with some more instants. They are looked through when they have doubled: rarely."""
+        self._new.append(at[at < self._last])
+        if sum(map(len, self._new)) >= self._number:
+            self._held = np.concatenate([self._held, *self._new])
+            self._held = np.partition(self._held, self._number - 1)[: self._number]
+            self._new, self._last = [], int(self._held.max())
+        return self._last
+
+
 class Part:
     """The part of a recording that is sent, and what is learned of it as it is read."""
 
@@ -161,12 +179,13 @@ class Part:
         self._bounds: tuple[int, int] | None = None
         self._next: int | None = None  # the first one after the number that was asked for
         self._seen = [0, 0]
+        self._first = None if num_requests is None else _First(num_requests + 1)
         self._second = [0, 0]  # the last one that was counted, and the arrivals in it
         self.rows = self.first = self.last = self.peak = 0
 
     def read(self, seed: int, keep: Callable[[Block, bool], int]) -> Iterator[Arrivals]:
         """Its arrivals, in order."""
-        for found in in_order(self._source, seed, lambda block, at: keep(block, self._wanted(at))):
+        for found in in_order(self._source, seed, lambda block, at: keep(block, self._wanted(at)), self._until):
             if not len(found.at):
                 continue
             arrivals = self._cut(found)
@@ -221,14 +240,23 @@ class Part:
 
     def _wanted(self, at: Int64) -> bool:
         """Tells whether any of a block's rows may be in the part; as long as nothing is known of it, all may be."""
-        return self._bounds is None or (int(at.max()) >= self._bounds[0] and int(at.min()) < self._bounds[1])
+        if self._bounds is None or not len(at):
+            return len(at) > 0
+        return int(at.max()) >= self._bounds[0] and int(at.min()) < self._bounds[1]
+
+    def _until(self, at: Int64) -> int:
+        """The instant from which on no row is in the part that comes after a block with these instants."""
+        begin, end = self._bounds or (-NEVER, NEVER)
+        if self._first is None or (self._replay.window and self._bounds is None):
+            return end
+        return min(end, self._first.add(at[at >= begin]))
 
     def _cut(self, found: Arrivals) -> Arrivals:
         if self._bounds is None:
             self._seen[0] = first = int(found.at[0])
             window = self._replay.window
             zone = self._source.clock.zone
-            self._bounds = ReplayWindow.parse(window).bounds(first, zone) if window else (first, _NEVER)
+            self._bounds = ReplayWindow.parse(window).bounds(first, zone) if window else (first, NEVER)
         self._seen[1] = int(found.at[-1])
         begin, end = np.searchsorted(found.at, self._bounds).tolist()
         if self._most is not None and self.rows + end - begin > self._most:

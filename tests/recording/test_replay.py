@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -252,10 +252,43 @@ def test_more_rows_within_a_minute_than_a_wave_sends_are_refused_before_they_fil
     monkeypatch.setattr("inference_benchmarker.recording.order.MOST_WAITING", 3_000)
     equal = csv_of(tmp_path / "equal.csv", [1_700_000_000] * 9_000)
     with pytest.raises(BenchmarkError, match=r"line 4,097: more than 3,000 rows lie within a minute.*column timestamp"):
-        taken(equal, number=10)
+        taken(equal)
     assert not list(tmp_path.glob(".replay_*"))
     spread = csv_of(tmp_path / "spread.csv", [1_700_000_000 + number for number in range(9_000)])
     assert len(dues_of(taken(spread))) == 9_000
+
+
+@pytest.mark.parametrize(
+    ("each", "more", "told"),
+    [
+        ("1700000000.25", {"number": 10}, None),  # one instant: the first rows are the first
+        ("1700000000", {"number": 10}, "line 16,385: more than 14,000 rows lie within a minute"),  # spread over a second
+        ("1700000100.5", {"window": "+0..+1s"}, None),
+    ],
+)
+def test_reading_stops_or_refuses_when_no_row_that_is_wanted_can_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each: str, more: dict[str, Any], told: str | None
+) -> None:
+    """The rows of a crowd end with one whose time nobody can read: it is not reached."""
+    monkeypatch.setattr("inference_benchmarker.recording.order.MOST_NEEDLESS", 8_000 if told is None else 14_000)
+    monkeypatch.setattr("inference_benchmarker.recording.order.MOST_NEEDLESS_TOGETHER", 14_000)
+    crowd = csv_of(tmp_path / "a.csv", [*["1700000000.125"] * 12, *[each] * 40_000, "never"])
+    if told is None:
+        assert rows_of(taken(crowd, **more))[9]["number"] == 9
+    else:
+        with pytest.raises(BenchmarkError, match=told):
+            taken(csv_of(tmp_path / "b.csv", [*[each] * 40_000, "never"]), **more)
+
+
+@given(times, st.integers(1, 70))
+@settings(max_examples=40)
+def test_the_first_rows_are_those_of_the_whole_recording(
+    tmp_path_factory: pytest.TempPathFactory, recorded: list[Decimal], number: int
+) -> None:
+    file = csv_of(tmp_path_factory.mktemp("replay") / "a.csv", [*(f"{each:.3f}" for each in recorded)] * 60)
+    whole, part = taken(file), taken(file, number=number)
+    assert dues_of(part) == dues_of(whole)[:number]
+    assert rows_of(part) == rows_of(whole)[:number]
 
 
 READING = """
