@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.files import read_given
-from inference_benchmarker.units import MIB
+from inference_benchmarker.toml_text import read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -49,7 +47,7 @@ def with_config(options: dict[str, Any], flags: Mapping[str, Flag]) -> tuple[dic
 def read_config(path: Path, flags: Mapping[str, Flag]) -> tuple[dict[str, Any], list[str]]:
     """The flags of a TOML file as text, and what is wrong with them."""
     try:
-        data = tomllib.loads(read_given(path, MIB).decode())
+        data = read_toml(path)
     except (OSError, ValueError, RecursionError) as error:
         return {}, [f"--config {path}: cannot be read ({getattr(error, 'strerror', None) or error})."]
     values: dict[str, Any] = {}

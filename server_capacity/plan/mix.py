@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from inference_benchmarker.files import read_given
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.typed import MOST_FLOAT
+from inference_benchmarker.toml_text import read_toml
 from inference_benchmarker.units import MIB
 from server_capacity.plan.asked import parse_growth
 
@@ -34,8 +34,7 @@ def read_mix(path: Path, usual: Asked) -> list[Asked]:
     One BenchmarkError names everything that is wrong with it.
     """
     try:
-        text = read_given(path, MIB).decode()
-        data = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        data = read_toml(path) if path.suffix == ".toml" else json.loads(read_given(path, MIB).decode())
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or error
         raise BenchmarkError(f"--mix {path}: cannot be read ({reason}).", _EXPECTED) from None
