@@ -53,6 +53,11 @@ def is_file(path: Path, inside: Path | None = None) -> bool:
     return _is(stat.S_ISREG, path, inside)
 
 
+def is_there(path: Path) -> bool:
+    """Tells whether there is anything, of whatever kind: a link is there itself. PermissionError as of ``is_file``."""
+    return _is(lambda _: True, path, None)
+
+
 def is_folder(path: Path, inside: Path | None = None) -> bool:
     """Tells whether it is a folder; a link to one is not. PermissionError as of ``is_file``."""
     return _is(stat.S_ISDIR, path, inside)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.digest import KEY, require_digest
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import is_file, replace_file
+from inference_benchmarker.files import is_file, is_there, replace_file
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_with_digest
 from inference_benchmarker.wave.built_on import KEY as BUILT_ON
 from inference_benchmarker.wave.built_on import built_on, require_built_on
@@ -43,8 +43,8 @@ class Stored:
             self.write(folder, data)
 
     def is_in(self, folder: Path) -> bool:
-        """Tells whether the folder holds one that was written."""
-        return is_file(folder / self.file)
+        """Tells whether the folder holds one that was written; reading tells where that is no file any more."""
+        return is_there(folder / self.file)
 
     def load(self, folder: Path) -> tuple[dict[str, Any], str]:
         """The content of the JSON file, checked whole, and its text; BenchmarkError for what is none."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.digest import require_digest
 from inference_benchmarker.errors import BenchmarkError, refuse
-from inference_benchmarker.files import is_file
+from inference_benchmarker.files import is_there
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_with_digest
 from inference_benchmarker.plan.slo import MaxRegression
 from inference_benchmarker.typed import require
@@ -123,7 +123,7 @@ class Experiment:
 
 def is_ab(folder: Path) -> bool:
     """Tells whether a folder is one of A and B."""
-    return is_file(folder / FILE)
+    return is_there(folder / FILE)
 
 
 def load(folder: Path) -> Experiment:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import kind_of
+from inference_benchmarker.files import is_there
 from inference_benchmarker.json_file import read_json
 from inference_benchmarker.text import one_line
 from inference_benchmarker.wording import duration_text, length_text, supported
@@ -60,7 +60,7 @@ class Capacity:
 
 def is_capacity(path: Path) -> bool:
     """Tells whether a folder holds the answer of a search."""
-    return kind_of(path / CAPACITY_FILE) == "file"
+    return is_there(path / CAPACITY_FILE)
 
 
 def read_capacities(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +19,16 @@ OWNER_ONLY = 0o700
 
 _OF_THE_ORIGINAL = ("find_rps.log", "wave_window.txt", "requests_fired", "locust_logs", "aiperf/args.json")
 """The files and folders that only the original tool leaves; what both leave tells nothing."""
+
+_ANSWERS = {
+    "capacity": ("search", "capacity.json"),
+    "ranking": ("ranking", "ranking.json"),
+    "proof": ("proof", "proof.json"),
+    "plan": ("plan", "fleet_plan.json"),
+    "ab": ("comparison", "ab.json"),
+}
+"""The folders of answers by the end of their names: of what they are, and the file that is written last."""
+_ANSWER_OF = re.compile(rf"\d{{8}}.*_(?P<kind>{'|'.join(_ANSWERS)})(?:-\d+)?", re.ASCII)
 
 ORIGIN = "is a run of the original InferenceBenchmarker: it has no plan.json and no record of each request."
 _SEND_AGAIN = (
@@ -52,11 +63,16 @@ class RunDir:
             with suppress(FileNotFoundError, NotADirectoryError):
                 run_dir.plan.lstat()
                 raise cannot_read(run_dir.plan, "is no regular file")
+            cut = _cut_off(path)
             if runs := [each for each in folders_in(path) if is_file(cls(each).plan)]:
+                if cut is not None:
+                    raise BenchmarkError(f"{path}: {cut}", f"`benchmark report` tells each of its waves: {runs[-1]}.")
                 number = "a run" if len(runs) == 1 else f"{len(runs)} runs"
                 raise BenchmarkError(f"{path}: is a directory of {number}.", f"Give one: {runs[-1]}.")
             if run_dir.is_of_the_original:
                 raise of_the_original(path)
+            if cut is not None and kind_of(path) == "folder":
+                raise BenchmarkError(f"{path}: {cut}", "Nothing was measured that could be told: start it again.")
             absent = "is no directory" if kind_of(path) else "does not exist"
             what = "is not a run directory (it has no plan.json)" if kind_of(path) == "folder" else absent
         except PermissionError:
@@ -172,6 +188,15 @@ class RunDir:
     def worker_log(self, number: int) -> Path:
         """The output of a worker process, with what the user's code printed in it."""
         return self.logs / f"worker_{number}.log"
+
+
+def _cut_off(path: Path) -> str | None:
+    """The clause on a folder whose command was ended before it stored its answer; None for one of another name."""
+    name = _ANSWER_OF.fullmatch(path.absolute().name)
+    if name is None:
+        return None
+    what, file = _ANSWERS[name["kind"]]
+    return f"is the folder of a {what} that was ended before it stored its answer (it has no {file})."
 
 
 def make_stamped_folder(parent: Path, kind: str) -> Path:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import is_file, replace_file
+from inference_benchmarker.files import replace_file
 from inference_benchmarker.json_file import UNREADABLE, foreign
 from inference_benchmarker.typed import require
 from inference_benchmarker.wave.built_on import not_there
@@ -32,7 +32,6 @@ KIND = "plan"
 FILE = "fleet_plan.json"
 _STORED = Stored(FILE, "fleet_plan.txt", to_text, check_plan)
 load, read, is_plan = _STORED.load, _STORED.read, _STORED.is_in
-_RANKING = "ranking.json"
 
 
 def read_search(folder: Path, instances: int | None, instance_type: str) -> Measured | str:
@@ -40,7 +39,7 @@ def read_search(folder: Path, instances: int | None, instance_type: str) -> Meas
 
     ``instances`` of ``instance_type`` were measured, where they are given.
     """
-    best = _best_of(folder) if is_file(folder / _RANKING) else _Best(folder)
+    best = _best_of(folder) if ranking_folder.is_ranking(folder) else _Best(folder)
     folder = best.folder
     if not capacity_folder.is_capacity(folder):
         raise BenchmarkError(
@@ -84,7 +83,7 @@ def _best_of(folder: Path) -> _Best:
         tied = tuple(label_of(data["rows"][place - 1]["variant"]) for place in row.get("tied_with") or [])
         return _Best(folder / name, variant, tied, None if row.get("price") is None else _ranked_price(row["price"]))
     except UNREADABLE as error:
-        raise foreign(folder / _RANKING, error) from None
+        raise foreign(folder / ranking_folder.FILE, error) from None
 
 
 def _ranked_price(told: Mapping[str, Any]) -> Price:

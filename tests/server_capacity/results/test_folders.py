@@ -1,0 +1,57 @@
+"""What `report` says of a folder whose answer is not there, or is no file."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from inference_benchmarker.cli import report
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.wave.run_dir import RunDir
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+FILES = {
+    "capacity": "capacity.json",
+    "ranking": "ranking.json",
+    "proof": "proof.json",
+    "plan": "fleet_plan.json",
+    "ab": "ab.json",
+}
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (os.mkfifo, "is a named pipe, not a file"),
+        (os.mkdir, "is a directory, not a file"),
+        (lambda path: path.symlink_to("elsewhere.json"), "symbolic link"),
+    ],
+)
+@pytest.mark.parametrize("kind", FILES)
+def test_an_answer_that_is_no_file_is_named(tmp_path: Path, kind: str, make: Callable[[Path], None], told: str) -> None:
+    folder = tmp_path / f"20261123T100000Z_{kind}"
+    folder.mkdir()
+    make(folder / FILES[kind])
+    with pytest.raises(BenchmarkError, match=rf"{FILES[kind]}.*{told}"):
+        report.run([str(folder)])
+
+
+@pytest.mark.parametrize("waves", [0, 2])
+@pytest.mark.parametrize("kind", FILES)
+def test_a_folder_whose_command_was_killed_is_named(tmp_path: Path, kind: str, waves: int) -> None:
+    folder = tmp_path / f"20261123T100000Z_{kind}-2"
+    folder.mkdir()
+    for number in range(waves):
+        run_dir = RunDir(folder / f"20261123T10000{number}Z_benchmark")
+        run_dir.path.mkdir()
+        run_dir.plan.write_text("{}")
+    told = rf"that was ended before it stored its answer \(it has no {FILES[kind]}\)"
+    with pytest.raises(BenchmarkError, match=told) as error:
+        report.run([str(folder)])
+    assert ("start it again" in str(error.value)) == (not waves)
+    assert ("20261123T100001Z_benchmark" in str(error.value)) == (waves > 0)
