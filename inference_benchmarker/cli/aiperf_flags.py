@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.cli.flags import Flag, read_flags
+from inference_benchmarker.cli.flags import Flag, parse_number, read_flags
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.packaged import demo_tokenizer
 from inference_benchmarker.url import url_problem
@@ -22,10 +22,7 @@ _OF_THE_WAVE = ("slo", "calibrate", "sample_client_hw", "ui")
 
 
 def _pause(flag: str, text: str) -> float:
-    try:
-        pause_s = float(text)
-    except ValueError:
-        pause_s = -1.0
+    pause_s = parse_number(flag, text)
     if not 0 <= pause_s <= MOST_PAUSE_S:
         raise BenchmarkError(f"{flag} must be from 0 to {MOST_PAUSE_S:,} seconds, not {text!r}.")
     return pause_s

@@ -62,7 +62,7 @@ _DEMO = {"slo": ["p99<100ms"], "time": "60"}
 def _workers(flag: str, text: str) -> int | str:
     if text.strip() == AUTO:
         return AUTO
-    if not text.strip().isdecimal():
+    if not (text.isascii() and text.strip().isdecimal()):
         raise BenchmarkError(f"{flag} must be a whole number or auto, not {text[:100]!r}.")
     return int(text)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.errors import Problem
 
 
+_MOST_DIGITS = 30  # before the point, or noughts after it
 _SECONDS = "S"  # how the value of a flag is called that is a duration
 _DURATION = re.compile(rf"\s*(?P<value>\d{{1,20}}(?:\.\d{{1,20}})?)\s*(?P<unit>{'|'.join(SECONDS)})\s*")
 _SIZE = re.compile(rf"\s*(?P<value>\d{{1,20}}(?:\.\d{{1,20}})?)\s*(?P<unit>{'|'.join(BYTES)})?\s*", re.IGNORECASE)
@@ -155,12 +156,15 @@ def parse_path(flag: str, text: str) -> Path:
 
 
 def parse_decimal(flag: str, text: str) -> Decimal:
-    """An exact decimal from a flag's text; NaN and infinity are refused, 1,000 and 1_000 too."""
+    """An exact decimal from a flag's text; NaN and infinity are refused, 1,000 and 1_000 too.
+
+    So are numbers that no float holds, and whose exact fraction would fill the memory.
+    """
     try:
         value = Decimal(text.strip())
     except InvalidOperation:
         value = Decimal("NaN")
-    if not value.is_finite() or not text.isascii() or "_" in text:
+    if not value.is_finite() or not text.isascii() or "_" in text or (value and abs(value.adjusted()) > _MOST_DIGITS):
         raise BenchmarkError(f"{flag} must be a number, not {_shortened(text)}.")
     return value
 

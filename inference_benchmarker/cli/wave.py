@@ -15,6 +15,7 @@ from inference_benchmarker.cli.demo import ADDRESS_DEFAULTS, MODEL_DEFAULTS, fil
 from inference_benchmarker.cli.embedded import embedded_endpoint
 from inference_benchmarker.cli.export_flags import exports_of
 from inference_benchmarker.cli.exporting import exporting
+from inference_benchmarker.cli.flags import read_flags
 from inference_benchmarker.cli.former_flags import in_todays_words
 from inference_benchmarker.cli.server_metrics import beside, follower_of, print_with_metrics, say_warnings, sources_of
 from inference_benchmarker.cli.terminal import at_the_keys, has_terminal, how_far, live_view, passing, print_wave, say
@@ -126,6 +127,7 @@ def _understood(parser: Parser, arguments: list[str]) -> tuple[WavePlan, AiperfO
         problems.append("--interactive needs a terminal to show the wave on and to press keys at; there is none.")
     aiperf = take_aiperf(options, problems, os.environ)
     exports = exports_of(options, problems)
+    options |= read_flags(WAVE_FLAGS["server metrics"], options, problems).values
     plan = make_plan(options, problems, endpoint_needed=aiperf is None or not aiperf.stands_alone)
     if described is not None and not options["quiet"]:
         _say_what_is_sent(described, chosen)

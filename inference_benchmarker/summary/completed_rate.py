@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,7 +35,9 @@ class CompletedSpan:
     otherwise: CompletedSpan | None = None
 
     @classmethod
-    def of(cls, middle_s: Middle | None, requests: int, first_abandoned_ns: int | None, window: Window) -> Self:
+    def of(
+        cls, middle_s: Middle | None, requests: int, first_abandoned_ns: int | None, window: Window
+    ) -> CompletedSpan:
         """That of requests with latencies in the middle, of all that were sent, and when the first was given up."""
         if not window.planned_ns or middle_s is None:
             return cls(0.0, math.inf, window.duration_ns / NS)
@@ -43,7 +45,7 @@ class CompletedSpan:
             round(each * NS * 2) / 2 for each in (middle_s[0], sum(middle_s) / 2)
         )  # .5 ns are a float, too
 
-        def shifted(begin: float, otherwise: CompletedSpan | None) -> Self:
+        def shifted(begin: float, otherwise: CompletedSpan | None) -> CompletedSpan:
             end = begin + (window.planned_ns or 0)
             if first_abandoned_ns is not None:
                 end = min(end, float(first_abandoned_ns))

@@ -10,8 +10,8 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.files import read_given
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.stage import Stage
-from inference_benchmarker.typed import MOST_FLOAT
 from inference_benchmarker.toml_text import read_toml
+from inference_benchmarker.typed import MOST_FLOAT
 from inference_benchmarker.units import MIB
 from server_capacity.plan.asked import parse_growth
 

@@ -128,8 +128,7 @@ def _counts(found: CapacityResult) -> Iterator[str]:
 def _kept_nowhere(found: CapacityResult) -> Iterator[str]:
     """A limit that most requests of every stretch were over is kept at no rate.
 
-    A share nearer to what is allowed tells nothing: an answer may lie between rates, and a short stretch has few
-    requests.
+    A share nearer to what is allowed tells nothing: an answer may lie between rates, and a stretch may be short.
     """
     if found.outcome not in ("found", "at_least"):
         return

@@ -262,7 +262,11 @@ def test_more_rows_within_a_minute_than_a_wave_sends_are_refused_before_they_fil
     ("each", "more", "told"),
     [
         ("1700000000.25", {"number": 10}, None),  # one instant: the first rows are the first
-        ("1700000000", {"number": 10}, "line 16,385: more than 14,000 rows lie within a minute"),  # spread over a second
+        (
+            "1700000000",
+            {"number": 10},
+            "line 16,385: more than 14,000 rows lie within a minute",
+        ),  # spread over a second
         ("1700000100.5", {"window": "+0..+1s"}, None),
     ],
 )

@@ -663,7 +663,7 @@ def test_a_jitter_below_the_gap_between_arrivals_does_not_move_the_completed_rat
 
 
 def test_answers_in_bursts_between_which_the_interval_lies_are_completed() -> None:
-    """Two bursts, further apart than the load is long; the mean of the two middle latencies lies between them."""
+    """Two bursts, further apart than the load is long: the mean of the latencies in the middle is between them."""
     plan = open_plan("2", "2")
     done = (2654, 2655, 4787, 4787)
     records = [r._replace(done=ms * MS, tokens_out=8, chunks=1) for r, ms in zip(on_time(plan), done, strict=True)]
