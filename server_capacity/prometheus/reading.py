@@ -6,6 +6,7 @@ no request is missed. With a warm-up, what it gained since that round is taken o
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -117,10 +118,11 @@ def _broken(wanted: Wanted, history: History) -> str | None:
 
 
 def _row(blank: ServerMetric, found: Found, window: Window, broken: str | None) -> ServerMetric:
-    missing = all(value is None for value in found.values.values())
+    values = {name: value if value is None or math.isfinite(value) else None for name, value in found.values.items()}
+    missing = all(value is None for value in values.values())
     return replace(
         blank,
-        statistics=found.values,
+        statistics=values,
         start=found.start,
         end=found.end,
         complete=window.complete and not missing,

@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from inference_benchmarker.errors import BenchmarkError
@@ -606,6 +606,7 @@ HUGE = [1e308, -1e308, 1.7e308, 1e200, 1e100, -1e100, 5e-324, math.inf, -math.in
 
 
 @given(st.lists(st.tuples(*[st.sampled_from(HUGE)] * 4), min_size=4, max_size=4))
+@example([(1e308,) * 4, (1e308,) * 4, (1e308, 1e308, -1e100, 1e100), (1e308, 1e308, 5e-324, -1e100)])
 def test_no_value_of_a_page_leads_beyond_what_can_be_stored(values: list[tuple[float, ...]]) -> None:
     pages: dict[float, str | None] = {
         100.0 + at: (
