@@ -77,7 +77,8 @@ def _measure(job: dict[str, Any], tell_result: Callable[[dict[str, Any]], None])
             for place, question in enumerate(questions):
                 own = folder if place == 0 else make_folder(question)
                 plan = replace(question.plan, endpoint_name=first.plan.endpoint_name)
-                told = _searched(replace(question, plan=plan, endpoint=first.endpoint), options, own, tell)
+                asked = replace(question, plan=plan, endpoint=first.endpoint, lost=first.lost)
+                told = _searched(asked, options, own, tell)
                 places.remove(place)
                 tell_result({"place": place, **told})
                 if told.get("interrupted"):

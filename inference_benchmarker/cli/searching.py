@@ -61,7 +61,8 @@ def served(
         plan = replace(question.plan, endpoint_name=made.name)
         check_one(plan)
         tell(f"{made.name} is there, after {made.seconds:.0f} s, and has answered a request.")
-        yield replace(question, plan=plan, endpoint={"arguments": dict(known), "seconds_to_create": made.seconds})
+        endpoint = {"arguments": dict(known), "seconds_to_create": made.seconds}
+        yield replace(question, plan=plan, endpoint=endpoint, lost=made.lost)
 
 
 def check_one(plan: WavePlan) -> None:

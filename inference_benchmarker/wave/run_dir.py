@@ -64,7 +64,8 @@ class RunDir:
                 run_dir.plan.lstat()
                 raise cannot_read(run_dir.plan, "is no regular file")
             cut = _cut_off(path)
-            if runs := [each for each in folders_in(path) if is_file(cls(each).plan)]:
+            sides = [*folders_in(path / "A"), *folders_in(path / "B")] if cut else []
+            if runs := [each for each in [*folders_in(path), *sides] if is_file(cls(each).plan)]:
                 if cut is not None:
                     raise BenchmarkError(f"{path}: {cut}", f"`benchmark report` tells each of its waves: {runs[-1]}.")
                 number = "a run" if len(runs) == 1 else f"{len(runs)} runs"

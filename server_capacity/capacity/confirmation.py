@@ -108,7 +108,7 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: Explored
     judged = tuple(judge(limit, *totals(stage, place), _spread(answer, limit)) for place, limit in limits)
     judged += judged_users(question, stage)
     held_though_late = wave.verdict.valid and late_alone(question, wave) and set(judged) == {"holds"}
-    why = "" if held_though_late else spoilt(question, wave)
+    why = question.lost() or ("" if held_though_late else spoilt(question, wave))
     return Confirmed(wave, stage, judged, why, soak=question.soak_s is not None)
 
 

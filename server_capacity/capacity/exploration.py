@@ -143,14 +143,15 @@ def explore(question: Question, waves: Waves) -> Explored:
             found.failures.append(f"{EARLY}{error}")
             return found
         stages = [pilot.named(each) for each in counted(wave, question.limits, question.user_limits)]
-        if wave.lost_workers and not wave.primary_lost:
-            stages = [_spoilt(each) for each in stages]
+        lost = question.lost()
+        if lost or (wave.lost_workers and not wave.primary_lost):
+            stages = [_spoilt(each, lost or f"{CLIENT}: a worker was lost in this wave") for each in stages]
         found.add(wave, stages)
         found.leave_out_warm_up()
         found.leave_out_slow_down(question)
         found.queueing = queueing(wave, stages) or found.queueing
         found.interrupted = wave.interrupted
-        if broken := broken_off(wave):
+        if broken := lost or broken_off(wave):
             found.failures.append(f"{EARLY}{broken}.")
             found.client_limit = f"{CLIENT}: {broken}"
             return found
@@ -171,9 +172,9 @@ def broken_off(wave: Wave) -> str:
     return next((each.measured for each in findings), "")
 
 
-def _spoilt(stage: Counted) -> Counted:
-    """Nobody knows from when on a worker that was lost sent nothing: the rate was another one than was meant."""
-    return replace(stage, stretch=replace(stage.stretch, void=f"{CLIENT}: a worker was lost in this wave"))
+def _spoilt(stage: Counted, why: str) -> Counted:
+    """Nobody knows from when on a worker that was lost sent nothing, or an endpoint that was lost answered nothing."""
+    return replace(stage, stretch=replace(stage.stretch, void=why))
 
 
 def shifted(stretch: Stretch, number: int, start_s: float) -> Stretch:

@@ -14,7 +14,7 @@ from server_capacity.search.limits import user_limits_of
 from server_capacity.search.settings import LONGEST_TIME_S, USUAL_TIME_S
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from inference_benchmarker.engine.pilot import Order
@@ -40,7 +40,7 @@ class Question:
     ``most_workers``: as many may be taken where the client is the limit. ``soak_s``: seconds for which the interval's
     lower end is confirmed, None for a usual confirmation. ``warm``: every payload is sent once before the search.
     ``in_users``: rates are numbers of users of a closed loop, who ``think`` (None: not at all). ``endpoint``: the
-    object of that name in capacity.json.
+    object of that name in capacity.json. ``lost`` tells why an endpoint that was made for it is there no more.
     """
 
     plan: WavePlan
@@ -52,6 +52,7 @@ class Question:
     in_users: bool = False
     think: Think | None = None
     endpoint: Mapping[str, Any] | None = None
+    lost: Callable[[], str] = str
 
     def exploration(self, rate: float, workers: int, folder: Path) -> WavePlan:
         """The plan of an adaptive wave that begins at a rate; its limits are the search's, so it has none itself."""

@@ -21,6 +21,7 @@ from server_capacity.capacity.server_side import waited
 from server_capacity.capacity.user_limits import users_estimates
 from server_capacity.capacity.warming import warm
 from server_capacity.capacity.windows import soak_of, windows_foretold, windows_of
+from server_capacity.results.standing import EARLY
 from server_capacity.twin.block import refused
 
 if TYPE_CHECKING:
@@ -107,6 +108,9 @@ def _confirmed(
             break
         confirmed.append(wave)
         explored.interrupted = wave.wave.interrupted
+        if lost := question.lost():
+            explored.failures.append(f"{EARLY}{lost}.")
+            break
         if wave.judgement != "fails":
             continue
         explored.add(wave.wave, [wave.stage])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
 import subprocess
 import sys
@@ -32,6 +33,7 @@ LAST_ATTEMPT_S = 60.0
 LONGEST_REMOVAL_S = REMOVAL_S + BUSY_S + LAST_ATTEMPT_S
 """So long the keeper of an endpoint is waited for."""
 
+LOST = "the process that keeps the endpoint for this search ended, and the endpoint was removed"
 _ENDED = "The keeper, which would put everything back, has ended."
 
 
@@ -45,6 +47,12 @@ class MadeEndpoint:
     name: str
     arguments: dict[str, Any]
     seconds: float
+    _heard: socket.socket
+
+    def lost(self) -> str:
+        """Tells why it is there no more, or will not be for long, though it is needed; empty where it is."""
+        ready, _, _ = select.select([self._heard], [], [], 0)  # while it is needed nothing else is said of it
+        return LOST if ready else ""
 
 
 class Keeper:
@@ -107,7 +115,7 @@ class Keeper:
                 with theirs:
                     order = {"factories_file": str(factories_file.resolve()), "arguments": dict(arguments), "run": run}
                     self._order({**order, "settings": dict(settings)}, theirs)
-                made = self._made(heard, dict(arguments))
+                made = self._made(ours, heard, dict(arguments))
                 yield made
             finally:
                 if made is not None:
@@ -125,12 +133,12 @@ class Keeper:
             self._is_left = True
             raise
 
-    def _made(self, heard: BinaryIO, arguments: dict[str, Any]) -> MadeEndpoint:
+    def _made(self, ours: socket.socket, heard: BinaryIO, arguments: dict[str, Any]) -> MadeEndpoint:
         for event in self._events(heard):
             if "failed" in event:
                 raise BenchmarkError(event["failed"], event["hint"])
             if "made" in event:
-                return MadeEndpoint(event["made"], arguments, event["seconds"])
+                return MadeEndpoint(event["made"], arguments, event["seconds"], ours)
         raise BenchmarkError(_ENDED, "Try again.")
 
     def _events(self, heard: BinaryIO) -> Iterator[dict[str, Any]]:

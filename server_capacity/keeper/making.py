@@ -86,7 +86,8 @@ class Making(threading.Thread):
             stack.callback(self._kill, maker)
             held = {"folder": str(self._cleanup.folder), "lock": self._cleanup.lock, "mark": self._mark}
             job = {**self._order, **held}
-            ours.sendall(json.dumps(job).encode() + b"\n")
+            with suppress(OSError):  # of a process that has ended already is told when it is listened to
+                ours.sendall(json.dumps(job).encode() + b"\n")
             if self._listen(ours):
                 put_back(self._cleanup, of=self._numbers[1:], say=self._progress)
                 _say(ours, over=True)

@@ -59,7 +59,7 @@ def judged(question: Question, planned: Planned, wave: Wave) -> Proven:
     judgements += judged_users(question, stage)
     held_though_late = late_alone(question, wave) and not backlog and set(judgements) == {"holds"}
     dropped_by_server = backlog and wave.verdict.limited_by == "server"  # what the client dropped is the backlog
-    why = "" if held_though_late or dropped_by_server else spoilt(question, wave)
+    why = question.lost() or ("" if held_though_late or dropped_by_server else spoilt(question, wave))
     disturbed = disturbances([wave])
     of_server = disturbed[0].reason if disturbed and not why else ""
     confirmed = Confirmed(wave, stage, judgements, why or of_server, by_server=bool(of_server))

@@ -68,6 +68,11 @@ class Stretch:
         return sum(part.spent_s for part in self.slices) / answered if answered else 0.0
 
     @property
+    def tells(self) -> bool:
+        """Tells whether it counts: something was answered in it, and nothing made it void."""
+        return not self.void and any(part.answered for part in self.slices)
+
+    @property
     def by_client(self) -> bool:
         """Tells whether it counts for nothing because this client could do no more."""
         return self.void.startswith(CLIENT)

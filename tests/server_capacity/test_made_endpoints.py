@@ -208,6 +208,25 @@ def test_a_factory_that_does_not_end_is_ended(tmp_path: Path, there: Path, monke
     assert left_running(tmp_path) == []
 
 
+@pytest.mark.parametrize("whose", ["keeper", "factory"])
+def test_an_endpoint_that_is_lost_while_it_is_needed_is_known_to_be(tmp_path: Path, there: Path, whose: str) -> None:
+    def lost() -> str:
+        end_s = time.monotonic() + 30
+        while not made.lost() and time.monotonic() < end_s:
+            time.sleep(0.02)
+        return made.lost()
+
+    with (
+        Keeper(tmp_path, lambda _: None, lambda _: None) as keeper,
+        keeper.endpoint(factories_file(tmp_path), {"there": str(there)}, "run") as made,
+    ):
+        assert made.lost() == ""
+        process = psutil.Process(keeper.pid)
+        (process if whose == "keeper" else process.children()[0]).kill()
+        assert lost() == "the process that keeps the endpoint for this search ended, and the endpoint was removed"
+    assert resources(there) == set()
+
+
 @pytest.mark.parametrize(
     "killing",
     [

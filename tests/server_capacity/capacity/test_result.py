@@ -17,6 +17,7 @@ from server_capacity.capacity.confirmation import confirm
 from server_capacity.capacity.counting import counted
 from server_capacity.capacity.exploration import Explored, explore
 from server_capacity.capacity.folder import save
+from server_capacity.capacity.in_users import answer_of
 from server_capacity.capacity.result import content
 from server_capacity.capacity.text import to_text
 from server_capacity.capacity.warming import warm
@@ -212,6 +213,23 @@ def test_what_breaks_the_search_off_is_named_and_no_limit_of_the_endpoint(
     assert said in data["failures"][0]
     assert f"✗ The search ended early: {said}" in " ".join(to_text(data).split())
     assert {row["void"] for row in data["stretches"]} - {""} == void
+
+
+LOST = "the process that keeps the endpoint for this search ended, and the endpoint was removed"
+
+
+def test_an_endpoint_that_was_lost_with_its_keeper_is_not_told_to_keep_no_rate() -> None:
+    asked = replace(question(), lost=lambda: LOST)
+    seen = explore(asked, broken())
+    data = content(asked, seen, answer_of(asked, seen.stretches), [])
+
+    assert (data["outcome"], data["exit_code"], data["at_least"]) == ("client_limited", 3, None)
+    assert f"✗ The search ended early: {LOST}." in " ".join(to_text(data).split())
+    assert {row["void"] for row in data["stretches"]} == {LOST}
+
+    confirmed = confirm(asked, broken(), FOUND, explored())
+    assert confirmed is not None
+    assert (confirmed.judgement, confirmed.spoilt) == ("cannot_tell", LOST)
 
 
 def test_a_confirmation_that_cannot_begin_leaves_the_answer() -> None:

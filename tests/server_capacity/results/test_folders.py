@@ -47,8 +47,8 @@ def test_a_folder_whose_command_was_killed_is_named(tmp_path: Path, kind: str, w
     folder = tmp_path / f"20261123T100000Z_{kind}-2"
     folder.mkdir()
     for number in range(waves):
-        run_dir = RunDir(folder / f"20261123T10000{number}Z_benchmark")
-        run_dir.path.mkdir()
+        run_dir = RunDir(folder / ("B" if kind == "ab" else ".") / f"20261123T10000{number}Z_benchmark")
+        run_dir.path.mkdir(parents=True)
         run_dir.plan.write_text("{}")
     told = rf"that was ended before it stored its answer \(it has no {FILES[kind]}\)"
     with pytest.raises(BenchmarkError, match=told) as error:

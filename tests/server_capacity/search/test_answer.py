@@ -43,6 +43,13 @@ def stretches(shares: dict[int, float] = SHARES, seconds: float = 10.0, limits: 
     return made
 
 
+def test_a_stretch_in_which_nothing_was_answered_keeps_nothing() -> None:
+    """So one ends that is interrupted, or whose processes are killed, when it has begun."""
+    begun = Stretch(0, 1.0, 0.0, 0.05, (Slice(0.0, 0.05, 0, 0, (Count(0, 0),)),), "grow")
+    found = answer([P99], Settings(), [begun])
+    assert (found.outcome, found.at_least) == ("cannot_tell", None)
+
+
 def test_the_capacity_lies_where_the_share_over_crosses_what_is_allowed() -> None:
     found = answer([P99], Settings(), stretches())
     assert (found.outcome, found.limit) == ("found", "p99<100ms")
