@@ -16,7 +16,9 @@ _ROOM = 0.05  # how much of an axis is left free beyond the first and the last p
 
 
 def roomy(low: float, high: float) -> tuple[float, float]:
-    """The ends of an axis that begins at 0 where a point there leaves room for its marker."""
+    """The ends of an axis that begins at 0 where a point there leaves room for its marker; 0 to 1 without a point."""
+    if low > high:
+        return 0, 1
     room = _ROOM * ((max(high, 0) - min(low, 0)) or 1)
     return min(low - room, 0), max(high + room, 0) if high or low else 1
 

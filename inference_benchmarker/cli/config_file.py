@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.toml_text import read_toml
-
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
@@ -46,6 +44,8 @@ def with_config(options: dict[str, Any], flags: Mapping[str, Flag]) -> tuple[dic
 
 def read_config(path: Path, flags: Mapping[str, Flag]) -> tuple[dict[str, Any], list[str]]:
     """The flags of a TOML file as text, and what is wrong with them."""
+    from inference_benchmarker.toml_text import read_toml
+
     try:
         data = read_toml(path)
     except (OSError, ValueError, RecursionError) as error:

@@ -73,7 +73,9 @@ class RunDir:
             if run_dir.is_of_the_original:
                 raise of_the_original(path)
             if cut is not None and kind_of(path) == "folder":
-                raise BenchmarkError(f"{path}: {cut}", "Nothing was measured that could be told: start it again.")
+                parts = [str(each) for each in folders_in(path)]
+                nothing = "Nothing was measured: start it again."
+                raise BenchmarkError(f"{path}: {cut}", f"Give one of these in it: {parts[-1]}." if parts else nothing)
             absent = "is no directory" if kind_of(path) else "does not exist"
             what = "is not a run directory (it has no plan.json)" if kind_of(path) == "folder" else absent
         except PermissionError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +14,7 @@ from matplotlib.text import Text
 
 from visualization.figures import Axis, Bar, Bars, Card, Curves, Figures, Level, Line, Section
 from visualization.static import _STYLE, _draw, _name
+from visualization.static_marks import roomy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -203,3 +205,8 @@ def test_what_is_the_same_in_all_runs_is_told() -> None:
     cards = tuple(Card(f"run {n}", "VALID", False, False, (), (), (), (), ()) for n in range(2))
     told = [text.get_text() for text in _draw(section, Figures(cards, (section,))).texts]
     assert "The same in all runs: Success 100%" in told
+
+
+def test_a_chart_without_a_point_has_an_axis() -> None:
+    """Matplotlib's limits of no data are infinite, the lower one above the upper one."""
+    assert roomy(math.inf, -math.inf) == (0, 1)

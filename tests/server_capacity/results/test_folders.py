@@ -54,4 +54,8 @@ def test_a_folder_whose_command_was_killed_is_named(tmp_path: Path, kind: str, w
     with pytest.raises(BenchmarkError, match=told) as error:
         report.run([str(folder)])
     assert ("start it again" in str(error.value)) == (not waves)
+    if not waves:
+        (folder / "x_capacity").mkdir()
+        with pytest.raises(BenchmarkError, match=r"Give one of these in it: .*/x_capacity\.$"):
+            report.run([str(folder)])
     assert ("20261123T100001Z_benchmark" in str(error.value)) == (waves > 0)
