@@ -6,9 +6,12 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 from tests.faults.fault import Ending, Fault
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.bench import Finished
@@ -80,7 +83,46 @@ def killed_in_a_ranking(stage: Stage) -> Ending:
     return Ending(finished, None, built=True)
 
 
+def without_its_keeper(name: str) -> Callable[[Stage], Ending]:
+    """The process with this module, which keeps the endpoint or makes it, is killed in mid-search."""
+
+    def play(stage: Stage) -> Ending:
+        stage.start("factory", text="from sender import post\n").finish()
+        with stage.bench.endpoint(**SERVER) as endpoint:
+            running = stage.start(*flags(stage, sys.executable), text=None, target=endpoint)
+            running.wait_for_arrivals(endpoint, 60)
+            below = psutil.Process(running.process.pid).children(recursive=True)
+            (one,) = [each for each in below if each.cmdline()[-2:] == ["-m", name]]
+            one.kill()
+            finished = running.finish(180)
+        (folder,) = (stage.folder / "runs").glob("*_capacity")
+        told = json.loads((folder / "capacity.json").read_text())
+        assert (told["rate"], told["at_least"], told["ended"], told["exit_code"]) == (None, None, "early", 3), told
+        assert search(stage, folder, "report").code == 3
+        return Ending(finished, None, built=True)
+
+    return play
+
+
 SEARCHES = (
+    Fault(
+        "search-keeper-killed",
+        "the process that keeps the endpoint of a search is killed, with which the endpoint goes",
+        "nothing: no rate is told of an endpoint that was not there all along",
+        "the search",
+        3,
+        without_its_keeper("server_capacity.keeper"),
+        slow=True,
+    ),
+    Fault(
+        "search-factory-killed",
+        "the process in which `endpoint_factory` runs is killed in a search",
+        "nothing: no rate is told of an endpoint that was not there all along",
+        "the search",
+        3,
+        without_its_keeper("server_capacity.keeper.maker"),
+        slow=True,
+    ),
     Fault(
         "search-not-removed",
         "an endpoint that was made for a search cannot be removed",
