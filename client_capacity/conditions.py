@@ -13,7 +13,7 @@ from client_capacity.search import LEAST_REPEATS
 from inference_benchmarker.errors import Problem, refuse
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
-from inference_benchmarker.plan.problems import MAX_WORKERS
+from inference_benchmarker.plan.problems import MAX_WORKERS, problems_of
 from inference_benchmarker.plan.stage import MAX_RATE
 from inference_benchmarker.redact import redact
 
@@ -77,7 +77,7 @@ class Conditions:
         if self.factories_file is None:
             text = "No endpoint: give its address, or --factories-file FILE (or --demo to try it out)."
             return [Problem(("factories_file",), text)]
-        return replace(self, step_time_s=1.0).plan(1.0, 1, self.output_dir).problems()
+        return problems_of(replace(self, step_time_s=1.0).plan(1.0, 1, self.output_dir))
 
     def plan(self, rate: float, workers: int, folder: Path) -> WavePlan:
         """The wave that tries a rate; a low rate is sent for longer, so that there is something to judge.

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from server_capacity.plan.asked import Asked
-from server_capacity.plan.content import Case, endpoint_plan
+from server_capacity.plan.case import Case
+from server_capacity.plan.content import endpoint_plan
 from server_capacity.plan.demand import demand_of
 from server_capacity.plan.measured import Measured, measured
 from tests.capacities import found

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.url import address_of
 from inference_benchmarker.wording import counted, precision_text
+from visualization.changes import TIMES
 from visualization.figures import Card
-from visualization.runs import TIMES, Run, below, number
+from visualization.runs import Run, below, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from inference_benchmarker.summary.student_t import student_t
-from visualization.intervals import CONFIDENCE, Percentile, Ratio
+from visualization.estimates import Percentile, Ratio
+from visualization.intervals import CONFIDENCE
 from visualization.repeats import LEAST_RUNS, Repeated, factor
 
 if TYPE_CHECKING:
@@ -189,3 +190,6 @@ def ratio(base: float, new: float) -> float | None:
         change = new / base - 1
         return change if math.isfinite(change) else None
     return 0.0 if base == new else None
+
+
+TIMES = ("latency", "response_time", "ttft", "itl")

@@ -22,8 +22,8 @@ from inference_benchmarker.wording import (
     rate_text,
     unit_text,
 )
+from visualization.changes import TIMES
 from visualization.comparison_headline import NOTHING_LEFT, headline
-from visualization.runs import TIMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

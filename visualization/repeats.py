@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 from typing import TYPE_CHECKING
 
-from visualization.intervals import Ratio
+from visualization.estimates import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from visualization.intervals import Estimate
+    from visualization.estimates import Estimate
 
 LEAST_RUNS = 2
 _MOST_LOGARITHM = math.log(1000)

@@ -24,6 +24,7 @@ from inference_benchmarker.wave.run_dir import ORIGIN, RunDir
 from inference_benchmarker.wave.tables import Table, finite, read_client_table
 from inference_benchmarker.wave.timeline_file import check_timeline, read_timeline
 from visualization.aiperf_export import find_export, read_export, read_table
+from visualization.changes import TIMES
 from visualization.intervals import Estimates, interval
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Interval = tuple[float, float]
 
-TIMES = ("latency", "response_time", "ttft", "itl")
 LEGEND = "legend"
 AIPERF_ALONE = "aiperf only"
 ALONE = ("rate", "success", "tokens")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.compare import exit_code, print_comparison
-from inference_benchmarker.cli.report_forms import JUNIT, MARKDOWN, TEXT, hand_out, no_such_form
+from inference_benchmarker.cli.forms import JUNIT, MARKDOWN, TEXT, hand_out, no_such_form
 from inference_benchmarker.cli.terminal import say
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK, worst_exit_code
 from inference_benchmarker.wording import counted, duration_text

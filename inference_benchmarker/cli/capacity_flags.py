@@ -17,6 +17,7 @@ from inference_benchmarker.errors import BenchmarkError, Problem, refuse
 from inference_benchmarker.host import usable_cores
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.problems import problems_of
 from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE
 from inference_benchmarker.units import MAX_SECONDS
 from server_capacity.capacity.question import Question
@@ -217,7 +218,7 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
         load, settings = users_asked(given, settings)
     parts = {**parts_of_plan(given), "workers": 1 if asked == AUTO else asked}
     plan = WavePlan(load, Bounds(), abort=False, **parts)  # the search ends its waves itself
-    problems += given.told([*plan.problems(), *_problems(given, settings)])
+    problems += given.told([*problems_of(plan), *_problems(given, settings)])
     if plan.server_limits and in_users:
         problems.append(f"--slo {plan.server_limits[0].expression}: a search in users keeps no limit on the server.")
     if plan.server_limits and options["endpoint_config"] is None:

@@ -11,6 +11,7 @@ from inference_benchmarker.engine.source import source_problems
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.plan.load import Bounds, ClosedLoop
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.problems import problems_of
 
 CHECK_DESCRIPTION = "Sends one request as a wave's worker would, and shows what was understood of it."
 CHECK_EPILOG = """\
@@ -56,6 +57,6 @@ def one_request(options: dict[str, Any], problems: list[str]) -> WavePlan:
     if options["factories_file"] is None:
         problems.append("No endpoint: give its address, or --factories-file FILE.")
     else:
-        problems += given.told(plan.problems())
+        problems += given.told(problems_of(plan))
     refuse([*problems, *source_problems(plan.factories_file, None, plan.factory_settings)])
     return plan

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.arguments import Parser
-from inference_benchmarker.cli.endpoints_flags import OUTPUT_DIR
+from inference_benchmarker.cli.output_flags import OUTPUT_DIR
 from inference_benchmarker.cli.terminal import how_far, print_report, report_width, say, say_without_digest
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import INVALID, MISSED, OK

@@ -14,7 +14,7 @@ from inference_benchmarker.embedded.config import (
     EndpointConfig,
     WrongEndpointError,
 )
-from inference_benchmarker.embedded.instance_types import MOST_INSTANCES
+from inference_benchmarker.embedded.type_table import MOST_INSTANCES
 from inference_benchmarker.errors import BenchmarkError, Problem, refuse
 
 if TYPE_CHECKING:

@@ -6,12 +6,8 @@ import argparse
 from pathlib import Path
 
 from inference_benchmarker.cli.arguments import Parser
-from inference_benchmarker.cli.endpoints_flags import (
-    CLEAN_DESCRIPTION,
-    CLEAN_EPILOG,
-    ENDPOINTS_HELP,
-    OUTPUT_DIR,
-)
+from inference_benchmarker.cli.endpoints_flags import CLEAN_DESCRIPTION, CLEAN_EPILOG, ENDPOINTS_HELP
+from inference_benchmarker.cli.output_flags import OUTPUT_DIR
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.files import kind_of

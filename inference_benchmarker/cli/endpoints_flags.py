@@ -2,17 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import TYPE_CHECKING, cast
-
-from inference_benchmarker.plan.plan import WavePlan
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-OUTPUT_DIR = cast("Path", next(each.default for each in fields(WavePlan) if each.name == "output_dir"))
-"""Where commands leave their folders unless told otherwise."""
-
 ENDPOINTS_HELP = """\
 usage: benchmark endpoints clean [DIR]
 

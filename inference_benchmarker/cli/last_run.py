@@ -21,7 +21,7 @@ def last_run(command: str, *others: str, quiet: bool | None = False) -> Path:
 
     BenchmarkError where there is none.
     """
-    from inference_benchmarker.cli.endpoints_flags import OUTPUT_DIR
+    from inference_benchmarker.cli.output_flags import OUTPUT_DIR
     from inference_benchmarker.wave.run_folders import latest_runs
 
     try:

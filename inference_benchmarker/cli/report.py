@@ -9,17 +9,9 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.cli.ab_report import print_again
 from inference_benchmarker.cli.aiperf import print_aiperf
 from inference_benchmarker.cli.arguments import Parser
+from inference_benchmarker.cli.forms import CSV, FORMS, TEXT, hand_out
 from inference_benchmarker.cli.last_run import OF_ANSWERS, last_run
-from inference_benchmarker.cli.report_forms import (
-    CSV,
-    FORMS,
-    TEXT,
-    form_of,
-    hand_out,
-    of_a_folder,
-    of_aiperf,
-    table_of_runs,
-)
+from inference_benchmarker.cli.report_forms import form_of, of_a_folder, of_aiperf, table_of_runs
 from inference_benchmarker.cli.server_metrics import print_with_metrics, sources_of
 from inference_benchmarker.cli.terminal import how_far, print_wave, say, say_without_digest
 from inference_benchmarker.errors import BenchmarkError, refuse

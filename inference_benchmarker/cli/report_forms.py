@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.cli.terminal import print_report, say
+from inference_benchmarker.cli.forms import JUNIT, MARKDOWN, TEXT, no_such_form
+from inference_benchmarker.cli.terminal import say
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import BAD_INPUT, OK, worst_exit_code
 
@@ -15,28 +16,10 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.aiperf.export import AiperfResult
 
-TEXT, MARKDOWN, JUNIT, CSV = "text", "markdown", "junit", "csv"
-FORMS = (TEXT, MARKDOWN, "html", JUNIT, CSV)
-
 
 def form_of(wave: Wave, form: str) -> str:
     """A wave in one of the forms."""
     return _FORMS[form](wave)
-
-
-def hand_out(text: str, output: Path | None, form: str) -> None:
-    """Print it, or write it to the file that was asked for, in place of what stood there."""
-    if output is not None:
-        from inference_benchmarker.files import write_given
-
-        try:
-            write_given(output, text)
-        except OSError as error:
-            raise BenchmarkError(f"{output}: cannot be written ({error.strerror}).", "Give another --output.") from None
-    elif form == TEXT:
-        print_report(text)
-    else:
-        print(text, end="", flush=True)
 
 
 def table_of_runs(folder: Path) -> tuple[str, int]:
@@ -87,13 +70,6 @@ def of_a_folder(text: str, form: str, folder: Path) -> str:
         return in_a_fence(text)
     raise no_such_form(
         folder, form, "text and markdown give its answer, csv a row for each run in it; html and junit take one run"
-    )
-
-
-def no_such_form(folder: Path, form: str, forms: str) -> BenchmarkError:
-    """The error of a form that there is only of a run."""
-    return BenchmarkError(
-        f"{folder}: is the folder of an answer and no run, so there is no {form} of it.", f"--format {forms}."
     )
 
 

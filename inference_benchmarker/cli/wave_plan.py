@@ -11,6 +11,7 @@ from inference_benchmarker.cli.wave_flags import PARTS_OF_A_PLAN, WAVE_FLAGS
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.problems import problems_of
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.server_limit import ServerLimit
@@ -38,7 +39,7 @@ def make_plan(options: dict[str, Any], problems: list[str], *, endpoint_needed: 
     )
     if plan.server_limits and options["endpoint_config"] is None:
         problems.append(NO_CONFIG.format(plan.server_limits[0].expression))
-    problems += given.told(plan.problems(endpoint_needed=endpoint_needed))
+    problems += given.told(problems_of(plan, endpoint_needed=endpoint_needed))
     if problems or plan.factory_settings:
         from inference_benchmarker.engine.source import source_problems
 

@@ -7,14 +7,14 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.embedded.instance_types import wrong_types
 from inference_benchmarker.embedded.queueing.routed import ROUTINGS, SHARED
 from inference_benchmarker.embedded.queueing.rules import DISCIPLINES, Rules
+from inference_benchmarker.embedded.type_table import MADE_UP
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.units import NS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 _NAME = re.compile("[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 _REASON = re.compile("[a-zA-Z_]{1,40}")
@@ -274,3 +274,21 @@ class WrongEndpointError(BenchmarkError):
         told = "; ".join(f"{field} {problem}" for field, problem in problems)
         super().__init__(f"The endpoint cannot be like that: {told}.")
         self.problems = problems
+
+
+def wrong_types(config: EndpointConfig) -> Iterator[tuple[str, str]]:
+    """Each setting of a type that is wrong, by the field it stands in."""
+    for setting, least in (("type_servers", 1), ("type_quota", 0)):
+        for name, number in getattr(config, setting).items():
+            if not name.startswith("ml.") or type(number) is not int or number < least:
+                yield (
+                    setting,
+                    f"has {name}={number!r}: it must be a type as ml.g5.xlarge, and an integer from {least} on",
+                )
+    for setting in ("type_speed", "type_price"):
+        for name, number in getattr(config, setting).items():
+            if not name.startswith("ml.") or type(number) not in (int, float) or not 0 < number < math.inf:
+                yield setting, f"has {name}={number!r}: it must be a type as ml.g5.xlarge, and a number above 0"
+    for name in config.type_speed:
+        if name not in MADE_UP and name not in config.type_servers:
+            yield "type_speed", f"has {name}: this type needs its number of servers, too (type_servers)"

@@ -22,6 +22,7 @@ from inference_benchmarker.engine.wave_processes import WaveProcesses
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.host import loopback_problems, raise_descriptor_limit
 from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.plan.problems import check_plan, problems_of
 from inference_benchmarker.wave.environment import describe_environment
 from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir, cannot_write
@@ -108,7 +109,7 @@ def resolve(plan: WavePlan) -> WavePlan:
 
     Every cheap problem is raised here, and those of the recording after them.
     """
-    found = [problem.text for problem in plan.problems()]
+    found = [problem.text for problem in problems_of(plan)]
     found += source_problems(plan.factories_file, plan.locust_file, plan.factory_settings)
     refuse([*found, *_descriptor_problems(plan.workers), *loopback_problems()])
     return _with_recording(
@@ -131,7 +132,7 @@ def _with_recording(plan: WavePlan) -> WavePlan:
     if is_read(replay):
         return plan
     plan = plan.with_replay(read(replay, plan.seed or 0, plan.bounds.num_requests, plan.output_dir))
-    plan.check()
+    check_plan(plan)
     return plan
 
 

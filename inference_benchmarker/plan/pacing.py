@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from fractions import Fraction
 from functools import cached_property
 from itertools import islice, starmap
 from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
-from inference_benchmarker.plan.schedule import NO_END, Schedule, Segment
+from inference_benchmarker.plan.schedule import NO_END, Schedule
+from inference_benchmarker.plan.scheduling import schedule_of
 from inference_benchmarker.plan.stripe import OpenStripe, unit_rate
 
 if TYPE_CHECKING:
@@ -183,24 +183,6 @@ class TokenBucket:
 
     def _instants(self) -> Iterator[float]:
         return self._open.instants(unit_rate(self.seed))
-
-
-def schedule_of(load: OpenLoop) -> Schedule:
-    """The schedule of a load model: its recording or its stages, else its rate for ever."""
-    if load.replay is not None:
-        if load.replay.schedule is None:
-            raise ValueError(f"{load.replay.file} has not been read")
-        return load.replay.schedule
-    if not load.stages:
-        rate = Fraction(load.rate)
-        return Schedule([Segment(0, NO_END, Fraction(0), rate, rate)])
-    segments: list[Segment] = []
-    start, before = 0, Fraction(0)
-    for stage in load.stages:
-        end = start + stage.duration_ns
-        segments.append(Segment(start, end, before, Fraction(stage.from_rps), Fraction(stage.to_rps)))
-        start, before = end, segments[-1].after
-    return Schedule(segments)
 
 
 class ClosedStripe:

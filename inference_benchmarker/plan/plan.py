@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.answer_size import DEFAULT_ANSWER_SIZE
-from inference_benchmarker.errors import Problem, refuse
 from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.plan.exact import exact, take_exactly
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Population
-from inference_benchmarker.plan.pacing import schedule_of
-from inference_benchmarker.plan.problems import problems_of_files, problems_of_values
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.retries import Retries
+from inference_benchmarker.plan.scheduling import schedule_of
 from inference_benchmarker.plan.server_limit import ServerLimit, is_server_limit
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
@@ -90,21 +88,6 @@ class WavePlan:
                 object.__setattr__(self, field_name, Path(value))
         if self.bounds.duration_s is None and self.load.length_s is not None:
             object.__setattr__(self, "bounds", replace(self.bounds, duration_s=self.load.length_s))
-
-    def problems(self, *, endpoint_needed: bool = True) -> list[Problem]:
-        """Everything that is wrong with this plan; empty when it can run.
-
-        Without ``endpoint_needed`` it may name no file: whoever asks has its requests from elsewhere.
-        """
-        return [*self.problems_of_values(), *problems_of_files(self, endpoint_needed=endpoint_needed)]
-
-    def problems_of_values(self) -> list[Problem]:
-        """The problems of its numbers, whatever became of its endpoint: a plan that is read back has none."""
-        return list(problems_of_values(self))
-
-    def check(self) -> None:
-        """Raise one BenchmarkError that names every problem."""
-        refuse([problem.text for problem in self.problems()])
 
     @property
     def endpoint(self) -> str | None:

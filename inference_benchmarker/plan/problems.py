@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.errors import Problem
+from inference_benchmarker.errors import Problem, refuse
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop, seconds_problems
 from inference_benchmarker.units import MAX_SECONDS
 from inference_benchmarker.url import url_problem
@@ -30,7 +30,25 @@ _NO_ENDPOINT = Problem(
 )
 
 
-def problems_of_values(plan: WavePlan) -> Iterator[Problem]:
+def problems_of(plan: WavePlan, *, endpoint_needed: bool = True) -> list[Problem]:
+    """Everything that is wrong with a plan; empty when it can run.
+
+    Without ``endpoint_needed`` it may name no file: whoever asks has its requests from elsewhere.
+    """
+    return [*problems_of_values(plan), *problems_of_files(plan, endpoint_needed=endpoint_needed)]
+
+
+def check_plan(plan: WavePlan) -> None:
+    """Raise one BenchmarkError that names every problem."""
+    refuse([problem.text for problem in problems_of(plan)])
+
+
+def problems_of_values(plan: WavePlan) -> list[Problem]:
+    """The problems of its numbers, whatever became of its endpoint: a plan that is read back has none."""
+    return list(_problems_of_values(plan))
+
+
+def _problems_of_values(plan: WavePlan) -> Iterator[Problem]:
     """The problems of its numbers, and of parts that exclude each other."""
     yield from plan.load.problems()
     if not _unread(plan):

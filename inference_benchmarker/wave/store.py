@@ -21,6 +21,7 @@ from inference_benchmarker.facts.wave_facts import Window
 from inference_benchmarker.files import is_file, replace_file
 from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json, write_with_digest
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.problems import problems_of_values
 from inference_benchmarker.records.check import RecordsCheck
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.counts import check_series
@@ -235,7 +236,7 @@ def _of_spool(run_dir: RunDir) -> tuple[Wave, bool]:
         with closing(SpoolState([run_dir.spool], plan.workers, live=False, part=PART)) as spool_state:
             spool_state.read()
             plan = offered(plan, spool_state)
-            refuse([problem.text for problem in plan.problems_of_values()])
+            refuse([problem.text for problem in problems_of_values(plan)])
             make_countable(plan, spool_state)
             wave = finalise(plan, spool_state, run_dir, described, primary_lost=not spool_state.ended)
         check_wave(wave)
@@ -255,7 +256,7 @@ def _plan_of(run_dir: RunDir, described: dict[str, Any]) -> WavePlan:
     try:
         plan = WavePlan.from_json(described)
         require(plan, WavePlan, "plan")
-        problems = plan.problems_of_values()
+        problems = problems_of_values(plan)
         if not problems:
             plan = scheduled(plan, run_dir)
     except (OSError, BenchmarkError, *UNREADABLE) as error:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.plan.server_limit import ServerLimit
     from inference_benchmarker.wave.wave import Wave
-    from server_capacity.capacity.confirmation import Confirmed
-    from server_capacity.capacity.exploration import Explored
+    from server_capacity.capacity.confirmed import Confirmed
+    from server_capacity.capacity.evidence import Explored
     from server_capacity.capacity.generation import Generated
     from server_capacity.capacity.server_limits import ServerEstimate
     from server_capacity.search.user_limits import UserEstimate

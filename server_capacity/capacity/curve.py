@@ -11,7 +11,7 @@ from inference_benchmarker.summary.tally import Tally
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from server_capacity.capacity.exploration import Row
+    from server_capacity.capacity.evidence import Row
     from server_capacity.search.limits import Limit
 
 SAME = 1.01

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.wave.wave import Wave
-    from server_capacity.capacity.confirmation import Confirmed
+    from server_capacity.capacity.confirmed import Confirmed
     from server_capacity.capacity.question import Question
 
 _COLUMNS = ("index", "attempt", "sent", "done", "outcome")

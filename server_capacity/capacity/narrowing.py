@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from inference_benchmarker.engine.processes import Interrupts
-    from server_capacity.capacity.exploration import Explored
+    from server_capacity.capacity.evidence import Explored
     from server_capacity.capacity.question import Question
     from server_capacity.capacity.waves import Waves
     from server_capacity.search.answer import Answer

@@ -21,8 +21,8 @@ from server_capacity.results.standing import standing
 from server_capacity.search.stretch import CLIENT
 
 if TYPE_CHECKING:
-    from server_capacity.capacity.confirmation import Confirmed
-    from server_capacity.capacity.exploration import Explored, Row
+    from server_capacity.capacity.confirmed import Confirmed
+    from server_capacity.capacity.evidence import Explored, Row
     from server_capacity.capacity.question import Question
     from server_capacity.search.answer import Answer, Estimate
     from server_capacity.search.limits import Limit

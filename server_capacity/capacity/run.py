@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.engine.launch import resolve
 from inference_benchmarker.engine.processes import counting_interrupts
 from inference_benchmarker.errors import refuse
+from inference_benchmarker.plan.problems import problems_of
 from inference_benchmarker.wave.run_dir import make_stamped_folder
 from server_capacity.capacity.afterwards import disturbed_confirmations, take_in, with_limits_of_server
 from server_capacity.capacity.client_limit import without_queueing
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from inference_benchmarker.engine.processes import Interrupts
-    from server_capacity.capacity.confirmation import Confirmed
-    from server_capacity.capacity.exploration import Explored
+    from server_capacity.capacity.confirmed import Confirmed
+    from server_capacity.capacity.evidence import Explored
     from server_capacity.capacity.question import Question
     from server_capacity.capacity.waves import Waves
     from server_capacity.search.answer import Answer
@@ -41,7 +42,7 @@ KIND = "capacity"
 def make_folder(question: Question) -> Path:
     """``<UTC timestamp>_capacity/``; every cheap problem is raised before it is made, as one BenchmarkError."""
     plan = question.exploration(1.0, question.plan.workers, question.plan.output_dir)
-    refuse([problem.text for problem in plan.problems()])
+    refuse([problem.text for problem in problems_of(plan)])
     resolve(plan)
     return make_stamped_folder(question.plan.output_dir, KIND)
 

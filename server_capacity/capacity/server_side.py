@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.server_limit import ServerLimit
     from inference_benchmarker.wave.run_dir import RunDir
     from inference_benchmarker.wave.wave import Wave
-    from server_capacity.capacity.confirmation import Confirmed
-    from server_capacity.capacity.exploration import Explored
+    from server_capacity.capacity.confirmed import Confirmed
+    from server_capacity.capacity.evidence import Explored
 
 LATE = ("cloudwatch",)
 """Streams whose values come minutes later."""

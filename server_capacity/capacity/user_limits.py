@@ -10,8 +10,8 @@ from server_capacity.search.user_limits import UserEstimate, user_estimate
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from server_capacity.capacity.confirmation import Confirmed
-    from server_capacity.capacity.exploration import Explored
+    from server_capacity.capacity.confirmed import Confirmed
+    from server_capacity.capacity.evidence import Explored
     from server_capacity.capacity.question import Question
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
-    from server_capacity.capacity.confirmation import Confirmed
+    from server_capacity.capacity.confirmed import Confirmed
     from server_capacity.search.answer import Answer
     from server_capacity.search.limits import Limit
     from server_capacity.search.stretch import Stretch

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import worst_exit_code
 from inference_benchmarker.wording import counted
-from server_capacity.plan.asked import LEAST_OUTSTANDING, RANDOM
 from server_capacity.plan.remarks import remarks
 from server_capacity.plan.sizing import (
     ALARM_S,
@@ -21,55 +19,14 @@ from server_capacity.plan.sizing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from server_capacity.plan.asked import Asked
-    from server_capacity.plan.demand import Demand
-    from server_capacity.plan.measured import Measured
+    from server_capacity.plan.case import Case
     from server_capacity.plan.sizing import Law
 
-    Costing = Callable[[int, float], dict[str, Any] | None]
 
 LIMIT_ALONE, AWS, TO_SCALE_OUT = "limit alone", "AWS's safety factor 0.5", "time to scale out"
 _SIDE_BY_SIDE = (0.7, 0.6)
-_ROUTINGS = {"RANDOM": RANDOM, "LEAST_OUTSTANDING_REQUESTS": LEAST_OUTSTANDING}
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """Everything that the plan of one endpoint is computed from.
-
-    ``costing`` gives the cost of so many instances at so many requests/s, or None where there is no price.
-    """
-
-    asked: Asked
-    searches: list[Measured]
-    demand: Demand
-    costing: Costing
-
-    @property
-    def main(self) -> Measured:
-        """The search that the plan rests on: where instances add up the one with the least of each, else of the most.
-
-        It does not depend on the order of the searches.
-        """
-        if self.searches[0].not_linear:
-            return min(self.searches, key=lambda each: (-each.instances, each.low, each.folder))
-        return min(self.searches, key=lambda each: (each.low / each.instances, -each.instances, each.folder))
-
-    @property
-    def routing(self) -> str | None:
-        """The way in which requests find their instance: as it was given, else as the endpoint has it."""
-        return self.asked.routing or _ROUTINGS.get(str(self.main.endpoint.get("routing")))
-
-    @property
-    def seconds_to_create(self) -> tuple[float, str] | None:
-        """The seconds from the demand for an instance until it serves, and where they are from."""
-        if self.asked.seconds_to_create is not None:
-            return self.asked.seconds_to_create, "given"
-        measured = [each.endpoint.get("seconds_to_create") for each in self.searches]
-        known = [float(each) for each in measured if each is not None]
-        return (max(known), "measured") if known else None
 
 
 def endpoint_plan(case: Case) -> dict[str, Any] | str:

@@ -14,7 +14,8 @@ from inference_benchmarker.units import NS
 from server_capacity.capacity.folder import FILE as CAPACITY_FILE
 from server_capacity.costs.price import cost
 from server_capacity.costs.quota import quota
-from server_capacity.plan.content import Case, endpoint_plan
+from server_capacity.plan.case import Case
+from server_capacity.plan.content import endpoint_plan
 from server_capacity.plan.demand import demand_of, recorded
 from server_capacity.plan.folder import json_text, read_search
 from server_capacity.plan.kubernetes import kubernetes_files, label

@@ -13,7 +13,7 @@ from server_capacity.plan.sizing import FAR
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from server_capacity.plan.content import Case
+    from server_capacity.plan.case import Case
 
     Plan = Mapping[str, Any]
 

@@ -15,7 +15,7 @@ from server_capacity.plan.targets import routing_of, targets_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from server_capacity.plan.content import Case
+    from server_capacity.plan.case import Case
 
     Plan = Mapping[str, Any]
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from server_capacity.capacity.client_limit import late_alone, spoilt
-from server_capacity.capacity.confirmation import USUAL_DISPERSION, Confirmed, judge, judged_users, totals
+from server_capacity.capacity.confirmation import USUAL_DISPERSION, judge, judged_users, totals
+from server_capacity.capacity.confirmed import Confirmed
 from server_capacity.capacity.counting import counted
 from server_capacity.capacity.standing_still import disturbances
 from server_capacity.proof.evidence import Bursts

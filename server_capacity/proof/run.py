@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.engine.launch import resolve
 from inference_benchmarker.engine.processes import counting_interrupts, until_interrupted
 from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.plan.problems import problems_of
 from inference_benchmarker.wave.run_dir import make_stamped_folder
 from server_capacity.plan.remarks import instances_text
 from server_capacity.plan.totals import load_text
@@ -34,7 +35,7 @@ RPS_A_WORKER = 250.0
 def make_folder(question: Question, planned: Planned) -> Path:
     """``<UTC timestamp>_proof/``; every cheap problem is raised before it is made, as one BenchmarkError."""
     plan = _wave_plan(question, planned, 1.0, 0.0, question.plan.output_dir)
-    refuse([problem.text for problem in plan.problems()])
+    refuse([problem.text for problem in problems_of(plan)])
     resolve(plan)
     return make_stamped_folder(question.plan.output_dir, KIND)
 

@@ -24,6 +24,7 @@ from inference_benchmarker.json_file import read_json
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.problems import problems_of
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.wave.run_dir import RunDir
 from tests.bench import MARK, ROOT, Bench, Running
@@ -147,7 +148,7 @@ def test_a_calibration_holds_enough_requests_and_not_too_many(rate: str, seconds
     assert sum(TokenBucket.of(derived).count()) == arrivals
     assert derived.warmup_s <= Decimal("0.5")
     assert derived.warmup_s * Decimal(rate) <= 5_000
-    assert derived.problems() == []
+    assert problems_of(derived) == []
 
 
 def test_a_closed_loop_at_full_speed_is_bounded_by_time_and_number() -> None:
@@ -190,7 +191,7 @@ def test_what_makes_the_load_is_the_plans_and_nothing_else(arrivals: Arrivals) -
         output_dir=Path("runs"),
     )
     assert derived == expected
-    assert derived.problems() == []
+    assert problems_of(derived) == []
 
 
 def test_the_null_endpoint_does_nothing() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from inference_benchmarker import BenchmarkError, Bounds, ClosedLoop, Wave, WavePlan, run_wave
 from inference_benchmarker.engine.pilot import End, Rate, Users
+from inference_benchmarker.plan.problems import check_plan
 from inference_benchmarker.plan.think import Think
 from tests.bench import FACTORIES, NS, OF_A_BUSY_MACHINE, SENDER, Bench
 from tests.parts import in_memory
@@ -77,4 +78,4 @@ def test_users_need_a_factories_file(tmp_path: Path) -> None:
     (tmp_path / "file.py").write_text("")
     plan = WavePlan(ClosedLoop(2, Think.parse("1s")), Bounds(Decimal(1)), locust_file=tmp_path / "file.py")
     with pytest.raises(BenchmarkError, match="wait_time"):
-        plan.check()
+        check_plan(plan)

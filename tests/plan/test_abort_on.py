@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.abort_on import MOST_S, AbortOn
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.problems import problems_of_values
 from tests.waves import closed_plan, open_plan
 
 
@@ -98,6 +99,6 @@ def test_a_plan_keeps_its_conditions_and_older_plans_have_none() -> None:
 
 def test_a_closed_loop_has_no_response_time_to_judge() -> None:
     conditions = tuple(map(AbortOn.parse, ("response_time.p99>2s", "latency.p99>2s", "p99>2s")))
-    (problem,) = closed_plan(abort_on=conditions).problems_of_values()
+    (problem,) = problems_of_values(closed_plan(abort_on=conditions))
     assert problem.text.startswith("--abort-on response_time.p99>2s@10s: a closed loop has no response time")
-    assert not list(open_plan(abort_on=conditions).problems_of_values())
+    assert not list(problems_of_values(open_plan(abort_on=conditions)))

@@ -16,6 +16,7 @@ from inference_benchmarker.cli.flags import Flag, in_seconds, parse_decimal, par
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.problems import check_plan, problems_of
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
@@ -69,13 +70,13 @@ def test_json_round_trip_changes_nothing(plan: WavePlan) -> None:
 
 def told(plan: WavePlan) -> list[str]:
     """What a user reads."""
-    return [problem.text for problem in plan.problems()]
+    return [problem.text for problem in problems_of(plan)]
 
 
 def test_a_good_plan_has_no_problems() -> None:
-    assert OPEN.problems() == []
-    assert CLOSED.problems() == []
-    OPEN.check()
+    assert problems_of(OPEN) == []
+    assert problems_of(CLOSED) == []
+    check_plan(OPEN)
 
 
 HUGE = Decimal("1e999999")
@@ -105,7 +106,7 @@ def test_lengths_must_be_positive_and_at_most_a_month(flag: str, value: Decimal)
 def test_waits_may_be_zero_but_not_negative(flag: str, field: str, value: Decimal) -> None:
     zero: dict[str, Any] = {field: Decimal(0)}
     wrong: dict[str, Any] = {field: value}
-    assert replace(OPEN, **zero).problems() == []
+    assert problems_of(replace(OPEN, **zero)) == []
     assert told(replace(OPEN, **wrong)) == [f"{flag} must be from 0 to 2,592,000 seconds, not {value}."]
 
 
@@ -207,7 +208,7 @@ def test_each_problem_is_one_sentence(changes: dict[str, Any], problem: str) -> 
 def test_all_problems_come_at_once() -> None:
     plan = replace(OPEN, load=OpenLoop(Decimal(0)), bounds=Bounds(Decimal(-1), 0), workers=0, port=0, seed=-1)
     with pytest.raises(BenchmarkError) as raised:
-        plan.check()
+        check_plan(plan)
     flags = [line.split()[0] for line in str(raised.value).splitlines()]
     assert flags == ["--client-rps", "--obs-time", "--num-requests", "--workers", "--port", "--seed"]
 
@@ -219,7 +220,7 @@ def test_numbers_and_paths_of_a_notebook_are_taken_as_they_print() -> None:
         factories_file=str(HERE),  # type: ignore[arg-type]
         warmup_s=0.1,  # type: ignore[arg-type]
     )
-    assert plan.problems() == []
+    assert problems_of(plan) == []
     assert plan == WavePlan(OpenLoop(Decimal("7.3")), Bounds(Decimal(2)), factories_file=HERE, warmup_s=Decimal("0.1"))
 
 
@@ -258,7 +259,7 @@ def test_public_json_holds_no_password() -> None:
 
 def test_a_problem_holds_no_password() -> None:
     plan = replace(OPEN, factories_file=None, locust_file=HERE, url="ftp://user:hunter2pass@host")
-    assert "hunter2pass" not in str(plan.problems())
+    assert "hunter2pass" not in str(problems_of(plan))
 
 
 GOOD_SLOS = [
@@ -488,7 +489,7 @@ def test_what_only_follows_from_a_flag_that_cannot_be_read_is_not_told() -> None
     problems: list[str] = []
     given = read_flags(table, {"client_rps": "many", "num_requests": "1000000000"}, problems)
     plan = WavePlan(OpenLoop(Decimal(1)), Bounds(**given.of(Bounds)), factories_file=Path("nowhere.py"))
-    assert given.told(plan.problems()) == ["--factories-file nowhere.py: there is no such file."]
+    assert given.told(problems_of(plan)) == ["--factories-file nowhere.py: there is no such file."]
     assert problems == ["--client-rps must be a number, not 'many'."]
 
 
@@ -517,5 +518,5 @@ def test_settings_are_for_a_factories_file() -> None:
     plan = WavePlan(
         OpenLoop(Decimal(1)), Bounds(Decimal(1)), locust_file=Path(__file__), factory_settings={"MODEL": "a"}
     )
-    told = [problem.text for problem in plan.problems()]
+    told = [problem.text for problem in problems_of(plan)]
     assert told == ["--set is for a factories file, and a --locust-file has no settings."]

@@ -16,6 +16,7 @@ from inference_benchmarker.plan.load import Bounds, ClosedLoop, Population
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.population import PopulationStripe
+from inference_benchmarker.plan.problems import problems_of_values
 from inference_benchmarker.plan.steering import RateChange, as_offered
 from inference_benchmarker.plan.think import Think
 from inference_benchmarker.units import NS
@@ -170,7 +171,7 @@ def test_rates_are_those_of_the_machine_repairman_model() -> None:
 def test_what_was_offered_is_its_populations() -> None:
     load = ClosedLoop(8, Think.parse("1s"), steered=True)
     plan = WavePlan(load, Bounds(), seed=1)
-    assert not plan.problems_of_values()
+    assert not problems_of_values(plan)
     over = as_offered(plan, [RateChange(2 * NS, Decimal(16)), RateChange(3 * NS, Decimal(0))], 4 * NS)
     assert isinstance(over.load, ClosedLoop)
     assert over.load.populations == (Population(8, Decimal(2)), Population(16, Decimal(1)), Population(0, Decimal(1)))

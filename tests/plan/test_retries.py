@@ -10,6 +10,7 @@ import pytest
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.problems import problems_of
 from inference_benchmarker.plan.retries import Backoff, Retries
 from inference_benchmarker.units import NS
 from tests.waves import closed_plan, open_plan
@@ -69,14 +70,14 @@ def test_the_other_waits_are_what_they_say() -> None:
 )
 def test_what_cannot_be_is_answered(retries: Retries, problem: str) -> None:
     plan = replace(open_plan(), factories_file=Path(__file__), request_timeout_s=Decimal(5), retries=retries)
-    texts = [found.text for found in plan.problems()]
+    texts = [found.text for found in problems_of(plan)]
     assert len(texts) == 1
     assert problem in texts[0]
 
 
 def test_a_locust_file_tries_again_itself() -> None:
     plan = replace(open_plan(), locust_file=Path(__file__), retries=Retries(retries=1))
-    assert ["a task of a --locust-file tries again itself" in problem.text for problem in plan.problems()] == [True]
+    assert ["a task of a --locust-file tries again itself" in problem.text for problem in problems_of(plan)] == [True]
 
 
 @pytest.mark.parametrize("plan", [open_plan(), closed_plan()])

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from inference_benchmarker.plan.load import MAX_STAGES, Bounds, ClosedLoop, OpenLoop
-from inference_benchmarker.plan.pacing import TokenBucket, schedule_of
+from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.problems import problems_of_values
 from inference_benchmarker.plan.schedule import NO_END
+from inference_benchmarker.plan.scheduling import schedule_of
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.plan.steering import MS, RateChange, as_offered, can_be_offered, rate_at
@@ -68,7 +70,7 @@ def test_changes_at_random_instants_give_the_arrivals_of_the_same_stages(
     changes = changes_of(Random(seed), number)
     end = changes[-1].at_ns + NS
     offered = as_offered(steered_plan(arrivals, warmup_s="0.5"), changes, end)
-    assert offered.problems_of_values() == []
+    assert problems_of_values(offered) == []
     expected = [tuple(arrival) for arrival in TokenBucket.of(offered).arrivals(0)]
     for workers in (1, 2, 5):
         plan, random = steered_plan(arrivals, workers=workers, warmup_s="0.5"), Random(seed)
@@ -148,7 +150,7 @@ class TestWhatWasOffered:
         found = as_offered(steered_plan(), changes, 5 * NS - 1)
         assert isinstance(found.load, OpenLoop)
         assert found.load.text == "100:2s, 110:1.004s, 55:1.996s"
-        assert [found.problems_of_values(), found.bounds] == [[], Bounds(Decimal(5))]
+        assert [problems_of_values(found), found.bounds] == [[], Bounds(Decimal(5))]
         assert WavePlan.from_json(found.to_json()) == found
         assert as_offered(found, changes, 9 * NS) == found
 
@@ -158,14 +160,14 @@ class TestWhatWasOffered:
         assert found.load.text == "100:1s"
 
     def test_a_wave_that_ended_before_it_began_has_the_shortest_stage_there_is(self) -> None:
-        assert as_offered(steered_plan(), [], -5).problems_of_values() == []
+        assert problems_of_values(as_offered(steered_plan(), [], -5)) == []
 
     def test_a_limit_may_be_that_of_a_stage_that_is_not_known_yet(self) -> None:
         plan = replace(steered_plan(), slos=(Slo.parse("2:p99<500ms"),))
-        assert plan.problems_of_values() == []
-        assert as_offered(plan, [], NS).problems_of_values() == []
+        assert problems_of_values(plan) == []
+        assert problems_of_values(as_offered(plan, [], NS)) == []
         named = replace(plan, slos=(Slo.parse("spike:p99<500ms"),))
-        assert ["there is no stage spike" in each.text for each in named.problems_of_values()] == [True]
+        assert ["there is no stage spike" in each.text for each in problems_of_values(named)] == [True]
 
 
 def test_the_rate_at_an_instant_is_that_of_the_last_change_by_then() -> None:
@@ -177,9 +179,9 @@ def test_the_rate_at_an_instant_is_that_of_the_last_change_by_then() -> None:
 
 class TestPlan:
     def test_it_needs_no_bound_and_may_have_an_upper_one(self) -> None:
-        assert steered_plan().problems_of_values() == []
-        assert replace(steered_plan(), bounds=Bounds(Decimal(3))).problems_of_values() == []
-        found = replace(steered_plan(), bounds=Bounds(num_requests=3)).problems_of_values()
+        assert problems_of_values(steered_plan()) == []
+        assert problems_of_values(replace(steered_plan(), bounds=Bounds(Decimal(3)))) == []
+        found = problems_of_values(replace(steered_plan(), bounds=Bounds(num_requests=3)))
         assert ["leave --num-requests out" in each.text for each in found] == [True]
 
     def test_it_survives_a_file_and_an_older_one_has_no_such_load(self) -> None:

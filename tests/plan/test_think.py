@@ -14,6 +14,7 @@ from scipy import stats
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.problems import problems_of
 from inference_benchmarker.plan.think import Think
 from inference_benchmarker.units import NS
 from tests.waves import closed_plan
@@ -50,9 +51,9 @@ def test_another_text_is_no_think_time(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["uniform:8s..2s", "99999h", "lognormal:5s:0", "lognormal:5s:11", "lognormal:0:1"])
 def test_what_nobody_can_think_is_a_problem_of_the_plan(text: str) -> None:
-    problems = closed_plan().problems(endpoint_needed=False)
+    problems = problems_of(closed_plan(), endpoint_needed=False)
     plan = replace(closed_plan(), load=ClosedLoop(2, Think.parse(text)))
-    assert len(plan.problems(endpoint_needed=False)) == len(problems) + 1
+    assert len(problems_of(plan, endpoint_needed=False)) == len(problems) + 1
 
 
 KINDS = ["exponential:2s", "uniform:1s..3s", "lognormal:2s:0.5", "2s"]

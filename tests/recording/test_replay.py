@@ -22,6 +22,7 @@ from inference_benchmarker.plan.drawing import uniform
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.problems import problems_of
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.recording.order import uniforms
@@ -142,7 +143,7 @@ def test_a_recording_that_is_too_long_for_a_wave_is_told(tmp_path: Path) -> None
 
 def test_a_plan_survives_its_json_but_for_the_schedule(tmp_path: Path) -> None:
     plan = replay_plan(csv_of(tmp_path / "a.csv", [0.125, 0.5, 2]), factories_file=tmp_path / "a.csv")
-    assert not plan.problems()
+    assert not problems_of(plan)
     again = WavePlan.from_json(plan.to_json())
     assert again == plan
     assert plan.target_rate == pytest.approx(3 / 2.8125)
@@ -155,7 +156,7 @@ def test_what_contradicts_a_recording_is_told(tmp_path: Path) -> None:
 
     def told(load: OpenLoop, **more: object) -> str:
         plan = WavePlan(load, more.pop("bounds", Bounds()), factories_file=file, **more)  # type: ignore[arg-type]
-        return " ".join(problem.text for problem in plan.problems())
+        return " ".join(problem.text for problem in problems_of(plan))
 
     assert told(OpenLoop(replay=Replay(file))) == ""
     assert "leave --warmup out" in told(OpenLoop(replay=Replay(file)), warmup_s=Decimal(1))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from inference_benchmarker.plan.problems import problems_of_values
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.report.metrics import user_metric_lines
@@ -99,5 +100,5 @@ def test_the_report_has_a_row_for_each() -> None:
 
 def test_counted_requests_keep_those_of_the_slowest_alone() -> None:
     plan = open_plan("10", "10")
-    (problem,) = replace(plan, records="none", slos=(Slo.parse("metric.a.mean<1"),)).problems_of_values()
+    (problem,) = problems_of_values(replace(plan, records="none", slos=(Slo.parse("metric.a.mean<1"),)))
     assert problem.text.startswith("--slo metric.a.mean<1: a metric of your own is told from the record")

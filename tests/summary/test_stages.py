@@ -12,6 +12,7 @@ import pytest
 
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.problems import problems_of_values
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
@@ -173,7 +174,7 @@ class TestLimits:
         ],
     )
     def test_a_limit_on_no_stage_is_refused(self, text: str, problem: str) -> None:
-        problems = staged("10:2s,spike=50:2s", text).problems_of_values()
+        problems = problems_of_values(staged("10:2s,spike=50:2s", text))
         assert [each.text for each in problems] == [f"--slo {text}: {problem}"]
 
 

@@ -32,7 +32,7 @@ from visualization.changes import Row, _with_interval, with_intervals
 from visualization.comparison import Check, Comparison, Side, compare
 from visualization.comparison_json import to_json
 from visualization.comparison_report import to_junit, to_markdown, to_text
-from visualization.intervals import Ratio
+from visualization.estimates import Ratio
 from visualization.server_rows import server_rows
 
 if TYPE_CHECKING:

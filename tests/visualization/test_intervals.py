@@ -21,7 +21,8 @@ from tests.counted import counted
 from tests.parts import in_memory, in_parts
 from tests.waves import MEAN_S, drawn, wave
 from visualization.comparison import compare
-from visualization.intervals import LEAST_BLOCKS, Estimate, Estimates, Percentile, Ratio, interval, ratio_error
+from visualization.estimates import LEAST_BLOCKS, Estimate, Percentile, Ratio
+from visualization.intervals import Estimates, interval, ratio_error
 
 if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave

@@ -24,7 +24,7 @@ from visualization.comparison import compare
 from visualization.comparison_headline import headline
 from visualization.comparison_json import to_json
 from visualization.comparison_report import to_text
-from visualization.intervals import Ratio
+from visualization.estimates import Ratio
 from visualization.repeats import Repeated, over_runs
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ from tests.waves import make_run, observe, on_time, open_plan
 from visualization.comparison import compare
 from visualization.comparison_json import to_json
 from visualization.comparison_report import to_markdown, to_text
+from visualization.estimates import Ratio
 from visualization.figures import Bars
-from visualization.intervals import Estimates, Ratio, ratio_error
+from visualization.intervals import Estimates, ratio_error
 from visualization.run_page import run_page
 from visualization.runs import read_runs
 from visualization.series import make_figures

@@ -10,13 +10,13 @@ import pytest
 from inference_benchmarker.plan.slo import Slo
 from server_capacity.capacity.confirmation import (
     USUAL_S,
-    Confirmed,
     judge,
     length_s,
     needs_another,
     rate_to_confirm,
     unless_refuted,
 )
+from server_capacity.capacity.confirmed import Confirmed
 from server_capacity.capacity.counting import Counted
 from server_capacity.capacity.question import Question, offerable
 from server_capacity.search.answer import Answer, Estimate, Interval

@@ -12,12 +12,13 @@ import pytest
 from inference_benchmarker.engine.pilot import Rate, Users
 from inference_benchmarker.plan.load import ClosedLoop, Population
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.problems import problems_of_values
 from inference_benchmarker.plan.think import Think
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.units import NS
 from inference_benchmarker.wave.wave import Wave
 from server_capacity.capacity.counting import counted
-from server_capacity.capacity.exploration import Explored
+from server_capacity.capacity.evidence import Explored
 from server_capacity.capacity.in_users import answer_of, law, search_of
 from server_capacity.capacity.modelling import twin_of
 from server_capacity.capacity.question import Question
@@ -45,7 +46,7 @@ def test_an_exploration_is_steered_and_a_confirmation_has_its_users_settled() ->
     assert confirming.warmup_s == 4, "two think times"
     assert confirming.name == "30 users"
     for plan in (exploring, confirming):
-        assert not plan.problems_of_values()
+        assert not problems_of_values(plan)
     assert asked.confirmation(1, 20, 4, Path("x")).workers == 1
 
 

@@ -11,7 +11,7 @@ import pytest
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.units import NS
 from server_capacity.capacity.confirmation import confirm
-from server_capacity.capacity.exploration import Explored
+from server_capacity.capacity.evidence import Explored
 from server_capacity.capacity.question import Question
 from server_capacity.search.answer import Answer
 from server_capacity.search.limits import limits_of

@@ -11,11 +11,13 @@ import pytest
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import ClosedLoop
+from inference_benchmarker.plan.problems import problems_of_values
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.wave.wave import Wave
 from server_capacity.capacity.confirmation import confirm
 from server_capacity.capacity.counting import counted
-from server_capacity.capacity.exploration import Explored, explore
+from server_capacity.capacity.evidence import Explored
+from server_capacity.capacity.exploration import explore
 from server_capacity.capacity.folder import save
 from server_capacity.capacity.in_users import answer_of
 from server_capacity.capacity.result import content
@@ -147,7 +149,7 @@ def test_warming_sends_each_payload_once(payloads: int | None, sent: list[int]) 
     warm(replace(question(), plan=open_plan(max_in_flight=5, slos=(Slo.parse("response_time.p99<1s"),))), waves)
 
     assert [plan.bounds.num_requests for plan in waves.plans] == sent
-    assert all(isinstance(plan.load, ClosedLoop) and not plan.problems_of_values() for plan in waves.plans)
+    assert all(isinstance(plan.load, ClosedLoop) and not problems_of_values(plan) for plan in waves.plans)
 
 
 class Interrupted(Waves):

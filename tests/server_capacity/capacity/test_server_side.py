@@ -12,7 +12,7 @@ import pytest
 from inference_benchmarker.engine.processes import counting_interrupts
 from inference_benchmarker.plan.server_limit import ServerLimit
 from inference_benchmarker.wave.wave import Wave
-from server_capacity.capacity.exploration import Explored
+from server_capacity.capacity.evidence import Explored
 from server_capacity.capacity.server_side import ServerSide, waited
 from tests.waves import observe, on_time, open_plan
 

@@ -16,7 +16,7 @@ from server_capacity.search.stretch import Count, Slice, Stretch
 from tests.explorations import FOUND, explored, question
 
 if TYPE_CHECKING:
-    from server_capacity.capacity.exploration import Explored
+    from server_capacity.capacity.evidence import Explored
 
 LASTING = replace(FOUND, rate=71.0, interval=Interval(68.0, 75.0))
 

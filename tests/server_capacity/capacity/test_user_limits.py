@@ -13,9 +13,10 @@ import pytest
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.wave.wave import Wave
 from server_capacity.capacity.afterwards import with_limits_of_server
-from server_capacity.capacity.confirmation import Confirmed, judge, judged_users, totals
+from server_capacity.capacity.confirmation import judge, judged_users, totals
+from server_capacity.capacity.confirmed import Confirmed
 from server_capacity.capacity.counting import counted
-from server_capacity.capacity.exploration import Explored
+from server_capacity.capacity.evidence import Explored
 from server_capacity.capacity.narrowing import MOST_WAVES, narrowed
 from server_capacity.capacity.question import Question
 from server_capacity.capacity.result import content

@@ -16,7 +16,8 @@ from server_capacity.fleet.block import Chosen, simulations
 from server_capacity.fleet.demand import Step, Steps
 from server_capacity.fleet.service import Service
 from server_capacity.plan.asked import LEAST_OUTSTANDING, Asked, parse_growth
-from server_capacity.plan.content import Case, endpoint_plan
+from server_capacity.plan.case import Case
+from server_capacity.plan.content import endpoint_plan
 from server_capacity.plan.demand import demand_of, recorded
 from server_capacity.plan.measured import Measured, measured
 from server_capacity.plan.mix import read_mix

@@ -21,7 +21,8 @@ from server_capacity.fleet.policies import PodScaling, TargetTracking
 from server_capacity.fleet.service import Service
 from server_capacity.fleet.simulate import simulate
 from server_capacity.plan.asked import Asked
-from server_capacity.plan.content import Case, endpoint_plan
+from server_capacity.plan.case import Case
+from server_capacity.plan.content import endpoint_plan
 from server_capacity.plan.demand import demand_of
 from server_capacity.plan.kubernetes import kubernetes_files, label
 from server_capacity.plan.measured import Measured, measured

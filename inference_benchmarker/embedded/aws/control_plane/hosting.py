@@ -6,8 +6,9 @@ import zlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.embedded.instance_types import InstanceType, known_type
+from inference_benchmarker.embedded.instance_types import known_type
 from inference_benchmarker.embedded.queueing.routed import SHARED
+from inference_benchmarker.embedded.type_table import InstanceType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
